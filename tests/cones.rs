@@ -222,8 +222,10 @@ fn samples_say_what_they_covered() {
     assert!(values + too_far == 60 && too_far > 0, "{some}");
     let few = verify(&["--memory", "1KiB", "--threads", "1"]).json();
     assert!(whole(&few["values_too_far"]) > too_far, "{few}");
-    let told = on_run(&FEW.run(), "verify", &["--sample", "60", "--memory", "1KiB"]).exits(0).stdout;
-    assert!(told.contains("more, which take more than --memory to follow"), "{told}");
+    let told = on_run(&FEW.run(), "verify", &["--sample", "60", "--memory", "1KiB"]).exits(1);
+    assert!(told.stdout.contains("more, which take more than --memory to follow"), "{told:?}");
+    told.says(&["of 60 values drawn were not checked", "--partial"]);
+    verify(&["--memory", "1KiB", "--partial"]).exits(0);
 }
 
 /// Hundreds of clients ask for values that take long, all at once: each has the right value or is told why not, what is

@@ -541,6 +541,31 @@ fn only_what_is_damaged_is_computed_again() {
     on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
 }
 
+/// Of an unfinished run, what is needed is read when it is needed; all is read once nothing is missing.
+#[test]
+fn unfinished_runs_are_mended_where_they_are_read() {
+    let solved = Solved::new(LARGE_JOB);
+    let before = committed(&solved.run());
+    let of_kind = |kind: &str| {
+        let of_kind = before.iter().map(|(path, _)| path).filter(|path| name(path).starts_with(kind));
+        of_kind.cloned().collect::<Vec<_>>()
+    };
+    let (reach, values) = (of_kind("reach"), of_kind("values"));
+    let (lowest, [highest, .., last]) = (&reach[0], &values[..]) else { panic!("{before:?}") };
+    // The values of the lowest layers are missing, which follow from the reach of these layers.
+    fs::remove_file(files(&solved.run().join("journal")).last().unwrap()).unwrap();
+    fs::remove_file(last).unwrap();
+    flip(lowest, 150, 0x40);
+    flip(highest, fs::metadata(highest).unwrap().len() as usize / 2, 0x40);
+    for (damaged, sound) in [(lowest, highest), (highest, lowest)] {
+        let again = try_solve(&solved.run(), LARGE_JOB).exits(0).says(&[name(damaged), "recomputing it"]);
+        assert!(!again.stderr.contains(name(sound)), "{again:?}");
+        let found = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
+        assert_eq!(found["fingerprint"], solved.summary["fingerprint"]);
+    }
+    on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
+}
+
 /// `inspect` reads files of which nothing is known.
 #[test]
 fn inspecting_what_is_no_shard_is_an_error() {
@@ -586,8 +611,7 @@ fn shards_made_again_in_other_bounds_replace_the_old_ones() {
             command(solve_args(&run, options)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(Duration::from_millis(250));
         // Ended already is as good as stopped.
-        let id = child.id().to_string();
-        let _ = Command::new("kill").args(["-INT", &id]).stderr(Stdio::null()).status();
+        common::signal(child.id(), "INT");
         child.wait().unwrap();
     }
     solve(&run, options);

@@ -3,7 +3,7 @@
 use crate::common;
 
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
 use std::time::Duration;
 
 use common::{Finished, Place, Solved, committed, committed_as, layers, solve, solve_args, text};
@@ -143,18 +143,17 @@ enum Stop {
 
 impl Stop {
     fn send(self, child: &Child) {
+        // The process may have ended already: then there is nothing to stop.
         let signal = |name: &str| {
-            // The process may have ended already: then there is nothing to stop.
-            let mut kill = Command::new("kill");
-            kill.args([name, &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
+            common::signal(child.id(), name);
         };
         match self {
-            Stop::Interrupt => signal("-INT"),
-            Stop::Terminate => signal("-TERM"),
-            Stop::Kill => signal("-KILL"),
+            Stop::Interrupt => signal("INT"),
+            Stop::Terminate => signal("TERM"),
+            Stop::Kill => signal("KILL"),
             Stop::InterruptTwice => {
-                signal("-INT");
-                signal("-INT");
+                signal("INT");
+                signal("INT");
             }
         }
     }

@@ -363,9 +363,11 @@ fn a_run_that_gets_less_goes_on_with_more() {
         common::shards(&run).into_iter().filter(|path| path.to_string_lossy().contains("values")).collect();
     std::fs::remove_file(&values[0]).unwrap();
     let job = "--board 3x3 --objective reach:256 --threads 2";
+    let before = common::shards(&run);
     try_solve(&run, &format!("{job} --disk 300kB"))
         .exits(2)
         .says(&["--disk 293.0 KiB is too small", "at least"]);
+    assert_eq!(common::shards(&run), before, "nothing is removed in vain");
     let summary = solve(&run, &format!("{job} --disk 20MB"));
     let usual = Solved::new(job);
     assert_eq!(text(&summary["fingerprint"]), usual.fingerprint());

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::common;
-use common::Solved;
 use common::forge::Forge;
+use common::{Solved, on_run, text, whole};
 use exact2048_run::verify::{CheckProgress, Verifier};
-use exact2048_solution::Run;
+use exact2048_solution::{JournalRecord, Phase, Retraction, Run, Unnamed};
 use exact2048_storage::ShardKind;
 
 /// One value may follow from millions of states: a sample stops among them.
@@ -26,6 +26,30 @@ fn a_sample_can_be_stopped_before_its_first_value() {
     assert_eq!((outcome.checked.values, outcome.checked.values_too_far), (0, 0));
     let last = last.into_inner();
     assert!((10_000..100_000).contains(&last), "{last}");
+}
+
+/// While a run is mended there are values beside a gap, which nothing can be said of: a sample is of the others.
+#[test]
+fn a_sample_is_of_values_that_can_be_followed() {
+    let solved = Solved::new("--board 3x3 --objective reach:512 --precision 64");
+    let commits = Run::open(solved.run().as_path()).unwrap().catalog().commits();
+    let verify = |options: &[&str]| {
+        on_run(&solved.run(), "verify", &[&["--sample", "200", "--json"], options].concat())
+    };
+    // Values that others follow from; then states, of which there is one range.
+    for (phase, is_some_left) in [(Phase::BackUp, true), (Phase::Enumerate, false)] {
+        let of_phase: Vec<_> = commits.iter().filter(|commit| commit.phase == phase).collect();
+        let retracted = of_phase[of_phase.len() / 2].clone();
+        let place = solved.run();
+        let params = Run::open(place.as_path()).unwrap().params().clone();
+        let mut run = Run::open_or_create(place.as_path(), &params, Unnamed::Refuse).unwrap();
+        run.append(JournalRecord::Retraction(Retraction { retracted })).unwrap();
+        drop(run);
+        let found = verify(&[]).exits(1).json();
+        assert_eq!(text(&found["verdict"]), "unfinished", "{found}");
+        assert_eq!(whole(&found["values"]) > 0, is_some_left, "{found}");
+        verify(&["--partial"]).exits(i32::from(!is_some_left));
+    }
 }
 
 /// A sample that draws every value notices each value that is wrong, and each part that is missing of the stored layers

@@ -3,12 +3,12 @@
 use crate::common;
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::OnceLock;
 
 use common::certificates::{Ca, token_file};
 use common::serving::Server;
-use common::{Finished, Place, Solved, command, exact2048};
+use common::{Finished, Place, Solved, command, exact2048, has_openssl};
 
 const BOARD: &str = "2 0 / 0 2";
 const TOKEN: &str = "a-token-that-nobody-guesses";
@@ -240,9 +240,8 @@ fn files_and_tokens_that_are_none() {
 /// The commands of docs/tls.md, as somebody pastes them.
 #[test]
 fn the_commands_of_the_guide_make_certificates_that_work() {
-    if Command::new("openssl").arg("version").stdout(Stdio::null()).status().is_err() {
-        assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this test needs openssl");
-        return eprintln!("skipped: it needs openssl");
+    if !has_openssl() {
+        return;
     }
     let place = Place::new();
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/tls.md");

@@ -206,7 +206,8 @@ fn interruptions_change_no_bit() {
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
-    let progress = PlayProgress { folder: folder.clone(), interval: Duration::ZERO };
+    let progress =
+        PlayProgress { folder: folder.clone(), interval: Duration::ZERO, unkept: |why| panic!("{why}") };
     let follow = |progress, cutoff, stop_after: usize| {
         let follower = play_follower(&run, tuning, progress).unwrap();
         let mut told = 0;

@@ -455,8 +455,9 @@ fn lines_that_are_too_long() {
     fs::write(&input, &long).unwrap();
     let binary = env!("CARGO_BIN_EXE_exact2048");
     let mut query = std::process::Command::new("bash");
-    // Of address space, without which nothing can be held: threads have stacks of some megabytes each.
-    query.args(["-c", "cat \"$0\" | (ulimit -v 400000; exec \"$@\")"]);
+    // Of address space, without which nothing can be held: threads have stacks of some megabytes each, and would have heaps of
+    // 64 MiB each.
+    query.args(["-c", "cat \"$0\" | (ulimit -v 400000; exec \"$@\")"]).env("MALLOC_ARENA_MAX", "1");
     query.arg(&input).args([binary, "query", "--json", "--run", solved.run().to_str().unwrap(), "-"]);
     let finished = Finished::new(query.output().unwrap());
     let lines = finished.json_lines();

@@ -555,8 +555,7 @@ fn an_interrupt_is_told() {
     {
         std::thread::yield_now();
     }
-    let id = child.id().to_string();
-    let _ = std::process::Command::new("kill").args(["-INT", &id]).status();
+    common::signal(child.id(), "INT");
     let ended = common::Finished::new(child.wait_with_output().unwrap());
     match ended.code {
         // It was faster than the signal.

@@ -160,8 +160,3 @@ impl ConeWatch {
 pub fn layer_solver(run: &Run, memory_bytes: u64) -> Box<dyn LayerSolver> {
     exact2048_run::layer_solver(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()))
 }
-
-/// Bytes that cones may take: as asked for, or half of what there is.
-pub fn memory_for_cones(asked: Option<ByteSize>) -> u64 {
-    asked.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64())
-}

@@ -4,8 +4,10 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::{shell, terminal, units};
+use exact2048_coordinator::Pace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::{shell, terminal, units};
 
 /// How often a plain line is written where there is no terminal.
 pub const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
@@ -115,6 +117,9 @@ pub struct ProgressLine {
     name: &'static str,
     bar: Option<ProgressBar>,
     next_plain: Mutex<Instant>,
+    begun: Instant,
+    /// How fast the share grows, and the share when that was last looked at.
+    pace: Mutex<Option<(Pace, f64)>>,
 }
 
 impl ProgressLine {
@@ -126,7 +131,23 @@ impl ProgressLine {
             bar
         });
         live().clone_from(&bar);
-        Self { name, bar, next_plain: Mutex::new(Instant::now() + PLAIN_INTERVAL) }
+        let begun = Instant::now();
+        Self { name, bar, next_plain: Mutex::new(begun + PLAIN_INTERVAL), begun, pace: Mutex::default() }
+    }
+
+    /// When all is done, by how fast the share that is done has grown since this was first asked: what an earlier process
+    /// did says nothing of that.
+    pub fn eta(&self, share: f64) -> String {
+        let now = self.begun.elapsed();
+        let mut pace = self.pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (pace, before) = pace.get_or_insert_with(|| {
+            let mut pace = Pace::default();
+            pace.resume(now);
+            (pace, share)
+        });
+        pace.add((share - *before).max(0.0), now);
+        *before = share;
+        eta(pace.time_for(1.0 - share, now))
     }
 
     /// Columns of the terminal that it is shown on; `None` where there is none, and plain lines are written.

@@ -58,15 +58,6 @@ enum StoredValues {
     BestMove,
 }
 
-/// Two layers in so many are kept where best moves are stored: little beside them, and a place to go on from where a solve
-/// was interrupted.
-const KEPT_BESIDE_BEST_MOVES: u32 = 128;
-
-/// The layers whose values are kept beside best moves where it is not said which.
-pub fn kept_beside_best_moves() -> KeptLayers {
-    KeptLayers::new(KEPT_BESIDE_BEST_MOVES, 2).unwrap_or_default()
-}
-
 impl JobArgs {
     /// Which layers to keep, where it is said.
     pub fn keep(&self) -> Option<KeptLayers> {
@@ -94,7 +85,7 @@ impl JobArgs {
         let params = params.and_then(|params| params.with_spawner(self.spawner));
         let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
         let best_moves = self.values == StoredValues::BestMove;
-        let usual = if best_moves { kept_beside_best_moves() } else { KeptLayers::default() };
+        let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
         Ok(params.with_kept(self.keep.unwrap_or(usual)).with_best_moves(best_moves))
     }
 }

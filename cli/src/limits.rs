@@ -3,9 +3,11 @@
 use std::alloc::System;
 use std::fs;
 
+use bytesize::ByteSize;
 use cap::Cap;
 use exact2048_game::Params;
 use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
+use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 pub use exact2048_run::machine::{free_memory_bytes, memory_bytes};
 
@@ -20,11 +22,19 @@ pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
+/// Bytes that a command may take: as asked for, or half of what there is.
+pub fn memory_or_half(asked: Option<ByteSize>) -> u64 {
+    asked.map_or_else(|| memory_bytes() / 2, |size| size.as_u64())
+}
+
+/// As many threads as asked for, or one for each core.
+pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
+    ThreadPoolBuilder::new().num_threads(asked.map_or_else(threads, usize::from)).build()
+}
+
 /// How the kernels may use so much memory, with all else that is on the heap.
 pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
-    let limit_bytes = heap_limit_bytes(memory_bytes, threads);
-    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    Tuning { limit_bytes, heap_bytes, dense_rows: Tuning::DENSE_ROWS, piece_bytes: Tuning::PIECE_BYTES }
+    Tuning::within(heap_limit_bytes(memory_bytes, threads), heap_bytes)
 }
 
 /// An error where the kernels need more memory for a job than they may take.

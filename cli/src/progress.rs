@@ -9,7 +9,7 @@ use exact2048_coordinator::{Pace, PassCost, Rate, is_enough};
 use exact2048_game::Layer;
 use exact2048_run::alone::{RunSolveError, SolveWatch};
 use exact2048_run::member::CrewError;
-use exact2048_solution::{LayerCounts, Phase, Run, Segment};
+use exact2048_solution::{LayerCounts, LayerRange, Phase, Run, Segment};
 use exact2048_storage::Allowance;
 use exact2048_text::with_causes;
 
@@ -18,6 +18,9 @@ use crate::sparkline::Sparkline;
 use crate::{Failure, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
+
+/// After so long the time left is told, however little of the work is done.
+const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// Counters that tasks add to, and the thread that shows them.
 pub struct ProgressDisplay {
@@ -86,7 +89,7 @@ impl Course {
 
     /// Time for some of the work; `None` where too little is done to tell.
     fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
-        is_enough(self.done, self.all).then(|| self.pace.time_for(work, now))?
+        (is_enough(self.done, self.all) || now >= LONG_ENOUGH).then(|| self.pace.time_for(work, now))?
     }
 }
 
@@ -157,6 +160,13 @@ impl ProgressDisplay {
         }
     }
 
+    /// After an interruption, the layers that were backed up and are not committed, as none of them is kept.
+    pub fn to_be_repeated(&self, run: &Run) -> Option<LayerRange> {
+        let next = *run.missing().first().filter(|next| next.phase == Phase::BackUp)?;
+        let first = Layer(self.counters.layer.load(Ordering::Relaxed)).up(1);
+        (next.first..=next.last).contains(&first).then_some(LayerRange { first, last: next.last })
+    }
+
     fn task(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) -> Task {
         let pass = PassWork::new(segment, later, states, &self.cost);
         let mut rate = Rate::default();
@@ -190,7 +200,9 @@ impl SolveWatch for ProgressDisplay {
             }
             line.finish();
             let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
-            course.finished += task.cost.of(task.segment);
+            // It may have ended early, where a shard has to be made again first.
+            let layer = Layer(counters.layer.load(Ordering::Relaxed));
+            course.finished += task.cost.of_finished(task.segment, layer);
         });
         *self.display.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
     }
@@ -219,11 +231,16 @@ impl SolveWatch for ProgressDisplay {
     }
 }
 
-/// What is said of a run that was not solved.
-pub fn unsolved(error: RunSolveError) -> anyhow::Error {
+/// What is said of a run that was not solved, of which some layers may have to be done again.
+pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::Error {
     match error {
         RunSolveError::Stopped(place) => {
-            Failure::interrupted(format!("stopped; {place} is intact, and the same command resumes it")).into()
+            let repeated = repeated.map_or(String::new(), |LayerRange { first, last }| {
+                let [first, last] = [first, last].map(|layer| units::count(layer.0));
+                format!("; it goes on from stored values, and backs up layers {first} to {last} again")
+            });
+            let what = format!("stopped; {place} is intact, and the same command resumes it{repeated}");
+            Failure::interrupted(what).into()
         }
         RunSolveError::OverDisk { limit_bytes, needed_bytes } => Failure::usage(format!(
             "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \

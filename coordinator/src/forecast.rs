@@ -130,13 +130,15 @@ impl Forecast {
                 let added = if enumerates_only { 0.0 } else { bytes.of_the_way_down(kept.keeps(layer(n))) };
                 taken += added;
                 end += added + bytes.reach;
-                between = 0.0;
             } else {
-                taken -= bytes.reach;
                 between += bytes.reach;
                 most_between = most_between.max(between);
             }
             peak = peak.max(taken);
+            if ends_cut(&params, n) {
+                taken -= between;
+                between = 0.0;
+            }
         }
         let with = |bytes: f64| (FIXED_BYTES + bytes) as u64;
         ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
@@ -213,6 +215,12 @@ impl Forecast {
         }
     }
 
+    /// The most bytes beside what an enumerated run takes now that its way down takes at a time.
+    pub fn still_needed(&self, holdings: &Holdings, reach_bytes: impl Fn(LayerRange) -> u64) -> u64 {
+        let recipe = Recipe::new(&self.params, holdings);
+        self.levels(holdings, &recipe, &reach_bytes).into_iter().fold(0.0, f64::max) as u64
+    }
+
     /// For each layer, how many bytes more than now the run takes when the way down has come to it.
     fn levels(
         &self,
@@ -230,21 +238,32 @@ impl Forecast {
         for range in recipe.removable() {
             freed[number(range.first)] += reach_bytes(range) as f64;
         }
-        let (mut level, mut again, mut levels) = (0.0, 0.0, vec![0.0; self.layers.len()]);
+        let (mut level, mut again, mut passed) = (0.0, 0.0, 0.0);
+        let mut levels = vec![0.0; self.layers.len()];
         for n in (0..self.layers.len()).rev() {
             let bytes = self.layers[n];
             if self.params.keeps_reach(layer(n)) {
-                again = 0.0;
                 let added = bytes.of_the_way_down(self.params.kept.keeps(layer(n)));
                 level += if backed_up[n] { 0.0 } else { added };
             } else if !backed_up[n] && recipe.reach(layer(n)) == ReachSource::Recomputed {
                 again += bytes.reach;
             }
             levels[n] = level + again;
-            level -= freed[n];
+            passed += freed[n];
+            if ends_cut(&self.params, n) {
+                level -= passed;
+                (again, passed) = (0.0, 0.0);
+            }
         }
         levels
     }
+}
+
+/// Whether the reach above a layer, up to the next kept ones, goes when its values are committed: values of a cut are
+/// committed with its lower layer.
+fn ends_cut(params: &Params, n: usize) -> bool {
+    let keeps = |n: usize| params.keeps_reach(layer(n));
+    keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
 }
 
 fn layer(number: usize) -> Layer {

@@ -12,7 +12,8 @@ use crate::task::Totals;
 /// Bytes of a member's shard from which on it is worth a file of its own.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// What is finished is committed at least this often, however little it is: an interruption costs no more than this.
+/// What is finished is committed at least this often, however little it is, wherever a range may end. Upward an interruption
+/// costs no more than this; on the way down what was done since the last cut, see [`Segment::may_end_at`].
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// When a range is worth writing.

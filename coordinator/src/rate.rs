@@ -58,11 +58,6 @@ impl Rate {
         if seconds > 0.0 { events / seconds } else { 0.0 }
     }
 
-    /// Whether events were counted for long enough that the rate means something.
-    pub fn is_settled(&self, now: Duration) -> bool {
-        self.begun.is_some_and(|begun| now.saturating_sub(begun).as_secs_f64() >= SETTLED_S)
-    }
-
     fn memory(&self, now: Duration) -> f64 {
         let seen = now.saturating_sub(self.begun.unwrap_or(now)).as_secs_f64();
         (MEMORY * seen).clamp(MEMORY_S.0, MEMORY_S.1)

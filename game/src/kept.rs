@@ -55,6 +55,10 @@ impl KeptLayers {
     /// Two layers in every four: half of all values, with at most two spawns from any state to them.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
+    /// Two layers in so many are kept where best moves are stored: little beside them, and a place to go on from where a solve
+    /// was interrupted.
+    pub const BESIDE_BEST_MOVES: Self = Self { period: 128, width: 2 };
+
     /// The layers of the starts and no other: the least that a run can keep. The period never begins again.
     pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };
 

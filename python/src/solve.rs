@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
 use exact2048_run::alone::{self, SolveWatch};
-use exact2048_run::damaged_shards;
 use exact2048_run::machine;
 use exact2048_run::member::CrewError;
-use exact2048_solution::{CatalogShard, LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
+use exact2048_run::remove_lost;
+use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError, StoreSettings};
 use exact2048_text::with_causes;
 use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
@@ -112,7 +112,7 @@ pub fn solve(
         .and_then(|params| params.with_discount(discount))
         .and_then(|params| params.with_spawner(spawner))
         .map_err(|error| of_params(&error))?;
-    let usual = if best_moves { KeptLayers::new(128, 2).unwrap_or_default() } else { KeptLayers::default() };
+    let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
     let params = params.with_kept(keep.unwrap_or(usual)).with_best_moves(best_moves);
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
     let tuning = tuning(&params, threads, memory_bytes)?;
@@ -169,13 +169,7 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
     }
     // What the interpreter and others have on the heap is not the solver's.
     let limit_bytes = heap_limit_bytes(limit, threads) + heap_bytes() as u64;
-    let tuning = Tuning {
-        limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
-        heap_bytes,
-        dense_rows: Tuning::DENSE_ROWS,
-        piece_bytes: Tuning::PIECE_BYTES,
-    };
-    Ok(tuning.for_run(params))
+    Ok(Tuning::within(limit_bytes, heap_bytes).for_run(params))
 }
 
 fn heap_bytes() -> usize {
@@ -192,12 +186,8 @@ fn work(
 ) -> PyResult<()> {
     let mut run =
         OpenRun::open_or_create(location, params, Unnamed::Refuse).map_err(|error| of_run(&error))?;
-    let read = |shard: &CatalogShard| shard.original()?.verify();
     let is_stopped = || stop.load(Ordering::Relaxed);
     let warn = |error: &StorageError| told.warn(&with_causes(error));
-    let damaged = damaged_shards(run.catalog(), threads, read, &is_stopped, &warn);
-    for shard in damaged.map_err(|error| of_storage(&error))? {
-        run.catalog().remove(&shard);
-    }
+    remove_lost(&run, threads, &is_stopped, &warn, &|_| {}).map_err(|error| of_run(&error))?;
     alone::solve(&mut run, tuning, threads, stop, told).map_err(|error| of_solve(&error))
 }

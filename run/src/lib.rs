@@ -16,5 +16,5 @@ mod perfect_play;
 pub mod verify;
 
 pub use layers::layer_solver;
-pub use mend::damaged_shards;
-pub use perfect_play::{PlayProgress, play_follower};
+pub use mend::{damaged_shards, remove_lost};
+pub use perfect_play::{PlayProgress, play_follower, span_bytes};

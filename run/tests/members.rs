@@ -67,7 +67,7 @@ fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
         let at_turn = segment.phase == Phase::Enumerate && segment.last == params.last_layer();
         let needless = if at_turn { recipe.repeatable() } else { recipe.passed() };
         removed += needless.len();
-        run.remove_reach(needless).unwrap();
+        run.remove_reach(&needless).unwrap();
     }
     assert!(removed > 10, "{removed} ranges removed");
     let left = run.catalog().shards();

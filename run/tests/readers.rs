@@ -64,7 +64,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
         let (boards, values) = &expected[&range.first];
         assert_eq!(oracle.values(&boards[..1], ALWAYS).unwrap(), values[..1], "{range:?}");
     }
-    writer.remove_reach(removed.clone()).unwrap();
+    writer.remove_reach(&removed).unwrap();
     assert!(!files.iter().any(|file| path_of(file).exists()), "they are gone from the disk");
     let mut missing = 0;
     for (nth, range) in large.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{
@@ -14,6 +14,11 @@ use crate::archive::Blame;
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
 use crate::recipe::{Holding, Holdings, LayerRange, is_removed};
+use open::{OpenShards, Slot};
+use ranges::{Range, Ranges};
+
+mod open;
+mod ranges;
 
 /// The most shards that a range may have: [`assign`] allows no more members.
 const MOST_SHARDS: usize = 1 << 16;
@@ -101,18 +106,7 @@ pub enum JournalRecord {
     Removal(Removal),
 }
 
-/// A finished range and its shards.
-#[derive(Debug)]
-struct Range {
-    commit: Arc<Commit>,
-    /// Empty if the reach of the range was removed.
-    shards: Vec<Arc<CatalogShard>>,
-    /// Which shard holds which lane; `None` where there is only one.
-    owners: Option<Arc<Owners>>,
-    took: Option<Took>,
-}
-
-/// A committed shard, opened when it is first needed.
+/// A committed shard, opened when it is needed.
 #[derive(Debug)]
 pub struct CatalogShard {
     /// The range that the shard holds, or holds a part of.
@@ -125,29 +119,21 @@ pub struct CatalogShard {
     pub serial: u64,
     identity: ShardIdentity,
     shards: Arc<Shards>,
-    /// In a box, as most shards of a large run are not open.
-    reader: OnceLock<Box<ShardReader>>,
-    /// Held while the shard is opened, so that it is not fetched from a store twice.
-    opening: Mutex<()>,
-}
-
-impl Range {
-    /// Whether its shards count: every range has one, unless they were removed.
-    fn is_stored(&self) -> bool {
-        !self.shards.is_empty()
-    }
+    slot: Arc<Slot>,
+    open: Arc<OpenShards>,
 }
 
 impl CatalogShard {
-    /// The open shard; header and index are checked when it is opened.
-    pub fn reader(&self) -> Result<&ShardReader, StorageError> {
-        self.open(Shards::open)
+    /// The open shard; header and index are checked when it is opened. It stays open for the next who asks, until others
+    /// take its room.
+    pub fn reader(&self) -> Result<Arc<ShardReader>, StorageError> {
+        self.open.reader(&self.slot, || self.shards.open(&self.record, &self.identity))
     }
 
-    /// The open shard, to check the shard itself: it is opened from where it is committed, even if there is a copy. If
-    /// it is open already, it stays as it is.
-    pub fn original(&self) -> Result<&ShardReader, StorageError> {
-        self.open(Shards::open_anew)
+    /// The shard opened from where it is committed, even if there is a copy, to check the shard itself. It is open for the
+    /// caller alone.
+    pub fn original(&self) -> Result<ShardReader, StorageError> {
+        self.shards.open_anew(&self.record, &self.identity)
     }
 
     /// Reads every byte of the shard where it is committed, and keeps nothing of it, neither open nor in a cache.
@@ -159,21 +145,6 @@ impl CatalogShard {
     pub fn identity(&self) -> &ShardIdentity {
         &self.identity
     }
-
-    fn open(
-        &self,
-        open: fn(&Shards, &ShardRecord, &ShardIdentity) -> Result<ShardReader, StorageError>,
-    ) -> Result<&ShardReader, StorageError> {
-        if let Some(reader) = self.reader.get() {
-            return Ok(reader);
-        }
-        let _opening = self.opening.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if let Some(reader) = self.reader.get() {
-            return Ok(reader);
-        }
-        let reader = open(&self.shards, &self.record, &self.identity)?;
-        Ok(self.reader.get_or_init(|| Box::new(reader)))
-    }
 }
 
 /// The committed shards of a run. Grows while the run is written.
@@ -182,7 +153,8 @@ pub struct Catalog {
     files: Arc<Shards>,
     params: Params,
     rule_hash: u64,
-    ranges: RwLock<Vec<Range>>,
+    ranges: RwLock<Ranges>,
+    open: Arc<OpenShards>,
     next_serial: AtomicU64,
     /// The files of shards that records name and that do not count any more.
     superseded: Mutex<HashSet<String>>,
@@ -216,6 +188,7 @@ impl Catalog {
             params: params.clone(),
             rule_hash,
             ranges: RwLock::default(),
+            open: Arc::default(),
             next_serial: AtomicU64::new(0),
             superseded: Mutex::default(),
             last_owners: Mutex::default(),
@@ -273,7 +246,7 @@ impl Catalog {
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
         self.retain(|old| !old.is_stored() || !overlap(&old.commit, &commit));
-        self.write().push(Range { commit, shards, owners, took });
+        self.write().all_mut().push(Range { commit, shards, owners, took });
         Ok(())
     }
 
@@ -293,14 +266,14 @@ impl Catalog {
 
     /// Whether values are committed.
     pub fn has_values(&self) -> bool {
-        self.read().iter().any(|range| range.commit.phase == Phase::BackUp)
+        self.read().all().iter().any(|range| range.commit.phase == Phase::BackUp)
     }
 
     /// Forgets all ranges but those of which `keep` is true.
     fn retain(&self, keep: impl Fn(&Range) -> bool) {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for range in ranges.extract_if(.., |range| !keep(range)) {
+        for range in ranges.all_mut().extract_if(.., |range| !keep(range)) {
             superseded.extend(range.shards.iter().map(|shard| shard.record.file.clone()));
         }
     }
@@ -311,11 +284,12 @@ impl Catalog {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let counted: HashSet<Layer> = ranges
+            .all()
             .iter()
             .filter(|range| !range.is_stored())
             .flat_map(|range| layers_of(&range.commit))
             .collect();
-        ranges.retain_mut(|range| {
+        ranges.all_mut().retain_mut(|range| {
             // Ranges that are not removed stay, and those of which only the counts are left.
             if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
@@ -330,7 +304,7 @@ impl Catalog {
     /// What the journal says of the shards of the enumerated ranges that lie within one of `ranges`.
     pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
         let all = self.read();
-        let those = all.iter().filter(|range| is_removed(&range.commit, ranges));
+        let those = all.all().iter().filter(|range| is_removed(&range.commit, ranges));
         those.flat_map(|range| &range.shards).map(|shard| shard.record.clone()).collect()
     }
 
@@ -351,14 +325,14 @@ impl Catalog {
     pub fn holdings(&self) -> Holdings {
         let held =
             |range: &Range| Holding { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };
-        Holdings::new(self.read().iter().map(held).collect())
+        Holdings::new(self.read().all().iter().map(held).collect())
     }
 
     /// The files of shards that no record of the journal names, among those given.
     pub fn unnamed<'a>(&self, files: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         let ranges = self.read();
         let superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let shards = ranges.iter().flat_map(|range| &range.shards);
+        let shards = ranges.all().iter().flat_map(|range| &range.shards);
         let counting: HashSet<&str> = shards.map(|shard| shard.record.file.as_str()).collect();
         files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains(*file)).collect()
     }
@@ -371,8 +345,8 @@ impl Catalog {
             serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
             identity: self.identity(commit.phase, commit.first, commit.last),
             shards: Arc::clone(&self.files),
-            reader: OnceLock::new(),
-            opening: Mutex::new(()),
+            slot: Arc::default(),
+            open: Arc::clone(&self.open),
         }
     }
 
@@ -382,7 +356,7 @@ impl Catalog {
         let Some(open) = self.find(kind, key) else { return };
         let unopened = Arc::new(self.shard(&open.commit, open.record.clone()));
         let mut ranges = self.write();
-        let shards = ranges.iter_mut().flat_map(|range| &mut range.shards);
+        let shards = ranges.all_mut().iter_mut().flat_map(|range| &mut range.shards);
         shards.filter(|shard| shard.serial == open.serial).for_each(|shard| *shard = Arc::clone(&unopened));
     }
 
@@ -396,7 +370,12 @@ impl Catalog {
         match blame {
             Blame::Shard(id) => {
                 let ranges = self.read();
-                ranges.iter().flat_map(|range| &range.shards).find(|shard| shard.record.id() == *id).cloned()
+                ranges
+                    .all()
+                    .iter()
+                    .flat_map(|range| &range.shards)
+                    .find(|shard| shard.record.id() == *id)
+                    .cloned()
             }
             Blame::Item(kind, key) => self.find(*kind, *key),
         }
@@ -404,14 +383,15 @@ impl Catalog {
 
     /// All shards, by phase and first layer.
     pub fn shards(&self) -> Vec<Arc<CatalogShard>> {
-        let mut shards: Vec<_> = self.read().iter().flat_map(|range| range.shards.clone()).collect();
+        let mut shards: Vec<_> = self.read().all().iter().flat_map(|range| range.shards.clone()).collect();
         shards.sort_by_key(|shard| (shard.commit.phase, shard.commit.first));
         shards
     }
 
     /// All commits, by phase and first layer; also of ranges whose shards were removed.
     pub fn commits(&self) -> Vec<Commit> {
-        let mut commits: Vec<_> = self.read().iter().map(|range| Commit::clone(&range.commit)).collect();
+        let mut commits: Vec<_> =
+            self.read().all().iter().map(|range| Commit::clone(&range.commit)).collect();
         commits.sort_by_key(|commit| (commit.phase, commit.first));
         commits
     }
@@ -420,7 +400,7 @@ impl Catalog {
     /// none.
     pub fn took(&self, phase: Phase) -> Option<PassTime> {
         let ranges = self.read();
-        let of_phase = ranges.iter().filter(|range| range.commit.phase == phase);
+        let of_phase = ranges.all().iter().filter(|range| range.commit.phase == phase);
         let took: Vec<Took> = of_phase.map(|range| range.took).collect::<Option<_>>()?;
         let threads = took.first()?.threads;
         let is_same = took.iter().all(|took| took.threads == threads);
@@ -453,20 +433,14 @@ impl Catalog {
     }
 
     fn in_range<T>(&self, kind: ShardKind, layer: u32, get: impl FnOnce(&Range) -> T) -> Option<T> {
-        let covers = |range: &&Range| {
-            let commit = &range.commit;
-            range.is_stored()
-                && kind_of(commit.phase) == kind
-                && (commit.first.0..=commit.last.0).contains(&layer)
-        };
-        self.read().iter().rev().find(covers).map(get)
+        self.read().find(kind, layer).map(get)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Vec<Range>> {
+    fn read(&self) -> RwLockReadGuard<'_, Ranges> {
         self.ranges.read().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Range>> {
+    fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
         self.ranges.write().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

@@ -60,7 +60,8 @@ impl<'a> DeadStates<'a> {
         }
         let mut of_layer = Vec::new();
         for shard in &shards {
-            let items = shard.reader()?.items().iter().map(|item| item.key);
+            let reader = shard.reader()?;
+            let items = reader.items().iter().map(|item| item.key);
             of_layer.extend(items.filter(|key| key.layer == layer.0));
         }
         let params = self.locator.space().params();

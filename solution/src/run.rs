@@ -8,7 +8,7 @@ use exact2048_storage::{FORMAT_VERSION, Location, Place, RunDir, ShardRecord, St
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Amended, Amendment, Catalog, JournalRecord, Record, Removal};
+use crate::catalog::{Amended, Amendment, Catalog, CatalogShard, JournalRecord, Record, Removal};
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::leftovers;
 use crate::recipe::{Holdings, LayerRange, Recipe};
@@ -19,6 +19,9 @@ mod error;
 mod tests;
 
 pub use error::{NotSolved, RunError};
+
+/// Ranges that one record removes: for more than some thousands the journal has no room where the disk is full.
+const REMOVED_AT_ONCE: usize = 1024;
 
 /// What becomes of shards that no record of the journal names, where there are more than an interrupted command leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -291,13 +294,13 @@ impl Run {
     /// # Errors
     ///
     /// As for [`append`](Self::append), and a failure of the system or the store.
-    pub fn remove_reach(&mut self, removed: Vec<LayerRange>) -> Result<(), RunError> {
-        if removed.is_empty() {
-            return Ok(());
+    pub fn remove_reach(&mut self, removed: &[LayerRange]) -> Result<(), RunError> {
+        for removed in removed.chunks(REMOVED_AT_ONCE) {
+            let shards = self.catalog.reach_of(removed);
+            self.append(JournalRecord::Removal(Removal { removed: removed.to_vec() }))?;
+            self.dir.remove_needless_shards(&shards)?;
         }
-        let shards = self.catalog.reach_of(&removed);
-        self.append(JournalRecord::Removal(Removal { removed }))?;
-        Ok(self.dir.remove_needless_shards(&shards)?)
+        Ok(())
     }
 
     /// Limits what the run may take of the disk, as [`TypedRun::limit_disk`] does.
@@ -335,14 +338,14 @@ impl Run {
         Recipe::new(&self.params, &self.catalog.holdings()).steps()
     }
 
-    /// The commits of which a shard is missing, or has another length or another header than its record says. Costs a
-    /// list of the shards, and a look at each that is not in the list as recorded; what follows the headers is not
-    /// read.
+    /// The shards that are missing, or have another length or another header than their record says, each with what is
+    /// wrong. Costs a list of the shards, and a look at each that is not in the list as recorded; what follows the headers
+    /// is not read.
     ///
     /// # Errors
     ///
     /// As for [`TypedRun::shard_files`], and what keeps a shard from being looked at.
-    pub fn absent(&self) -> Result<Vec<Commit>, RunError> {
+    pub fn absent_shards(&self) -> Result<Vec<(Arc<CatalogShard>, StorageError)>, RunError> {
         let shards = self.catalog.shards();
         if shards.is_empty() {
             return Ok(Vec::new());
@@ -352,14 +355,25 @@ impl Run {
         // The list may be wrong, and making a shard again may take hours: so each doubtful shard is looked at.
         let doubtful: Vec<_> = shards.iter().filter(|shard| !is_listed(&shard.record)).collect();
         let look: Vec<_> = doubtful.iter().map(|shard| (&shard.record, *shard.identity())).collect();
-        let mut commits = Vec::new();
+        let mut absent = Vec::new();
         for (shard, looked) in doubtful.iter().zip(self.catalog.files().look(&look)?) {
             match looked {
                 Ok(()) => {}
-                Err(error) if error.blames().is_some() => commits.push(Commit::clone(&shard.commit)),
+                Err(error) if error.blames().is_some() => absent.push((Arc::clone(shard), error)),
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(absent)
+    }
+
+    /// The commits of which a shard is missing, or is another one: [`absent_shards`](Self::absent_shards).
+    ///
+    /// # Errors
+    ///
+    /// As for [`absent_shards`](Self::absent_shards).
+    pub fn absent(&self) -> Result<Vec<Commit>, RunError> {
+        let absent = self.absent_shards()?;
+        let mut commits: Vec<Commit> = absent.iter().map(|(shard, _)| Commit::clone(&shard.commit)).collect();
         commits.dedup();
         Ok(commits)
     }

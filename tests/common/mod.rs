@@ -271,6 +271,25 @@ pub fn content_of(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
+/// Sends a signal to a process by its name; `false` where there is no such process any more. The shell does it: a program
+/// `kill` is missing on small systems.
+pub fn signal(process: u32, name: &str) -> bool {
+    let mut shell = std::process::Command::new("sh");
+    let kill = format!("kill -s {name} {process} 2>/dev/null");
+    shell.args(["-c", &kill]).status().unwrap().success()
+}
+
+/// Whether there is the program `openssl`. Where everything is checked it must be there.
+pub fn has_openssl() -> bool {
+    let mut openssl = std::process::Command::new("openssl");
+    let has = openssl.arg("version").stdout(std::process::Stdio::null()).status().is_ok();
+    assert!(has || std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this test needs openssl");
+    if !has {
+        eprintln!("skipped: it needs openssl");
+    }
+    has
+}
+
 /// The published shards of a run.
 pub fn shards(run: &Path) -> Vec<PathBuf> {
     let mut shards = files(&run.join("shards"));

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::NamedTempFile;
 
-use super::{Finished, command};
+use super::{Finished, command, signal};
 
 /// How long a server may take to end: more than it lets requests go on that are under way.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -130,9 +130,7 @@ impl Server {
 
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
-        let sent =
-            std::process::Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status();
-        assert!(sent.unwrap().success());
+        assert!(signal(self.child.id(), name));
     }
 
     /// Kills the server as `kill -9` does. It is gone on return, and what it had locked is free.

@@ -65,6 +65,16 @@ pub enum WorkerError {
     Payload(#[from] PayloadError),
 }
 
+impl From<WorkerError> for ReadError {
+    fn from(error: WorkerError) -> Self {
+        match error {
+            WorkerError::Read(error) => error,
+            WorkerError::Storage(error) => error.into(),
+            WorkerError::Payload(error) => error.into(),
+        }
+    }
+}
+
 impl WorkerError {
     /// What can be done about it.
     #[must_use]
@@ -109,6 +119,13 @@ impl Tuning {
 
     /// Work on a piece of this length takes so long that handing it to another thread adds hardly anything.
     pub const PIECE_BYTES: usize = 512 << 10;
+
+    /// The usual tuning for so many bytes of what `heap_bytes` reports.
+    #[must_use]
+    pub fn within(limit_bytes: u64, heap_bytes: fn() -> usize) -> Self {
+        let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
+        Self { limit_bytes, heap_bytes, dense_rows: Self::DENSE_ROWS, piece_bytes: Self::PIECE_BYTES }
+    }
 }
 
 /// Pieces for each thread that works on a block, so that they end at about the same time.

@@ -109,7 +109,7 @@ pub fn main(args: &Args) -> Result<()> {
     let engine = Engine::new(params.board, params.spawn4);
     let starts = oracle.starts()?;
     let perfect = Perfect { value: starts.expected, error: starts.error_bound };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let pool = limits::pool(args.threads)?;
     let games = args.games.or(is_free.then_some(GAMES));
     let begun = Instant::now();
     let found = pool.install(|| match games {
@@ -134,7 +134,7 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// Counts all boards that a player can come to.
 fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<ExactEvaluation> {
-    let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let bytes = limits::memory_or_half(args.memory);
     let limits = EvaluationLimits { bytes, least_chance: args.cutoff, losses: !args.no_losses };
     let line = ProgressLine::new("evaluate");
     let show = |at: EvaluationProgress| {

@@ -80,7 +80,7 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
     let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
-    let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let memory = limits::memory_or_half(args.memory);
     let oracle = oracle.with_layer_solver(layer_solver(&run, memory));
     let options = ExportOptions {
         table: table(args.what, run.params()),
@@ -90,13 +90,14 @@ pub fn main(args: &Args) -> Result<()> {
         folder: args.folder.clone(),
         memory_bytes: memory,
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let pool = limits::pool(args.threads)?;
     let line = ProgressLine::new("export");
     let last = run.params().last_layer();
     let show = |at: ExportProgress| {
         let layer = format!("layer {} of {}", count(at.layer.0), count(last.0));
         let rows = format!("{} of {} rows", count(at.rows), count(at.all_rows));
-        line.show(at.rows as f64 / at.all_rows.max(1) as f64, &[layer, rows]);
+        let share = at.rows as f64 / at.all_rows.max(1) as f64;
+        line.show(share, &[line.eta(share), layer, rows]);
     };
     let exported = pool.install(|| export(&run, &oracle, &options, show));
     line.finish();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::display::ProgressLine;
 use crate::place::RunPlace;
-use crate::{display, output, units};
+use crate::{display, limits, output, units};
 
 /// Options of `layers`.
 #[derive(clap::Args, Debug)]
@@ -89,7 +89,7 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     if !args.dead {
         return Ok(layers.into_iter().map(|counts| Counted { counts, dead: None }).collect());
     }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let pool = limits::pool(args.threads)?;
     let (line, mut dead_states) = (ProgressLine::new("layers"), DeadStates::new(run));
     let states: u64 = layers.iter().map(|counts| counts.states).sum();
     let mut looked_at = 0;

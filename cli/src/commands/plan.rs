@@ -16,7 +16,7 @@ use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, LayerCost, candidates};
-use crate::job::{JobArgs, kept_beside_best_moves, kept_text};
+use crate::job::{JobArgs, kept_text};
 use crate::output::{write_field, write_fitting};
 use crate::plan::{known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
@@ -99,7 +99,7 @@ struct Policy {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    let memory_bytes = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let memory_bytes = limits::memory_or_half(args.memory);
     let tuning = limits::worker_tuning(memory_bytes, threads);
     let asked = args.job.params()?;
     let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
@@ -156,7 +156,12 @@ fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> V
     if !params.best_moves && params.until_layer.is_none() {
         let params = params.clone().with_best_moves(true);
         let choices = Choices::new(&params, u64::MAX, choices.scratch_bytes());
-        all.extend(policies(&params, &choices, [kept_beside_best_moves()], &layer_cost.with_best_moves()));
+        all.extend(policies(
+            &params,
+            &choices,
+            [KeptLayers::BESIDE_BEST_MOVES],
+            &layer_cost.with_best_moves(),
+        ));
     }
     all
 }
@@ -252,19 +257,13 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<Atom
     let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let params = params.with_best_moves(best_moves);
     let mut run = Run::open_or_create(folder, &params, Unnamed::Refuse)?;
-    let limit_bytes = exact2048_worker::heap_limit_bytes(MEASURED_MEMORY, threads);
-    let tuning = Tuning {
-        limit_bytes: usize::try_from(limit_bytes).unwrap_or(usize::MAX),
-        heap_bytes: limits::heap_bytes,
-        dense_rows: Tuning::DENSE_ROWS,
-        piece_bytes: Tuning::PIECE_BYTES,
-    };
+    let tuning = limits::worker_tuning(MEASURED_MEMORY, threads);
     let watch = ProgressDisplay::of(&run, tuning.dense_rows);
     alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {
         RunSolveError::Stopped(_) => {
             Failure::interrupted("stopped before it was known how fast this machine is".to_owned()).into()
         }
-        error => unsolved(error),
+        error => unsolved(error, None),
     })?;
     let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
     let seconds = [took(Phase::Enumerate)?, took(Phase::BackUp)?];

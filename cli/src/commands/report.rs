@@ -97,10 +97,10 @@ pub fn main(args: &Args) -> Result<()> {
             Which::None => ReportedValues::None,
         },
         perfect_play: (!args.no_play).then_some((follower_of as FollowerOfRun, args.cutoff)),
-        memory_bytes: args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64()),
+        memory_bytes: limits::memory_or_half(args.memory),
         layer_solver: Some(layer_solver),
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.map_or(0, usize::from)).build()?;
+    let pool = limits::pool(args.threads)?;
     let line = ProgressLine::new("report");
     let gathered: Result<Vec<RunReport>> = runs
         .iter()
@@ -108,7 +108,7 @@ pub fn main(args: &Args) -> Result<()> {
             let last = run.params().last_layer();
             let show = |at: ReportProgress| {
                 let layer = format!("layer {} of {}", count(at.layer.0), count(last.0));
-                line.show(at.share, &[format!("{name}: {}", at.what), layer]);
+                line.show(at.share, &[line.eta(at.share), format!("{name}: {}", at.what), layer]);
             };
             pool.install(|| gather(name, run, &options, show)).map_err(failure)
         })

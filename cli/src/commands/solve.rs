@@ -1,7 +1,7 @@
 //! `exact2048 solve`: enumerate, back up, publish, on this machine.
 
 use std::io::Write;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
@@ -9,12 +9,14 @@ use bytesize::ByteSize;
 use exact2048_coordinator::Workload;
 use exact2048_game::Params;
 use exact2048_run::alone::{self, disk};
-use exact2048_run::damaged_shards;
-use exact2048_solution::{CatalogShard, Run, Segment, Unnamed};
+use exact2048_run::remove_lost;
+use exact2048_run::verify::CheckProgress;
+use exact2048_solution::{Run, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
+use super::verify::Watch;
 use crate::choice::{Choices, LayerCost};
 use crate::job::JobArgs;
 use crate::output::write_next;
@@ -86,18 +88,7 @@ pub fn main(args: &Args) -> Result<()> {
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
     let stop = stop_on_signals("stopping after the running tasks; again to stop at once")?;
-    let warn = |error: &StorageError| {
-        display::say(&format!("warning: {}; recomputing it", with_causes(error)));
-    };
-    // It needs most of them afterwards.
-    let read = |shard: &CatalogShard| shard.original()?.verify();
-    for shard in damaged_shards(run.catalog(), threads, read, &|| stop.load(Ordering::Relaxed), &warn)? {
-        run.catalog().remove(&shard);
-    }
-    if stop.load(Ordering::Relaxed) {
-        let what = "stopped before all shards were looked at; the same command goes on";
-        return Err(Failure::interrupted(what.to_owned()).into());
-    }
+    remove_lost_shards(&run, threads, &stop)?;
     if let Some(limit) = args.disk {
         run.limit_disk(limit.as_u64())?;
     }
@@ -109,7 +100,8 @@ pub fn main(args: &Args) -> Result<()> {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
         let watch = ProgressDisplay::of(&run, tuning.dense_rows);
-        alone::solve(&mut run, tuning, threads, &stop, &watch).map_err(unsolved)?;
+        let solved = alone::solve(&mut run, tuning, threads, &stop, &watch);
+        solved.map_err(|error| unsolved(error, watch.to_be_repeated(&run)))?;
     }
     let seconds = before + begun.elapsed().as_secs_f64();
     let summary = RunSummary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;
@@ -124,6 +116,25 @@ pub fn main(args: &Args) -> Result<()> {
         if run.is_solved() {
             write_next(&mut out, args.place.given())?;
         }
+    }
+    Ok(())
+}
+
+/// Takes lost and damaged shards out of the run, so that they are computed once more, and shows how far that is.
+fn remove_lost_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<()> {
+    let warn = |error: &StorageError| {
+        display::say(&format!("warning: {}; recomputing it", with_causes(error)));
+    };
+    let watch = Watch::default();
+    watch.begin("check", run.catalog().shards().iter().map(|shard| shard.record.bytes).sum());
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    let progress = |bytes| watch.show(CheckProgress::Bytes(bytes));
+    let removed = remove_lost(run, threads, &is_stopped, &warn, &progress);
+    watch.finish();
+    removed?;
+    if is_stopped() {
+        let what = "stopped before all shards were looked at; the same command goes on";
+        return Err(Failure::interrupted(what.to_owned()).into());
     }
     Ok(())
 }
@@ -158,7 +169,9 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
 fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);
-    let needs = left_bytes.map_or(needs, |left| needs.within(left));
+    // Reach goes as values come.
+    let needs =
+        left_bytes.map_or(needs, |left| needs.within(disk::still_needed(run).unwrap_or(left).min(left)));
     let disk_bytes = run.dir().place().as_path().and_then(free_disk);
     let room = FreeRoom { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
@@ -168,7 +181,7 @@ fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
 
 /// Bytes of memory that may be used.
 fn memory_limit(args: &Args) -> u64 {
-    args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64())
+    limits::memory_or_half(args.memory)
 }
 
 /// How the run may use memory; refuses a limit that it cannot keep.

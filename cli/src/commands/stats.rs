@@ -6,18 +6,20 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::{Objective, Params};
-use exact2048_run::{PlayProgress, play_follower};
+use exact2048_run::{PlayProgress, play_follower, span_bytes};
 use exact2048_solution::{Oracle, QueryError, Run};
 use exact2048_stats::{
     FollowPlay, KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsProgress, ToldStatistics,
 };
-use exact2048_storage::Location;
+use exact2048_storage::{Location, StorageError};
+use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
 use crate::cones::ConeOptions;
-use crate::display::ProgressLine;
+use crate::display::{self, ProgressLine};
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
+use crate::plan::free_disk;
 use crate::units::{self, count};
 use crate::{limits, output};
 
@@ -31,7 +33,7 @@ Examples:
 
 The chance that a game comes to each state is followed upward through the layers, along the best
 moves: of equal ones the one that --values best-move would store. Nothing is sampled. Chances below
-the cutoff are left out, and their sum is said: no share is off by more.
+the cutoff are left out, and their sum is said: no share of games that make these moves is off by more.
 
 --csv has a row for each layer: the states that were followed, the share of games that come to
 it, that end in it, and that end in it with each largest tile.
@@ -75,12 +77,41 @@ pub(super) fn chance(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// Where it is kept how far games were followed.
+    fn progress(&self, location: &Location) -> Option<PlayProgress> {
+        let files = self.cone_options.files(location);
+        if files.is_none() {
+            display::say("note: an interruption costs all that is done: --cone-cache DIR keeps it");
+        }
+        let unkept = |error: &StorageError| {
+            let why = with_causes(error);
+            display::say(&format!(
+                "warning: {why}; until it can be written, an interruption costs what is done"
+            ));
+        };
+        files.map(|(folder, _)| PlayProgress { folder, interval: KEPT_EVERY, unkept })
+    }
+
     /// Keeps what was found for the explorer, where the run's folder can be written to.
     fn keep(&self, run: &Run, location: &Location, told: &str) {
         if let Some((folder, _)) = self.cone_options.files(location) {
             let id = run.dir().run_id().to_string();
             let _ = KeptStatistics::new(&folder, &id, run.fingerprint().unwrap_or_default()).keep(told);
         }
+    }
+}
+
+/// Warns where the best moves of a span of layers may have no room.
+fn warn_of_room(run: &Run, memory_bytes: u64) {
+    let (folder, needed) = (std::env::temp_dir(), span_bytes(run));
+    if let Some(free) = free_disk(&folder).filter(|free| free.saturating_add(memory_bytes / 2) < needed) {
+        display::say(&format!(
+            "warning: up to {} of best moves wait in {} where memory is short, and {} are free there. Set TMPDIR to a folder \
+             with more room",
+            units::size(needed),
+            folder.display(),
+            units::size(free)
+        ));
     }
 }
 
@@ -94,22 +125,22 @@ pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location_to_read()?;
     let run = Run::open(location.clone())?;
     require_usual_rules(run.params())?;
-    let memory = args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64());
+    let memory = limits::memory_or_half(args.memory);
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     limits::require_memory(memory, &run.params().clone().with_best_moves(true), threads)?;
     let usual = limits::worker_tuning(memory, threads);
     limits::tune_allocator(usual.limit_bytes, threads);
     let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
-    let progress = args.cone_options.files(&location);
-    let progress = progress.map(|(folder, _)| PlayProgress { folder, interval: KEPT_EVERY });
+    let progress = args.progress(&location);
+    warn_of_room(&run, memory);
     let follower = play_follower(&run, Tuning { dense_rows, ..usual }, progress)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let pool = limits::pool(args.threads)?;
     let begun = Instant::now();
     let line = ProgressLine::new("stats");
     let mut show = |at: StatsProgress| {
         let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
         let states = format!("{} states", count(at.states));
-        line.show(at.share, &[layer, states]);
+        line.show(at.share, &[line.eta(at.share), layer, states]);
     };
     // First: what makes it fail does so before hours of work.
     let starts = Oracle::new(&run)?.starts()?;
@@ -167,7 +198,7 @@ impl Report<'_> {
         output::write_field(out, "last layer", last)?;
         output::write_field(out, "states", format!("{}, up to symmetry", count(found.states())))?;
         let left_out = if found.dropped > 0.0 {
-            format!("{:.1e} of all games: no share is off by more", found.dropped)
+            format!("{:.1e} of all games that make these moves: no share is off by more", found.dropped)
         } else {
             "nothing".to_owned()
         };

@@ -16,7 +16,7 @@ use crate::place::RunPlace;
 use crate::signals::stop_on_signals;
 use crate::{Failure, limits, units};
 use report::{Report, Verdict};
-use watch::Watch;
+pub use watch::Watch;
 
 /// Options of `verify`.
 #[derive(clap::Args, Debug)]
@@ -126,7 +126,7 @@ fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure
 
 /// Bytes that the check may take.
 fn memory_limit(args: &Args) -> u64 {
-    args.memory.map_or_else(|| limits::memory_bytes() / 2, |size| size.as_u64())
+    limits::memory_or_half(args.memory)
 }
 
 fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), Failure> {

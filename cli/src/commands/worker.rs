@@ -12,7 +12,6 @@ use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
-use exact2048_worker::Tuning;
 
 use crate::network::ServerArgs;
 use crate::place::StoreOptions;
@@ -80,9 +79,8 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     client.check()?;
     let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
-    let limit_bytes = exact2048_worker::heap_limit_bytes(memory_bytes, threads);
-    let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-    limits::tune_allocator(limit_bytes, threads + network_threads(threads));
+    let tuning = limits::worker_tuning(memory_bytes, threads);
+    limits::tune_allocator(tuning.limit_bytes, threads + network_threads(threads));
     let advertise = match &args.advertise {
         Some(advertise) => format!("{}://{}", bound.scheme(), advertise.with_port(bound.address().port())),
         None => format!("{}://{}", bound.scheme(), reachable(bound.address(), &args.coordinator)?),
@@ -92,12 +90,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
         advertise,
         threads,
         memory_bytes,
-        tuning: Tuning {
-            limit_bytes,
-            heap_bytes: limits::heap_bytes,
-            dense_rows: Tuning::DENSE_ROWS,
-            piece_bytes: Tuning::PIECE_BYTES,
-        },
+        tuning,
         store: args.store.settings(),
         folder: folder(args)?,
     };

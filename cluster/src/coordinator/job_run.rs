@@ -133,7 +133,7 @@ impl JobRun {
         let mut missing_bytes = 0;
         if let Some(limit) = limit {
             run.limit_disk(limit.bytes)?;
-            missing_bytes = disk::make_room(&mut run, limit.times)?;
+            missing_bytes = disk::make_room(&mut run, limit.times)?.missing_bytes;
         }
         let (run, contents) = Self::new(location, run, limit.map(|limit| limit.bytes))?;
         Ok((run, contents, missing_bytes))

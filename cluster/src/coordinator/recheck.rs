@@ -8,7 +8,7 @@ use exact2048_coordinator::cluster::{Claim, Examined, JobId};
 use exact2048_game::Params;
 use exact2048_net::text::with_causes;
 use exact2048_run::damaged_shards;
-use exact2048_solution::{CatalogShard, Commit, Run, RunError};
+use exact2048_solution::{Commit, Run, RunError};
 use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -95,8 +95,7 @@ fn damaged_commits(
     let warn = |error: &StorageError| {
         tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
     };
-    let damaged =
-        damaged_shards(run.catalog(), THREADS, CatalogShard::check, &|| stop.is_cancelled(), &warn)?;
+    let damaged = damaged_shards(run.catalog(), THREADS, &|| stop.is_cancelled(), &warn, &|_| {})?;
     let mut met = HashSet::new();
     let commits = damaged.iter().map(|shard| &*shard.commit);
     Ok(commits.filter(|commit| met.insert((commit.phase, commit.first))).cloned().collect())

@@ -6,6 +6,9 @@ use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
 use exact2048_storage::file_cost;
 
+/// A forecast is off by less than one part in this many: by up to a fifth on boards that were measured.
+const FORECAST_SHARE: u64 = 4;
+
 /// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
 /// until there is room for what is written next.
 pub fn tidy(run: &mut Run) -> Result<(), RunError> {
@@ -22,28 +25,56 @@ fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
         if removed.is_empty() {
             return Ok(());
         }
-        run.remove_reach(removed)?;
+        run.remove_reach(&removed)?;
     }
 }
 
+/// By how much a limit of the disk is too small.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Shortage {
+    /// Bytes that are missing, as far as is known.
+    pub missing_bytes: u64,
+    /// Whether it is more than a forecast may be off: then nothing was removed, since it would be in vain.
+    pub is_certain: bool,
+}
+
 /// Before a segment, or after one that found no room, removes what has to go so that the rest of the run fits, with
-/// `times` times the usual headroom left free. Returns how many bytes are missing even then, as far as is known.
-pub fn make_room(run: &mut Run, times: u64) -> Result<u64, RunError> {
-    let Some(allowance) = run.dir().allowance().cloned() else { return Ok(0) };
+/// `times` times the usual headroom left free. Returns what is missing even then.
+pub fn make_room(run: &mut Run, times: u64) -> Result<Shortage, RunError> {
+    let Some(allowance) = run.dir().allowance().cloned() else { return Ok(Shortage::default()) };
+    let (limit, usual) = (allowance.limit_bytes(), headroom(allowance.limit_bytes()));
+    let removable = Recipe::new(run.params(), &run.holdings()).removable();
+    let removable: u64 = removable.into_iter().map(|range| reach_bytes(run, range)).sum();
+    let beyond = allowance.taken_bytes().saturating_sub(removable).saturating_sub(limit);
+    if beyond > 0 {
+        return Ok(Shortage { missing_bytes: beyond + usual, is_certain: true });
+    }
     remove_needless(run, times)?;
-    let usual = headroom(allowance.limit_bytes());
     let holdings = run.holdings();
     if Recipe::new(run.params(), &holdings).is_climbing() {
-        return Ok(u64::try_from(usual.cast_signed() - allowance.free_bytes()).unwrap_or(0));
+        let missing_bytes = u64::try_from(usual.cast_signed() - allowance.free_bytes()).unwrap_or(0);
+        return Ok(Shortage { missing_bytes, is_certain: false });
     }
     let free = allowance.free_bytes() - (times * usual).cast_signed();
     let relief = forecast(run).relief(&holdings, |range| reach_bytes(run, range), free);
-    run.remove_reach(relief.removed)?;
-    Ok(match relief.missing_bytes {
+    if relief.missing_bytes > (limit + relief.missing_bytes) / FORECAST_SHARE {
+        return Ok(Shortage { missing_bytes: relief.missing_bytes, is_certain: true });
+    }
+    run.remove_reach(&relief.removed)?;
+    let missing_bytes = match relief.missing_bytes {
         0 => 0,
         // The least limit that is reported leaves the usual headroom, not `times` times as much.
         missing => missing.saturating_sub((times - 1) * usual).max(usual),
-    })
+    };
+    Ok(Shortage { missing_bytes, is_certain: false })
+}
+
+/// The most bytes that the rest of a run takes at a time beside what it takes now; `None` on the way up.
+#[must_use]
+pub fn still_needed(run: &Run) -> Option<u64> {
+    let holdings = run.holdings();
+    let is_climbing = Recipe::new(run.params(), &holdings).is_climbing();
+    (!is_climbing).then(|| forecast(run).still_needed(&holdings, |range| reach_bytes(run, range)))
 }
 
 /// What the layers of an enumerated run take, by what is known of it.

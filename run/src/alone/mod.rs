@@ -89,13 +89,14 @@ pub fn solve(
     // Times that room was made since something was last finished: each time more of it.
     let mut short = 0;
     loop {
-        let missing_bytes = disk::make_room(run, 1 + short)?;
+        let shortage = disk::make_room(run, 1 + short)?;
         let missing = run.missing();
         let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
-        if short > 0 && missing_bytes > 0 {
-            // A forecast may be wrong, but now a segment has found no room.
+        // A forecast may be wrong, unless it is by far too much, or a segment has found no room.
+        if shortage.missing_bytes > 0 && (shortage.is_certain || short > 0) {
             let limit_bytes = run.dir().allowance().map_or(0, |allowance| allowance.limit_bytes());
-            return Err(RunSolveError::OverDisk { limit_bytes, needed_bytes: limit_bytes + missing_bytes });
+            let needed_bytes = limit_bytes + shortage.missing_bytes;
+            return Err(RunSolveError::OverDisk { limit_bytes, needed_bytes });
         }
         let records = run.records();
         watch.begins(segment, later, &run.layer_counts());

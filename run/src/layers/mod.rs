@@ -65,11 +65,7 @@ impl LayerSolver for WhenNeeded {
         highest: Layer,
         goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError> {
-        self.loaded().back_up(layers, highest, goes_on).map_err(|error| match error {
-            WorkerError::Read(error) => error,
-            WorkerError::Storage(error) => error.into(),
-            WorkerError::Payload(error) => error.into(),
-        })
+        self.loaded().back_up(layers, highest, goes_on).map_err(ReadError::from)
     }
 
     fn bytes(&self, layer: Layer) -> u64 {

@@ -16,7 +16,7 @@ use exact2048_game::{Layer, Params};
 use exact2048_solution::{LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
-use exact2048_storage::{ScratchPlace, ShardKind};
+use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
 use exact2048_worker::{AnyFollower, BestMoves, FollowSums, Tuning, WorkerError};
 
 use crate::layers::{LayerPasses, lost_layers, packed};
@@ -34,6 +34,8 @@ pub struct PlayProgress {
     pub folder: PathBuf,
     /// The file is not written more often than this.
     pub interval: Duration,
+    /// Told why it cannot be written, as on a full disk: then nothing is kept. Once.
+    pub unkept: fn(&StorageError),
 }
 
 /// Follows games through a solved run. What does not fit the memory waits in files in the folder for temporary files. With
@@ -90,17 +92,43 @@ impl FollowPlay for SolvedRun {
         least_chance: f64,
         progress: &mut dyn FnMut(StatsProgress),
     ) -> Result<PlayStatistics, QueryError> {
-        Pass::new(self).follow(least_chance, progress).map_err(|error| match error {
-            WorkerError::Read(error) => error.into(),
-            WorkerError::Storage(error) => ReadError::from(error).into(),
-            WorkerError::Payload(error) => ReadError::from(error).into(),
-        })
+        Pass::new(self).follow(least_chance, progress).map_err(|error| ReadError::from(error).into())
     }
 }
 
 /// The relative costs of the steps of a pass for each state: to enumerate it, to back it up, and to follow games
 /// through it.
 const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
+
+/// The spans of layers that are worked on together: each ends below two layers whose values are stored, where best moves
+/// have to be found, or with the last layer.
+fn spans(params: &Params) -> Vec<(Layer, Layer)> {
+    let end = params.last_layer();
+    let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
+    while first <= end {
+        let next = first.up(LEAST_LAYERS);
+        let next = if params.best_moves { next } else { params.kept.next_cut(next) };
+        let next = next.min(end.up(1));
+        spans.extend(next.down(1).map(|last| (first, last)));
+        first = next;
+    }
+    spans
+}
+
+/// Bytes that the best moves of a span of layers take at most, before they are compressed.
+#[must_use]
+pub fn span_bytes(run: &Run) -> u64 {
+    if run.params().best_moves {
+        return 0;
+    }
+    let counts = run.layer_counts();
+    let states = |(first, last): (Layer, Layer)| -> u64 {
+        let those = counts.iter().filter(|counts| (first..=last).contains(&counts.layer));
+        those.map(|counts| counts.states).sum()
+    };
+    // Four bits each.
+    spans(run.params()).into_iter().map(states).max().unwrap_or(0) / 2
+}
 
 struct Pass<'a> {
     run: &'a SolvedRun,
@@ -123,13 +151,13 @@ impl<'a> Pass<'a> {
         let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
         let follower = self.passes.worker.follower(best_moves, least_chance.max(LEAST_CHANCE));
         let new_sums = || PlaySums::new(params, self.passes.lane_count());
-        let kept = run.progress.as_ref().map(|PlayProgress { folder, interval }| {
-            (Checkpoint::new(folder, &run.run_id, run.fingerprint, least_chance), *interval)
+        let mut kept = run.progress.as_ref().map(|kept| {
+            (Checkpoint::new(&kept.folder, &run.run_id, run.fingerprint, least_chance), kept, false)
         });
-        let resumed = kept.as_ref().and_then(|(checkpoint, _)| checkpoint.read(new_sums(), &*follower));
+        let resumed = kept.as_ref().and_then(|(checkpoint, ..)| checkpoint.read(new_sums(), &*follower));
         let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
         let (mut work, mut written) = (Work::new(run), Instant::now());
-        for (first, last) in self.spans() {
+        for (first, last) in spans(params) {
             if last < next {
                 first.to(last).for_each(|layer| work.skip(layer));
                 continue;
@@ -148,31 +176,20 @@ impl<'a> Pass<'a> {
                 progress(work.told(2, layer, &sums));
             }
             self.passes.release_lanes_below(last);
-            if let Some((checkpoint, interval)) = &kept
-                && written.elapsed() >= *interval
+            if let Some((checkpoint, kept, is_told)) = &mut kept
+                && written.elapsed() >= kept.interval
             {
-                // Where it cannot be written, as beside somebody else's run or on a full disk, nothing is kept.
-                let _ = checkpoint.write(last.up(1), &sums, &*follower);
+                let is_kept = checkpoint.write(last.up(1), &sums, &*follower);
+                if let Err(error) = is_kept
+                    && !std::mem::replace(is_told, true)
+                {
+                    (kept.unkept)(&error);
+                }
                 written = Instant::now();
             }
         }
-        kept.inspect(|(checkpoint, _)| checkpoint.remove());
+        kept.inspect(|(checkpoint, ..)| checkpoint.remove());
         Ok(sums.into_statistics())
-    }
-
-    /// The spans of layers that are worked on together: each ends below two layers whose values are stored, where best moves
-    /// have to be found, or with the last layer.
-    fn spans(&self) -> Vec<(Layer, Layer)> {
-        let (kept, end) = (self.run.params.kept, self.run.params.last_layer());
-        let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
-        while first <= end {
-            let next = first.up(LEAST_LAYERS);
-            let next = if self.run.params.best_moves { next } else { kept.next_cut(next) };
-            let next = next.min(end.up(1));
-            spans.extend(next.down(1).map(|last| (first, last)));
-            first = next;
-        }
-        spans
     }
 
     /// Finds the best moves of a span.

@@ -86,7 +86,8 @@ impl Items {
         }
         let mut items = Vec::new();
         for (number, shard) in shards.iter().enumerate() {
-            let all = shard.reader()?.items();
+            let reader = shard.reader()?;
+            let all = reader.items();
             let first = all.partition_point(|entry| entry.key.layer < layer);
             let of_layer = all[first..].iter().take_while(|entry| entry.key.layer == layer);
             let of_layer = of_layer.filter(|entry| Content::of(kind, entry.key) == content);
@@ -153,7 +154,8 @@ impl Items {
     /// A problem of an item.
     pub fn problem(&self, item: &Item, expected: String, found: String) -> Problem {
         let shard = &self.shards[item.shard];
-        let frames = shard.reader().ok().map(|reader| reader.frames());
+        let reader = shard.reader().ok();
+        let frames = reader.as_ref().map(|reader| reader.frames());
         let frame = frames.and_then(|frames| frames.get(item.entry.frame as usize));
         let ItemKey { layer, lane, part } = item.key();
         let of = match Content::of(shard.record.kind, item.entry.key) {

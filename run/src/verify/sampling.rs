@@ -53,7 +53,7 @@ const NEAR: u64 = 1 << 16;
 
 impl Verifier<'_> {
     /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
-    /// than that, each is checked once. The values of states above, from which they follow, must be committed.
+    /// than that, each is checked once. Drawn are those whose next values above, from which they follow, are committed.
     ///
     /// Cost: some milliseconds a value where at most two layers are left out between those that are kept, however large the
     /// run is. With more of them it is about half a microsecond of a core for each state that the values lead to below the
@@ -124,20 +124,35 @@ impl Verifier<'_> {
         outcome
     }
 
-    /// The values items of the run, each with the number of values up to its end.
+    /// The values items of the run that follow from committed ones, each with the number of values up to its end.
     fn values_items(&self, width: usize) -> Result<Vec<(u64, ItemKey)>, Problem> {
         let (mut items, mut end) = (Vec::new(), 0);
+        let mut followed = FxHashMap::default();
+        let mut can_follow = |layer: u32| *followed.entry(layer).or_insert_with(|| self.can_follow(layer));
         for shard in self.run().catalog().shards() {
             if shard.record.kind != ShardKind::Values {
                 continue;
             }
             let is_value = |entry: &&Entry| Content::of(ShardKind::Values, entry.key) == Content::Values;
             for entry in shard.reader()?.items().iter().filter(is_value) {
-                end += u64::from(entry.length) / width as u64;
-                items.push((end, entry.key));
+                if can_follow(entry.key.layer) {
+                    end += u64::from(entry.length) / width as u64;
+                    items.push((end, entry.key));
+                }
             }
         }
         Ok(items)
+    }
+
+    /// Whether the states of a layer are committed, and the values that theirs follow from: of a run that is being mended
+    /// there may be values beside a gap.
+    fn can_follow(&self, layer: u32) -> bool {
+        let (catalog, last) = (self.run().catalog(), self.game().last_layer());
+        let cut = self.game().next_cut(layer + 2);
+        let mut led_to = [cut, cut + 2].into_iter().filter(|&layer| layer <= last);
+        let covers = |kind, layer| catalog.covers(kind, layer);
+        covers(ShardKind::Reach, layer)
+            && led_to.all(|layer| covers(ShardKind::Reach, layer) && covers(ShardKind::Values, layer))
     }
 }
 

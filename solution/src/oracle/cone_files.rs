@@ -134,19 +134,21 @@ impl ConeFiles {
         files.into_iter().map(|(path, ..)| path).collect()
     }
 
-    /// All that is this cache's in the folder: when it was last used, and its bytes.
+    /// All that is this cache's in the folder, and temporary files of others: when it was last used, and the bytes that count.
     fn listed(&self) -> io::Result<Vec<(PathBuf, SystemTime, u64)>> {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name();
-            let is_ours =
-                name.to_str().is_some_and(|name| name.ends_with(".cone") || name.starts_with(".tmp-"));
+            let Some(name) = name.to_str() else { continue };
+            let is_ours = name.ends_with(".cone") || name.starts_with(".tmp-");
             // It may have been removed since it was listed.
             if let (true, Ok(data)) = (is_ours, entry.metadata())
                 && data.is_file()
             {
-                files.push((entry.path(), data.modified()?, data.len()));
+                // Of others, such as those of statistics, only what is abandoned is removed.
+                let bytes = if name.contains(".cone") { data.len() } else { 0 };
+                files.push((entry.path(), data.modified()?, bytes));
             }
         }
         Ok(files)
@@ -434,13 +436,17 @@ mod tests {
         let files = cone_files(&place, 2 * bytes_of(100) + 10, 1);
         let first = kept(&files, &cone(1000, 100));
         age(&first, 10);
-        let temporary = place.path().join("cones").join(".tmp-1");
+        let temporary = place.path().join("cones").join(".tmp-another.cone-1");
         fs::write(&temporary, vec![0u8; bytes_of(100) as usize]).unwrap();
         age(&temporary, 600);
+        // Of statistics, whose room is not that of cones.
+        let other = place.path().join("cones").join(".tmp-perfect-play.part-1");
+        fs::write(&other, vec![0u8; 10 * bytes_of(100) as usize]).unwrap();
+        age(&other, 600);
         let second = kept(&files, &cone(2000, 100));
         assert!(temporary.exists() && !first.exists() && second.exists());
-        age(&temporary, 2 * ABANDONED.as_secs());
+        [&temporary, &other].iter().for_each(|file| age(file, 2 * ABANDONED.as_secs()));
         kept(&files, &cone(3000, 100));
-        assert!(!temporary.exists() && second.exists());
+        assert!(!temporary.exists() && !other.exists() && second.exists());
     }
 }

@@ -25,7 +25,8 @@ impl Oracle {
         }
         let mut parts = Vec::new();
         for shard in self.catalog.find_layer(ShardKind::Reach, layer.0) {
-            let items = shard.reader().map_err(ReadError::from)?.items();
+            let reader = shard.reader().map_err(ReadError::from)?;
+            let items = reader.items();
             let first = items.partition_point(|item| item.key.layer < layer.0);
             let of_layer = items[first..].iter().take_while(|item| item.key.layer == layer.0);
             parts.extend(of_layer.map(|item| item.key));

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use exact2048_game::{Layer, Objective, Precision, Spawn4};
-use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardReader, ShardWriter, StoreSettings};
+use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardWriter, StoreSettings};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
 
@@ -195,7 +195,7 @@ fn shards_are_checked_where_they_are_committed() {
     shard().reader().unwrap().verify().unwrap();
     let is_lost = |read: Result<(), StorageError>| read.unwrap_err().blames().is_some();
     assert!(is_lost(shard().check()));
-    assert!(is_lost(shard().original().and_then(ShardReader::verify)));
+    assert!(is_lost(shard().original().and_then(|reader| reader.verify())));
 }
 
 /// In a store, opening a run for writing fences others off: one of an older format is refused before that.

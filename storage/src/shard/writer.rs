@@ -177,12 +177,6 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Bytes written so far: what the shard takes on disk, without its index.
-    #[must_use]
-    pub fn bytes_written(&self) -> u64 {
-        self.offset
-    }
-
     /// Completes the shard and publishes it: in a directory in place of an earlier one of the same layers, in a store
     /// under a name of its own.
     ///

@@ -11,6 +11,7 @@ use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, Que
 use super::Args;
 use crate::cones::{self, ConeWatch, Cost};
 use crate::failure::Failure;
+use crate::limits;
 use crate::remote::Remote;
 
 /// An answer, and what it cost it and those that were asked for with it.
@@ -57,7 +58,7 @@ impl Answerer {
             (Some(run), None) => {
                 client.refuse()?;
                 let location = store.locate_to_read(run)?;
-                let (cone_bytes, cone_files) = (cones::memory_for_cones(*memory), cones.files(&location));
+                let (cone_bytes, cone_files) = (limits::memory_or_half(*memory), cones.files(&location));
                 let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
                 let run = Run::open(location)?;
                 let solver = cones::layer_solver(&run, cone_bytes);

@@ -103,7 +103,8 @@ impl Report {
         let is_whole = missing.is_empty() && removed.is_empty() || args.partial;
         let left_out = content.checked.values_left_out + content.checked.best_moves_left_out;
         let left_out = removed.is_empty() && left_out > 0;
-        let enough = is_whole && !left_out && !nothing;
+        let too_far = content.checked.values_too_far > 0 && !args.partial;
+        let enough = is_whole && !left_out && !too_far && !nothing;
         let verdict = match () {
             () if !problems.is_empty() => Verdict::Wrong,
             () if !unread.is_empty() => Verdict::Unread,
@@ -275,11 +276,16 @@ impl Report {
             ));
         }
         match (self.verdict, &self.go_on_with) {
-            (Verdict::Unfinished, _) if self.values_too_far > 0 => say(&format!(
-                "none of the {} values drawn was checked: what they follow from takes more memory than allowed; give more \
-                 --memory, or check all states",
-                count(self.values_too_far)
-            )),
+            (Verdict::Unfinished, _) if self.values_too_far > 0 => {
+                let others =
+                    if self.values > 0 { ", or --partial to be content with the others" } else { "" };
+                say(&format!(
+                    "{} of {} values drawn were not checked: what they follow from takes more memory than allowed. Give more \
+                     --memory, check all states{others}",
+                    count(self.values_too_far),
+                    count(self.values + self.values_too_far)
+                ));
+            }
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
                 say(
                     "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",

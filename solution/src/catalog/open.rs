@@ -1,0 +1,159 @@
+//! Which shards are open: those used last, within bounded memory. The indexes of all shards of a whole 4x3 take 2 GB.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use exact2048_storage::{ShardReader, StorageError};
+
+/// Bytes that the indexes of open shards may take.
+const OPEN_BYTES: usize = 64 << 20;
+
+/// So many shards stay open, however large their indexes are: they may be read in turns.
+const LEAST_OPEN: usize = 4;
+
+/// A shard that may be open.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    reader: RwLock<Option<Arc<ShardReader>>>,
+    /// Held while the shard is opened, so that it is not fetched from a store twice.
+    opening: Mutex<()>,
+    /// How many shards had been opened when it was last asked for.
+    used: AtomicU64,
+}
+
+impl Slot {
+    fn get(&self) -> Option<Arc<ShardReader>> {
+        self.reader.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, reader: Option<Arc<ShardReader>>) {
+        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = reader;
+    }
+}
+
+/// The open shards of a catalog.
+#[derive(Debug)]
+pub(super) struct OpenShards {
+    /// Bytes that their indexes may take, unless only [`LEAST_OPEN`] are open.
+    most_bytes: usize,
+    /// Shards that were opened so far.
+    opened: AtomicU64,
+    open: Mutex<Vec<OpenShard>>,
+}
+
+#[derive(Debug)]
+struct OpenShard {
+    slot: Weak<Slot>,
+    bytes: usize,
+}
+
+impl Default for OpenShards {
+    fn default() -> Self {
+        Self { most_bytes: OPEN_BYTES, opened: AtomicU64::default(), open: Mutex::default() }
+    }
+}
+
+impl OpenShards {
+    /// The reader of a slot, opened if it is not. Those asked for longest ago are closed where there are too many.
+    pub(super) fn reader(
+        &self,
+        slot: &Arc<Slot>,
+        open: impl FnOnce() -> Result<ShardReader, StorageError>,
+    ) -> Result<Arc<ShardReader>, StorageError> {
+        slot.used.store(self.opened.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let Some(reader) = slot.get() {
+            return Ok(reader);
+        }
+        let _opening = slot.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = slot.get() {
+            return Ok(reader);
+        }
+        let reader = Arc::new(open()?);
+        slot.set(Some(Arc::clone(&reader)));
+        slot.used.store(self.opened.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.add(slot, &reader);
+        Ok(reader)
+    }
+
+    fn add(&self, slot: &Arc<Slot>, reader: &ShardReader) {
+        let bytes = size_of_val(reader.items()) + size_of_val(reader.frames());
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        open.retain(|open| open.slot.strong_count() > 0);
+        open.push(OpenShard { slot: Arc::downgrade(slot), bytes });
+        if open.iter().map(|open| open.bytes).sum::<usize>() <= self.most_bytes {
+            return;
+        }
+        // The one used last comes first.
+        open.sort_by_cached_key(|open| {
+            std::cmp::Reverse(open.slot.upgrade().map_or(0, |slot| slot.used.load(Ordering::Relaxed)))
+        });
+        let (mut kept, mut sum) = (0, 0);
+        open.retain(|open| {
+            (kept, sum) = (kept + 1, sum + open.bytes);
+            let stays = kept <= LEAST_OPEN || sum <= self.most_bytes;
+            if let (false, Some(slot)) = (stays, open.slot.upgrade()) {
+                slot.set(None);
+            }
+            stays
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+
+    use std::cell::Cell;
+
+    use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+    use exact2048_storage::{Frame, ItemKey, ShardWriter};
+
+    use super::*;
+    use crate::{Phase, Run, Unnamed};
+
+    /// Those asked for last stay open; the others are opened again.
+    #[test]
+    fn shards_asked_for_longest_ago_are_closed() {
+        let place = tempfile::tempdir().unwrap();
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let run = Run::open_or_create(place.path().join("run").as_path(), &params, Unnamed::Refuse).unwrap();
+        let identity = run.catalog().identity(Phase::Enumerate, Layer(4), Layer(60));
+        let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
+        let items: Vec<_> =
+            (0..1000).map(|part| (ItemKey { layer: 4, lane: 0, part }, &b"item"[..])).collect();
+        writer.push(Frame::encode(&items, 1).unwrap()).unwrap();
+        let file = place.path().join("run/shards").join(writer.finish().unwrap().file);
+
+        let bytes = 1000 * size_of::<exact2048_storage::Entry>();
+        let open = OpenShards { most_bytes: 10 * bytes, ..OpenShards::default() };
+        let slots: Vec<Arc<Slot>> = (0..20).map(|_| Arc::default()).collect();
+        let opened = Cell::new(0);
+        let ask = |nth: usize| {
+            let reader = open.reader(&slots[nth], || {
+                opened.set(opened.get() + 1);
+                ShardReader::open(&file, &identity)
+            });
+            reader.unwrap().items().len()
+        };
+        let is_open = |nth: usize| slots[nth].get().is_some();
+        for nth in 0..9 {
+            assert_eq!((ask(nth), ask(0)), (1000, 1000));
+        }
+        assert_eq!((opened.get(), (0..9).filter(|&nth| is_open(nth)).count()), (9, 9));
+        for nth in 9..20 {
+            assert_eq!((ask(nth), ask(0)), (1000, 1000));
+            assert!((0..20).filter(|&nth| is_open(nth)).count() <= 10);
+        }
+        assert!(opened.get() == 20 && is_open(0) && is_open(19) && !is_open(1));
+        assert_eq!((ask(1), opened.get()), (1000, 21));
+
+        // However large they are, a few stay open.
+        let open = OpenShards { most_bytes: 1, ..OpenShards::default() };
+        let slots: Vec<Arc<Slot>> = (0..20).map(|_| Arc::default()).collect();
+        slots
+            .iter()
+            .for_each(|slot| drop(open.reader(slot, || ShardReader::open(&file, &identity)).unwrap()));
+        assert_eq!(slots.iter().filter(|slot| slot.get().is_some()).count(), LEAST_OPEN);
+    }
+}
