@@ -14,7 +14,7 @@ use crate::archive::Blame;
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
 use crate::recipe::{Holding, Holdings, LayerRange, is_removed};
-use open::{OpenShards, Slot};
+use open::{Handle, OpenShards};
 use ranges::{Range, Ranges};
 
 mod open;
@@ -119,7 +119,7 @@ pub struct CatalogShard {
     pub serial: u64,
     identity: ShardIdentity,
     shards: Arc<Shards>,
-    slot: Arc<Slot>,
+    handle: Arc<Handle>,
     open: Arc<OpenShards>,
 }
 
@@ -127,7 +127,7 @@ impl CatalogShard {
     /// The open shard; header and index are checked when it is opened. It stays open for the next who asks, until others
     /// take its room.
     pub fn reader(&self) -> Result<Arc<ShardReader>, StorageError> {
-        self.open.reader(&self.slot, || self.shards.open(&self.record, &self.identity))
+        self.open.reader(&self.handle, || self.shards.open(&self.record, &self.identity))
     }
 
     /// The shard opened from where it is committed, even if there is a copy, to check the shard itself. It is open for the
@@ -345,7 +345,7 @@ impl Catalog {
             serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
             identity: self.identity(commit.phase, commit.first, commit.last),
             shards: Arc::clone(&self.files),
-            slot: Arc::default(),
+            handle: Arc::default(),
             open: Arc::clone(&self.open),
         }
     }

@@ -13,7 +13,7 @@ const LEAST_OPEN: usize = 4;
 
 /// A shard that may be open.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct Handle {
     reader: RwLock<Option<Arc<ShardReader>>>,
     /// Held while the shard is opened, so that it is not fetched from a store twice.
     opening: Mutex<()>,
@@ -21,7 +21,7 @@ pub(super) struct Slot {
     used: AtomicU64,
 }
 
-impl Slot {
+impl Handle {
     fn get(&self) -> Option<Arc<ShardReader>> {
         self.reader.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -43,7 +43,7 @@ pub(super) struct OpenShards {
 
 #[derive(Debug)]
 struct OpenShard {
-    slot: Weak<Slot>,
+    handle: Weak<Handle>,
     bytes: usize,
 }
 
@@ -54,45 +54,45 @@ impl Default for OpenShards {
 }
 
 impl OpenShards {
-    /// The reader of a slot, opened if it is not. Those asked for longest ago are closed where there are too many.
+    /// The reader of a handle, opened if it is not. Those asked for longest ago are closed where there are too many.
     pub(super) fn reader(
         &self,
-        slot: &Arc<Slot>,
+        handle: &Arc<Handle>,
         open: impl FnOnce() -> Result<ShardReader, StorageError>,
     ) -> Result<Arc<ShardReader>, StorageError> {
-        slot.used.store(self.opened.load(Ordering::Relaxed), Ordering::Relaxed);
-        if let Some(reader) = slot.get() {
+        handle.used.store(self.opened.load(Ordering::Relaxed), Ordering::Relaxed);
+        if let Some(reader) = handle.get() {
             return Ok(reader);
         }
-        let _opening = slot.opening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(reader) = slot.get() {
+        let _opening = handle.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reader) = handle.get() {
             return Ok(reader);
         }
         let reader = Arc::new(open()?);
-        slot.set(Some(Arc::clone(&reader)));
-        slot.used.store(self.opened.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        self.add(slot, &reader);
+        handle.set(Some(Arc::clone(&reader)));
+        handle.used.store(self.opened.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.add(handle, &reader);
         Ok(reader)
     }
 
-    fn add(&self, slot: &Arc<Slot>, reader: &ShardReader) {
+    fn add(&self, handle: &Arc<Handle>, reader: &ShardReader) {
         let bytes = size_of_val(reader.items()) + size_of_val(reader.frames());
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.retain(|open| open.slot.strong_count() > 0);
-        open.push(OpenShard { slot: Arc::downgrade(slot), bytes });
+        open.retain(|open| open.handle.strong_count() > 0);
+        open.push(OpenShard { handle: Arc::downgrade(handle), bytes });
         if open.iter().map(|open| open.bytes).sum::<usize>() <= self.most_bytes {
             return;
         }
         // The one used last comes first.
         open.sort_by_cached_key(|open| {
-            std::cmp::Reverse(open.slot.upgrade().map_or(0, |slot| slot.used.load(Ordering::Relaxed)))
+            std::cmp::Reverse(open.handle.upgrade().map_or(0, |handle| handle.used.load(Ordering::Relaxed)))
         });
         let (mut kept, mut sum) = (0, 0);
         open.retain(|open| {
             (kept, sum) = (kept + 1, sum + open.bytes);
             let stays = kept <= LEAST_OPEN || sum <= self.most_bytes;
-            if let (false, Some(slot)) = (stays, open.slot.upgrade()) {
-                slot.set(None);
+            if let (false, Some(handle)) = (stays, open.handle.upgrade()) {
+                handle.set(None);
             }
             stays
         });
@@ -127,16 +127,16 @@ mod tests {
 
         let bytes = 1000 * size_of::<exact2048_storage::Entry>();
         let open = OpenShards { most_bytes: 10 * bytes, ..OpenShards::default() };
-        let slots: Vec<Arc<Slot>> = (0..20).map(|_| Arc::default()).collect();
+        let handles: Vec<Arc<Handle>> = (0..20).map(|_| Arc::default()).collect();
         let opened = Cell::new(0);
         let ask = |nth: usize| {
-            let reader = open.reader(&slots[nth], || {
+            let reader = open.reader(&handles[nth], || {
                 opened.set(opened.get() + 1);
                 ShardReader::open(&file, &identity)
             });
             reader.unwrap().items().len()
         };
-        let is_open = |nth: usize| slots[nth].get().is_some();
+        let is_open = |nth: usize| handles[nth].get().is_some();
         for nth in 0..9 {
             assert_eq!((ask(nth), ask(0)), (1000, 1000));
         }
@@ -150,10 +150,10 @@ mod tests {
 
         // However large they are, a few stay open.
         let open = OpenShards { most_bytes: 1, ..OpenShards::default() };
-        let slots: Vec<Arc<Slot>> = (0..20).map(|_| Arc::default()).collect();
-        slots
+        let handles: Vec<Arc<Handle>> = (0..20).map(|_| Arc::default()).collect();
+        handles
             .iter()
-            .for_each(|slot| drop(open.reader(slot, || ShardReader::open(&file, &identity)).unwrap()));
-        assert_eq!(slots.iter().filter(|slot| slot.get().is_some()).count(), LEAST_OPEN);
+            .for_each(|handle| drop(open.reader(handle, || ShardReader::open(&file, &identity)).unwrap()));
+        assert_eq!(handles.iter().filter(|handle| handle.get().is_some()).count(), LEAST_OPEN);
     }
 }
