@@ -303,8 +303,8 @@ impl Catalog {
 
     /// What the journal says of the shards of the enumerated ranges that lie within one of `ranges`.
     pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
-        let all = self.read();
-        let those = all.all().iter().filter(|range| is_removed(&range.commit, ranges));
+        let held = self.read();
+        let those = held.all().iter().filter(|range| is_removed(&range.commit, ranges));
         those.flat_map(|range| &range.shards).map(|shard| shard.record.clone()).collect()
     }
 
