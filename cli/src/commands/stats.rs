@@ -81,7 +81,9 @@ impl Args {
     fn progress(&self, location: &Location) -> Option<PlayProgress> {
         let files = self.cone_options.files(location);
         if files.is_none() {
-            display::say("note: an interruption costs all that is done, as nothing is kept: see --cone-cache");
+            display::say(
+                "note: an interruption costs all that is done, as nothing is kept: see --cone-cache",
+            );
         }
         let unkept = |error: &StorageError| {
             let why = with_causes(error);
