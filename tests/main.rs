@@ -42,6 +42,8 @@ mod export;
 mod formats;
 #[cfg(feature = "net")]
 mod guides;
+#[cfg(feature = "export")]
+mod json;
 mod kept_layers;
 mod memory;
 #[cfg(feature = "net")]

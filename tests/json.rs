@@ -1,0 +1,187 @@
+//! What `--json` prints has the fields that docs/json.md says, no more and no fewer.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{Place, Solved, exact2048, exact2048_reading, on_run, shards, solve};
+
+/// A field of the object of a command: `a.b` for field `b` of `a`, `a[]` for what is in the list `a`, and `*` for numbers.
+type Field = (String, String);
+
+/// What the page says.
+struct Page {
+    fields: BTreeSet<Field>,
+    /// Objects that have the fields of another one.
+    like: BTreeMap<Field, Field>,
+}
+
+impl Page {
+    fn read() -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/json.md");
+        let text = fs::read_to_string(path).unwrap();
+        let mut page = Self { fields: BTreeSet::new(), like: BTreeMap::new() };
+        let mut command = String::new();
+        for line in text.lines() {
+            if let Some(heading) = line.strip_prefix("## ") {
+                command = heading.trim_matches('`').to_owned();
+            } else if let Some(row) = line.strip_prefix("| `") {
+                page.add(&command, row);
+            }
+        }
+        page
+    }
+
+    fn add(&mut self, command: &str, row: &str) {
+        let (names, meaning) = row.trim_end_matches(" |").split_once(" | ").unwrap();
+        let names: Vec<String> = names.split(", ").map(|name| name.replace('`', "")).collect();
+        if let Some((_, like)) = meaning.split_once("like `") {
+            let like: Vec<&str> = like.split('`').collect();
+            let of = if like[1] == " of " { like[2] } else { command };
+            let [name] = &names[..] else { panic!("{row} is of several objects") };
+            self.like.insert((command.to_owned(), name.clone()), (of.to_owned(), like[0].to_owned()));
+        }
+        self.fields.extend(names.into_iter().map(|name| (command.to_owned(), name)));
+    }
+
+    /// Where the page has a field that is said to be like another's.
+    fn resolve(&self, (command, name): &Field) -> Field {
+        let inside = |of: &&Field| {
+            let rest = name.strip_prefix(&of.1);
+            &of.0 == command && rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        match self.like.keys().find(inside) {
+            Some(of) => {
+                let (command, like) = &self.like[of];
+                (command.clone(), format!("{like}{}", &name[of.1.len()..]))
+            }
+            None => (command.clone(), name.clone()),
+        }
+    }
+
+    /// Whether fields of it are listed.
+    fn has_inside(&self, (command, name): &Field) -> bool {
+        let inside = |of: &Field| {
+            let rest = of.1.strip_prefix(name.as_str());
+            &of.0 == command && rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
+        self.fields.iter().any(inside)
+    }
+}
+
+/// All fields of a value, with what they are.
+fn fields(value: &Value, prefix: &str, found: &mut Vec<(String, Value)>) {
+    match value {
+        Value::Object(of) => {
+            for (key, value) in of {
+                let key = if key.bytes().all(|digit| digit.is_ascii_digit()) { "*" } else { key };
+                let name = if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") };
+                found.push((name.clone(), value.clone()));
+                fields(value, &name, found);
+            }
+        }
+        Value::Array(list) => {
+            list.iter().filter(|value| value.is_object()).for_each(|value| {
+                fields(value, &format!("{prefix}[]"), found);
+            });
+        }
+        _ => {}
+    }
+}
+
+/// What commands print, each asked in such ways that every field is there once.
+fn printed() -> Vec<(&'static str, Vec<Value>)> {
+    let place = Place::new();
+    let plain = Solved::new("--board 2x2 --objective reach:16 --keep all");
+    let lose = Solved::new("--board 2x2 --objective lose:16 --keep all");
+    let worst = Solved::new("--board 2x2 --objective reach:16 --spawner worst --keep all");
+    let discounted = Solved::new("--board 2x2 --objective reach:16 --discount 0.5");
+    let moves = Solved::new("--board 3x2 --values best-move --keep 16 --disk 10MB --huge 8");
+    let runs = [&plain, &worst, &discounted, &moves];
+    let part = solve(&place.join("part"), "--board 2x2 --until-layer 20");
+    let on = |run: &Solved, args: &str| {
+        let args: Vec<&str> = args.split(' ').collect();
+        on_run(&run.run(), args[0], &[&args[1..], &["--json"]].concat()).exits(0).json_lines()
+    };
+    let call = |args: &str| {
+        let args = args.split(' ').chain(["--json"]);
+        exact2048(args).exits(0).json_lines()
+    };
+    let query = |run: &Solved, boards: &str, option: &[&str]| {
+        let (run, option) = (run.run(), option.to_vec());
+        let args = [&["query", "--run", run.to_str().unwrap(), "--json", "-"], &option[..]].concat();
+        exact2048_reading(args, boards.to_owned()).json_lines()
+    };
+    let file = |name: &str| place.join(name).to_str().unwrap().to_owned();
+    let inspect = |shard: &Path| call(&format!("inspect {}", shard.display()));
+    let of_moves = "2 2 / 2 0 / 0 0\n";
+    vec![
+        ("solve", runs.map(|run| run.summary.clone()).into_iter().chain([part]).collect()),
+        ("info", runs.into_iter().flat_map(|run| on(run, "info")).collect()),
+        ("layers", [on(&plain, "layers"), on(&plain, "layers --dead")].concat()),
+        ("inspect", shards(&moves.run()).iter().flat_map(|shard| inspect(shard)).collect()),
+        (
+            "plan",
+            [call("plan --board 3x2 --disk 10MB"), call("plan --board 4x4 --objective reach:64")].concat(),
+        ),
+        (
+            "query",
+            [
+                query(&plain, "2 2 / 0 0\n9 9\n", &[]),
+                query(&lose, "4 4 / 8 0\n", &[]),
+                query(&worst, "2 2 / 2 0\n", &[]),
+                query(&moves, of_moves, &[]),
+                query(&moves, of_moves, &["--value"]),
+            ]
+            .concat(),
+        ),
+        ("stats", on(&plain, "stats")),
+        ("count", [on(&plain, "count"), call("count --board 2x2")].concat()),
+        (
+            "play",
+            [
+                on(&plain, "play --player perfect --games 9"),
+                call("play --player greedy --board 2x2 --games 9"),
+            ]
+            .concat(),
+        ),
+        (
+            "evaluate",
+            [on(&plain, "evaluate --player greedy"), on(&plain, "evaluate --player greedy --games 99")]
+                .concat(),
+        ),
+        ("report", on(&plain, &format!("report --output {}", file("page.html")))),
+        ("export", on(&plain, &format!("export --what states --output {}", file("tables")))),
+        ("bag", [call("bag --target 16 --simulate 9"), call("bag --target 16 --exact")].concat()),
+        ("combo solve", call("combo solve")),
+        ("combo query", call("combo query --field X.../X.../X... --queue I")),
+        ("combo graph", call("combo graph")),
+        ("combo minimise", call("combo minimise")),
+        ("combo export", [call("combo export values"), call("combo export policy")].concat()),
+    ]
+}
+
+#[test]
+fn json_has_the_fields_that_are_documented() {
+    let page = Page::read();
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (command, objects) in printed() {
+        let mut found = Vec::new();
+        objects.iter().for_each(|object| fields(object, "", &mut found));
+        for (name, value) in found {
+            let field = page.resolve(&(command.to_owned(), name));
+            let may_lack_fields = value.is_object() || value.is_null() || value.is_array();
+            if !page.fields.contains(&field) && !(may_lack_fields && page.has_inside(&field)) {
+                wrong.push(format!("{field:?} is not documented"));
+            }
+            seen.insert(field);
+        }
+    }
+    wrong.extend(page.fields.difference(&seen).map(|field| format!("{field:?} was never printed")));
+    wrong.sort();
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
