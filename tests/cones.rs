@@ -15,7 +15,7 @@ use exact2048_game::rules;
 use exact2048_game::{Board, BoardSize, Layer};
 use exact2048_run::layer_solver;
 use exact2048_solution::{Asking, CostSum, Oracle, QueryError, Run};
-use exact2048_worker::Tuning;
+use exact2048_worker::{Heap, Tuning};
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
 use tonic_types::StatusExt;
@@ -23,7 +23,7 @@ use tonic_types::StatusExt;
 /// As much memory as it likes.
 const UNLIMITED: Tuning = Tuning {
     limit_bytes: usize::MAX / 2,
-    heap_bytes: || 0,
+    heap: Heap::of(|| 0),
     dense_rows: Tuning::DENSE_ROWS,
     piece_bytes: Tuning::PIECE_BYTES,
 };
@@ -179,7 +179,7 @@ fn layers_whose_states_were_removed_are_enumerated_again() {
     ]
     .map(board);
     let by_no_game = ["2 2 2 / 2 2 2 / 2 2 2", "4 4 4 / 4 4 4 / 4 4 4"].map(board);
-    let little = Tuning { limit_bytes: 1 << 20, heap_bytes: || 2 << 20, ..UNLIMITED };
+    let little = Tuning { limit_bytes: 1 << 20, heap: Heap::of(|| 2 << 20), ..UNLIMITED };
     for keep in ["starts", "32"] {
         let limited = Solved::new(&format!("{job} --keep {keep} --disk 20MB"));
         let run = Run::open(&limited.run()).unwrap();

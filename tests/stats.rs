@@ -11,7 +11,7 @@ use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize};
 use exact2048_run::{PlayProgress, play_follower};
 use exact2048_solution::{Oracle, Run};
-use exact2048_worker::Tuning;
+use exact2048_worker::{Heap, Tuning};
 use serde_json::Value;
 
 /// Games, by where they end.
@@ -180,7 +180,7 @@ fn memory_changes_no_bit() {
         let run = Run::open(&solved.run()).unwrap();
         let found = |limit_bytes, heap_bytes| {
             let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
-            let tuning = Tuning { limit_bytes, heap_bytes, dense_rows, piece_bytes };
+            let tuning = Tuning { limit_bytes, heap: Heap::of(heap_bytes), dense_rows, piece_bytes };
             let mut shares = Vec::new();
             let follower = play_follower(&run, tuning, None).unwrap();
             let found = follower.follow(0.0, &mut |at| shares.push(at.share)).unwrap();
@@ -202,7 +202,7 @@ fn interruptions_change_no_bit() {
     let file = of_cutoff("0e0");
     let tuning = Tuning {
         limit_bytes: 1 << 30,
-        heap_bytes: || 0,
+        heap: Heap::of(|| 0),
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };

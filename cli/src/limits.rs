@@ -6,7 +6,7 @@ use std::fs;
 use bytesize::ByteSize;
 use cap::Cap;
 use exact2048_game::Params;
-use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
+use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 pub use exact2048_run::machine::{free_memory_bytes, memory_bytes};
@@ -22,6 +22,16 @@ pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
+/// Gives pages of the heap that are free between live blocks back to the system.
+fn give_back() {
+    #[cfg(target_env = "gnu")]
+    #[allow(unsafe_code, reason = "the C library has no other door")]
+    // SAFETY: `malloc_trim` only lets go of pages that no live block has, and locks for it.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
 /// Bytes that a command may take: as asked for, or half of what there is.
 pub fn memory_or_half(asked: Option<ByteSize>) -> u64 {
     asked.map_or_else(|| memory_bytes() / 2, |size| size.as_u64())
@@ -34,7 +44,7 @@ pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
 
 /// How the kernels may use so much memory, with all else that is on the heap.
 pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
-    Tuning::within(heap_limit_bytes(memory_bytes, threads), heap_bytes)
+    Tuning::within(heap_limit_bytes(memory_bytes, threads), Heap { live_bytes: heap_bytes, give_back })
 }
 
 /// An error where the kernels need more memory for a job than they may take.

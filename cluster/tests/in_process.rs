@@ -17,7 +17,7 @@ use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::JobState;
 use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
-use exact2048_worker::Tuning;
+use exact2048_worker::{Heap, Tuning};
 
 async fn bind() -> Bound {
     let options = ServerOptions {
@@ -42,7 +42,7 @@ fn start_worker(coordinator: &str, bound: Bound, folder: &Path, stop: &Stop) -> 
         memory_bytes: 1 << 30,
         tuning: Tuning {
             limit_bytes: 1 << 30,
-            heap_bytes: || 0,
+            heap: Heap::of(|| 0),
             dense_rows: Tuning::DENSE_ROWS,
             piece_bytes: Tuning::PIECE_BYTES,
         },

@@ -1,7 +1,7 @@
 //! Where columns lead: a pattern applied to the columns of a lane.
 
 use crate::bitset;
-use crate::columns::{Columns, Counts, Finder, Sequence};
+use crate::columns::{Columns, Counts, Finder, GroupIndex, Sequence};
 use crate::params::Params;
 use crate::patterns::{KnownPattern, Patterns, Rewriting};
 
@@ -72,12 +72,20 @@ impl Between<'_> {
         let mut groups = self.source.groups().iter();
         // The multiset of the column, and where the columns of others begin.
         let (mut multiset, mut end) = (Counts::default(), 0);
+        // Where columns of this multiset lead by the only exponent that merges, as far as that is known.
+        let mut known: [Option<Option<GroupIndex>>; 16] = [None; 16];
         let mut leads_to = |column: usize, sequence: Sequence| {
             while column >= end {
                 let group = groups.next()?;
                 (multiset, end) = (Counts::of(group.multiset), (group.first + group.count) as usize);
+                known = [None; 16];
             }
-            let Some(group) = finder.group(rewriting.apply_to_counts(multiset, sequence)?) else {
+            let mut find = || finder.group(rewriting.apply_to_counts(multiset, sequence)?);
+            let group = match rewriting.only_merging(sequence) {
+                Some(exponent) => *known[exponent as usize].get_or_insert_with(find),
+                None => find(),
+            };
+            let Some(group) = group else {
                 // Only holes of the product lead out of all lanes: no reachable board breaks the tile bound.
                 return self.wins(|| rewriting.apply(sequence)).then(|| self.won());
             };

@@ -5,6 +5,7 @@
 //! of skeletons alone. Applied to the columns of a lane it becomes a map from columns to columns
 //! ([`crate::maps`]), which all rows with that pattern share.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use rustc_hash::FxHashMap;
@@ -112,22 +113,25 @@ impl Items {
 
     /// What is done to sequences of `k` exponents; `born` is the exponent of a new tile.
     pub(crate) fn on(&self, k: u8, born: u8) -> Rewriting {
+        let items = self.0.iter().take_while(|&&item| item != NO_ITEM);
         let mut rewriting = Rewriting { born, ..Rewriting::default() };
-        for &item in self.0.iter().take_while(|&&item| item != NO_ITEM) {
-            let shift = |source: u8| 4 * (k - 1 - source);
-            let step = match item {
-                BORN => Step { shift: 0, mask: 0, plus: born },
-                _ if item & MERGED != 0 => Step { shift: shift(item & !MERGED), mask: 15, plus: 1 },
-                _ => Step { shift: shift(item), mask: 15, plus: 0 },
-            };
-            if item == BORN {
-                rewriting.births += 1;
-            } else if item & MERGED != 0 {
-                rewriting.merging[rewriting.merges] = step.shift;
-                rewriting.merges += 1;
+        for (&item, place) in items.clone().zip((0..items.count() as u32).rev()) {
+            let shift = |source: u8| 4 * u32::from(k - 1 - source);
+            let to = 4 * place;
+            match item {
+                BORN => {
+                    rewriting.births += 1;
+                    rewriting.plus |= Sequence::from(born) << to;
+                }
+                _ if item & MERGED != 0 => {
+                    let from = shift(item & !MERGED);
+                    rewriting.merging[rewriting.merges] = from;
+                    rewriting.merges += 1;
+                    rewriting.plus |= 1 << to;
+                    rewriting.shift(from, to);
+                }
+                _ => rewriting.shift(shift(item), to),
             }
-            rewriting.steps[rewriting.len] = step;
-            rewriting.len += 1;
         }
         rewriting
     }
@@ -136,31 +140,46 @@ impl Items {
 /// How the sequences that [`Items`] lead to are put together.
 #[derive(Default)]
 pub(crate) struct Rewriting {
-    steps: [Step; 16],
+    shifts: [Shift; 16],
     len: usize,
+    /// The exponents of new tiles, and ones for tiles that merge, at their places in the target.
+    plus: Sequence,
     /// The shifts that bring each exponent that merges to the lowest bits of a sequence.
-    merging: [u8; 16],
+    merging: [u32; 16],
     merges: usize,
     born: u8,
     births: u8,
 }
 
-/// How an exponent of the target comes from the source's sequence: `(sequence >> shift & mask) + plus`.
+/// The exponents that move by the same distance: `mask` has their bits in the target.
 #[derive(Clone, Copy, Default)]
-struct Step {
-    shift: u8,
-    mask: u8,
-    plus: u8,
+struct Shift {
+    distance: u32,
+    mask: Sequence,
 }
 
 impl Rewriting {
+    /// Moves the exponent at bit `from` to bit `to`.
+    fn shift(&mut self, from: u32, to: u32) {
+        let distance = from.wrapping_sub(to) % Sequence::BITS;
+        let known = self.shifts[..self.len].iter().position(|shift| shift.distance == distance);
+        let at = known.unwrap_or(self.len);
+        self.len = self.len.max(at + 1);
+        self.shifts[at].distance = distance;
+        self.shifts[at].mask |= 15 << to;
+    }
+
     /// What becomes of a sequence. Tiles that merge must not be of the largest exponent.
     #[inline]
     pub(crate) fn apply(&self, sequence: Sequence) -> Sequence {
-        self.steps[..self.len].iter().fold(0, |image, step| {
-            let exponent = (sequence >> step.shift & Sequence::from(step.mask)) + Sequence::from(step.plus);
-            image << 4 | exponent
-        })
+        let moved = |shift: &Shift| sequence.rotate_right(shift.distance) & shift.mask;
+        self.shifts[..self.len].iter().fold(self.plus, |image, shift| image + moved(shift))
+    }
+
+    /// The exponent that merges in a sequence, where exactly one pair does.
+    #[inline]
+    pub(crate) fn only_merging(&self, sequence: Sequence) -> Option<u8> {
+        (self.merges == 1).then_some((sequence >> self.merging[0]) as u8 & 15)
     }
 
     /// Whether some arrangement of a multiset becomes one that is `wanted`. Says so without a check unless exactly one
@@ -203,6 +222,8 @@ impl PatternId {
 pub struct Patterns {
     table: Mutex<PatternTable>,
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
+    /// About what takes the memory that [`Patterns::forget_shapes`] frees.
+    shape_bytes: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -260,12 +281,27 @@ impl Patterns {
     /// The arrangements of a multiset of exponents, sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
         let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let arrangements = known.entry(multiset).or_insert_with(|| Arc::new(Arrangements::new(multiset)));
+        let arrangements = known.entry(multiset).or_insert_with(|| {
+            let made = Arrangements::new(multiset);
+            self.count_shape_bytes(made.heap_bytes());
+            Arc::new(made)
+        });
         Arc::clone(arrangements)
+    }
+
+    /// Notes that so many bytes more are kept about shapes.
+    pub(crate) fn count_shape_bytes(&self, bytes: usize) {
+        self.shape_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// About how many bytes are kept about shapes.
+    pub fn shape_bytes(&self) -> usize {
+        self.shape_bytes.load(Ordering::Relaxed)
     }
 
     /// Drops what is kept about shapes; it is made again where it is needed.
     pub fn forget_shapes(&self) {
+        self.shape_bytes.store(0, Ordering::Relaxed);
         self.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());
         self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
     }

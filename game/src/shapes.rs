@@ -85,7 +85,12 @@ impl Rearrangement {
         let mut maps = self.lock();
         let mut map = |shape: &Shape| {
             let made = maps.entry(shape.squeezed);
-            Arc::clone(made.or_insert_with(|| Arc::new(ShapeMap::new(items, shape, patterns, large))))
+            let map = made.or_insert_with(|| {
+                let map = ShapeMap::new(items, shape, patterns, large);
+                patterns.count_shape_bytes(map.heap_bytes());
+                Arc::new(map)
+            });
+            Arc::clone(map)
         };
         shapes.iter().map(&mut map).collect()
     }
@@ -111,6 +116,10 @@ impl ShapeMap {
         let number = |sequence: &Sequence| arrangements.number(endings, image(sequence)).unwrap_or_default();
         Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
+
+    fn heap_bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.leads_to)
+    }
 }
 
 /// The arrangements of a multiset of exponents, numbered in lexicographic order.
@@ -129,6 +138,12 @@ impl Arrangements {
         let sequences: Vec<Sequence> = arrangements(exponents).collect();
         let beginnings = beginnings(&sequences).collect();
         Self { sequences, beginnings }
+    }
+
+    /// About the bytes that they take.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let beginnings = self.beginnings.capacity() * size_of::<(Sequence, u32)>();
+        size_of::<Self>() + size_of_val(&*self.sequences) + beginnings
     }
 
     /// The number of an arrangement of the multiset; `endings` are those of [`endings`].

@@ -14,7 +14,7 @@ use exact2048_run::remove_lost;
 use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError, StoreSettings};
 use exact2048_text::with_causes;
-use exact2048_worker::{Tuning, heap_limit_bytes, least_memory_bytes};
+use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
@@ -169,7 +169,7 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
     }
     // What the interpreter and others have on the heap is not the solver's.
     let limit_bytes = heap_limit_bytes(limit, threads) + heap_bytes() as u64;
-    Ok(Tuning::within(limit_bytes, heap_bytes).for_run(params))
+    Ok(Tuning::within(limit_bytes, Heap::of(heap_bytes)).for_run(params))
 }
 
 fn heap_bytes() -> usize {

@@ -24,7 +24,7 @@ use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
 use exact2048_solution::{Archive, Parts, ReadError, Run};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Tuning, Worker, WorkerError};
+use exact2048_worker::{Heap, Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -141,7 +141,7 @@ impl Bench {
     fn worker<V: Value>(&self) -> Worker<V> {
         let tuning = Tuning {
             limit_bytes: usize::MAX / 2,
-            heap_bytes: || 0,
+            heap: Heap::of(|| 0),
             dense_rows: self.dense_rows,
             piece_bytes: Tuning::PIECE_BYTES,
         };

@@ -170,7 +170,7 @@ impl<V: Value> Worker<V> {
         let block =
             BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
-        self.tables.settle_maps(&mut cache);
+        self.settle_maps(&mut cache);
         self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
         Ok(found)
     }

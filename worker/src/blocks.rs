@@ -313,6 +313,7 @@ impl<V: Value> BlockMap<ValueBlock<V>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Heap;
     use crate::pieces::Pieces;
 
     /// A block of 300 rows of 500 columns, of which about a third are reachable.
@@ -337,7 +338,7 @@ mod tests {
 
     #[test]
     fn values_of_reachable_entries_stay_when_a_block_is_packed() {
-        let memory = Memory::new(1 << 30, || 0, std::env::temp_dir().into());
+        let memory = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let block = block();
         assert!(block.can_be_packed(&memory) && block.unpacked(&memory).is_none());
         let packed = block.packed(&memory).unwrap();
@@ -360,14 +361,14 @@ mod tests {
     #[test]
     fn blocks_are_packed_as_far_as_there_is_room_and_need() {
         let (layer, lanes) = (Layer(8), [Lane::new(1, 8), Lane::new(1, 16), Lane::new(1, 32)]);
-        let roomy = Memory::new(1 << 30, || 0, std::env::temp_dir().into());
+        let roomy = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let blocks = BlockMap::default();
         let held = lanes.map(|lane| blocks.insert(layer, lane, block()));
         let count = || blocks.of_layer(layer).iter().filter(|(_, block)| block.is_packed).count();
         blocks.pack(&roomy, || false);
         assert_eq!(count(), 0, "tasks are using them");
         drop(held);
-        blocks.pack(&Memory::new(1000, || 1000, std::env::temp_dir().into()), || false);
+        blocks.pack(&Memory::new(1000, Heap::of(|| 1000), std::env::temp_dir().into()), || false);
         assert_eq!(count(), 0, "there is no room for what is packed");
         blocks.pack(&roomy, || count() >= 2);
         assert_eq!(count(), 2);

@@ -106,6 +106,7 @@ fn roomy_bytes(params: &Params) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Heap;
     use exact2048_game::{Precision, Spawn4};
 
     fn params(board: &str, objective: &str, precision: Precision, until_layer: Option<u32>) -> Params {
@@ -115,7 +116,7 @@ mod tests {
 
     fn tuning(gib: usize) -> Tuning {
         let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
-        Tuning { limit_bytes: gib << 30, heap_bytes: || 0, dense_rows, piece_bytes }
+        Tuning { limit_bytes: gib << 30, heap: Heap::of(|| 0), dense_rows, piece_bytes }
     }
 
     #[test]

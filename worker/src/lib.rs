@@ -26,7 +26,7 @@ mod policy;
 mod seal;
 mod tables;
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use exact2048_game::lane::Step;
 use exact2048_game::legal::Legality;
@@ -49,7 +49,7 @@ use kernels::{Kernels, Vectors};
 use memory::{Need, Reservation};
 use pieces::Pieces;
 use seal::Unsealed;
-use tables::Tables;
+use tables::{MapCache, Tables};
 
 /// Why a task failed.
 #[derive(Debug, thiserror::Error)]
@@ -98,13 +98,31 @@ impl WorkerError {
     }
 }
 
+/// The heap of the process, as its allocator knows it.
+#[derive(Clone, Copy, Debug)]
+pub struct Heap {
+    /// Counts the live bytes.
+    pub live_bytes: fn() -> usize,
+    /// Gives pages that are free between live blocks back to the system, if the allocator can. It may take a tenth of a
+    /// second.
+    pub give_back: fn(),
+}
+
+impl Heap {
+    /// A heap whose allocator gives back what it can by itself.
+    #[must_use]
+    pub const fn of(live_bytes: fn() -> usize) -> Self {
+        Self { live_bytes, give_back: || () }
+    }
+}
+
 /// What changes the speed and the memory of a worker, and no result.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
-    /// The limit on what `heap_bytes` reports.
+    /// The limit on live bytes of the heap.
     pub limit_bytes: usize,
-    /// Live bytes on the heap of the process, as its allocator counts them.
-    pub heap_bytes: fn() -> usize,
+    /// The heap of the process.
+    pub heap: Heap,
     /// Classes with at most this many rows keep the transitions of all of them, and most of their blocks hold all rows.
     /// Blocks of larger classes hold only the rows that occur.
     pub dense_rows: usize,
@@ -120,11 +138,11 @@ impl Tuning {
     /// Work on a piece of this length takes so long that handing it to another thread adds hardly anything.
     pub const PIECE_BYTES: usize = 512 << 10;
 
-    /// The usual tuning for so many bytes of what `heap_bytes` reports.
+    /// The usual tuning for so many live bytes of the heap.
     #[must_use]
-    pub fn within(limit_bytes: u64, heap_bytes: fn() -> usize) -> Self {
+    pub fn within(limit_bytes: u64, heap: Heap) -> Self {
         let limit_bytes = usize::try_from(limit_bytes).unwrap_or(usize::MAX);
-        Self { limit_bytes, heap_bytes, dense_rows: Self::DENSE_ROWS, piece_bytes: Self::PIECE_BYTES }
+        Self { limit_bytes, heap, dense_rows: Self::DENSE_ROWS, piece_bytes: Self::PIECE_BYTES }
     }
 }
 
@@ -167,7 +185,7 @@ impl<V: Value> Worker<V> {
         scratch: impl Into<ScratchPlace>,
         archive: Arc<dyn Archive>,
     ) -> Self {
-        let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap_bytes, scratch.into()));
+        let memory = Arc::new(Memory::new(tuning.limit_bytes, tuning.heap, scratch.into()));
         Self {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
@@ -276,17 +294,19 @@ impl<V: Value> Worker<V> {
         self.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
-    /// Makes room for `bytes` more, as far as there is something to pack, move or drop that no task is using. Blocks of
-    /// bits, which are small, move to disk first; then values are packed; then transitions move, which are written once
-    /// for all layers, and after them values, which are written anew for each layer; index maps are dropped last. So
-    /// much moves that room is left for what nobody reserves: else index maps would be dropped, and made again for each
-    /// layer.
+    /// Makes room for `bytes` more, as far as there is something to pack, move or drop that no task is using. What is
+    /// known of many shapes is dropped first. Blocks of bits, which are small, move to disk next; then values are packed;
+    /// then transitions move, which are written once for all layers, and after them values, which are written anew for
+    /// each layer; index maps are dropped last. So much moves that room is left for what nobody reserves: else index maps
+    /// would be dropped, and made again for each layer.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());
         }
-        let _one = self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let _one = self.lock_making_room();
         let enough = || self.memory.fits(bytes.saturating_add(self.memory.unreserved_bytes()));
+        self.tables.forget_many_shapes();
+        self.memory.give_back();
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
         self.values.pack(&self.memory, enough);
@@ -297,5 +317,19 @@ impl<V: Value> Worker<V> {
             self.tables.forget_maps(enough);
         }
         Ok(())
+    }
+
+    /// At the end of a task, keeps the index maps that it made. Where they would leave too little memory, values are packed
+    /// for them, which takes less time than making maps again; where that is not enough, they are dropped.
+    fn settle_maps(&self, cache: &mut MapCache) {
+        if !self.tables.maps_leave_enough() {
+            let _one = self.lock_making_room();
+            self.values.pack(&self.memory, || self.tables.maps_leave_enough());
+        }
+        self.tables.settle_maps(cache);
+    }
+
+    fn lock_making_room(&self) -> MutexGuard<'_, ()> {
+        self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }

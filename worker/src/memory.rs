@@ -6,6 +6,7 @@
 //! them at any time and read them again.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -13,10 +14,14 @@ use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, ScratchPlace, StorageError};
 
+use crate::Heap;
 use crate::area::{Area, Pool};
 
 /// Lists below this length stay on the heap: a file and a map of its own would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;
+
+/// Freed lists that take more than one part in this many of the memory limit are worth giving back.
+const MUCH_FREED: usize = 32;
 
 /// The memory of a worker.
 #[derive(Debug)]
@@ -24,6 +29,9 @@ pub struct Memory {
     limit_bytes: usize,
     scratch: ScratchPlace,
     pool: Arc<Pool>,
+    heap: Heap,
+    /// Bytes of short lists that were freed since free pages were last given back.
+    freed_bytes: AtomicUsize,
     tasks: Mutex<Tasks>,
     /// Notified when a task ends.
     ended: Condvar,
@@ -53,10 +61,23 @@ pub struct Reservation<'a> {
 }
 
 impl Memory {
-    /// A limit of `limit_bytes` on what `heap_bytes` reports, with a folder to spill to.
-    pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize, scratch: ScratchPlace) -> Self {
-        let pool = Pool::new(limit_bytes, heap_bytes);
-        Self { limit_bytes, scratch, pool, tasks: Mutex::default(), ended: Condvar::new() }
+    /// A limit of `limit_bytes` on the live bytes of the heap, with a folder to spill to.
+    pub fn new(limit_bytes: usize, heap: Heap, scratch: ScratchPlace) -> Self {
+        let (pool, freed_bytes) = (Pool::new(limit_bytes, heap.live_bytes), AtomicUsize::new(0));
+        Self { limit_bytes, scratch, pool, heap, freed_bytes, tasks: Mutex::default(), ended: Condvar::new() }
+    }
+
+    /// Notes that so many bytes were freed in lists so short that the allocator may hold back their pages.
+    pub fn freed(&self, bytes: usize) {
+        self.freed_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives pages of freed lists back to the system, where they are many: blocks are about to take as many others.
+    pub fn give_back(&self) {
+        if self.freed_bytes.load(Ordering::Relaxed) > self.limit_bytes / MUCH_FREED {
+            self.freed_bytes.store(0, Ordering::Relaxed);
+            (self.heap.give_back)();
+        }
     }
 
     /// What the heap may hold.
@@ -228,7 +249,7 @@ mod tests {
     use super::*;
 
     fn memory(limit: usize) -> Memory {
-        Memory::new(limit, || 1000, std::env::temp_dir().into())
+        Memory::new(limit, Heap::of(|| 1000), std::env::temp_dir().into())
     }
 
     #[test]
@@ -243,6 +264,21 @@ mod tests {
         assert_eq!(memory(0).spilled(&spilled).unwrap()[..], data[..]);
         assert_eq!(&*(&memory(0)).store(&data).unwrap(), &data[..]);
         assert!(memory(0).settle(Vec::<u64>::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn pages_are_given_back_once_much_was_freed() {
+        static TIMES: AtomicUsize = AtomicUsize::new(0);
+        let give_back = || {
+            TIMES.fetch_add(1, Ordering::Relaxed);
+        };
+        let memory = Memory::new(3200, Heap { live_bytes: || 0, give_back }, std::env::temp_dir().into());
+        let times_after = |freed| {
+            memory.freed(freed);
+            memory.give_back();
+            TIMES.load(Ordering::Relaxed)
+        };
+        assert_eq!([60, 40, 1, 100, 1].map(times_after), [0, 0, 1, 1, 2]);
     }
 
     #[test]

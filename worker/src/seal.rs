@@ -221,7 +221,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Tuning;
+    use crate::{Heap, Tuning};
 
     const LAYER: Layer = Layer(8);
 
@@ -245,7 +245,7 @@ mod tests {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
-        let tuning = Tuning { limit_bytes, heap_bytes: || 1000, dense_rows, piece_bytes };
+        let tuning = Tuning { limit_bytes, heap: Heap::of(|| 1000), dense_rows, piece_bytes };
         Worker::new(&params, tuning, std::env::temp_dir(), Arc::new(Nothing))
     }
 

@@ -89,18 +89,20 @@ impl MapCache {
         maps.chain(permutations).chain(columns).sum()
     }
 
-    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`. Lanes come in the same
-    /// order in every layer: if there are more maps than there is room for, it saves more to keep the same ones for
-    /// long than to replace them in turn.
-    fn settle(&mut self, room: bool) {
+    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`; gives the bytes of those that
+    /// it drops. Lanes come in the same order in every layer: if there are more maps than there is room for, it saves more to
+    /// keep the same ones for long than to replace them in turn.
+    fn settle(&mut self, room: bool) -> usize {
+        let mut dropped = 0;
         for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
             if room {
                 *kept = maps.len();
             } else {
-                maps.truncate(*kept);
+                dropped += maps.drain(*kept..).map(|map| map.heap_bytes()).sum::<usize>();
                 numbers.retain(|_, &mut number| (number as usize) < *kept);
             }
         }
+        dropped
     }
 }
 
@@ -265,11 +267,25 @@ impl Tables {
                 return;
             }
             if let Some(mut maps) = free_now(lane.maps.try_lock()) {
+                self.memory.freed(maps.heap_bytes());
                 *maps = MapCache::default();
             }
         }
         if !enough() {
-            self.patterns.forget_shapes();
+            self.forget_shapes();
+        }
+    }
+
+    fn forget_shapes(&self) {
+        self.memory.freed(self.patterns.shape_bytes());
+        self.patterns.forget_shapes();
+    }
+
+    /// Drops what is known of shapes, where it takes much of the memory. It only grows, by shapes of lanes that are done
+    /// with, while making anew what the lanes at work need takes a small part of the time that their layers take.
+    pub fn forget_many_shapes(&self) {
+        if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
+            self.forget_shapes();
         }
     }
 
@@ -292,7 +308,10 @@ impl Tables {
     /// Drops the tables of a lane until they are asked for again.
     pub fn release_lane(&self, lane: Lane) {
         if let Some(slot) = self.lanes.get(&lane) {
-            *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+            let released = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+            if let Some(tables) = released {
+                self.memory.freed(tables.maps().heap_bytes());
+            }
         }
     }
 
@@ -307,10 +326,15 @@ impl Tables {
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
 
-    /// At the end of a task, keeps the index maps that it made, unless they leave too little memory for the blocks to
-    /// come: fresh pages for blocks cost more than making maps again.
+    /// Whether index maps leave enough memory for the blocks to come: fresh pages for blocks cost more than making maps
+    /// again.
+    pub fn maps_leave_enough(&self) -> bool {
+        self.memory.fits(self.memory.limit_bytes() / LEFT_BY_MAPS)
+    }
+
+    /// At the end of a task, keeps the index maps that it made where they leave enough memory.
     pub fn settle_maps(&self, cache: &mut MapCache) {
-        cache.settle(self.memory.fits(self.memory.limit_bytes() / LEFT_BY_MAPS));
+        self.memory.freed(cache.settle(self.maps_leave_enough()));
     }
 
     /// What patterns of spawns or symmetries do to the columns of a lane, in order.
@@ -393,6 +417,9 @@ pub struct LaneMaps<'a> {
 /// Maps are kept as long as one part in this many of the memory limit stays free.
 const LEFT_BY_MAPS: usize = 8;
 
+/// Of more than one part in this many of the memory limit, what is known of shapes takes much.
+const MANY_SHAPES: usize = 16;
+
 /// Maps are made side by side up to one part in this many of the memory limit, before it is checked whether memory is
 /// short.
 const MADE_AT_ONCE: usize = 32;
@@ -474,11 +501,20 @@ mod tests {
     use exact2048_game::{Objective, Precision, Spawn4};
 
     use super::*;
+    use crate::Heap;
 
     fn tables() -> Tables {
+        tables_within(usize::MAX)
+    }
+
+    fn tables_within(limit_bytes: usize) -> Tables {
         let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
         let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
-        Tables::new(&params, Arc::new(Memory::new(usize::MAX, || 0, std::env::temp_dir().into())), 0)
+        Tables::new(
+            &params,
+            Arc::new(Memory::new(limit_bytes, Heap::of(|| 0), std::env::temp_dir().into())),
+            0,
+        )
     }
 
     #[test]
@@ -504,6 +540,23 @@ mod tests {
         assert_eq!(number_after(&ids, false), 1);
         assert_eq!(number_after(&ids[1..], true), 3);
         assert_eq!(number_after(&ids, false), 3);
+    }
+
+    #[test]
+    fn what_is_known_of_shapes_stays_as_long_as_it_takes_little() {
+        for (limit_bytes, stays) in [(64 << 20, true), (64, false)] {
+            let tables = tables_within(limit_bytes);
+            let mut turned = Pattern::empty();
+            (0..2).for_each(|item| turned.set_item(item, TileSource::Plain(1 - item as u8)));
+            let pattern = tables.patterns.intern(&[turned])[0];
+            let lane = lane::lanes(tables.params()).into_iter().find(|lane| lane.k == 2).unwrap();
+            let lane = tables.lane(lane).unwrap();
+            tables.maps(&mut lane.maps(), &lane, &lane).for_each_some(&[pattern], |_, _| {});
+            let known = tables.patterns.shape_bytes();
+            assert!(known > 0);
+            tables.forget_many_shapes();
+            assert_eq!(tables.patterns.shape_bytes(), if stays { known } else { 0 });
+        }
     }
 
     #[test]

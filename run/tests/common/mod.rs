@@ -12,7 +12,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
 use exact2048_solution::{JournalRecord, Record, Run, Segment, assign};
 use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
-use exact2048_worker::{BytesList, Tuning, new_worker};
+use exact2048_worker::{BytesList, Heap, Tuning, new_worker};
 
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -130,7 +130,7 @@ pub fn run_segment(
 ) -> Run {
     let params = run.params().clone();
     let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
-    let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows, piece_bytes };
+    let tuning = Tuning { limit_bytes: 1 << 30, heap: Heap::of(|| 0), dense_rows, piece_bytes };
     let archive = run.archive().clone();
     let ranges = Ranges::new(segment, params.kept, count, Duration::ZERO).apart(least_apart);
     let shards = vec![None; count];

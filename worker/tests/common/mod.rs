@@ -9,7 +9,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
-use exact2048_worker::{Tuning, Worker};
+use exact2048_worker::{Heap, Tuning, Worker};
 
 /// Threads that may help with every block.
 pub const HELPERS: usize = 4;
@@ -73,7 +73,7 @@ pub fn worker<V: Value>(
     archive: &Arc<Sealed>,
     (dense_rows, piece_bytes): (usize, usize),
 ) -> Worker<V> {
-    let tuning = Tuning { limit_bytes: 1 << 30, heap_bytes: || 0, dense_rows, piece_bytes };
+    let tuning = Tuning { limit_bytes: 1 << 30, heap: Heap::of(|| 0), dense_rows, piece_bytes };
     Worker::new(params, tuning, std::env::temp_dir(), archive.clone())
 }
 

@@ -6,6 +6,7 @@ use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
 use exact2048_solution::{Holdings, Recipe};
+use exact2048_worker::Heap;
 
 use super::*;
 use crate::wire::{Assignment, OpeningId};
@@ -34,7 +35,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
             memory_bytes: 1 << 30,
             tuning: Tuning {
                 limit_bytes: 1 << 30,
-                heap_bytes: || 0,
+                heap: Heap::of(|| 0),
                 dense_rows: Tuning::DENSE_ROWS,
                 piece_bytes: Tuning::PIECE_BYTES,
             },
