@@ -309,8 +309,9 @@ impl Tables {
     pub fn release_lane(&self, lane: Lane) {
         if let Some(slot) = self.lanes.get(&lane) {
             let released = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-            if let Some(tables) = released {
-                self.memory.freed(tables.maps().heap_bytes());
+            // A task that still works in the lane keeps its maps until it ends.
+            if let Some(maps) = released.as_ref().and_then(|tables| free_now(tables.maps.try_lock())) {
+                self.memory.freed(maps.heap_bytes());
             }
         }
     }
