@@ -48,27 +48,22 @@ impl Page {
 
     /// Where the page has a field that is said to be like another's.
     fn resolve(&self, (command, name): &Field) -> Field {
-        let inside = |of: &&Field| {
-            let rest = name.strip_prefix(&of.1);
-            &of.0 == command && rest.is_some_and(|rest| rest.starts_with(['.', '[']))
+        let like = |(of, (command_of_like, like)): (&Field, &Field)| {
+            let rest = inside(name, &of.1).filter(|_| &of.0 == command)?;
+            Some((command_of_like.clone(), format!("{like}{rest}")))
         };
-        match self.like.keys().find(inside) {
-            Some(of) => {
-                let (command, like) = &self.like[of];
-                (command.clone(), format!("{like}{}", &name[of.1.len()..]))
-            }
-            None => (command.clone(), name.clone()),
-        }
+        self.like.iter().find_map(like).unwrap_or_else(|| (command.clone(), name.clone()))
     }
 
     /// Whether fields of it are listed.
     fn has_inside(&self, (command, name): &Field) -> bool {
-        let inside = |of: &Field| {
-            let rest = of.1.strip_prefix(name.as_str());
-            &of.0 == command && rest.is_some_and(|rest| rest.starts_with(['.', '[']))
-        };
-        self.fields.iter().any(inside)
+        self.fields.iter().any(|field| &field.0 == command && inside(&field.1, name).is_some())
     }
+}
+
+/// What follows the name of an object, or of a list of objects, in the name of a field inside it.
+fn inside<'a>(name: &'a str, of: &str) -> Option<&'a str> {
+    name.strip_prefix(of).filter(|rest| rest.starts_with(['.', '[']))
 }
 
 /// All fields of a value, with what they are.
@@ -109,9 +104,9 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
         let args = args.split(' ').chain(["--json"]);
         exact2048(args).exits(0).json_lines()
     };
-    let query = |run: &Solved, boards: &str, option: &[&str]| {
-        let (run, option) = (run.run(), option.to_vec());
-        let args = [&["query", "--run", run.to_str().unwrap(), "--json", "-"], &option[..]].concat();
+    let query = |run: &Solved, boards: &str, options: &[&str]| {
+        let run = run.run();
+        let args = [&["query", "--run", run.to_str().unwrap(), "--json", "-"], options].concat();
         exact2048_reading(args, boards.to_owned()).json_lines()
     };
     let file = |name: &str| place.join(name).to_str().unwrap().to_owned();
