@@ -8,7 +8,7 @@ use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Tuning, Worker};
+use exact2048_worker::{Heap, Tuning, Worker};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;
@@ -27,7 +27,7 @@ static PARAMS: LazyLock<Params> = LazyLock::new(|| {
 static WORKER: LazyLock<Worker<u32>> = LazyLock::new(|| {
     let tuning = Tuning {
         limit_bytes: 1 << 30,
-        heap_bytes: || 0,
+        heap: Heap::of(|| 0),
         dense_rows: Tuning::DENSE_ROWS,
         piece_bytes: Tuning::PIECE_BYTES,
     };
