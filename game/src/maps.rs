@@ -21,7 +21,7 @@ pub struct Between<'a> {
 
 /// A column and where it leads: a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers
 /// after the last one, in the 32 bits that kernels read.
-pub type Pair = (u32, u32);
+pub type Pair = [u32; 2];
 
 /// Where groups have at least this many columns on average, groups that lead to other lanes are left out as a whole.
 const LARGE_GROUP_COLUMNS: usize = 1024;
@@ -45,7 +45,7 @@ impl Between<'_> {
 
     /// Writes where each column leads if conditions are left aside to `leads_to`, which has an entry for each column.
     /// Without a merge the arrangements of a multiset lead to those of one other multiset, in the same way in all
-    /// lanes. Cost: about a nanosecond a column. Nothing is written where tiles merge: see [`Between::pairs`].
+    /// lanes. Cost: about a nanosecond a column. Nothing is written where tiles merge: see [`Between::for_each_pair`].
     pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
@@ -62,10 +62,10 @@ impl Between<'_> {
         }
     }
 
-    /// The columns that take part in a pattern with merges, ascending, each with where it leads. `meeting` are the
+    /// Visits the columns that take part in a pattern with merges, ascending, each with where it leads. `meeting` are the
     /// columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two for each column of
     /// `meeting` that leads to another lane.
-    pub fn pairs(&self, pattern: &KnownPattern, mut meeting: Vec<u64>) -> Vec<Pair> {
+    pub fn for_each_pair(&self, pattern: &KnownPattern, mut meeting: Vec<u64>, mut visit: impl FnMut(Pair)) {
         let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
         let mut finder = self.target.finder();
         self.leave_out_groups(&rewriting, &mut finder, &mut meeting);
@@ -91,15 +91,12 @@ impl Between<'_> {
             };
             Some(finder.column(group, rewriting.apply(sequence))?.0 as u32)
         };
-        // Maps are many and are made on several threads: one allocation instead of many is felt.
-        let mut pairs = Vec::with_capacity(bitset::ones(&meeting) as usize);
         let sequences = self.source.sequences();
         bitset::for_each_bit(&meeting, |column| {
-            pairs.extend(leads_to(column, sequences[column]).map(|to| (column as u32, to)));
+            if let Some(to) = leads_to(column, sequences[column]) {
+                visit([column as u32, to]);
+            }
         });
-        // Maps are kept, and most columns of some lead to another lane.
-        pairs.shrink_to_fit();
-        pairs
     }
 
     /// Clears the bits of groups that lead to other lanes than the target, as most do.
@@ -133,9 +130,7 @@ impl Between<'_> {
         let (meeting, mut found) = (self.meeting(pattern), vec![self.none(); self.source.len()]);
         let meets = |column: usize| meeting[column / 64] >> (column % 64) & 1 == 1;
         if pattern.merges() {
-            for (column, to) in self.pairs(pattern, meeting.clone()) {
-                found[column as usize] = to;
-            }
+            self.for_each_pair(pattern, meeting.clone(), |[column, to]| found[column as usize] = to);
         } else {
             self.rearranged(pattern, &mut found);
             let columns = found.iter_mut().enumerate();
@@ -186,7 +181,9 @@ mod tests {
                 let wanted = merged_one_by_one(&source, &target);
                 let (params, patterns) = (&params, &patterns);
                 let between = Between { params, patterns, source: &source, target: &target };
-                assert_eq!(between.pairs(&pattern, between.meeting(&pattern)), wanted, "{lane:?}");
+                let mut pairs = Vec::new();
+                between.for_each_pair(&pattern, between.meeting(&pattern), |pair| pairs.push(pair));
+                assert_eq!(pairs, wanted, "{lane:?}");
                 targets += usize::from(!wanted.is_empty());
                 found += wanted.len();
             }
@@ -205,7 +202,7 @@ mod tests {
             let first = exponents.remove(0);
             let merges = exponents[0] == first;
             exponents[0] += 1;
-            merges.then(|| numbers.get(&exponents)).flatten().map(|&to| (column, to))
+            merges.then(|| numbers.get(&exponents)).flatten().map(|&to| [column, to])
         };
         (0..).zip(source.sequences()).filter_map(merged).collect()
     }

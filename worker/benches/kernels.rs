@@ -11,13 +11,13 @@ use exact2048_game::columns::Columns;
 use exact2048_game::maps::Between;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{Row, RowSet, Slot};
-use exact2048_game::transitions::{Maker, MoveEdge, Transitions};
+use exact2048_game::transitions::{Maker, Transitions};
 use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
 use exact2048_solution::Parts;
 use exact2048_worker::bits::{BitMatrix, Source};
 use exact2048_worker::kernels::bit_moves::move_bits;
-use exact2048_worker::kernels::index_map::{self, IndexMap, Permutation};
+use exact2048_worker::kernels::index_map::{self, MapList, Permutation};
 use exact2048_worker::kernels::maxima::{Maxima, maxima};
 use exact2048_worker::kernels::means::{Means, means};
 use exact2048_worker::kernels::{BitMoves, MoveRun, Rows};
@@ -78,13 +78,14 @@ fn kernels(c: &mut Criterion) {
     let (params, patterns, own_columns) = (&setup.params, &setup.patterns, &setup.columns);
     let between = Between { params, patterns, source: own_columns, target: own_columns };
     let known = |pattern: PatternId| patterns.known([pattern]).pop().flatten();
-    let map = |pattern: PatternId| IndexMap::new(&between, known(pattern).as_deref());
-    let made = || -> Vec<(IndexMap, &[MoveEdge])> {
-        let edges = stay.edges_of(0..stay.patterns.len());
-        stay.patterns.iter().map(|&pattern| map(pattern)).zip(edges).collect()
+    let made = || {
+        let mut maps = MapList::default();
+        maps.make(&between, &patterns.known(stay.patterns.iter().copied()));
+        maps
     };
     let maps = made();
-    let runs: Vec<MoveRun<'_>> = maps.iter().map(|(map, edges)| MoveRun { edges, map }).collect();
+    let edges = stay.edges_of(0..stay.patterns.len()).enumerate();
+    let runs: Vec<MoveRun<'_>> = edges.map(|(map, edges)| MoveRun { edges, map: maps.get(map) }).collect();
     group.throughput(Throughput::Elements((maps.len() * columns) as u64));
     group.bench_function("index maps, per column", |b| b.iter(|| black_box(made()).len()));
 

@@ -438,7 +438,7 @@ impl OccurringMoves {
     }
 
     /// The edges of some patterns with their maps, without the patterns that no column takes part in.
-    pub(crate) fn runs<'a>(&'a self, patterns: Range<usize>, maps: &[&'a IndexMap]) -> Vec<MoveRun<'a>> {
+    pub(crate) fn runs<'a>(&'a self, patterns: Range<usize>, maps: &[IndexMap<'a>]) -> Vec<MoveRun<'a>> {
         let mut start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before]);
         let runs = self.ends[patterns].iter().zip(maps).map(|(&end, &map)| {
             let edges = &self.edges[start..end];

@@ -19,10 +19,9 @@ use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
-use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use crate::kernels::index_map::{IndexMap, Permutation};
+use crate::kernels::index_map::{IndexMap, MapList, Permutation};
 use crate::memory::Memory;
 
 /// The tables of a run.
@@ -59,14 +58,14 @@ pub struct LaneTables {
 #[derive(Debug, Default)]
 struct PatternMaps {
     numbers: FxHashMap<PatternId, u32>,
-    maps: Vec<IndexMap>,
+    maps: MapList,
     /// How many of them, from the first on, stay when the task ends.
     kept: usize,
 }
 
 impl PatternMaps {
-    fn numbered(&self, numbers: &[u32]) -> Vec<&IndexMap> {
-        numbers.iter().map(|&number| &self.maps[number as usize]).collect()
+    fn numbered(&self, numbers: &[u32]) -> Vec<IndexMap<'_>> {
+        numbers.iter().map(|&number| self.maps.get(number as usize)).collect()
     }
 }
 
@@ -83,7 +82,7 @@ pub struct MapCache {
 impl MapCache {
     /// Bytes of the maps, permutations and column sets.
     fn heap_bytes(&self) -> usize {
-        let maps = self.lanes.values().flat_map(|maps| &maps.maps).map(IndexMap::heap_bytes);
+        let maps = self.lanes.values().map(|maps| maps.maps.heap_bytes());
         let permutations = self.permutations.values().map(|permutation| permutation.heap_bytes());
         let columns = self.representatives.values().map(|columns| size_of_val(&***columns));
         maps.chain(permutations).chain(columns).sum()
@@ -98,7 +97,7 @@ impl MapCache {
             if room {
                 *kept = maps.len();
             } else {
-                dropped += maps.drain(*kept..).map(|map| map.heap_bytes()).sum::<usize>();
+                dropped += maps.truncate(*kept);
                 numbers.retain(|_, &mut number| (number as usize) < *kept);
             }
         }
@@ -371,7 +370,7 @@ impl Tables {
         }
         let mut bits = BitSet::<Column>::below(lane.columns.len()).into_words();
         for permutation in self.permutations(cache, lane, patterns) {
-            if let Permutation::Of(map) = &*permutation {
+            if let Some(map) = permutation.map() {
                 let columns = map.leads_to()[..lane.columns.len()].iter().enumerate();
                 for (column, _) in columns.filter(|&(column, &to)| (to as usize) < column) {
                     bitset::clear(&mut bits, column..column + 1);
@@ -431,7 +430,7 @@ impl LaneMaps<'_> {
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],
-        mut apply: impl FnMut(Range<usize>, &[&IndexMap]),
+        mut apply: impl FnMut(Range<usize>, &[IndexMap<'_>]),
     ) {
         let mut next = 0;
         while next < patterns.len() {
@@ -480,9 +479,7 @@ impl LaneMaps<'_> {
         let (source, target) = (&self.source.columns, &self.target.columns);
         let patterns = &self.tables.patterns;
         let between = Between { params: self.tables.params(), patterns, source, target };
-        let known = patterns.known(unmade.drain(..));
-        let made = known.into_par_iter().map(|known| IndexMap::new(&between, known.as_deref()));
-        self.maps.maps.par_extend(made);
+        self.maps.maps.make(&between, &patterns.known(unmade.drain(..)));
     }
 }
 

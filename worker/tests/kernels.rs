@@ -10,12 +10,13 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::maps::Pair;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Direction, MoveEdge, SpawnEdge, Spawns};
 use exact2048_game::value::{Backup, Stored, Value};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
 use exact2048_worker::bits::{BitRows, Source};
-use exact2048_worker::kernels::index_map::{self, DenseMap, IndexMap, Permutation, SparseMap};
+use exact2048_worker::kernels::index_map::{self, IndexMap, MapList, Permutation};
 use exact2048_worker::kernels::maxima::Maxima;
 use exact2048_worker::kernels::means::{Marks, Means};
 use exact2048_worker::kernels::{BitMoves, BitSpawns, Kernels, MoveRun, Rows, Vectors};
@@ -27,22 +28,19 @@ use common::{Sealed, params, solve_by, worker};
 struct Plain;
 
 /// Where a column leads; `None` where it takes no part.
-fn led_to(map: &IndexMap, column: usize) -> Option<usize> {
+fn led_to(map: IndexMap<'_>, column: usize) -> Option<usize> {
     match map {
         IndexMap::Identity => Some(column),
         IndexMap::Dense(map) => Some(map.leads_to()[column] as usize),
         IndexMap::Sparse(map) => {
-            let pair = map.pairs().iter().find(|&&(from, _)| from as usize == column)?;
-            Some(pair.1 as usize)
+            let [_, to] = map.pairs().iter().find(|&&[from, _]| from as usize == column)?;
+            Some(*to as usize)
         }
     }
 }
 
 fn permuted(permutation: &Permutation, column: usize) -> usize {
-    match permutation {
-        Permutation::Identity => column,
-        Permutation::Of(map) => map.leads_to()[column] as usize,
-    }
+    permutation.map().map_or(column, |map| map.leads_to()[column] as usize)
 }
 
 fn columns_of(row: &[u64]) -> impl Iterator<Item = usize> {
@@ -327,16 +325,21 @@ fn both_kernels_find_the_same_maxima_where_few_states_are_wanted() {
         let (rows, stride) = (40, index_map::stride(columns));
         let bits = marks(&mut numbers, rows, columns);
         let occupied: BitSet<Slot> = BitSet::below(rows - 1);
-        let dense = DenseMap::new((0..columns).map(|_| numbers.below(columns + 2) as u32).collect(), columns);
+        let dense: Vec<u32> = (0..columns).map(|_| numbers.below(columns + 2) as u32).collect();
         let some: Vec<u32> = (0..columns as u32).filter(|_| numbers.below(3) == 0).collect();
-        let pairs = some.into_iter().map(|from| (from, numbers.below(columns + 2) as u32)).collect();
-        let maps = [IndexMap::Identity, IndexMap::Dense(dense), IndexMap::Sparse(SparseMap::new(pairs))];
+        let pairs: Vec<Pair> =
+            some.into_iter().map(|from| [from, numbers.below(columns + 2) as u32]).collect();
+        let mut maps = MapList::default();
+        maps.push_identity();
+        maps.push_dense(&dense, columns);
+        maps.push_sparse(&pairs);
         let mut edge = |slot, direction| {
             MoveEdge::new(Slot::from_index(slot), direction, Row::from_index(numbers.below(rows)))
         };
         let edges: Vec<MoveEdge> =
             (0..rows).flat_map(|slot| [0, 1, 3].map(|direction| edge(slot, direction))).collect();
-        let runs: Vec<MoveRun<'_>> = maps.iter().map(|map| MoveRun { edges: &edges, map }).collect();
+        let runs: Vec<MoveRun<'_>> =
+            (0..maps.len()).map(|map| MoveRun { edges: &edges, map: maps.get(map) }).collect();
         let (set, computed) = (RowSet::all(rows), BitSet::below(rows - 3));
         let mut values = || (0..rows * stride).map(|_| numbers.below(50) as u32).collect::<Vec<_>>();
         let (after, mut states) = (values(), values());
@@ -366,8 +369,7 @@ fn both_kernels_find_the_same_means_where_few_afterstates_lead_to_states() {
         let bits = marks(&mut numbers, rows, columns);
         let mut exchanged: Vec<u32> = (0..columns as u32).collect();
         exchanged.reverse();
-        let exchanged = Permutation::Of(DenseMap::new(exchanged, columns));
-        let maps = [&Permutation::Identity, &exchanged];
+        let maps = [&Permutation::IDENTITY, &Permutation::of(exchanged)];
         // From none to three spawns a row; some of them exchange columns.
         let start: Vec<u32> =
             (0..=rows as u32).map(|slot| slot / 4 * 6 + [0, 0, 1, 3][slot as usize % 4]).collect();

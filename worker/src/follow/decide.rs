@@ -205,7 +205,7 @@ impl Ends {
 }
 
 /// The columns that a map leads to a won game.
-fn winning_columns(map: &IndexMap, won: u32) -> Vec<usize> {
+fn winning_columns(map: IndexMap<'_>, won: u32) -> Vec<usize> {
     match map {
         IndexMap::Identity => Vec::new(),
         IndexMap::Dense(map) => {
@@ -213,8 +213,8 @@ fn winning_columns(map: &IndexMap, won: u32) -> Vec<usize> {
             all.filter(|&(_, &to)| to == won).map(|(column, _)| column).collect()
         }
         IndexMap::Sparse(map) => {
-            let all = map.pairs().iter().filter(|&&(_, to)| to == won);
-            all.map(|&(column, _)| column as usize).collect()
+            let all = map.pairs().iter().filter(|&&[_, to]| to == won);
+            all.map(|&[column, _]| column as usize).collect()
         }
     }
 }

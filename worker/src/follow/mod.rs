@@ -391,9 +391,8 @@ fn fold<V: Value>(
         let chances = &mut target.chances[row.slot.index() * target.stride..][..columns];
         for column in 0..columns {
             if chances[column] != 0.0 && row.representatives[column / 64] >> (column % 64) & 1 == 0 {
-                let images = permutations.iter().map(|permutation| match &**permutation {
-                    Permutation::Identity => column,
-                    Permutation::Of(map) => map.leads_to()[column] as usize,
+                let images = permutations.iter().map(|permutation| {
+                    permutation.map().map_or(column, |map| map.leads_to()[column] as usize)
                 });
                 let first = images.min().unwrap_or(column);
                 chances[first] += chances[column];

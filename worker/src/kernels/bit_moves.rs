@@ -1,6 +1,7 @@
 //! Which entries there are: what spawns and moves do to rows of bits.
 
 use exact2048_game::bitset::{Number, any};
+use exact2048_game::maps::Pair;
 use exact2048_game::rowset::Slot;
 use exact2048_game::transitions::MoveEdge;
 use multiversion::multiversion;
@@ -54,7 +55,7 @@ fn or_mapped(
     target: &mut BitRows<'_>,
     source: Source<'_>,
     edges: &[MoveEdge],
-    map: &IndexMap,
+    map: IndexMap<'_>,
     columns: &mut Vec<u64>,
 ) {
     match map {
@@ -87,7 +88,7 @@ fn or_mapped(
                 columns.clear();
                 columns.resize(target_columns(group.target.words()), 0);
                 let mut moved = (usize::MAX, None);
-                for &(from, to) in map.pairs() {
+                for &[from, to] in map.pairs() {
                     let word = from as usize / ROWS_TOGETHER;
                     if moved.0 != word {
                         moved = (word, group.source_columns(word));
@@ -225,9 +226,9 @@ fn exchange<const N: usize>(rows: &mut [u64; ROWS_TOGETHER], low: u64) {
 
 /// Sets the bits of a target row that a permutation leads the bits of a source row to.
 pub fn or_permuted(target: &mut [u64], source: &[u64], permutation: &Permutation) {
-    match permutation {
-        Permutation::Identity => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
-        Permutation::Of(map) => or_dense(target, source, map.leads_to()),
+    match permutation.map() {
+        None => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
+        Some(map) => or_dense(target, source, map.leads_to()),
     }
 }
 
@@ -244,12 +245,12 @@ fn or_dense(target: &mut [u64], source: &[u64], leads_to: &[u32]) {
 }
 
 #[inline(always)]
-fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[(u32, u32)]) {
+fn or_sparse(target: &mut [u64], source: &[u64], pairs: &[Pair]) {
     if !any(source) {
         return;
     }
     // No branch on the bit, which cannot be predicted.
-    for &(from, to) in pairs {
+    for &[from, to] in pairs {
         let bit = source[from as usize / 64] >> (from % 64) & 1;
         if let Some(word) = target.get_mut(to as usize / 64) {
             *word |= bit << (to % 64);
@@ -272,13 +273,13 @@ mod tests {
 
     use super::*;
     use crate::bits::BitMatrix;
-    use crate::kernels::index_map::{DenseMap, SparseMap};
+    use crate::kernels::index_map::MapList;
     use crate::pieces::Pieces;
     use exact2048_game::bitset::BitSet;
     use exact2048_game::rowset::{Row, RowSet};
 
     /// A matrix of as many rows of two words, to which a map moved the bits of edges, in pieces of one row.
-    fn moved(rows: usize, source: &[u64], edges: &[MoveEdge], map: &IndexMap) -> BitMatrix {
+    fn moved(rows: usize, source: &[u64], edges: &[MoveEdge], map: IndexMap<'_>) -> BitMatrix {
         let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), 2);
         let source = Source { words: 2, bits: source, occupied: &BitSet::from_words(vec![u64::MAX]) };
         target.map_pieces(&Pieces::new(rows, 1), |rows| {
@@ -295,11 +296,13 @@ mod tests {
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
         let edge = [MoveEdge::new(Slot(0), 0, Row(1))];
-        let target = moved(2, &source, &edge, &IndexMap::Dense(DenseMap::new(to, 70)));
+        let mut maps = MapList::default();
+        maps.push_dense(&to, 70);
+        let target = moved(2, &source, &edge, maps.get(0));
         assert_eq!(target.slot(Slot(0)), [0, 0]);
         assert_eq!(target.slot(Slot(1)), [u64::MAX, 0x3f & !(1 << 1 | 1 << 2)]);
         let mut target = vec![0, 0];
-        or_sparse(&mut target, &source, &[(65, 0), (1, 71)]);
+        or_sparse(&mut target, &source, &[[65, 0], [1, 71]]);
         assert_eq!(target, [1, 1 << 7]);
     }
 
@@ -344,14 +347,18 @@ mod tests {
                     .collect();
                 let leads_to: Vec<u32> =
                     (0..columns).map(|_| number() as u32 % (target_columns as u32 + 2)).collect();
-                let mut pairs: Vec<(u32, u32)> = (0..columns as u32).zip(leads_to.iter().copied()).collect();
+                let mut pairs: Vec<Pair> =
+                    (0..columns as u32).zip(&leads_to).map(|(from, &to)| [from, to]).collect();
                 pairs.retain(|_| number().is_multiple_of(3));
-                for map in [IndexMap::Dense(DenseMap::new(leads_to.clone(), target_columns)), sparse(pairs)] {
+                let mut maps = MapList::default();
+                maps.push_dense(&leads_to, target_columns);
+                maps.push_sparse(&pairs);
+                for map in [maps.get(0), maps.get(1)] {
                     let mut wanted = vec![0u64; rows * target_words];
                     for edge in list.iter().filter(|edge| occupied.contains(edge.from)) {
                         let to = &mut wanted[edge.to().index() * target_words..][..target_words];
                         let from = &source[edge.from.index() * words..][..words];
-                        match &map {
+                        match map {
                             IndexMap::Sparse(map) => or_sparse(to, from, map.pairs()),
                             _ => or_dense(to, from, &leads_to),
                         }
@@ -365,7 +372,7 @@ mod tests {
                         let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), target_words);
                         let from = Source { words, bits: &source, occupied: &occupied };
                         target.map_pieces(&Pieces::new(rows, rows_each), |rows| {
-                            or_mapped(rows, from, &list, &map, &mut Vec::new());
+                            or_mapped(rows, from, &list, map, &mut Vec::new());
                             rows.clear_padding(target_columns);
                         });
                         assert_eq!(
@@ -377,9 +384,5 @@ mod tests {
                 }
             }
         }
-    }
-
-    fn sparse(pairs: Vec<(u32, u32)>) -> IndexMap {
-        IndexMap::Sparse(SparseMap::new(pairs))
     }
 }

@@ -98,11 +98,11 @@ pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f6
         }
         for edge in edges {
             let state = states.add_to(edge.row);
-            match plan.maps[edge.pattern as usize] {
-                Permutation::Identity => {
+            match plan.maps[edge.pattern as usize].map() {
+                None => {
                     shares.iter().for_each(|&(column, share)| state[column as usize] += share);
                 }
-                Permutation::Of(map) => {
+                Some(map) => {
                     let leads_to = map.leads_to();
                     shares.iter().for_each(|&(column, share)| {
                         state[leads_to[column as usize] as usize] += share;
@@ -154,7 +154,7 @@ pub fn move_chances(
                     });
                 }
                 IndexMap::Sparse(map) => {
-                    for &(column, to) in map.pairs().iter().filter(|pair| best[pair.0 as usize] == direction)
+                    for &[column, to] in map.pairs().iter().filter(|pair| best[pair[0] as usize] == direction)
                     {
                         after[to as usize] += state[column as usize];
                     }

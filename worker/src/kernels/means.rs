@@ -127,7 +127,7 @@ fn sources_of<'a, V: Value>(
     sources.extend(twos.iter().map(|edge| source(plan.twos, edge)));
     let middle = sources.len();
     sources.extend(fours.iter().map(|edge| source(plan.fours, edge)));
-    let is_plain = |map: &Permutation| matches!(map, Permutation::Identity);
+    let is_plain = |map: &Permutation| map.map().is_none();
     let plain = sources[begin..].iter().all(|(_, map)| is_plain(map));
     if let Some(Marks { words, bits }) = plan.reached {
         let in_order = twos.iter().filter(|edge| is_plain(plan.maps[edge.pattern as usize]));
@@ -242,8 +242,8 @@ fn for_each<V: Value, const PLAIN: bool>(
     mut visit: impl FnMut(&[V; LANES]),
 ) {
     for (row, map) in sources {
-        match map {
-            Permutation::Of(map) if !PLAIN => {
+        match map.map() {
+            Some(map) if !PLAIN => {
                 visit(&map.gather(row, vector..vector + 1).vector(0));
             }
             _ => visit(&row.as_chunks::<LANES>().0[vector]),

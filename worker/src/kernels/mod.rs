@@ -125,7 +125,7 @@ pub struct MoveRun<'a> {
     /// The edges, ascending by slot.
     pub edges: &'a [MoveEdge],
     /// What they do to columns.
-    pub map: &'a IndexMap,
+    pub map: IndexMap<'a>,
 }
 
 impl<'a, V> Rows<'a, V> {

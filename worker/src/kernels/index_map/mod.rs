@@ -4,13 +4,15 @@
 //! no column of the target: the first holds nothing ([`Between::none`]), the second a won game ([`Between::won`]). Rows
 //! and maps are padded to whole vectors of [`LANES`], so that loops have no remainder.
 
+mod list;
+
 use std::ops::Range;
 
-use exact2048_game::bitset::for_each_bit;
 use exact2048_game::maps::{Between, Pair};
 use exact2048_game::patterns::KnownPattern;
 
 use super::COLUMNS_AT_ONCE;
+pub use list::MapList;
 
 /// Values a vector: rows and maps are padded to multiples of it.
 pub const LANES: usize = 16;
@@ -24,103 +26,57 @@ pub fn stride(columns: usize) -> usize {
 }
 
 /// Where each column of a source lane leads in a target lane.
-#[derive(Debug)]
-pub enum IndexMap {
+#[derive(Clone, Copy, Debug)]
+pub enum IndexMap<'a> {
     /// Every column leads to the column of the same number.
     Identity,
     /// Where every column leads.
-    Dense(DenseMap),
+    Dense(DenseMap<'a>),
     /// Pairs, for maps that most columns have no part in.
-    Sparse(SparseMap),
+    Sparse(SparseMap<'a>),
 }
 
 /// Where each column of a lane leads in the same lane: all of them take part.
 #[derive(Debug)]
-pub enum Permutation {
-    /// Every column leads to itself.
-    Identity,
-    /// Where every column leads.
-    Of(DenseMap),
+pub struct Permutation {
+    /// Padded as a [`DenseMap`]; `None` where every column leads to itself.
+    leads_to: Option<Vec<u32>>,
+    /// All entries are below this.
+    bound: usize,
 }
 
 /// Entry `c` is where column `c` leads, perhaps a padding column. More entries, which lead to the first padding column,
 /// fill up the last vector.
-#[derive(Debug)]
-pub struct DenseMap {
-    leads_to: Vec<u32>,
+#[derive(Clone, Copy, Debug)]
+pub struct DenseMap<'a> {
+    leads_to: &'a [u32],
     /// All entries are below this.
     bound: usize,
 }
 
 /// The pairs (column, where it leads) of the columns that take part.
-#[derive(Debug)]
-pub struct SparseMap {
+#[derive(Clone, Copy, Debug)]
+pub struct SparseMap<'a> {
     /// Ascending.
-    pairs: Vec<Pair>,
+    pairs: &'a [Pair],
     /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on;
     /// empty where all of them come from the first [`COLUMNS_AT_ONCE`].
-    ends: Vec<u32>,
+    ends: &'a [u32],
     /// All pairs come from columns below `source_bound`, and lead to columns below `target_bound`.
     source_bound: usize,
     target_bound: usize,
 }
 
-impl IndexMap {
+impl IndexMap<'_> {
     /// Whether no column takes part.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Sparse(map) if map.pairs.is_empty())
     }
-
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Identity => 0,
-            Self::Dense(map) => map.heap_bytes(),
-            Self::Sparse(map) => size_of_val(&*map.pairs) + size_of_val(&*map.ends),
-        }
-    }
-
-    /// The map of a pattern from the columns of one lane to those of another; `None` stands for the pattern that leaves
-    /// sequences alone. Cost: about a nanosecond a column.
-    pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
-        let Some(pattern) = pattern else { return Self::Identity };
-        let meeting = between.meeting(pattern);
-        if pattern.merges() {
-            return Self::Sparse(SparseMap::new(between.pairs(pattern, meeting)));
-        }
-        let columns = between.source.len();
-        let mut leads_to = vec![0; stride(columns)];
-        between.rearranged(pattern, &mut leads_to[..columns]);
-        let none = between.none();
-        let taking_part: u32 = meeting.iter().map(|word| word.count_ones()).sum();
-        if (taking_part as usize) < columns / 4 {
-            let mut pairs = Vec::with_capacity(taking_part as usize);
-            for_each_bit(&meeting, |column| {
-                if leads_to[column] != none {
-                    pairs.push((column as u32, leads_to[column]));
-                }
-            });
-            return Self::Sparse(SparseMap::new(pairs));
-        }
-        for (leads_to, &meeting) in leads_to.chunks_mut(64).zip(&meeting) {
-            if meeting != u64::MAX {
-                let columns = leads_to.iter_mut().enumerate();
-                columns.filter(|(bit, _)| meeting >> bit & 1 == 0).for_each(|(_, to)| *to = none);
-            }
-        }
-        leads_to[columns..].fill(none);
-        Self::Dense(DenseMap::of_padded(leads_to))
-    }
 }
 
 impl Permutation {
-    /// Bytes on the heap.
-    pub fn heap_bytes(&self) -> usize {
-        match self {
-            Self::Identity => 0,
-            Self::Of(map) => map.heap_bytes(),
-        }
-    }
+    /// Every column leads to itself.
+    pub const IDENTITY: Self = Self { leads_to: None, bound: 0 };
 
     /// What a pattern without births, merges and conditions does to the columns of a lane.
     ///
@@ -128,35 +84,43 @@ impl Permutation {
     ///
     /// If columns of the two lanes differ, or the pattern has a merge.
     pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
-        let Some(pattern) = pattern else { return Self::Identity };
+        let Some(pattern) = pattern else { return Self::IDENTITY };
         let columns = between.source.len();
         assert_eq!(columns, between.target.len(), "a permutation is of the columns of one lane");
         assert!(!pattern.merges(), "no tiles merge in a permutation");
-        let mut leads_to = vec![between.none(); stride(columns)];
-        between.rearranged(pattern, &mut leads_to[..columns]);
-        Self::Of(DenseMap::of_padded(leads_to))
+        let mut leads_to = vec![between.none(); columns];
+        between.rearranged(pattern, &mut leads_to);
+        Self::of(leads_to)
+    }
+
+    /// Column `c` leads to entry `c`.
+    pub fn of(mut leads_to: Vec<u32>) -> Self {
+        let columns = leads_to.len();
+        leads_to.resize(stride(columns), columns as u32);
+        Self { bound: bound_of(leads_to.iter().copied()) as usize, leads_to: Some(leads_to) }
+    }
+
+    /// Where every column leads; `None` where each leads to itself.
+    #[inline]
+    pub fn map(&self) -> Option<DenseMap<'_>> {
+        self.leads_to.as_ref().map(|leads_to| DenseMap { leads_to, bound: self.bound })
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        self.leads_to.as_ref().map_or(0, |leads_to| size_of_val(&**leads_to))
     }
 }
 
-impl DenseMap {
-    /// A map with the given entries.
-    pub fn new(mut leads_to: Vec<u32>, target_columns: usize) -> Self {
-        leads_to.resize(stride(leads_to.len()), target_columns as u32);
-        Self::of_padded(leads_to)
-    }
+/// The largest number plus 1, or 0 where there is none.
+fn bound_of(numbers: impl Iterator<Item = u32>) -> u32 {
+    numbers.max().map_or(0, |largest| largest + 1)
+}
 
-    fn heap_bytes(&self) -> usize {
-        size_of_val(&*self.leads_to)
-    }
-
-    fn of_padded(leads_to: Vec<u32>) -> Self {
-        let bound = leads_to.iter().max().map_or(0, |&largest| largest as usize + 1);
-        Self { leads_to, bound }
-    }
-
+impl<'a> DenseMap<'a> {
     /// Where each column leads, padding included.
-    pub fn leads_to(&self) -> &[u32] {
-        &self.leads_to
+    pub fn leads_to(&self) -> &'a [u32] {
+        self.leads_to
     }
 
     /// What some vectors of the map lead to in a row.
@@ -165,7 +129,7 @@ impl DenseMap {
     ///
     /// If the map leads beyond the end of the row.
     #[inline(always)]
-    pub fn gather<'a, V: Copy>(&'a self, row: &'a [V], vectors: Range<usize>) -> Gather<'a, V> {
+    pub fn gather<V: Copy>(&self, row: &'a [V], vectors: Range<usize>) -> Gather<'a, V> {
         assert!(row.len() >= self.bound, "a row is as long as its map leads");
         Gather { leads_to: &self.leads_to.as_chunks::<LANES>().0[vectors], row }
     }
@@ -183,33 +147,21 @@ impl<V: Copy> Gather<'_, V> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
     pub fn vector(&self, number: usize) -> [V; LANES] {
-        // SAFETY: every entry is below the map's `bound`, which is the largest entry plus 1 and is set where the entries
-        // are; both are private and never change. The row has at least `bound` values: `gather`, which alone makes this
+        // SAFETY: every entry is below the map's `bound`, which is the largest entry plus 1 and was found when the entries
+        // were written; both are private to this module and its list, and never change. The row has at least `bound` values: `gather`, which alone makes this
         // from the two, has looked.
         self.leads_to[number].map(|to| unsafe { *self.row.get_unchecked(to as usize) })
     }
 }
 
-impl SparseMap {
-    /// A map of pairs, ascending by column.
-    pub fn new(pairs: Vec<Pair>) -> Self {
-        // All pairs are searched: that reads stay within rows must not depend on an order that nothing checks.
-        let source_bound = pairs.iter().map(|&(column, _)| column as usize + 1).max().unwrap_or(0);
-        let target_bound = pairs.iter().map(|&(_, to)| to as usize + 1).max().unwrap_or(0);
-        let runs = source_bound.div_ceil(COLUMNS_AT_ONCE);
-        let end =
-            |run| pairs.partition_point(|&(column, _)| (column as usize) < run * COLUMNS_AT_ONCE) as u32;
-        let ends = if runs > 1 { (1..=runs).map(end).collect() } else { Vec::new() };
-        Self { ends, source_bound, target_bound, pairs }
-    }
-
+impl<'a> SparseMap<'a> {
     /// The pairs, ascending by column.
-    pub fn pairs(&self) -> &[Pair] {
-        &self.pairs
+    pub fn pairs(&self) -> &'a [Pair] {
+        self.pairs
     }
 
     /// The pairs of the columns from `first`, a multiple of [`COLUMNS_AT_ONCE`], up to the next multiple.
-    pub fn pairs_from(&self, first: usize) -> Pairs<'_> {
+    pub fn pairs_from(&self, first: usize) -> Pairs<'a> {
         let run = first / COLUMNS_AT_ONCE;
         let all = self.pairs.len();
         let end = |run: usize| self.ends.get(run).map_or(all, |&end| end as usize);
@@ -235,12 +187,12 @@ impl Pairs<'_> {
     /// The pairs whose columns are marked, one bit a column. They are written to `found`.
     #[inline(always)]
     pub fn of_marked<'b>(&self, marked: &[u64], found: &'b mut Vec<Pair>) -> Pairs<'b> {
-        found.resize(self.pairs.len().max(found.len()), (0, 0));
+        found.resize(self.pairs.len().max(found.len()), [0; 2]);
         let mut count = 0;
         // No branch for each pair: whether a column is marked cannot be predicted.
         for &pair in self.pairs {
             found[count] = pair;
-            count += (marked[pair.0 as usize / 64] >> (pair.0 % 64) & 1) as usize;
+            count += (marked[pair[0] as usize / 64] >> (pair[0] % 64) & 1) as usize;
         }
         let Self { source_bound, target_bound, .. } = *self;
         Pairs { pairs: &found[..count], source_bound, target_bound }
@@ -257,7 +209,7 @@ impl Pairs<'_> {
     ) {
         assert!(source.len() >= self.source_bound && target.len() >= self.target_bound, "rows of the lanes");
         assert_eq!(source.len(), beside.len(), "both are of the same columns");
-        for &(from, to) in self.pairs {
+        for &[from, to] in self.pairs {
             // SAFETY: all pairs of the map come from columns below `source_bound` and lead to columns below
             // `target_bound`; both were found with the pairs, which never change. All three slices are that long.
             let (from, to) = unsafe {
@@ -277,21 +229,6 @@ mod tests {
     use exact2048_game::patterns::{Pattern, Patterns};
     use exact2048_game::slide::TileSource;
     use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
-
-    #[test]
-    fn bounds_are_those_of_all_pairs_in_any_order() {
-        let map = SparseMap::new(vec![(70, 0), (1, 9)]);
-        assert_eq!((map.source_bound, map.target_bound), (71, 10));
-    }
-
-    #[test]
-    fn pairs_are_found_by_their_columns() {
-        let (far, farther) = (COLUMNS_AT_ONCE as u32, 3 * COLUMNS_AT_ONCE as u32);
-        let pairs = vec![(0, 1), (far - 1, 2), (far, 3), (farther + 5, 4)];
-        let map = SparseMap::new(pairs.clone());
-        let of_run = |run: usize| map.pairs_from(run * COLUMNS_AT_ONCE).pairs;
-        assert_eq!([0, 1, 2, 3].map(of_run), [&pairs[..2], &pairs[2..3], &[], &pairs[3..]]);
-    }
 
     /// A spawn after which tiles merge would lose values in silence.
     #[test]

@@ -1,0 +1,313 @@
+//! Index maps in few long lists. A large board has a million of them, of a kilobyte each: with lists of their own they
+//! would leave holes all over the heap, whose pages the system never gets back, and most of the time that short ones take
+//! to make would go to the allocator.
+
+use std::sync::Arc;
+
+use exact2048_game::bitset::for_each_bit;
+use exact2048_game::maps::{Between, Pair};
+use exact2048_game::patterns::KnownPattern;
+use rayon::prelude::*;
+
+use super::{COLUMNS_AT_ONCE, DenseMap, IndexMap, SparseMap, bound_of, stride};
+
+/// Maps by number, in the order in which they were added.
+#[derive(Debug, Default)]
+pub struct MapList {
+    maps: Vec<Map>,
+    /// What the maps consist of. No list grows beyond its first capacity.
+    lists: Vec<Vec<u32>>,
+}
+
+/// A map, and where in the lists it is.
+#[derive(Clone, Copy, Debug)]
+struct Map {
+    form: Form,
+    list: u32,
+    start: u32,
+    words: u32,
+}
+
+/// What a map's words are.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// There are none: each column leads to itself.
+    Identity,
+    /// Those of a [`DenseMap`].
+    Dense { bound: u32 },
+    /// The pairs of a [`SparseMap`], then its ends.
+    Sparse { ends: u32, source_bound: u32, target_bound: u32 },
+}
+
+/// Maps that one thread made, one after the other.
+#[derive(Default)]
+struct Made {
+    maps: Vec<(Form, usize)>,
+    words: Vec<u32>,
+}
+
+/// Words of the shortest and of the longest list that several maps share.
+const LIST_WORDS: (usize, usize) = (1 << 8, 1 << 18);
+
+/// A list is as long as one part in this many of all words before it: that much at most is held and not used.
+const SPARE: usize = 8;
+
+/// The most maps that are made before they are added: until then there is a second copy of what they consist of.
+const MADE_AT_ONCE: usize = 1024;
+
+impl MapList {
+    /// Number of maps.
+    pub fn len(&self) -> usize {
+        self.maps.len()
+    }
+
+    /// Whether there is no map.
+    pub fn is_empty(&self) -> bool {
+        self.maps.is_empty()
+    }
+
+    /// A map.
+    ///
+    /// # Panics
+    ///
+    /// If there is none of that number.
+    pub fn get(&self, number: usize) -> IndexMap<'_> {
+        let Map { form, list, start, words } = self.maps[number];
+        if let Form::Identity = form {
+            return IndexMap::Identity;
+        }
+        let words = &self.lists[list as usize][start as usize..][..words as usize];
+        match form {
+            Form::Identity => IndexMap::Identity,
+            Form::Dense { bound } => IndexMap::Dense(DenseMap { leads_to: words, bound: bound as usize }),
+            Form::Sparse { ends, source_bound, target_bound } => {
+                let (pairs, ends) = words.split_at(words.len() - ends as usize);
+                IndexMap::Sparse(SparseMap {
+                    pairs: pairs.as_chunks().0,
+                    ends,
+                    source_bound: source_bound as usize,
+                    target_bound: target_bound as usize,
+                })
+            }
+        }
+    }
+
+    /// Adds the maps of patterns from the columns of one lane to those of another; `None` stands for the pattern that leaves
+    /// sequences alone. Cost: about a nanosecond a column and map.
+    pub fn make(&mut self, between: &Between<'_>, patterns: &[Option<Arc<KnownPattern>>]) {
+        for patterns in patterns.chunks(MADE_AT_ONCE) {
+            let together = patterns.len().div_ceil(4 * rayon::current_num_threads());
+            let made: Vec<Made> =
+                patterns.par_chunks(together).map(|some| Made::new(between, some)).collect();
+            made.iter().for_each(|made| self.add(made));
+        }
+    }
+
+    /// Adds a map by which each column leads to itself.
+    pub fn push_identity(&mut self) {
+        self.push(Form::Identity, &[]);
+    }
+
+    /// Adds a map with the given entries, to a lane with so many columns.
+    pub fn push_dense(&mut self, leads_to: &[u32], target_columns: usize) {
+        let mut made = Made::default();
+        made.push_dense(leads_to, target_columns as u32);
+        self.add(&made);
+    }
+
+    /// Adds a map of pairs, ascending by column.
+    pub fn push_sparse(&mut self, pairs: &[Pair]) {
+        let mut made = Made::default();
+        made.push_sparse(|words| words.extend_from_slice(pairs.as_flattened()));
+        self.add(&made);
+    }
+
+    /// Removes all maps but so many, the first ones; gives the bytes that are freed.
+    pub fn truncate(&mut self, len: usize) -> usize {
+        let before = self.heap_bytes();
+        self.maps.truncate(len);
+        let (lists, end) =
+            self.maps.last().map_or((0, 0), |map| (map.list as usize + 1, map.start + map.words));
+        self.lists.truncate(lists);
+        if let Some(last) = self.lists.last_mut() {
+            last.truncate(end as usize);
+        }
+        before - self.heap_bytes()
+    }
+
+    /// Bytes on the heap.
+    pub fn heap_bytes(&self) -> usize {
+        let words: usize = self.lists.iter().map(Vec::capacity).sum();
+        words * size_of::<u32>() + self.maps.capacity() * size_of::<Map>()
+    }
+
+    fn add(&mut self, made: &Made) {
+        let mut words = &made.words[..];
+        for &(form, len) in &made.maps {
+            let (own, rest) = words.split_at(len);
+            self.push(form, own);
+            words = rest;
+        }
+    }
+
+    /// Adds a map whose words are already those that its form says.
+    fn push(&mut self, form: Form, words: &[u32]) {
+        let has_room = |list: &Vec<u32>| list.capacity() - list.len() >= words.len();
+        if !self.lists.last().is_some_and(has_room) {
+            let before: usize = self.lists.iter().map(Vec::capacity).sum();
+            let (least, most) = LIST_WORDS;
+            self.lists.push(Vec::with_capacity((before / SPARE).clamp(least, most).max(words.len())));
+        }
+        let number = self.lists.len() - 1;
+        let list = &mut self.lists[number];
+        let start = list.len() as u32;
+        list.extend_from_slice(words);
+        self.maps.push(Map { form, list: number as u32, start, words: words.len() as u32 });
+    }
+}
+
+impl Made {
+    fn new(between: &Between<'_>, patterns: &[Option<Arc<KnownPattern>>]) -> Self {
+        let mut made = Self::default();
+        for pattern in patterns {
+            match pattern {
+                Some(pattern) => made.push_map(between, pattern),
+                None => made.maps.push((Form::Identity, 0)),
+            }
+        }
+        made
+    }
+
+    fn push_map(&mut self, between: &Between<'_>, pattern: &KnownPattern) {
+        let meeting = between.meeting(pattern);
+        if pattern.merges() {
+            return self.push_sparse(|words| {
+                between.for_each_pair(pattern, meeting, |pair| words.extend_from_slice(&pair));
+            });
+        }
+        let columns = between.source.len();
+        let mut leads_to = vec![0; columns];
+        between.rearranged(pattern, &mut leads_to);
+        let none = between.none();
+        let taking_part: u32 = meeting.iter().map(|word| word.count_ones()).sum();
+        if (taking_part as usize) < columns / 4 {
+            return self.push_sparse(|words| {
+                for_each_bit(&meeting, |column| {
+                    if leads_to[column] != none {
+                        words.extend_from_slice(&[column as u32, leads_to[column]]);
+                    }
+                });
+            });
+        }
+        for (leads_to, &meeting) in leads_to.chunks_mut(64).zip(&meeting) {
+            if meeting != u64::MAX {
+                let columns = leads_to.iter_mut().enumerate();
+                columns.filter(|(bit, _)| meeting >> bit & 1 == 0).for_each(|(_, to)| *to = none);
+            }
+        }
+        self.push_dense(&leads_to, none);
+    }
+
+    fn push_dense(&mut self, leads_to: &[u32], none: u32) {
+        let start = self.words.len();
+        self.words.extend_from_slice(leads_to);
+        self.words.resize(start + stride(leads_to.len()), none);
+        let bound = bound_of(self.words[start..].iter().copied());
+        self.maps.push((Form::Dense { bound }, self.words.len() - start));
+    }
+
+    /// Adds a map of the pairs that `append` appends.
+    fn push_sparse(&mut self, append: impl FnOnce(&mut Vec<u32>)) {
+        let start = self.words.len();
+        append(&mut self.words);
+        let pairs: &[Pair] = self.words[start..].as_chunks().0;
+        // All pairs are searched: that reads stay within rows must not depend on an order that nothing checks.
+        let source_bound = bound_of(pairs.iter().map(|&[column, _]| column));
+        let target_bound = bound_of(pairs.iter().map(|&[_, to]| to));
+        let runs = (source_bound as usize).div_ceil(COLUMNS_AT_ONCE);
+        let end =
+            |run| pairs.partition_point(|&[column, _]| (column as usize) < run * COLUMNS_AT_ONCE) as u32;
+        let ends: Vec<u32> = if runs > 1 { (1..=runs).map(end).collect() } else { Vec::new() };
+        self.words.extend_from_slice(&ends);
+        let form = Form::Sparse { ends: ends.len() as u32, source_bound, target_bound };
+        self.maps.push((form, self.words.len() - start));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LANES;
+    use super::*;
+
+    /// A list of so many maps, each of some pairs that say which it is.
+    fn numbered(maps: u32) -> MapList {
+        let mut list = MapList::default();
+        (0..maps).for_each(|map| list.push_sparse(&pairs(map)));
+        list
+    }
+
+    fn pairs(map: u32) -> Vec<Pair> {
+        (0..map % 50).map(|column| [column, map]).collect()
+    }
+
+    fn pairs_of(map: IndexMap<'_>) -> &[Pair] {
+        let IndexMap::Sparse(map) = map else { panic!("{map:?}") };
+        map.pairs()
+    }
+
+    #[test]
+    fn bounds_are_those_of_all_pairs_in_any_order() {
+        let mut list = MapList::default();
+        list.push_sparse(&[[70, 0], [1, 9]]);
+        let IndexMap::Sparse(map) = list.get(0) else { panic!("a sparse map") };
+        assert_eq!((map.source_bound, map.target_bound), (71, 10));
+    }
+
+    #[test]
+    fn pairs_are_found_by_their_columns() {
+        let (far, farther) = (COLUMNS_AT_ONCE as u32, 3 * COLUMNS_AT_ONCE as u32);
+        let pairs = [[0, 1], [far - 1, 2], [far, 3], [farther + 5, 4]];
+        let mut list = MapList::default();
+        list.push_sparse(&pairs);
+        let IndexMap::Sparse(map) = list.get(0) else { panic!("a sparse map") };
+        let of_run = |run: usize| map.pairs_from(run * COLUMNS_AT_ONCE).pairs;
+        assert_eq!([0, 1, 2, 3].map(of_run), [&pairs[..2], &pairs[2..3], &[], &pairs[3..]]);
+    }
+
+    #[test]
+    fn maps_of_all_kinds_are_found_by_number() {
+        let mut list = MapList::default();
+        list.push_identity();
+        list.push_dense(&[2, 0, 1], 7);
+        list.push_sparse(&[]);
+        list.push_identity();
+        assert!(matches!(list.get(0), IndexMap::Identity) && matches!(list.get(3), IndexMap::Identity));
+        let IndexMap::Dense(map) = list.get(1) else { panic!("a dense map") };
+        assert_eq!((map.leads_to.len(), map.bound), (LANES, 8));
+        assert_eq!((&map.leads_to[..3], &map.leads_to[3..]), (&[2, 0, 1][..], &[7; LANES - 3][..]));
+        assert!(list.get(2).is_empty() && !list.get(0).is_empty());
+    }
+
+    #[test]
+    fn the_first_maps_stay() {
+        let mut list = numbered(3000);
+        let all_bytes = list.heap_bytes();
+        for (kept, added) in [(2900, 1000), (1, 500), (0, 300)] {
+            let before = list.heap_bytes();
+            assert_eq!(list.truncate(kept), before - list.heap_bytes());
+            (kept as u32..kept as u32 + added).for_each(|map| list.push_sparse(&pairs(map)));
+            assert_eq!(list.len(), kept + added as usize);
+            (0..list.len()).for_each(|map| assert_eq!(pairs_of(list.get(map)), pairs(map as u32)));
+        }
+        assert!(list.heap_bytes() < all_bytes / 2, "lists that no map is in are freed");
+    }
+
+    #[test]
+    fn little_is_held_and_not_used() {
+        let list = numbered(20_000);
+        let used: usize = (0..list.len()).map(|map| size_of_val(pairs_of(list.get(map)))).sum();
+        let held: usize = list.lists.iter().map(|list| 4 * list.capacity()).sum();
+        assert!(held < used + used / 4, "{held} bytes for {used}");
+        assert!(list.lists.len() < 100, "{} lists", list.lists.len());
+    }
+}
