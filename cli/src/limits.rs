@@ -22,6 +22,11 @@ pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
+/// Bytes of resident memory, mapped files aside; 0 where unknown.
+fn anonymous_bytes() -> usize {
+    usize::try_from(status_bytes("RssAnon:")).unwrap_or(usize::MAX)
+}
+
 /// Gives pages of the heap that are free between live blocks back to the system.
 fn give_back() {
     #[cfg(target_env = "gnu")]
@@ -44,7 +49,8 @@ pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
 
 /// How the kernels may use so much memory, with all else that is on the heap.
 pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
-    Tuning::within(heap_limit_bytes(memory_bytes, threads), Heap { live_bytes: heap_bytes, give_back })
+    let heap = Heap { live_bytes: heap_bytes, resident_bytes: anonymous_bytes, give_back };
+    Tuning::within(heap_limit_bytes(memory_bytes, threads), heap)
 }
 
 /// An error where the kernels need more memory for a job than they may take.
@@ -91,8 +97,13 @@ pub fn threads() -> usize {
 
 /// The most memory that was resident at once so far, mapped files included; 0 where unknown.
 pub fn peak_rss_bytes() -> u64 {
+    status_bytes("VmHWM:")
+}
+
+/// What the system says of this process; 0 where it does not.
+fn status_bytes(field: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
+    let line = status.lines().find(|line| line.starts_with(field));
     let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
     kib.unwrap_or(0) * 1024
 }

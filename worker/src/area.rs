@@ -98,11 +98,14 @@ impl Pool {
         (self.heap_bytes)().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.used_bytes()))
     }
 
+    /// Live bytes, with all that waits to be used again.
+    pub fn held_bytes(&self) -> usize {
+        self.live_bytes().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.idle_bytes()))
+    }
+
     /// Frees what waits, longest unused lists first, until there is room for `bytes` more or nothing waits.
     pub fn trim(&self, bytes: usize) {
-        let idle_bytes = self.arena.as_ref().map_or(0, |arena| arena.idle_bytes());
-        let wanted = self.live_bytes().saturating_add(idle_bytes).saturating_add(bytes);
-        let needed = wanted.saturating_sub(self.limit_bytes);
+        let needed = self.held_bytes().saturating_add(bytes).saturating_sub(self.limit_bytes);
         if needed == 0 {
             return;
         }

@@ -103,6 +103,8 @@ impl WorkerError {
 pub struct Heap {
     /// Counts the live bytes.
     pub live_bytes: fn() -> usize,
+    /// Tells how much memory of the process is resident, mapped files aside; 0 where that is not known.
+    pub resident_bytes: fn() -> usize,
     /// Gives pages that are free between live blocks back to the system, if the allocator can. It may take a tenth of a
     /// second.
     pub give_back: fn(),
@@ -112,7 +114,7 @@ impl Heap {
     /// A heap whose allocator gives back what it can by itself.
     #[must_use]
     pub const fn of(live_bytes: fn() -> usize) -> Self {
-        Self { live_bytes, give_back: || () }
+        Self { live_bytes, resident_bytes: || 0, give_back: || () }
     }
 }
 
@@ -306,7 +308,6 @@ impl<V: Value> Worker<V> {
         let _one = self.lock_making_room();
         let enough = || self.memory.fits(bytes.saturating_add(self.memory.unreserved_bytes()));
         self.tables.forget_many_shapes();
-        self.memory.give_back();
         self.after_reach.spill(&self.memory, enough)?;
         self.reach.spill(&self.memory, enough)?;
         self.values.pack(&self.memory, enough);

@@ -6,9 +6,8 @@
 //! them at any time and read them again.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
@@ -20,8 +19,14 @@ use crate::area::{Area, Pool};
 /// Lists below this length stay on the heap: a file and a map of its own would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;
 
-/// Freed lists that take more than one part in this many of the memory limit are worth giving back.
-const MUCH_FREED: usize = 32;
+/// Free pages that take more than one part in this many of the memory limit are worth giving back.
+const MUCH_FREE: usize = 16;
+
+/// Giving pages back takes at most one part in this many of the time.
+const GIVING_BACK: u32 = 10;
+
+/// The system is asked what is resident no more often than this.
+const ASKING: Duration = Duration::from_millis(10);
 
 /// The memory of a worker.
 #[derive(Debug)]
@@ -30,8 +35,8 @@ pub struct Memory {
     scratch: ScratchPlace,
     pool: Arc<Pool>,
     heap: Heap,
-    /// Bytes of short lists that were freed since free pages were last given back.
-    freed_bytes: AtomicUsize,
+    /// From when on the system is asked what is resident.
+    ask_from: Mutex<Instant>,
     tasks: Mutex<Tasks>,
     /// Notified when a task ends.
     ended: Condvar,
@@ -63,21 +68,25 @@ pub struct Reservation<'a> {
 impl Memory {
     /// A limit of `limit_bytes` on the live bytes of the heap, with a folder to spill to.
     pub fn new(limit_bytes: usize, heap: Heap, scratch: ScratchPlace) -> Self {
-        let (pool, freed_bytes) = (Pool::new(limit_bytes, heap.live_bytes), AtomicUsize::new(0));
-        Self { limit_bytes, scratch, pool, heap, freed_bytes, tasks: Mutex::default(), ended: Condvar::new() }
+        let (pool, ask_from) = (Pool::new(limit_bytes, heap.live_bytes), Mutex::new(Instant::now()));
+        let (tasks, ended) = (Mutex::default(), Condvar::new());
+        Self { limit_bytes, scratch, pool, heap, ask_from, tasks, ended }
     }
 
-    /// Notes that so many bytes were freed in lists so short that the allocator may hold back their pages.
-    pub fn freed(&self, bytes: usize) {
-        self.freed_bytes.fetch_add(bytes, Ordering::Relaxed);
-    }
-
-    /// Gives pages of freed lists back to the system, where they are many: blocks are about to take as many others.
-    pub fn give_back(&self) {
-        if self.freed_bytes.load(Ordering::Relaxed) > self.limit_bytes / MUCH_FREED {
-            self.freed_bytes.store(0, Ordering::Relaxed);
+    /// Gives free pages that the allocator holds back to the system, where they are many and a task that takes `bytes`
+    /// more would make the process exceed the limit.
+    fn give_back(&self, bytes: usize) {
+        let mut ask_from = self.ask_from.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let now = Instant::now();
+        if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
+            return;
+        }
+        let resident = (self.heap.resident_bytes)();
+        let free = resident.saturating_sub(self.pool.held_bytes());
+        if resident.saturating_add(bytes) > self.limit_bytes && free > self.limit_bytes / MUCH_FREE {
             (self.heap.give_back)();
         }
+        *ask_from = now + ASKING.max(GIVING_BACK * now.elapsed());
     }
 
     /// What the heap may hold.
@@ -113,6 +122,7 @@ impl Memory {
         make_room: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Reservation<'_>, E> {
         let bytes = need.areas + need.other;
+        self.give_back(bytes);
         loop {
             let reserved = self.lock().reserved_bytes;
             make_room(reserved + bytes)?;
@@ -246,6 +256,8 @@ impl<T: Pod> Deref for Buffer<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use super::*;
 
     fn memory(limit: usize) -> Memory {
@@ -267,18 +279,23 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_given_back_once_much_was_freed() {
+    fn free_pages_are_given_back_where_they_are_many_and_wanted() {
         static TIMES: AtomicUsize = AtomicUsize::new(0);
+        static RESIDENT: AtomicUsize = AtomicUsize::new(0);
         let give_back = || {
             TIMES.fetch_add(1, Ordering::Relaxed);
         };
-        let memory = Memory::new(3200, Heap { live_bytes: || 0, give_back }, std::env::temp_dir().into());
-        let times_after = |freed| {
-            memory.freed(freed);
-            memory.give_back();
-            TIMES.load(Ordering::Relaxed)
+        let heap =
+            Heap { live_bytes: || 2000, resident_bytes: || RESIDENT.load(Ordering::Relaxed), give_back };
+        let memory = Memory::new(3200, heap, std::env::temp_dir().into());
+        let times = |(resident, need)| {
+            RESIDENT.store(resident, Ordering::Relaxed);
+            *memory.ask_from.lock().unwrap() = Instant::now();
+            memory.give_back(need);
+            TIMES.swap(0, Ordering::Relaxed)
         };
-        assert_eq!([60, 40, 1, 100, 1].map(times_after), [0, 0, 1, 1, 2]);
+        let cases = [(0, 3000), (2100, 3000), (2300, 100), (2300, 1000), (3300, 0)];
+        assert_eq!(cases.map(times), [0, 0, 0, 1, 1], "unknown, few, not wanted, wanted, too many already");
     }
 
     #[test]

@@ -88,20 +88,18 @@ impl MapCache {
         maps.chain(permutations).chain(columns).sum()
     }
 
-    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`; gives the bytes of those that
-    /// it drops. Lanes come in the same order in every layer: if there are more maps than there is room for, it saves more to
-    /// keep the same ones for long than to replace them in turn.
-    fn settle(&mut self, room: bool) -> usize {
-        let mut dropped = 0;
+    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`. Lanes come in the same order
+    /// in every layer: if there are more maps than there is room for, it saves more to keep the same ones for long than to
+    /// replace them in turn.
+    fn settle(&mut self, room: bool) {
         for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
             if room {
                 *kept = maps.len();
             } else {
-                dropped += maps.truncate(*kept);
+                maps.truncate(*kept);
                 numbers.retain(|_, &mut number| (number as usize) < *kept);
             }
         }
-        dropped
     }
 }
 
@@ -266,25 +264,19 @@ impl Tables {
                 return;
             }
             if let Some(mut maps) = free_now(lane.maps.try_lock()) {
-                self.memory.freed(maps.heap_bytes());
                 *maps = MapCache::default();
             }
         }
         if !enough() {
-            self.forget_shapes();
+            self.patterns.forget_shapes();
         }
-    }
-
-    fn forget_shapes(&self) {
-        self.memory.freed(self.patterns.shape_bytes());
-        self.patterns.forget_shapes();
     }
 
     /// Drops what is known of shapes, where it takes much of the memory. It only grows, by shapes of lanes that are done
     /// with, while making anew what the lanes at work need takes a small part of the time that their layers take.
     pub fn forget_many_shapes(&self) {
         if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
-            self.forget_shapes();
+            self.patterns.forget_shapes();
         }
     }
 
@@ -307,11 +299,7 @@ impl Tables {
     /// Drops the tables of a lane until they are asked for again.
     pub fn release_lane(&self, lane: Lane) {
         if let Some(slot) = self.lanes.get(&lane) {
-            let released = slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-            // A task that still works in the lane keeps its maps until it ends.
-            if let Some(maps) = released.as_ref().and_then(|tables| free_now(tables.maps.try_lock())) {
-                self.memory.freed(maps.heap_bytes());
-            }
+            *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
         }
     }
 
@@ -334,7 +322,7 @@ impl Tables {
 
     /// At the end of a task, keeps the index maps that it made where they leave enough memory.
     pub fn settle_maps(&self, cache: &mut MapCache) {
-        self.memory.freed(cache.settle(self.maps_leave_enough()));
+        cache.settle(self.maps_leave_enough());
     }
 
     /// What patterns of spawns or symmetries do to the columns of a lane, in order.
