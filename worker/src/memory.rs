@@ -76,7 +76,8 @@ impl Memory {
     /// Gives free pages that the allocator holds back to the system, where they are many and a task that takes `bytes`
     /// more would make the process exceed the limit.
     fn give_back(&self, bytes: usize) {
-        let mut ask_from = self.ask_from.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        // A lock that is held means that another task is doing it.
+        let Ok(mut ask_from) = self.ask_from.try_lock() else { return };
         let now = Instant::now();
         if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
             return;
@@ -122,7 +123,6 @@ impl Memory {
         make_room: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Reservation<'_>, E> {
         let bytes = need.areas + need.other;
-        self.give_back(bytes);
         loop {
             let reserved = self.lock().reserved_bytes;
             make_room(reserved + bytes)?;
@@ -132,6 +132,7 @@ impl Memory {
                 tasks.reserved_bytes += bytes;
                 drop(tasks);
                 self.pool.trim(need.other);
+                self.give_back(bytes);
                 return Ok(Reservation { memory: self, bytes });
             }
             let pause = Duration::from_millis(50);
@@ -294,8 +295,11 @@ mod tests {
             memory.give_back(need);
             TIMES.swap(0, Ordering::Relaxed)
         };
-        let cases = [(0, 3000), (2100, 3000), (2300, 100), (2300, 1000), (3300, 0)];
+        let cases = [(0, 4000), (2100, 3000), (2300, 100), (2300, 1000), (3300, 0)];
         assert_eq!(cases.map(times), [0, 0, 0, 1, 1], "unknown, few, not wanted, wanted, too many already");
+        *memory.ask_from.lock().unwrap() = Instant::now() + Duration::from_secs(3600);
+        memory.give_back(0);
+        assert_eq!(TIMES.load(Ordering::Relaxed), 0, "it was done a moment ago");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::{COLUMNS_AT_ONCE, DenseMap, IndexMap, SparseMap, bound_of, stride};
 #[derive(Debug, Default)]
 pub struct MapList {
     maps: Vec<Map>,
-    /// What the maps consist of. No list grows beyond its first capacity.
+    /// What the maps consist of. No list grows beyond its first capacity, and maps without words are in none.
     lists: Vec<Vec<u32>>,
 }
 
@@ -46,14 +46,14 @@ struct Made {
     words: Vec<u32>,
 }
 
-/// Words of the shortest and of the longest list that several maps share.
+/// Words of the shortest and of the longest list that waits for more maps.
 const LIST_WORDS: (usize, usize) = (1 << 8, 1 << 18);
 
-/// A list is as long as one part in this many of all words before it: that much at most is held and not used.
+/// A list that waits for more maps is as long as one part in this many of all words before it.
 const SPARE: usize = 8;
 
 /// The most maps that are made before they are added: until then there is a second copy of what they consist of.
-const MADE_AT_ONCE: usize = 1024;
+const MAPS_AT_ONCE: usize = 1024;
 
 impl MapList {
     /// Number of maps.
@@ -76,7 +76,10 @@ impl MapList {
         if let Form::Identity = form {
             return IndexMap::Identity;
         }
-        let words = &self.lists[list as usize][start as usize..][..words as usize];
+        let words = match words {
+            0 => &[],
+            _ => &self.lists[list as usize][start as usize..][..words as usize],
+        };
         match form {
             Form::Identity => IndexMap::Identity,
             Form::Dense { bound } => IndexMap::Dense(DenseMap { leads_to: words, bound: bound as usize }),
@@ -95,11 +98,11 @@ impl MapList {
     /// Adds the maps of patterns from the columns of one lane to those of another; `None` stands for the pattern that leaves
     /// sequences alone. Cost: about a nanosecond a column and map.
     pub fn make(&mut self, between: &Between<'_>, patterns: &[Option<Arc<KnownPattern>>]) {
-        for patterns in patterns.chunks(MADE_AT_ONCE) {
+        for patterns in patterns.chunks(MAPS_AT_ONCE) {
             let together = patterns.len().div_ceil(4 * rayon::current_num_threads());
             let made: Vec<Made> =
                 patterns.par_chunks(together).map(|some| Made::new(between, some)).collect();
-            made.iter().for_each(|made| self.add(made));
+            made.into_iter().for_each(|made| self.add(made));
         }
     }
 
@@ -112,14 +115,14 @@ impl MapList {
     pub fn push_dense(&mut self, leads_to: &[u32], target_columns: usize) {
         let mut made = Made::default();
         made.push_dense(leads_to, target_columns as u32);
-        self.add(&made);
+        self.add(made);
     }
 
     /// Adds a map of pairs, ascending by column.
     pub fn push_sparse(&mut self, pairs: &[Pair]) {
         let mut made = Made::default();
         made.push_sparse(|words| words.extend_from_slice(pairs.as_flattened()));
-        self.add(&made);
+        self.add(made);
     }
 
     /// Removes all maps but so many, the first ones.
@@ -139,7 +142,19 @@ impl MapList {
         words * size_of::<u32>() + self.maps.capacity() * size_of::<Map>()
     }
 
-    fn add(&mut self, made: &Made) {
+    fn add(&mut self, mut made: Made) {
+        // A long list is kept, not copied.
+        if made.words.len() >= LIST_WORDS.1 {
+            let (list, mut start) = (self.lists.len() as u32, 0);
+            for (form, words) in made.maps {
+                let words = words as u32;
+                self.maps.push(Map { form, list, start, words });
+                start += words;
+            }
+            made.words.shrink_to_fit();
+            self.lists.push(made.words);
+            return;
+        }
         let mut words = &made.words[..];
         for &(form, len) in &made.maps {
             let (own, rest) = words.split_at(len);
@@ -151,16 +166,19 @@ impl MapList {
     /// Adds a map whose words are already those that its form says.
     fn push(&mut self, form: Form, words: &[u32]) {
         let has_room = |list: &Vec<u32>| list.capacity() - list.len() >= words.len();
-        if !self.lists.last().is_some_and(has_room) {
+        if !words.is_empty() && !self.lists.last().is_some_and(has_room) {
             let before: usize = self.lists.iter().map(Vec::capacity).sum();
             let (least, most) = LIST_WORDS;
-            self.lists.push(Vec::with_capacity((before / SPARE).clamp(least, most).max(words.len())));
+            // More maps of the same length fit without a rest.
+            let maps = ((before / SPARE).clamp(least, most) / words.len()).max(1);
+            self.lists.push(Vec::with_capacity(maps * words.len()));
         }
-        let number = self.lists.len() - 1;
-        let list = &mut self.lists[number];
-        let start = list.len() as u32;
-        list.extend_from_slice(words);
-        self.maps.push(Map { form, list: number as u32, start, words: words.len() as u32 });
+        let (list, start) =
+            (self.lists.len().saturating_sub(1) as u32, self.lists.last().map_or(0, Vec::len));
+        if let Some(last) = self.lists.last_mut() {
+            last.extend_from_slice(words);
+        }
+        self.maps.push(Map { form, list, start: start as u32, words: words.len() as u32 });
     }
 }
 
@@ -297,6 +315,36 @@ mod tests {
             (0..list.len()).for_each(|map| assert_eq!(pairs_of(list.get(map)), pairs(map as u32)));
         }
         assert!(list.heap_bytes() < all_bytes / 2, "lists that no map is in are freed");
+    }
+
+    /// What is read without a check of bounds must not depend on what a map is made of.
+    #[test]
+    #[should_panic(expected = "no lane has so many columns")]
+    fn a_column_beyond_all_numbers_is_refused() {
+        MapList::default().push_sparse(&[[0, u32::MAX]]);
+    }
+
+    #[test]
+    fn long_maps_are_found_and_leave_no_gaps() {
+        let mut list = numbered(100);
+        let lengths = [150_000, 299_984, 150_000, 20_000, 150_000];
+        for (map, columns) in (0..).zip(lengths) {
+            list.push_dense(&vec![map; columns], 10);
+        }
+        list.push_sparse(&pairs(7));
+        for (map, columns) in (0..).zip(lengths) {
+            let IndexMap::Dense(found) = list.get(100 + map as usize) else { panic!("a dense map") };
+            assert!(
+                found.leads_to()[..columns].iter().all(|&to| to == map)
+                    && found.leads_to().len() == stride(columns)
+            );
+        }
+        assert_eq!(pairs_of(list.get(105)), pairs(7));
+        let used: usize = lengths.map(|columns| 4 * stride(columns)).iter().sum();
+        assert!(list.heap_bytes() < used + used / 4, "{} bytes for {used}", list.heap_bytes());
+        list.truncate(101);
+        list.push_sparse(&pairs(9));
+        assert_eq!((pairs_of(list.get(101)), list.len()), (&pairs(9)[..], 102));
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Permutation {
 
 /// The largest number plus 1, or 0 where there is none.
 fn bound_of(numbers: impl Iterator<Item = u32>) -> u32 {
-    numbers.max().map_or(0, |largest| largest + 1)
+    numbers.max().map_or(0, |largest| largest.checked_add(1).expect("no lane has so many columns"))
 }
 
 impl<'a> DenseMap<'a> {
@@ -148,8 +148,8 @@ impl<V: Copy> Gather<'_, V> {
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
     pub fn vector(&self, number: usize) -> [V; LANES] {
         // SAFETY: every entry is below the map's `bound`, which is the largest entry plus 1 and was found when the entries
-        // were written; both are private to this module and its list, and never change. The row has at least `bound` values: `gather`, which alone makes this
-        // from the two, has looked.
+        // were written; both are private to this module and its list, and do not change while a view of them lives. The
+        // row has at least `bound` values: `gather`, which alone makes this from the two, has looked.
         self.leads_to[number].map(|to| unsafe { *self.row.get_unchecked(to as usize) })
     }
 }
@@ -211,7 +211,8 @@ impl Pairs<'_> {
         assert_eq!(source.len(), beside.len(), "both are of the same columns");
         for &[from, to] in self.pairs {
             // SAFETY: all pairs of the map come from columns below `source_bound` and lead to columns below
-            // `target_bound`; both were found with the pairs, which never change. All three slices are that long.
+            // `target_bound`; both were found with the pairs, which do not change while a view of them, or the copy of
+            // some in `of_marked`, lives. All three slices are that long.
             let (from, to) = unsafe {
                 let from = from as usize;
                 let from = (source.get_unchecked_mut(from), beside.get_unchecked_mut(from));
