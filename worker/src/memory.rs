@@ -79,6 +79,7 @@ impl Memory {
         // A lock that is held means that another task is doing it.
         let Ok(mut ask_from) = self.ask_from.try_lock() else { return };
         let now = Instant::now();
+        // Asking takes as long as a small task: not where less than half of the memory is wanted.
         if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
             return;
         }
