@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the dependencies: that what reads runs links none of the code that computes them, licences, crates and sources as
-deny.toml says, whether each is used, and vulnerabilities that are known.
+"""Checks the dependencies: that what reads runs links none of the code that computes them, that our crates use each other
+as docs/dev/architecture.md says, licences, crates and sources as deny.toml says, whether each is used, and vulnerabilities
+that are known.
 
     scripts/check-dependencies.py
 
@@ -96,6 +97,18 @@ def unused(package):
             yield f"{package['name']} does not use {name}"
 
 
+def differs(package, rows):
+    """What docs/dev/architecture.md says of the crates that a package may use, where it is not what it uses."""
+    folder = package["manifest_path"].removeprefix(f"{ROOT}/").removesuffix("/Cargo.toml")
+    if "/" in folder or rows.get(folder) == "all above":
+        return
+    ours = {dependency["name"].removeprefix("exact2048-") for dependency in package["dependencies"]
+            if dependency["kind"] is None and dependency.get("path")}
+    said = set(re.findall("`(\\w+)`", rows[folder])) if folder in rows else None
+    if ours != said:
+        yield f"{folder} uses {sorted(ours)}, and docs/dev/architecture.md says {said and sorted(said)}"
+
+
 def vulnerabilities():
     """Those of the list on GitHub, which not every machine reaches."""
     if subprocess.run(["git", "ls-remote", "--quiet", ADVISORIES, "HEAD"], stdout=subprocess.DEVNULL).returncode:
@@ -126,6 +139,9 @@ def main():
     built = crates(targets, "normal,build,dev")
     errors += wrong(built, crates(targets, "normal,build"), required, rules)
     errors += [error for package in packages for error in unused(package)]
+    table = (ROOT / "docs/dev/architecture.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)/` \|.*\| (.*) \|$", table, re.MULTILINE))
+    errors += [error for package in packages for error in differs(package, rows)]
     if errors:
         sys.exit("\n".join(f"error: {error}" for error in errors))
     print(f"{len(built)} packages keep to deny.toml, and each dependency is used.")

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, kind_of};
+use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run};
 use exact2048_storage::{Frame, ItemKey, ShardWriter, TypedRun};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -64,7 +64,7 @@ impl Solved {
         items.iter_mut().for_each(|(key, bytes)| item(*key, bytes));
         let mut committed = exact2048_solution::Commit::clone(&shard.commit);
         let identity = run.catalog().identity(phase, committed.first, committed.last);
-        assert_eq!(identity.kind, kind_of(phase));
+        assert_eq!(identity.kind, phase.shard_kind());
         // Not by `Run`, which refuses what was counted otherwise before.
         let mut faulty = TypedRun::<JournalRecord>::open_for_writing(self.run.as_path()).unwrap();
         let mut writer = ShardWriter::create(&faulty, identity).unwrap();

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use common::cluster::{start_coordinator, start_worker};
 use common::serving::Server;
 use common::{
-    Finished, Place, command, content_of, exact2048, files, format_run, format_run_unfinished, solve, text,
-    try_solve,
+    Finished, Place, command, content_of, exact2048, files, format_run, format_run_unfinished, on_run, solve,
+    text, try_solve,
 };
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
@@ -112,6 +112,18 @@ fn jobs_are_submitted_once_and_listed_in_turn() {
     }
     coordinator.ask(&["status", "nothing", "--watch"]).exits(1).says(&["there is no job nothing"]);
     coordinator.server.stop();
+}
+
+/// A queue within a run would be in the way of both.
+#[test]
+fn a_run_is_no_store() {
+    let place = Place::new();
+    let run = place.join("run");
+    solve(&run, "--board 2x2");
+    let refused = exact2048(["coordinator", "--store", run.to_str().unwrap(), "--listen", "127.0.0.1:0"]);
+    refused.exits(2).says(&["is a run", "--store"]);
+    assert!(!run.join("coordinator").exists());
+    on_run(&run, "verify", &[]).exits(0);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use common::forge::Forge;
-use common::{Solved, close, number, on_run, shards, solve, text};
+use common::{Place, Solved, close, number, on_run, shards, solve, text};
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{Move, empty_cells};
@@ -253,6 +253,20 @@ fn wrong_best_moves_are_found_by_samples() {
         whole.clone().write_shard(shard);
     }
     assert!(refused > all / 4, "{refused} of {all}");
+}
+
+/// Moves are committed with the kept layers: of a run that keeps none between its starts and its last layer, all of
+/// them would make one shard.
+#[test]
+fn best_moves_of_more_layers_than_a_shard_holds_are_refused_at_once() {
+    let place = Place::new();
+    let job = ["--board", "4x3", "--values", "best-move", "--keep", "starts"];
+    let run = place.join("run");
+    let solve = [&["solve", "--run", run.to_str().unwrap()][..], &job].concat();
+    for args in [solve, [&["plan"][..], &job].concat()] {
+        common::exact2048(args).exits(2).says(&["best moves of 8188 layers", "in every 4096 or fewer"]);
+    }
+    assert!(!run.exists());
 }
 
 /// What is answered by a run that keeps hardly any values, and by a server of it.

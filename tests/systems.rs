@@ -1,8 +1,8 @@
-//! The commands that need no run: what they print, and what they refuse. Their numbers are tested in crates of their own.
+//! The commands around the solver: what they print, and what they refuse. Their numbers are tested in crates of their own.
 
 use crate::common;
 
-use common::{Place, exact2048, on_run, solve};
+use common::{Place, Solved, exact2048, on_run, shards, solve};
 
 fn run(words: &str) -> common::Finished {
     exact2048(words.split_whitespace())
@@ -115,6 +115,23 @@ fn the_perfect_player_scores_what_the_run_says() {
     // Three times the half width of 95%: wrong for one seed in 10^8, and not for this one.
     assert!(difference < 3.0 * half.as_f64().unwrap(), "{played} {value}");
     run("play --player perfect").exits(2).says(&["--run"]);
+}
+
+/// Games that a damaged shard ends would be the longer ones: what is left says nothing of the player.
+#[test]
+fn games_on_a_damaged_run_are_not_summed_up() {
+    let solved = Solved::new("--board 3x2");
+    for shard in shards(&solved.run()).iter().filter(|shard| shard.to_string_lossy().contains("values")) {
+        let mut bytes = std::fs::read(shard).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 3].iter_mut().for_each(|byte| *byte ^= 0x55);
+        std::fs::write(shard, bytes).unwrap();
+    }
+    for output in [&[][..], &["--json"]] {
+        let args = [&["--player", "perfect", "--games", "50"][..], output].concat();
+        let refused = on_run(&solved.run(), "play", &args).exits(1).says(&["values-0", "expected"]);
+        assert_eq!(refused.stdout, "");
+    }
 }
 
 #[test]

@@ -83,10 +83,9 @@ impl JobArgs {
         };
         let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
         let params = params.and_then(|params| params.with_spawner(self.spawner));
-        let params = params.map_err(|error| Failure::usage(failure::text(&error.into())))?;
         let best_moves = self.values == StoredValues::BestMove;
-        let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
-        Ok(params.with_kept(self.keep.unwrap_or(usual)).with_best_moves(best_moves))
+        let params = params.and_then(|params| params.with_stored(self.keep, best_moves));
+        params.map_err(|error| Failure::usage(failure::text(&error.into())).into())
     }
 }
 

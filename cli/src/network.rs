@@ -221,7 +221,9 @@ pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
         return Some("--metrics-listen ADDR");
     }
     match error.downcast_ref::<QueueError>() {
-        Some(QueueError::Owned { .. } | QueueError::NotAQueue { .. }) => return Some("--store DIR|URL"),
+        Some(QueueError::Owned { .. } | QueueError::NotAQueue { .. } | QueueError::IsARun { .. }) => {
+            return Some("--store DIR|URL");
+        }
         Some(error) if error.kind() == ErrorKind::UnsafeCache => return Some("--cache DIR"),
         _ => {}
     }
@@ -256,7 +258,10 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         Some(_) => true,
     };
     // A place was named that belongs to something else.
-    let queue = matches!(error.downcast_ref::<QueueError>(), Some(QueueError::NotAQueue { .. }));
+    let queue = matches!(
+        error.downcast_ref::<QueueError>(),
+        Some(QueueError::NotAQueue { .. } | QueueError::IsARun { .. })
+    );
     serve
         || connect
         || queue

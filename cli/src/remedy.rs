@@ -52,7 +52,11 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
         }
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
-        ParamsError::OutOfReach { .. } | ParamsError::Large(_) | ParamsError::Huge(_) => None,
+        ParamsError::BestMovesTooFarApart { .. } => Some("--keep 1024 with --values best-move"),
+        ParamsError::OutOfReach { .. }
+        | ParamsError::Large(_)
+        | ParamsError::Huge(_)
+        | ParamsError::TooManyRows { .. } => None,
     }
 }
 

@@ -3,8 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use exact2048_game::lane;
 use exact2048_game::{Lane, Layer, Params, SpawnKind};
@@ -28,7 +27,7 @@ pub struct Planner {
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
     /// Lanes whose next task may start: turn of the task, place in the order among tasks of that turn, and lane.
-    ready: BinaryHeap<Reverse<(usize, usize, usize)>>,
+    ready: BTreeSet<(usize, usize, usize)>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
@@ -83,7 +82,7 @@ impl Planner {
             is_shared: false,
             lanes: Vec::new(),
             index: FxHashMap::default(),
-            ready: BinaryHeap::new(),
+            ready: BTreeSet::new(),
             seals: VecDeque::new(),
             positions: (0..segment.layers()).map(|_| PositionState::default()).collect(),
             frontier: 0,
@@ -151,13 +150,15 @@ impl Planner {
             self.in_flight += 1;
             return Some(Task::Seal { phase: self.segment.phase, layer: self.layer(position) });
         }
-        let &Reverse((_, _, lane)) = self.ready.peek()?;
-        let position = self.lanes[lane].second_stage;
         let slowest = self.elsewhere.map_or(self.frontier, |elsewhere| elsewhere.min(self.frontier));
-        if position > slowest + RUN_AHEAD || position > self.frontier && !has_room_to_spare {
-            return None;
-        }
-        self.ready.pop();
+        let ahead = slowest + RUN_AHEAD;
+        let highest = if has_room_to_spare { ahead } else { ahead.min(self.frontier) };
+        // The turn of a task is its position or the one before: what is too far ahead may come before what is not.
+        let mut possible = self.ready.iter().take_while(|(turn, ..)| *turn <= highest);
+        let next = *possible.find(|&&(_, _, lane)| self.lanes[lane].second_stage <= highest)?;
+        self.ready.remove(&next);
+        let (.., lane) = next;
+        let position = self.lanes[lane].second_stage;
         self.in_flight += 1;
         let (layer, stage, lane) = (self.layer(position), self.lanes[lane].stage(), self.lanes[lane].lane);
         Some(match (self.segment.phase, stage) {
@@ -192,11 +193,6 @@ impl Planner {
     /// Whether everything is done and reported.
     pub fn is_done(&self) -> bool {
         self.unreported == self.positions.len() && self.in_flight == 0
-    }
-
-    /// Whether no task is running.
-    pub fn is_idle(&self) -> bool {
-        self.in_flight == 0
     }
 
     /// The lowest layer (the highest, on the way down) that still has unfinished blocks.
@@ -267,7 +263,7 @@ impl Planner {
                 (true, Stage::First) => (position.saturating_sub(1), lane),
                 (true, Stage::Second) => (position, self.lanes.len() + lane),
             };
-            self.ready.push(Reverse((turn, order, lane)));
+            self.ready.insert((turn, order, lane));
         }
     }
 

@@ -15,6 +15,14 @@ fn params(board: &str) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
 }
 
+/// Whether a member has room for blocks that are not needed yet.
+#[derive(Clone, Copy, Debug)]
+enum Memory {
+    Enough,
+    Short,
+    Varies,
+}
+
 struct Share {
     planner: Planner,
     running: Vec<Task>,
@@ -39,6 +47,7 @@ fn run(
     segment: Segment,
     owners: &Owners,
     members: usize,
+    memory: Memory,
     mut choose: impl FnMut(usize) -> usize,
 ) {
     let ranges: HashMap<Lane, _> =
@@ -72,8 +81,13 @@ fn run(
             assert!(!share.planner.awaits(layer, lane), "taken in once");
             share.planner.finished_elsewhere(layer, lane);
         }
+        let has_room_to_spare = match memory {
+            Memory::Enough => true,
+            Memory::Short => false,
+            Memory::Varies => choose(2) == 0,
+        };
         let share = &mut shares[me];
-        if let Some(task) = share.planner.next_task(true) {
+        if let Some(task) = share.planner.next_task(has_room_to_spare) {
             if let Some((layer, lane, stage)) = task.block() {
                 assert_eq!(owners.owner(lane), me, "only what it owns");
                 let inputs = segment.phase.needs(lane, params);
@@ -124,13 +138,14 @@ proptest! {
     fn shares_are_the_whole(
         seed in any::<u64>(), up in any::<bool>(), threads in prop::collection::vec(1u32..5, 1..6),
         first in 2u32..40, count in 1u32..40,
+        memory in prop::sample::select(vec![Memory::Enough, Memory::Short, Memory::Varies]),
     ) {
         let params = params("3x2");
         let owners = assign(&params, &threads);
         let phase = if up { Phase::Enumerate } else { Phase::BackUp };
         let segment = Segment { phase, first: Layer(2 * first), last: Layer(2 * (first + count - 1)) };
         let mut state = seed;
-        run(&params, segment, &owners, threads.len(), |n| {
+        run(&params, segment, &owners, threads.len(), memory, |n| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) as usize % n
         });

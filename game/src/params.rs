@@ -9,6 +9,8 @@ use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
 use crate::objective::{Objective, Spawn4, Spawner};
+use crate::skeleton;
+use crate::transitions::ROW_BITS;
 
 /// Bits that a stored value takes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -140,6 +142,19 @@ pub enum ParamsError {
     /// The split between small and large tiles is out of range.
     #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
     Large(u8),
+    /// The skeletons of a class would not be numbered in 30 bits.
+    #[error(
+        "large tiles of a {board} board cannot start at exponent {large}: there would be up to {rows} skeletons of one \
+         sum, and {MOST_ROWS} can be numbered; expected fewer small tiles, that is a lower exponent"
+    )]
+    TooManyRows {
+        /// The board.
+        board: BoardSize,
+        /// The exponent from which tiles are large.
+        large: u8,
+        /// The most skeletons of one class.
+        rows: u64,
+    },
     /// A discount without a win that it could count for.
     #[error(
         "the objective {0} knows no discount: expected reach:TILE, of which a discount makes the mean of γ^moves over wins"
@@ -154,6 +169,15 @@ pub enum ParamsError {
     /// The exponent from which tiles are huge is out of range.
     #[error("huge tiles cannot start at exponent {0}: expected {LEAST_HUGE} to {NO_HUGE}")]
     Huge(u8),
+    /// Best moves of too many layers would be in one shard.
+    #[error(
+        "best moves of {layers} layers would make one shard, which is too much to lose and to list: they are committed with \
+         the kept layers; expected two kept layers in every {MOST_LAYERS_OF_BEST_MOVES} or fewer"
+    )]
+    BestMovesTooFarApart {
+        /// Layers from one kept pair to the next.
+        layers: u32,
+    },
 }
 
 impl Params {
@@ -247,6 +271,14 @@ impl Params {
         Self { best_moves, ..self }
     }
 
+    /// The same run, storing the values of these layers, or where none are named of the usual ones, and best moves or not.
+    pub fn with_stored(self, kept: Option<KeptLayers>, best_moves: bool) -> Result<Self, ParamsError> {
+        let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
+        let params = self.with_kept(kept.unwrap_or(usual)).with_best_moves(best_moves);
+        params.check()?;
+        Ok(params)
+    }
+
     /// Whether it stays stored which states of a layer are reachable: because their values or best moves are stored
     /// with them, or because the run only enumerates.
     pub fn keeps_reach(&self, layer: Layer) -> bool {
@@ -283,6 +315,10 @@ impl Params {
         if !(3..=6).contains(&self.large) {
             return Err(ParamsError::Large(self.large));
         }
+        let rows = skeleton::most_rows(self.board, self.large);
+        if rows > MOST_ROWS {
+            return Err(ParamsError::TooManyRows { board: self.board, large: self.large, rows });
+        }
         if !(LEAST_HUGE..=NO_HUGE).contains(&self.huge) {
             return Err(ParamsError::Huge(self.huge));
         }
@@ -291,6 +327,10 @@ impl Params {
         }
         if self.spawner == Spawner::Worst && matches!(self.objective, Objective::Lose { .. }) {
             return Err(ParamsError::CertainLoss(self.objective));
+        }
+        let layers = self.kept.period().min(self.last_layer().number());
+        if self.best_moves && layers > MOST_LAYERS_OF_BEST_MOVES {
+            return Err(ParamsError::BestMovesTooFarApart { layers });
         }
         Ok(())
     }
@@ -363,6 +403,13 @@ const MANY_SEQUENCES: Layer = Layer(8192);
 /// (`docs/dev/performance.md`).
 const HUGE_OF_MANY: u8 = 9;
 
+/// The most rows that a class may have: edges have 30 bits for a row.
+const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
+
+/// The most layers from one kept pair to the next where best moves are stored, all of which one commit and one shard of
+/// 4x3 can hold: it has some nine thousand items a layer, and a shard lists at most 44 million (`docs/dev/format.md`).
+const MOST_LAYERS_OF_BEST_MOVES: u32 = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -382,6 +429,56 @@ mod tests {
         for (board, last) in [("2x2", 60), ("3x2", 252), ("4x2", 1020), ("3x3", 2044), ("4x3", 16380)] {
             assert_eq!(params(board, "score", None).unwrap().last_layer(), Layer(last), "{board}");
         }
+    }
+
+    /// Every board that can be packed has a split whose rows can be numbered, and the usual one is such a split.
+    #[test]
+    fn splits_with_too_many_rows_are_refused() {
+        let split = |board: &str, large| {
+            let (board, objective) = (board.parse().unwrap(), "reach:32".parse().unwrap());
+            Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, large)
+        };
+        for (board, large) in [("4x4", 5), ("2x8", 5), ("3x5", 6)] {
+            let refused = split(board, large).unwrap_err();
+            assert!(
+                matches!(refused, ParamsError::TooManyRows { rows, .. } if rows > MOST_ROWS),
+                "{refused}"
+            );
+        }
+        for board in ["4x4", "2x8", "3x5", "7x2"] {
+            assert_eq!(params(board, "reach:2048", None).unwrap().large, 4, "{board}");
+        }
+    }
+
+    /// A shard of best moves reaches from one kept pair to the next.
+    #[test]
+    fn best_moves_of_a_large_board_need_kept_layers_between_its_first_and_its_last() {
+        let stored = |board: &str, until, kept: &str, best_moves| {
+            params(board, "score", until).unwrap().with_stored(Some(kept.parse().unwrap()), best_moves)
+        };
+        let refused = Err(ParamsError::BestMovesTooFarApart { layers: 8188 });
+        assert_eq!(stored("4x3", None, "starts", true), refused);
+        assert_eq!(
+            stored("4x3", None, "4097", true),
+            Err(ParamsError::BestMovesTooFarApart { layers: 4097 })
+        );
+        for (board, until, kept, best_moves) in [
+            ("4x3", None, "4096", true),
+            ("4x3", None, "starts", false),
+            ("4x3", Some(8196), "starts", true),
+            ("3x3", None, "starts", true),
+        ] {
+            assert!(stored(board, until, kept, best_moves).is_ok(), "{board} {until:?} {kept}");
+        }
+    }
+
+    /// Which layers are kept where nobody names any.
+    #[test]
+    fn fewer_layers_are_kept_beside_best_moves() {
+        let kept = |best_moves| {
+            params("3x3", "score", None).unwrap().with_stored(None, best_moves).unwrap().kept.to_string()
+        };
+        assert_eq!((kept(false).as_str(), kept(true).as_str()), ("4", "128"));
     }
 
     /// Manifests of runs that keep two layers in every four are what they were before there was a choice.

@@ -3,8 +3,8 @@
 //! Plain code for queries, players and tests. From here the solver takes only the starts, the directions and Φ; where
 //! boards lead, its kernels work out for whole rows (see [`crate::transitions`]).
 
-use crate::SpawnKind;
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
+use crate::{Spawn4, SpawnKind};
 
 /// The four moves, in the order in which they are reported and in which ties are broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -112,9 +112,28 @@ pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> 
     })
 }
 
+/// Every start as [`starts`] gives it, with its chance.
+pub fn start_chances(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (Board, f64)> {
+    let (cells, all) = (size.cells(), f64::from(spawn4.denominator()));
+    let weight = move |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
+    starts(size).map(move |(board, [first, second])| {
+        (board, weight(first) * weight(second) / (all * all * (cells * (cells - 1)) as f64))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whatever spawns, a game begins somewhere.
+    #[test]
+    fn chances_of_starts_add_up_to_one() {
+        for (size, spawn4) in [("2x2", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")] {
+            let chances = start_chances(size.parse().unwrap(), spawn4.parse().unwrap());
+            let sum: f64 = chances.map(|(_, chance)| chance).sum();
+            assert!((sum - 1.0).abs() < 1e-12, "{size} {spawn4}: {sum}");
+        }
+    }
 
     #[test]
     fn moves_merge_once_from_the_wall() {

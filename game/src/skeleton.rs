@@ -7,6 +7,7 @@
 //! first leaves the L cells where they are when a tile is spawned, so that most spawns map a row of
 //! columns onto another without moving one.
 
+use crate::board::BoardSize;
 use crate::symmetry::Symmetries;
 
 /// A canonical mask: one set of L cells from each orbit.
@@ -73,6 +74,30 @@ impl Masks {
     pub fn image(&self, mask: u32) -> MaskImage {
         self.images[mask as usize]
     }
+}
+
+/// The most rows that a class can have, whatever its sum, where tiles from `2^large` on are large; or something less than
+/// 2^30 that is not exceeded. Cost: as of [`Masks::new`] on boards of 12 cells and more, else nothing.
+pub fn most_rows(board: BoardSize, large: u8) -> u64 {
+    let cells = board.cells();
+    // All skeletons of all classes.
+    let all = (u64::from(large) + 1).pow(cells as u32);
+    if all < 1 << 30 {
+        return all;
+    }
+    let masks = Masks::new(cells, &Symmetries::new(board));
+    let (mut of_half_sums, mut most) = (vec![1u64], 0);
+    for small_cells in 0..=cells {
+        let configs = of_half_sums.iter().copied().max().unwrap_or(0);
+        most = most.max(configs * masks.canonical(cells - small_cells).len() as u64);
+        let mut more = vec![0; of_half_sums.len() + half_tile(large - 1)];
+        for digit in 0..large {
+            let sums = more[half_tile(digit)..].iter_mut().zip(&of_half_sums);
+            sums.for_each(|(sum, configs)| *sum += configs);
+        }
+        of_half_sums = more;
+    }
+    most
 }
 
 /// Digits of a config, one a nibble with the first cell highest, so that numbers order as digits do.
@@ -180,6 +205,25 @@ mod tests {
             let total: usize = (0..=size.cells()).map(|k| masks.canonical(k).len()).sum();
             assert_eq!(total, orbits);
         }
+    }
+
+    /// Of all sums and numbers of large tiles, against the sizes of the classes.
+    #[test]
+    fn the_largest_class_is_known_before_there_are_any() {
+        for (size, large) in [("4x3", 5), ("3x4", 6), ("5x3", 4), ("4x4", 4), ("2x8", 3)] {
+            let size: BoardSize = size.parse().unwrap();
+            let (masks, configs) =
+                (Masks::new(size.cells(), &Symmetries::new(size)), Configs::new(size.cells(), large));
+            let rows = |k: usize, sum: u32| {
+                masks.canonical(k).len() as u64 * u64::from(configs.count(size.cells() - k, sum))
+            };
+            let most = (0..=size.cells()).flat_map(|k| (0..1 << 10).map(move |half| rows(k, 2 * half))).max();
+            assert_eq!(most, Some(most_rows(size, large)), "{size} {large}");
+        }
+        let size: BoardSize = "4x4".parse().unwrap();
+        assert!(most_rows(size, 4) < 1 << 30 && most_rows(size, 5) > 1 << 30);
+        assert!(most_rows("2x8".parse().unwrap(), 4) < 1 << 30);
+        assert!(most_rows("3x3".parse().unwrap(), 6) < 1 << 30);
     }
 
     #[test]

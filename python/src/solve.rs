@@ -111,9 +111,8 @@ pub fn solve(
     let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, precision, None)
         .and_then(|params| params.with_discount(discount))
         .and_then(|params| params.with_spawner(spawner))
+        .and_then(|params| params.with_stored(keep, best_moves))
         .map_err(|error| of_params(&error))?;
-    let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
-    let params = params.with_kept(keep.unwrap_or(usual)).with_best_moves(best_moves);
     let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
     let tuning = tuning(&params, threads, memory_bytes)?;
     let location =

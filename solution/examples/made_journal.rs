@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, Unnamed, kind_of};
+use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, Unnamed};
 use exact2048_storage::ShardRecord;
 
 fn main() {
@@ -35,12 +35,12 @@ fn main() {
         let shard = |worker: u64| ShardRecord {
             file: format!(
                 "{}-{first:06}-{last:06}-000001-100000001.{:016x}.shard",
-                kind_of(phase),
+                phase.shard_kind(),
                 worker.wrapping_mul(0x9e37_79b9_7f4a_7c15),
                 first = first.0,
                 last = last.0,
             ),
-            kind: kind_of(phase),
+            kind: phase.shard_kind(),
             first_layer: first.0,
             last_layer: last.0,
             bytes: 12_345_678,

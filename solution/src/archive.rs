@@ -6,7 +6,7 @@ use exact2048_storage::{ErrorKind, ItemKey, ShardId, ShardKind, StorageError};
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
-use crate::parts::{ItemKind, Parts, PayloadError};
+use crate::parts::{ItemKind, PayloadError};
 
 /// What is to blame for an error: making that shard again helps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -168,7 +168,7 @@ impl Archive for ShardArchive {
         };
         let Some(entry) = shard.reader()?.find(key).copied() else { return Ok(None) };
         let frame = self.frame(&shard, entry.frame)?;
-        let missing = || ReadError::ItemMissing { kind: ItemKind::of(kind, key), part: Parts::part_of(key) };
+        let missing = || ReadError::ItemMissing { kind: ItemKind::of(kind, key), part: ItemKind::part(key) };
         let item = entry.slice(&frame).ok_or_else(missing)?;
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
@@ -193,7 +193,7 @@ mod tests {
         ] {
             let error = ReadError::ItemMissing { kind, part };
             assert_eq!(error.blames(), Some(Blame::Item(shard, kind.key(part))));
-            assert_eq!(Parts::part_of(kind.key(part)), part);
+            assert_eq!(ItemKind::part(kind.key(part)), part);
             let text = error.to_string();
             assert!(text.contains(&format!("the shard of {shard}")) && text.contains(word), "{text}");
             assert!(text.contains("part 3."), "{text}");

@@ -167,19 +167,6 @@ fn layers_of(commit: &Commit) -> impl Iterator<Item = Layer> + '_ {
     commit.layers.iter().map(|counts| counts.layer)
 }
 
-/// Whether two commits are of the same phase and have a layer in common.
-fn overlap(a: &Commit, b: &Commit) -> bool {
-    a.phase == b.phase && a.first <= b.last && b.first <= a.last
-}
-
-/// The shard kind that a phase writes.
-pub fn kind_of(phase: Phase) -> ShardKind {
-    match phase {
-        Phase::Enumerate => ShardKind::Reach,
-        Phase::BackUp => ShardKind::Values,
-    }
-}
-
 impl Catalog {
     /// The catalog of an open run, without any shard.
     pub fn new(dir: &TypedRun<JournalRecord>, params: &Params, rule_hash: u64) -> Self {
@@ -204,7 +191,7 @@ impl Catalog {
     pub fn identity(&self, phase: Phase, first: Layer, last: Layer) -> ShardIdentity {
         ShardIdentity {
             run: self.files.run_id(),
-            kind: kind_of(phase),
+            kind: phase.shard_kind(),
             rows: self.params.board.rows() as u8,
             cols: self.params.board.cols() as u8,
             first_layer: first.0,
@@ -245,7 +232,9 @@ impl Catalog {
         let owners = (!threads.is_empty()).then(|| self.owners(threads));
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
-        self.retain(|old| !old.is_stored() || !overlap(&old.commit, &commit));
+        self.retain(|old| {
+            !old.is_stored() || !old.commit.has_any_of(commit.phase, commit.first, commit.last)
+        });
         self.write().all_mut().push(Range { commit, shards, owners, took });
         Ok(())
     }
@@ -418,6 +407,25 @@ impl Catalog {
     /// The shards that hold a layer; none where it is not committed.
     pub fn find_layer(&self, kind: ShardKind, layer: u32) -> Vec<Arc<CatalogShard>> {
         self.in_range(kind, layer, |range| range.shards.clone()).unwrap_or_default()
+    }
+
+    /// The parts of a layer that have states, by their shards and in order; `None` where its reach is not stored. Reads the
+    /// indexes of the shards.
+    ///
+    /// # Errors
+    ///
+    /// Where a shard cannot be opened.
+    pub fn parts_of(&self, layer: Layer) -> Result<Option<Vec<ItemKey>>, StorageError> {
+        let shards = self.find_layer(ShardKind::Reach, layer.0);
+        let mut parts = Vec::new();
+        for shard in &shards {
+            let reader = shard.reader()?;
+            let items = reader.items();
+            let first = items.partition_point(|item| item.key.layer < layer.0);
+            let of_layer = items[first..].iter().take_while(|item| item.key.layer == layer.0);
+            parts.extend(of_layer.map(|item| item.key));
+        }
+        Ok((!shards.is_empty()).then_some(parts))
     }
 
     /// The shard that holds an item, if it exists; `None` if no shard covers its layer and lane.

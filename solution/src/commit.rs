@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use exact2048_game::{Lane, Layer, Params};
+use exact2048_storage::ShardKind;
 use serde::{Deserialize, Serialize};
 
 /// The two passes of a run.
@@ -21,6 +22,14 @@ impl Phase {
         match self {
             Self::Enumerate => "enumerate",
             Self::BackUp => "back up",
+        }
+    }
+
+    /// The kind of the shards that it writes.
+    pub fn shard_kind(self) -> ShardKind {
+        match self {
+            Self::Enumerate => ShardKind::Reach,
+            Self::BackUp => ShardKind::Values,
         }
     }
 
@@ -71,6 +80,19 @@ pub struct Commit {
     /// Sum of the hashes of the range's states, 32 hex digits; only of a backup.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "fingerprint_text")]
     pub fingerprint: Option<u128>,
+}
+
+impl Commit {
+    /// Whether it is of a pass and has any of these layers, both ends included.
+    pub fn has_any_of(&self, phase: Phase, first: Layer, last: Layer) -> bool {
+        self.phase == phase && self.first <= last && first <= self.last
+    }
+}
+
+/// The fingerprint of a solved run that has these commits: the sum of those of its values.
+pub fn fingerprint_of<'a>(commits: impl IntoIterator<Item = &'a Commit>) -> u128 {
+    let of_values = commits.into_iter().filter(|commit| commit.phase == Phase::BackUp);
+    of_values.filter_map(|commit| commit.fingerprint).fold(0, u128::wrapping_add)
 }
 
 /// A fingerprint as text, for serde: 32 hex digits.

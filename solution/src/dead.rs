@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use exact2048_game::bitset::{any, for_each_bit};
+use exact2048_game::bitset::for_each_bit;
 use exact2048_game::columns::Columns;
 use exact2048_game::legal::{Legality, MaskLegality};
 use exact2048_game::locate::{Locator, board_of};
-use exact2048_game::rowset::Row;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
@@ -54,16 +53,7 @@ impl<'a> DeadStates<'a> {
     ///
     /// Where the reach cannot be read, or is not what it should be.
     pub fn of_layer(&mut self, layer: Layer) -> Result<Option<u64>, ReadError> {
-        let shards = self.catalog.find_layer(ShardKind::Reach, layer.0);
-        if shards.is_empty() {
-            return Ok(None);
-        }
-        let mut of_layer = Vec::new();
-        for shard in &shards {
-            let reader = shard.reader()?;
-            let items = reader.items().iter().map(|item| item.key);
-            of_layer.extend(items.filter(|key| key.layer == layer.0));
-        }
+        let Some(of_layer) = self.catalog.parts_of(layer)? else { return Ok(None) };
         let params = self.locator.space().params();
         let lane_of = |key: &ItemKey| Lane::from_code(key.lane);
         let lanes: Vec<Lane> = of_layer.iter().filter_map(lane_of).collect();
@@ -81,13 +71,10 @@ impl<'a> DeadStates<'a> {
         let columns = &self.columns[&lane];
         let parts = Parts::new(rows as usize, columns.len());
         let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(0) };
-        let first = parts.rows_of(key)?.start;
         let states = parts.reach_rows(key, &item)?;
         let mut masks: BTreeMap<usize, MaskLegality<'_>> = BTreeMap::new();
         let mut dead = 0;
-        let occupied = states.chunks_exact(parts.words().max(1)).enumerate();
-        for (number, states) in occupied.filter(|(_, states)| any(states)) {
-            let row = Row((first + number) as u32);
+        for (row, states) in parts.occupied(key.part, &states) {
             let skeleton = self.locator.skeleton(layer, lane, row);
             let (index, mask, config) = skeleton.ok_or_else(|| PayloadError::no_boards(key))?;
             let of_mask = masks.entry(index).or_insert_with(|| self.legality.of_mask(mask, columns));

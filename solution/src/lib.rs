@@ -29,9 +29,8 @@ mod told;
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{
     Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, Took,
-    kind_of,
 };
-pub use commit::{Commit, LayerCounts, Phase, fingerprint_text};
+pub use commit::{Commit, LayerCounts, Phase, fingerprint_of, fingerprint_text};
 pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{

@@ -52,8 +52,14 @@ impl ItemKind {
     pub fn key(self, part: ItemKey) -> ItemKey {
         match self {
             Self::Reach | Self::Values => part,
-            Self::BestMoves => Parts::best_moves_key(part),
+            // Both are in the same shard, under different numbers.
+            Self::BestMoves => ItemKey { part: part.part | BEST_MOVES, ..part },
         }
+    }
+
+    /// The key of the part that an item of any kind belongs to.
+    pub fn part(item: ItemKey) -> ItemKey {
+        ItemKey { part: item.part & !BEST_MOVES, ..item }
     }
 }
 
@@ -82,7 +88,7 @@ impl PayloadError {
     /// What was expected of the item of a key, and what was found.
     pub fn new(key: ItemKey, expected: String, found: String) -> Self {
         let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
-        Self { layer: key.layer, lane, part: Parts::part_of(key).part, expected, found }
+        Self { layer: key.layer, lane, part: ItemKind::part(key).part, expected, found }
     }
 
     /// An item of a place where the run has no boards.
@@ -195,6 +201,13 @@ impl Parts {
         Ok(rows)
     }
 
+    /// The rows of a part that have states, each with its bits, of those of all its rows.
+    pub fn occupied(self, part: u32, states: &[u64]) -> impl Iterator<Item = (Row, &[u64])> {
+        let rows = (self.rows(part).start as u32..).map(Row);
+        // A block without columns has no states.
+        rows.zip(states.chunks_exact(self.words().max(1))).filter(|(_, bits)| any(bits))
+    }
+
     /// Reads a reach item into `bits`, which has the rows of its part alone.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());
@@ -279,17 +292,6 @@ impl Parts {
             });
         }
         Ok(())
-    }
-
-    /// The key of the best moves of a part, from that of its values: both are in the same shard, under different
-    /// numbers.
-    pub fn best_moves_key(values: ItemKey) -> ItemKey {
-        ItemKey { part: values.part | BEST_MOVES, ..values }
-    }
-
-    /// The key of the part that an item of any kind belongs to.
-    pub fn part_of(item: ItemKey) -> ItemKey {
-        ItemKey { part: item.part & !BEST_MOVES, ..item }
     }
 
     /// The key of a part.

@@ -231,9 +231,17 @@ impl<'a> Recipe<'a> {
         first.saturating_sub(LED_FROM)..first
     }
 
+    /// The layers that get their values next: down from the highest without, as far as the next cut.
+    fn come_to(&self) -> Range<usize> {
+        let end = self.layers.iter().rposition(|layer| !layer.is_backed_up).map_or(0, |highest| highest + 1);
+        let cut = (0..end).rev().find(|&n| self.params.kept.is_cut(layer(n)));
+        cut.unwrap_or(0)..end
+    }
+
     /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
     /// them. First come those that are needed last on the way down. Ranges above the highest cut whose reach is stored
-    /// are left out, since the way up goes on from there, and those that the next step begins on.
+    /// are left out, since the way up goes on from there, and those that the next step begins on. So are those that the
+    /// way down has come to: they would be enumerated again at once, and removed again, without end.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint = |n: usize| self.params.kept.is_cut(layer(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())
@@ -241,8 +249,9 @@ impl<'a> Recipe<'a> {
             .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
         let Some(highest) = highest else { return Vec::new() };
         let is_passed = |n: usize| self.layers[n].is_backed_up;
-        let begun_on = self.begun_on();
-        let is_one = |n: usize| n < highest && !self.keeps_reach(n) && !begun_on.contains(&n);
+        let (begun_on, come_to) = (self.begun_on(), self.come_to());
+        let is_one =
+            |n: usize| n < highest && !self.keeps_reach(n) && !begun_on.contains(&n) && !come_to.contains(&n);
         let mut ranges = self.ranges_of_reach(is_one);
         ranges.retain(|range| (number(range.first)..=number(range.last)).any(|n| !is_passed(n)));
         ranges.sort_by_key(|range| range.first);

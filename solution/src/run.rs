@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
 use crate::catalog::{Amended, Amendment, Catalog, CatalogShard, JournalRecord, Record, Removal};
-use crate::commit::{Commit, LayerCounts, Phase};
+use crate::commit::{Commit, LayerCounts, fingerprint_of};
 use crate::leftovers;
 use crate::recipe::{Holdings, LayerRange, Recipe};
 use crate::segment::Segment;
@@ -378,17 +378,17 @@ impl Run {
         Ok(commits)
     }
 
-    /// Requires that each shard of a record is there, with the length and the header that the record says. Meant for
+    /// Looks whether each shard of a record is there, with the length and the header that the record says. Meant for
     /// records that are to be appended. Costs 104 bytes a shard; what follows the headers is not looked at.
     ///
     /// # Errors
     ///
-    /// As for [`Shards::look`](exact2048_storage::Shards::look), of the first shard that is wrong.
-    pub fn look(&self, record: &Record) -> Result<(), StorageError> {
+    /// As for [`Shards::look`](exact2048_storage::Shards::look).
+    pub fn look(&self, record: &Record) -> Result<Vec<Result<(), StorageError>>, StorageError> {
         let Commit { phase, first, last, .. } = record.commit;
         let identity = self.catalog.identity(phase, first, last);
         let shards: Vec<_> = record.shards.iter().map(|shard| (shard, identity)).collect();
-        self.catalog.files().look(&shards)?.into_iter().collect()
+        self.catalog.files().look(&shards)
     }
 
     /// The counts of all enumerated layers that have states, ascending.
@@ -413,11 +413,7 @@ impl Run {
 
     /// The fingerprint of a solved run.
     pub fn fingerprint(&self) -> Option<u128> {
-        self.is_solved().then(|| {
-            let commits = self.catalog.commits();
-            let parts = commits.iter().filter(|c| c.phase == Phase::BackUp).filter_map(|c| c.fingerprint);
-            parts.fold(0u128, u128::wrapping_add)
-        })
+        self.is_solved().then(|| fingerprint_of(&self.catalog.commits()))
     }
 }
 

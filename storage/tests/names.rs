@@ -119,7 +119,7 @@ fn left_over_files_are_in_nobodys_way() {
     }
     let run = RunDir::create(&location, &json!({})).unwrap();
     let shard = write_small_shard(&run);
-    run.create_scratch().unwrap();
+    run.scratch().create().unwrap();
     for name in names(local.path()).iter().filter(|name| !name.starts_with(".tmp-")) {
         fs::remove_file(local.path().join(name)).unwrap();
     }

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use common::{names, new_run, write_small_shard};
-use exact2048_storage::{Attempt, ErrorKind, RunDir, ShardWriter, StorageError, TypedRun};
+use exact2048_storage::{Attempt, ErrorKind, Frame, ItemKey, RunDir, ShardWriter, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -181,7 +181,6 @@ fn one_writes_and_any_number_read() {
     writer.commit(&json!("later")).unwrap();
     assert_eq!(reader.records(), [json!("seen")]);
     assert!(matches!(reader.commit(&json!(0)), Err(StorageError::ReadOnly { .. })));
-    assert!(matches!(reader.create_scratch(), Err(StorageError::ReadOnly { .. })));
     let removed = reader.remove_unreferenced_shards(&HashSet::new());
     assert!(matches!(removed, Err(StorageError::ReadOnly { .. })));
     drop(writer);
@@ -400,23 +399,43 @@ fn special_files_are_refused_at_once() {
     }
 }
 
+/// What is in a scratch file already is not written again, and takes no more of the disk.
+#[test]
+fn frames_move_to_the_disk_once() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    run.limit_disk(1 << 20).unwrap();
+    let frame = |lane: u64, fill: u8| {
+        let key = ItemKey { layer: 4, lane, part: 0 };
+        Frame::encode(&[(key, &[fill; 5000][..])], 1).unwrap()
+    };
+    let taken = || run.allowance().unwrap().taken_bytes();
+    let (mut frames, nothing) = (vec![frame(0, 1), frame(1, 2)], taken());
+    Frame::spill(&mut frames, &run.scratch()).unwrap();
+    let two = taken();
+    Frame::spill(&mut frames, &run.scratch()).unwrap();
+    assert_eq!(taken(), two);
+    assert!(two > nothing);
+    frames.push(frame(2, 3));
+    Frame::spill(&mut frames, &run.scratch()).unwrap();
+    let read: Vec<Vec<u8>> = frames.iter().map(|frame| frame.read().unwrap()).collect();
+    assert_eq!(read, [[1; 5000], [2; 5000], [3; 5000]]);
+    drop(frames);
+    assert_eq!(taken(), nothing);
+}
+
 #[test]
 fn scratch_has_no_name_and_keeps_what_was_appended() {
     let place = tempdir().unwrap();
     let run = new_run(place.path());
     let before = names(place.path());
-    let mut scratch = run.create_scratch().unwrap();
+    let mut scratch = run.scratch().create().unwrap();
     assert_eq!(names(place.path()), before);
     assert!(scratch.map().unwrap().is_empty());
     assert_eq!(scratch.append(b"first").unwrap(), 0);
     let early = scratch.map().unwrap();
     assert_eq!(scratch.append(b"second").unwrap(), 5);
     assert_eq!(scratch.length(), 11);
-    let mut buffer = [0; 6];
-    scratch.read_at(5, &mut buffer).unwrap();
-    assert_eq!(&buffer, b"second");
-    assert!(matches!(scratch.read_at(6, &mut buffer), Err(StorageError::InvalidInput { .. })));
-    assert!(scratch.read_at(u64::MAX, &mut buffer).is_err());
     let late = scratch.map().unwrap();
     drop((scratch, run));
     assert_eq!((&*early, &*late), (&b"first"[..], &b"firstsecond"[..]));

@@ -192,7 +192,7 @@ fn damaged_and_lost_shards_are_told_by_their_names() {
     place.store.remove(&object);
     place.forget_copies();
     match open_shard(&run, &shard) {
-        Err(StorageError::ShardMissing { file }) => assert_eq!(file, run.shard_place(&shard.id())),
+        Err(StorageError::ShardMissing { file }) => assert_eq!(file, run.shards().place(&shard.id())),
         other => panic!("{other:?}"),
     }
 }

@@ -34,11 +34,12 @@ pub fn size(bytes: u64) -> String {
     if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", SIZES[unit]) }
 }
 
-/// A number that is known roughly: `110`, `48.7 M`, `1.2 T`.
+/// A number that is known roughly: `110`, `48.7 M`, `1.2 T`, `5.3e18`.
 #[must_use]
 pub fn rough(number: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
     match units.iter().find(|(size, _)| number >= *size) {
+        Some(_) if number >= 1e15 => format!("{number:.1e}"),
         Some((size, unit)) => format!("{:.1} {unit}", number / size),
         None => count(number as u64),
     }
@@ -98,6 +99,8 @@ fn bound(error: f64) -> String {
 #[must_use]
 pub fn with_separators(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
+    // What is below zero by less than is shown is zero.
+    let sign = if text.contains(|digit| ('1'..='9').contains(&digit)) { sign } else { "" };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), count);
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }

@@ -15,12 +15,13 @@ use exact2048_storage::{ItemKey, ShardKind};
 
 use crate::area::Area;
 use crate::blocks::{Entries, ReachBits, ValueBlock};
-use crate::enumerate::{OccurringMoves, OpenBlock};
+use crate::enumerate::OccurringMoves;
 use crate::follow::moves;
 use crate::kernels::Rows;
-use crate::kernels::index_map::{self, Permutation};
+use crate::kernels::index_map::Permutation;
 use crate::kernels::maxima::Maxima;
 use crate::kernels::means::Means;
+use crate::open_block::OpenBlock;
 use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
@@ -36,10 +37,8 @@ pub struct BlockValues {
 
 /// A block with the values of its states.
 pub struct BackedUp<'a, V> {
-    /// The class of its rows.
-    pub class: &'a Class,
-    /// What is known of its lane.
-    pub tables: &'a LaneTables,
+    /// The block.
+    pub open: &'a OpenBlock<'a>,
     /// What is known of its rows.
     pub transitions: &'a Transitions,
     /// Its entries.
@@ -56,11 +55,8 @@ impl<V: Value> Worker<V> {
     ///
     /// What cannot be read, or not be written to a scratch file.
     pub fn back_up_afterstates(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(());
-        };
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
-        let after = self.mean_over_spawns(&open, &mut tables.maps())?;
+        let Some(open) = self.open(layer, lane, helpers) else { return Ok(()) };
+        let after = self.mean_over_spawns(&open, &mut open.tables.maps())?;
         self.after_values.insert(layer, lane, after);
         Ok(())
     }
@@ -80,12 +76,12 @@ impl<V: Value> Worker<V> {
     ) -> Result<BlockValues, WorkerError> {
         self.states_of(layer, lane, helpers, |block, best, cache| {
             if let (Some(legality), Some(best)) = (&self.legality, best) {
-                self.pack_best_moves(layer, legality, block, best)?;
+                self.pack_best_moves(legality, block, best)?;
             }
             if keep {
-                self.pack_values(layer, block)?;
+                self.pack_values(block)?;
             }
-            Ok(self.fingerprint(block, helpers, cache))
+            Ok(self.fingerprint(block, cache))
         })
     }
 
@@ -102,8 +98,8 @@ impl<V: Value> Worker<V> {
         helpers: usize,
     ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
         self.states_of(layer, lane, helpers, |block, _, _| {
-            let (parts, bits) = (self.parts(block.class, block.tables), block.reach.matrix.bits());
-            let (held, stride) = (block.reach.matrix.rows(), stride(block.tables));
+            let (parts, bits) = (block.open.parts(), block.reach.matrix.bits());
+            let (held, stride) = (block.reach.matrix.rows(), block.open.tables.stride());
             let item = |part| parts.encode_values(part, held, bits, stride, block.states);
             let items = (0..parts.count()).map(|part| (Parts::key(layer, lane, part), item(part)));
             Ok(items.filter(|(_, item)| !item.is_empty()).collect())
@@ -150,28 +146,24 @@ impl<V: Value> Worker<V> {
         helpers: usize,
         of: impl FnOnce(&BackedUp<'_, V>, Option<&[Direction]>, &mut MapCache) -> Result<R, WorkerError>,
     ) -> Result<R, WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(R::default());
-        };
-        let mut cache = tables.maps();
+        let Some(open) = self.open(layer, lane, helpers) else { return Ok(R::default()) };
+        let mut cache = open.tables.maps();
         let Some(reach) = self.read_occurring(layer, lane)? else {
             self.values.insert(layer, lane, self.no_values()?);
             return Ok(R::default());
         };
         let rows = reach.matrix.rows();
-        let values = rows.len() * stride(&tables);
+        let values = rows.len() * open.tables.stride();
         let mut reserved = self.reserve(self.maxima_need(rows.len(), values))?;
-        let transitions = self.class_transitions(class, rows)?;
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
+        let transitions = self.class_transitions(open.class, rows)?;
         let mut states = reserved.area(values);
         let mut best = self.legality.is_some().then(|| reserved.area(values));
         let moves = best.as_deref_mut();
         self.max_over_moves(&open, &transitions, &reach, &mut cache, &mut states, moves)?;
-        let block =
-            BackedUp { class, tables: &tables, transitions: &transitions, reach: &reach, states: &states };
+        let block = BackedUp { open: &open, transitions: &transitions, reach: &reach, states: &states };
         let found = of(&block, best.as_deref(), &mut cache)?;
         self.settle_maps(&mut cache);
-        self.values.insert(layer, lane, self.settle_states(&tables, reach, states)?);
+        self.values.insert(layer, lane, self.settle_states(&open.tables, reach, states)?);
         Ok(found)
     }
 
@@ -182,14 +174,14 @@ impl<V: Value> Worker<V> {
         open: &OpenBlock<'_>,
         cache: &mut MapCache,
     ) -> Result<ValueBlock<V>, WorkerError> {
-        let OpenBlock { layer, lane, class, tables, helpers } = *open;
+        let OpenBlock { layer, lane, class, ref tables, helpers } = *open;
         let reading = self.reserve(self.means_input_need(layer, lane))?;
         let twos = self.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.state_values(layer.after(SpawnKind::Four), lane)?;
         if twos.rows.is_empty() || fours.rows.is_empty() {
             return self.no_values();
         }
-        let (columns, stride) = (tables.columns.len(), stride(tables));
+        let (columns, stride) = (tables.columns.len(), tables.stride());
         let Some(rows) = self.afterstate_rows(class, stride, &twos, &fours)? else { return self.no_values() };
         drop(reading);
         let values = rows.len() * stride;
@@ -281,7 +273,7 @@ impl<V: Value> Worker<V> {
             return Ok(None);
         };
         let (rows, occurring) = (entries.matrix.rows().len(), entries.summary.occupied.len());
-        let is_sparse = self.is_sparse(rows, stride(&tables), occurring);
+        let is_sparse = self.is_sparse(rows, tables.stride(), occurring);
         Ok(Some(if is_sparse { entries.of_occurring_rows() } else { entries }))
     }
 
@@ -296,8 +288,8 @@ impl<V: Value> Worker<V> {
         states: &mut [V],
         mut best: Option<&mut [Direction]>,
     ) -> Result<(), WorkerError> {
-        let OpenBlock { layer, lane: own_lane, tables, helpers, .. } = *open;
-        let stride = stride(tables);
+        let OpenBlock { layer, lane: own_lane, ref tables, helpers, .. } = *open;
+        let stride = tables.stride();
         let occupied = &reach.summary.occupied;
         let wanted = reach.source();
         let slots = transitions.rows().len();
@@ -354,7 +346,7 @@ impl<V: Value> Worker<V> {
         slots: Range<usize>,
         states: &mut [V],
     ) {
-        let (columns, stride) = (tables.columns.len(), stride(tables));
+        let (columns, stride) = (tables.columns.len(), tables.stride());
         let rows = states.chunks_exact_mut(stride).zip(slots.clone().map(Slot::from_index));
         for (values, slot) in rows.filter(|&(_, slot)| occupied.contains(slot)) {
             let small = potential[slot.index()];
@@ -370,7 +362,7 @@ impl<V: Value> Worker<V> {
 
     /// A row of zeros with its padding, which stands for rows of afterstates that were not computed.
     fn padding_row(&self, target: &LaneTables) -> Vec<V> {
-        let mut row = vec![V::default(); stride(target)];
+        let mut row = vec![V::default(); target.stride()];
         row[target.columns.len() + 1] = self.backup.won();
         row
     }
@@ -393,11 +385,10 @@ impl<V: Value> Worker<V> {
         if layer > self.tables.params().last_layer() {
             return Ok(None);
         }
-        let Some(tables) = self.tables.lane(lane) else { return Ok(None) };
-        let Some(class) = self.tables.class(layer, lane) else { return Ok(None) };
+        let Some(open) = self.open(layer, lane, 0) else { return Ok(None) };
         let Some(reach) = self.occurring(layer, lane)? else { return Ok(None) };
-        let (parts, matrix) = (self.parts(class, &tables), &reach.matrix);
-        let (held, stride) = (matrix.rows(), stride(&tables));
+        let (parts, matrix) = (open.parts(), &reach.matrix);
+        let (held, stride) = (matrix.rows(), open.tables.stride());
         let mut values = self.memory.area(held.len() * stride);
         for part in 0..parts.count() {
             if parts.values_bytes::<V>(part, held, matrix.bits()) > 0 {
@@ -409,11 +400,7 @@ impl<V: Value> Worker<V> {
                     .map_err(ReadError::from)?;
             }
         }
-        Ok(Some(self.settle_states(&tables, reach, values)?))
-    }
-
-    fn parts(&self, class: &Class, tables: &LaneTables) -> Parts {
-        Parts::new(class.rows(), tables.columns.len())
+        Ok(Some(self.settle_states(&open.tables, reach, values)?))
     }
 
     pub(crate) fn no_values(&self) -> Result<ValueBlock<V>, WorkerError> {
@@ -432,7 +419,7 @@ impl<V: Value> Worker<V> {
         let rows = Arc::clone(reach.matrix.rows());
         let occupied = reach.summary.occupied.clone();
         let marks = ReachBits::of(reach, &values);
-        Ok(ValueBlock { marks, ..self.settle_values(rows, stride(tables), &occupied, values)? })
+        Ok(ValueBlock { marks, ..self.settle_values(rows, tables.stride(), &occupied, values)? })
     }
 
     /// A block of values, in memory or in a scratch file; the slots in `computed` are those whose values were computed.
@@ -451,13 +438,13 @@ impl<V: Value> Worker<V> {
     }
 
     /// Packs the items of a block for the shard of its layer.
-    fn pack_values(&self, layer: Layer, block: &BackedUp<'_, V>) -> Result<(), WorkerError> {
-        let BackedUp { class, tables, reach, states, .. } = *block;
-        let (parts, matrix) = (self.parts(class, tables), &reach.matrix);
+    fn pack_values(&self, block: &BackedUp<'_, V>) -> Result<(), WorkerError> {
+        let BackedUp { open, reach, states, .. } = *block;
+        let (parts, matrix, stride) = (open.parts(), &reach.matrix, open.tables.stride());
         let (held, bits) = (matrix.rows(), matrix.bits());
         let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, held, bits));
-        let item = |part| parts.encode_values(part, held, bits, stride(tables), states);
-        self.pack(ItemKind::Values, layer, tables.columns.lane(), &lengths, item)
+        let item = |part| parts.encode_values(part, held, bits, stride, states);
+        self.pack(ItemKind::Values, open.layer, open.lane, &lengths, item)
     }
 }
 
@@ -467,9 +454,4 @@ fn begin_best_moves(moves: &Moves, stride: usize, best: &mut [Direction]) {
     for &(slot, direction) in &moves.won_rows {
         best[slot.index() * stride..][..stride].fill(direction);
     }
-}
-
-/// Values a row: the columns and the padding that index maps may lead to.
-pub(crate) fn stride(tables: &LaneTables) -> usize {
-    index_map::stride(tables.columns.len())
 }

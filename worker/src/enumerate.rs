@@ -19,8 +19,9 @@ use crate::blocks::{Entries, ReachBlock};
 use crate::kernels::bit_moves::or_permuted;
 use crate::kernels::index_map::{IndexMap, Permutation};
 use crate::kernels::{BitMoves, BitSpawns, MoveRun};
+use crate::open_block::OpenBlock;
 use crate::pieces::{Pieces, map_parts, of_slots};
-use crate::tables::{LaneTables, MapCache};
+use crate::tables::MapCache;
 use crate::{Worker, WorkerError, most_pieces};
 
 /// The entries that were found of a block.
@@ -31,15 +32,6 @@ struct Found {
     entries: Option<Entries>,
 }
 
-/// A block while it is worked on.
-pub(crate) struct OpenBlock<'a> {
-    pub layer: Layer,
-    pub lane: Lane,
-    pub class: &'a Class,
-    pub tables: &'a LaneTables,
-    pub helpers: usize,
-}
-
 impl<V: crate::Value> Worker<V> {
     /// Finds the states of the block of `lane` in `layer` and counts them, up to symmetry. Needs the lane's own
     /// afterstates of the two layers below. `helpers` threads have no task of their own, and may help.
@@ -48,12 +40,9 @@ impl<V: crate::Value> Worker<V> {
     ///
     /// What cannot be read, or not be written to a scratch file.
     pub fn enumerate_states(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<u64, WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(0);
-        };
+        let Some(open) = self.open(layer, lane, helpers) else { return Ok(0) };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
-        let Found { count, entries } = self.spawn_states(&open, &mut tables.maps())?;
+        let Found { count, entries } = self.spawn_states(&open, &mut open.tables.maps())?;
         if let Some(entries) = &entries {
             self.pack_reach(&open, &entries.matrix)?;
         }
@@ -73,14 +62,11 @@ impl<V: crate::Value> Worker<V> {
         lane: Lane,
         helpers: usize,
     ) -> Result<Vec<(ItemKey, Vec<u8>)>, WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(Vec::new());
-        };
+        let Some(open) = self.open(layer, lane, helpers) else { return Ok(Vec::new()) };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
-        let Found { entries, .. } = self.spawn_states(&open, &mut tables.maps())?;
+        let Found { entries, .. } = self.spawn_states(&open, &mut open.tables.maps())?;
         let items = entries.as_ref().map_or_else(Vec::new, |Entries { matrix, .. }| {
-            let parts = Parts::new(class.rows(), tables.columns.len());
+            let parts = open.parts();
             let item = |part| {
                 (Parts::key(layer, lane, part), parts.encode_reach(part, matrix.rows(), matrix.bits()))
             };
@@ -102,12 +88,9 @@ impl<V: crate::Value> Worker<V> {
         lane: Lane,
         helpers: usize,
     ) -> Result<u64, WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(0);
-        };
+        let Some(open) = self.open(layer, lane, helpers) else { return Ok(0) };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
-        let Found { count, entries } = self.move_states(&open, &mut tables.maps())?;
+        let Found { count, entries } = self.move_states(&open, &mut open.tables.maps())?;
         self.after_reach.insert(layer, lane, self.settle_reach(entries)?);
         Ok(count)
     }
@@ -147,7 +130,7 @@ impl<V: crate::Value> Worker<V> {
         for (spawned, class, afterstates) in &sources {
             let transitions = self.transitions(class, afterstates)?;
             let spawns = self.tables.spawns(&transitions);
-            let permutations = self.tables.permutations(cache, open.tables, &spawns.patterns);
+            let permutations = self.tables.permutations(cache, &open.tables, &spawns.patterns);
             let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
             let (edges, afterstates) = (spawns.edges(*spawned), afterstates.source());
             let plan = BitSpawns { start: &spawns.start, edges, maps: &maps, afterstates };
@@ -174,11 +157,10 @@ impl<V: crate::Value> Worker<V> {
         let params = self.tables.params();
         let before = |&step: &Step| open.lane.before(step, params).into_iter().map(move |lane| (step, lane));
         for (step, lane) in self.steps.iter().flat_map(before).filter(|&(_, lane)| is_wanted(lane)) {
-            let Some(class) = self.tables.class(open.layer, lane) else { continue };
-            let Some(tables) = self.tables.lane(lane) else { continue };
+            let Some(source) = self.open(open.layer, lane, 0) else { continue };
             let states = self.states(open.layer, lane)?;
             if !states.is_empty() {
-                sources.push((step, class, tables, states));
+                sources.push((step, source, states));
             }
         }
         if sources.is_empty() {
@@ -186,8 +168,8 @@ impl<V: crate::Value> Worker<V> {
         }
         // Each source's transitions are let go of before the next one's are fetched: they can be large.
         let rows = self.rows_of(open.class, |found| {
-            for (step, class, _, states) in &sources {
-                let transitions = self.transitions(class, states)?;
+            for (step, source, states) in &sources {
+                let transitions = self.transitions(source.class, states)?;
                 let edges: &[MoveEdge] =
                     group_of(self.tables.moves(&transitions), *step).map_or(&[], |group| &group.edges);
                 let reached = edges.iter().filter(|edge| states.summary.occupied.contains(edge.from));
@@ -198,11 +180,11 @@ impl<V: crate::Value> Worker<V> {
         let mut afterstates = self.new_matrix(rows, open)?;
         let pieces = self.bit_pieces(afterstates.rows().len(), afterstates.words());
         let pieces = pieces.at_most(most_pieces(open.helpers));
-        for (step, class, tables, states) in &sources {
-            let transitions = self.transitions(class, states)?;
+        for (step, source, states) in &sources {
+            let transitions = self.transitions(source.class, states)?;
             let Some(group) = group_of(self.tables.moves(&transitions), *step) else { continue };
             let moves = OccurringMoves::new(group, |edge| states.summary.occupied.contains(edge.from));
-            let mut maps = self.tables.maps(cache, tables, open.tables);
+            let mut maps = self.tables.maps(cache, &source.tables, &open.tables);
             maps.for_each_some(&moves.patterns, |patterns, maps| {
                 let runs = moves.runs(patterns, maps);
                 let plan = BitMoves { runs: &runs, states: states.source() };
@@ -279,27 +261,24 @@ impl<V: crate::Value> Worker<V> {
         if let Some(block) = self.after_reach.get(layer, lane) {
             return Ok(block);
         }
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
+        let Some(open) = self.open(layer, lane, helpers) else {
             return Ok(Arc::new(self.settle_reach(None)?));
         };
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers };
         let Found { entries, .. } = self.move_states(&open, cache)?;
         Ok(self.after_reach.insert(layer, lane, self.settle_reach(entries)?))
     }
 
     /// Reads the reachable states of a block from its shard; `None` where it has none.
     pub(crate) fn read_reach(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
-        let (Some(tables), Some(class)) = (self.tables.lane(lane), self.tables.class(layer, lane)) else {
-            return Ok(None);
-        };
-        let parts = Parts::new(class.rows(), tables.columns.len());
+        let Some(open) = self.open(layer, lane, 0) else { return Ok(None) };
+        let parts = open.parts();
         let read = |part: u32, bits: &mut [u64]| -> Result<bool, ReadError> {
             let key = Parts::key(layer, lane, part);
             let Some(item) = self.archive.read(ShardKind::Reach, key)? else { return Ok(false) };
             parts.decode_reach_part(key, &item, bits)?;
             Ok(true)
         };
-        let matrix = if let Some(all) = self.tables.all_rows(class) {
+        let matrix = if let Some(all) = self.tables.all_rows(open.class) {
             let mut matrix = BitMatrix::new(all, parts.words());
             let read = |rows: Range<usize>, bits: &mut [u64]| read(parts.of_row(rows.start), bits);
             let read = Pieces::of_parts(parts).map_of(matrix.bits_mut(), parts.words(), read);
@@ -313,7 +292,7 @@ impl<V: crate::Value> Worker<V> {
                     found.push((part, bits));
                 }
             }
-            occurring_rows(class, parts, &found)
+            occurring_rows(open.class, parts, &found)
         };
         let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
         Ok(Entries::of(matrix, &pieces))
@@ -328,9 +307,9 @@ impl<V: crate::Value> Worker<V> {
     ) -> Result<Found, WorkerError> {
         let transitions = self.class_transitions(open.class, matrix.rows())?;
         let occurs = |slot| bitset::any(matrix.slot(slot));
-        let symmetric = self.tables.symmetric_rows(cache, open.tables, &transitions, occurs);
+        let symmetric = self.tables.symmetric_rows(cache, &open.tables, &transitions, occurs);
         let patterns: Vec<PatternId> = symmetric.iter().flat_map(|row| row.patterns).copied().collect();
-        let permutations = self.tables.permutations(cache, open.tables, &patterns);
+        let permutations = self.tables.permutations(cache, &open.tables, &patterns);
         let columns = open.tables.columns.len();
         let pieces = self.bit_pieces(matrix.rows().len(), matrix.words());
         let more_than_orbits = matrix.map_pieces(&pieces, |rows| {
@@ -382,7 +361,7 @@ impl<V: crate::Value> Worker<V> {
 
     /// Packs the items of a block for the shard of its layer.
     fn pack_reach(&self, open: &OpenBlock<'_>, matrix: &BitMatrix) -> Result<(), WorkerError> {
-        let parts = Parts::new(open.class.rows(), open.tables.columns.len());
+        let parts = open.parts();
         let lengths = map_parts(parts, |part| parts.reach_bytes(part, matrix.rows(), matrix.bits()));
         let item = |part| parts.encode_reach(part, matrix.rows(), matrix.bits());
         self.pack(ItemKind::Reach, open.layer, open.lane, &lengths, item)

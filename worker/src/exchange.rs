@@ -19,7 +19,7 @@ use exact2048_solution::{Parts, PayloadError};
 use crate::bits::BitMatrix;
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
-use crate::enumerate::{OpenBlock, occurring_rows};
+use crate::enumerate::occurring_rows;
 use crate::pieces::Pieces;
 use crate::{Worker, WorkerError};
 
@@ -32,9 +32,10 @@ const ITEM_HEAD_BYTES: usize = 8;
 impl<V: Value> Worker<V> {
     /// The states of a block that was enumerated here, for other workers. Empty where there are none.
     pub fn states_payload(&self, layer: Layer, lane: Lane) -> BytesList {
-        let (Some(block), Some(parts)) = (self.reach.get(layer, lane), self.parts_of(layer, lane)) else {
+        let (Some(block), Some(open)) = (self.reach.get(layer, lane), self.open(layer, lane, 0)) else {
             return BytesList::default();
         };
+        let parts = open.parts();
         let mut payload = BytesList::writer(8 * block.bits.len());
         if !block.is_empty() {
             for part in 0..parts.count() {
@@ -56,9 +57,8 @@ impl<V: Value> Worker<V> {
     /// If the payload is none that [`Worker::states_payload`] gives for a block of this run, or the block cannot be put
     /// into a scratch file.
     pub fn accept_states(&self, layer: Layer, lane: Lane, mut payload: impl Buf) -> Result<(), WorkerError> {
-        let (Some(class), Some(parts)) = (self.tables.class(layer, lane), self.parts_of(layer, lane)) else {
-            return Err(unknown(layer, lane).into());
-        };
+        let open = self.open(layer, lane, 0).ok_or_else(|| unknown(layer, lane))?;
+        let (class, parts) = (open.class, open.parts());
         let (bytes, words, mut least_part) = (payload.remaining(), parts.words(), 0);
         let mut next_item = || -> Result<Option<_>, PayloadError> {
             if !payload.has_remaining() {
@@ -111,12 +111,10 @@ impl<V: Value> Worker<V> {
         readers: &[Lane],
     ) -> Result<BytesList, WorkerError> {
         let held = self.after_values.get(layer, lane).filter(|block| !block.values.is_empty());
-        let (Some(block), Some(class), Some(tables)) =
-            (held, self.tables.class(layer, lane), self.tables.lane(lane))
-        else {
+        let (Some(block), Some(open)) = (held, self.open(layer, lane, 0)) else {
             return Ok(BytesList::default());
         };
-        let open = OpenBlock { layer, lane, class, tables: &tables, helpers: 0 };
+        let (class, tables) = (open.class, &open.tables);
         let Some(mut needed) = self.moved(&open, |from| readers.contains(&from), &mut tables.maps())? else {
             return Ok(BytesList::default());
         };
@@ -161,9 +159,8 @@ impl<V: Value> Worker<V> {
         lane: Lane,
         mut payload: impl Buf,
     ) -> Result<(), WorkerError> {
-        let (Some(class), Some(tables)) = (self.tables.class(layer, lane), self.tables.lane(lane)) else {
-            return Err(unknown(layer, lane).into());
-        };
+        let open = self.open(layer, lane, 0).ok_or_else(|| unknown(layer, lane))?;
+        let (class, tables) = (open.class, &open.tables);
         let bytes = payload.remaining();
         if bytes == 0 {
             self.after_values.insert(layer, lane, self.no_values()?);
@@ -172,7 +169,7 @@ impl<V: Value> Worker<V> {
         let is_cut_off = || cut_off(layer, lane, bytes);
         let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
         let occupied = BitSet::<Row>::from_words(occupied);
-        let (columns, stride) = (tables.columns.len(), crate::backup::stride(&tables));
+        let (columns, stride) = (tables.columns.len(), tables.stride());
         // Checked before room is made for the rows: the payload must have as many as its bits say.
         let is_short = columns <= SHORT_ROW_COLUMNS;
         let least_row_bytes = if is_short { columns * size_of::<V>() } else { 8 * tables.words() };
@@ -213,11 +210,6 @@ impl<V: Value> Worker<V> {
             ValueBlock { rows, stride, occupied, values, marks: None, is_packed: false },
         );
         Ok(())
-    }
-
-    fn parts_of(&self, layer: Layer, lane: Lane) -> Option<Parts> {
-        let columns = self.tables.lane(lane)?.columns.len();
-        Some(Parts::new(self.tables.class(layer, lane)?.rows(), columns))
     }
 }
 

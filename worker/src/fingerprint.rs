@@ -18,10 +18,11 @@ use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
 
-use crate::backup::{BackedUp, BlockValues, stride};
+use crate::backup::{BackedUp, BlockValues};
 use crate::kernels::hashes::{
     self, BlockColumns, ColumnWords, PairTables, RowImage, Sums, WantedColumns, Words,
 };
+use crate::open_block::OpenBlock;
 use crate::pieces::of_slots;
 use crate::tables::{MapCache, SymmetricColumns};
 use crate::{Worker, most_pieces};
@@ -34,20 +35,14 @@ const COLUMNS_AT_ONCE: usize = 1024;
 const ROWS_AT_ONCE: usize = 1024;
 
 impl<V: Value> Worker<V> {
-    /// Counts the states of a block, up to symmetry, and sums their hashes. `helpers` threads have no task of their
-    /// own, and may help.
-    pub(crate) fn fingerprint(
-        &self,
-        block: &BackedUp<'_, V>,
-        helpers: usize,
-        cache: &mut MapCache,
-    ) -> BlockValues {
-        let BackedUp { tables, transitions, reach, .. } = *block;
+    /// Counts the states of a block, up to symmetry, and sums their hashes.
+    pub(crate) fn fingerprint(&self, block: &BackedUp<'_, V>, cache: &mut MapCache) -> BlockValues {
+        let BackedUp { open, transitions, reach, .. } = *block;
         let occurs = |slot| reach.summary.occupied.contains(slot);
-        let symmetric = self.tables.symmetric_rows(cache, tables, transitions, occurs);
-        let pieces = self.value_pieces(reach.matrix.rows().len(), stride(tables));
+        let symmetric = self.tables.symmetric_rows(cache, &open.tables, transitions, occurs);
+        let pieces = self.value_pieces(reach.matrix.rows().len(), open.tables.stride());
         // Every piece makes the words of a mask's columns anew.
-        let pieces = pieces.at_most(most_pieces(helpers));
+        let pieces = pieces.at_most(most_pieces(open.helpers));
         let found = pieces.map(|slots| self.fingerprint_of(block, slots, &symmetric));
         found.into_iter().fold(BlockValues::default(), |all, piece| BlockValues {
             states: all.states + piece.states,
@@ -61,7 +56,7 @@ impl<V: Value> Worker<V> {
         slots: Range<usize>,
         symmetric: &[SymmetricColumns<'_>],
     ) -> BlockValues {
-        let BackedUp { class, tables, transitions, reach, states } = *block;
+        let BackedUp { open: &OpenBlock { class, ref tables, .. }, transitions, reach, states } = *block;
         let (held, columns) = (reach.matrix.rows(), tables.columns.len());
         let skeletons = (self.tables.configs(transitions), self.tables.skeletons(transitions));
         let mut hashes = MaskHashes::new(&self.tables.space, &tables.columns);
@@ -85,7 +80,7 @@ impl<V: Value> Worker<V> {
                         columns: COLUMNS_AT_ONCE.min(columns - first),
                         words: reach.matrix.words(),
                         bits: reach.matrix.bits(),
-                        stride: stride(tables),
+                        stride: tables.stride(),
                         values: states,
                     });
                 }

@@ -21,6 +21,7 @@ mod follow;
 mod footprint;
 pub mod kernels;
 mod memory;
+mod open_block;
 pub mod pieces;
 mod policy;
 mod seal;

@@ -193,7 +193,7 @@ impl<V: Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be compressed.
+    /// What cannot be compressed, or not be written to a scratch file.
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
         let mut frames = Vec::new();
         for &kind in kinds_in(kind) {

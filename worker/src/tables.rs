@@ -21,7 +21,7 @@ use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
 use rustc_hash::FxHashMap;
 
-use crate::kernels::index_map::{IndexMap, MapList, Permutation};
+use crate::kernels::index_map::{self, IndexMap, MapList, Permutation};
 use crate::memory::Memory;
 
 /// The tables of a run.
@@ -133,6 +133,11 @@ impl LaneTables {
     /// Words of a row of bits.
     pub fn words(&self) -> usize {
         self.columns.words()
+    }
+
+    /// Values of a row: its columns, and the padding that index maps may lead to.
+    pub fn stride(&self) -> usize {
+        index_map::stride(self.columns.len())
     }
 }
 

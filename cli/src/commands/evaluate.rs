@@ -226,12 +226,7 @@ impl Estimate {
 impl Report<'_> {
     /// A number in the units of the objective, which is known up to an error.
     fn value(&self, value: f64, error: f64) -> String {
-        match self.objective {
-            Objective::Score => units::bounded(value, error),
-            Objective::Reach { .. } | Objective::Lose { .. } => {
-                format!("{} (error at most {error:.0e})", units::probability(value))
-            }
-        }
+        units::of_objective(self.objective, value, error)
     }
 
     /// A loss.

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_game::{Discount, Params, Spawner};
-use exact2048_solution::{Commit, PassTime, Phase, Run, kind_of};
+use exact2048_game::{Discount, Layer, Params, Spawner};
+use exact2048_solution::{Commit, PassTime, Phase, ReachSource, Recipe, Run};
 use exact2048_storage::FORMAT_VERSION;
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ struct Pass {
     /// Ranges of layers, first and last.
     committed: Vec<[u32; 2]>,
     missing: Vec<[u32; 2]>,
+    /// Ranges of layers that are committed, and whose reach was removed since, as it was not needed any more, or not yet.
+    removed: Vec<[u32; 2]>,
     /// Ranges of layers that are committed and of which a shard is not there, or has another length.
     lost: Vec<[u32; 2]>,
     shards: usize,
@@ -113,12 +115,25 @@ fn pass(run: &Run, phase: Phase, lost: &[Commit]) -> Pass {
         let of_phase = commits.iter().filter(|commit| commit.phase == phase);
         units::joined(of_phase.map(|commit| [commit.first.0, commit.last.0]))
     };
-    let missing = run.missing().into_iter().filter(|gap| gap.phase == phase);
+    let holdings = run.holdings();
+    let recipe = Recipe::new(run.params(), &holdings);
+    let with_reach = |source: ReachSource| {
+        let all = Layer::FIRST.to(run.params().last_layer());
+        units::joined(all.filter(|&layer| recipe.reach(layer) == source).map(|layer| [layer.0; 2]))
+    };
+    let (missing, removed) = match phase {
+        Phase::Enumerate => (with_reach(ReachSource::Missing), with_reach(ReachSource::Recomputed)),
+        Phase::BackUp => {
+            let gaps = recipe.steps().into_iter().filter(|gap| gap.phase == phase);
+            (units::joined(gaps.map(|gap| [gap.first.0, gap.last.0])), Vec::new())
+        }
+    };
     let took = run.catalog().took(phase);
     Pass {
         phase,
         committed: ranges(&run.catalog().commits()),
-        missing: units::joined(missing.map(|gap| [gap.first.0, gap.last.0])),
+        missing,
+        removed,
         lost: ranges(lost),
         shards: shards.len(),
         bytes: shards.iter().map(|shard| shard.record.bytes).sum(),
@@ -166,7 +181,7 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
 }
 
 fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<()> {
-    let shards = units::several(pass.shards, &format!("{} shard", kind_of(pass.phase)));
+    let shards = units::several(pass.shards, &format!("{} shard", pass.phase.shard_kind()));
     write_field(out, pass.phase.name(), format!("{shards}, {}", units::size(pass.bytes)))?;
     let layers = |ranges: &[[u32; 2]]| match ranges {
         [] => "none".to_owned(),
@@ -175,6 +190,9 @@ fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<
     write_field(out, "  committed", layers(&pass.committed))?;
     if !pass.missing.is_empty() {
         write_field(out, "  missing", layers(&pass.missing))?;
+    }
+    if !pass.removed.is_empty() {
+        write_field(out, "  removed", format!("{}, for the disk", layers(&pass.removed)))?;
     }
     if !pass.lost.is_empty() {
         write_field(out, "  lost", format!("{}: a shard is gone or cut", layers(&pass.lost)))?;

@@ -115,7 +115,9 @@ pub fn main(args: &Args) -> Result<()> {
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
-    let policies = match args.job.keep() {
+    // A run that only enumerates keeps no values.
+    let keep = args.job.keep().or(params.until_layer.map(|_| params.kept));
+    let policies = match keep {
         Some(kept) => policies(&params, &choices, [kept], &layer_cost),
         None => all_policies(&params, &choices, &layer_cost),
     };
@@ -151,9 +153,10 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// What a run takes with each choice that there is: of kept layers, and one of best moves where all others are without.
 fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> Vec<Policy> {
-    let mut all = policies(params, choices, candidates().chain([KeptLayers::STARTS]), layer_cost);
-    // A run that only enumerates has none.
-    if !params.best_moves && params.until_layer.is_none() {
+    let possible = |kept: &KeptLayers| params.clone().with_stored(Some(*kept), params.best_moves).is_ok();
+    let kept = candidates().chain([KeptLayers::STARTS]).filter(possible);
+    let mut all = policies(params, choices, kept, layer_cost);
+    if !params.best_moves {
         let params = params.clone().with_best_moves(true);
         let choices = Choices::new(&params, u64::MAX, choices.scratch_bytes());
         all.extend(policies(
@@ -195,11 +198,21 @@ fn values(params: &Params) -> &'static str {
     if params.best_moves { "best-move" } else { "layers" }
 }
 
+/// The least exponent of a target up to which boards are counted.
+const LEAST_TARGET: u8 = 3;
+
 /// Boards that could be states, up to symmetry, by formulas.
 fn at_most(params: &Params) -> Result<Option<String>> {
-    let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
-    let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
-    Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()))
+    let Some(until) = params.until_layer else {
+        let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
+        let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
+        return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
+    };
+    // No tile of these layers is larger.
+    let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
+    let Ok(bounds) = Bounds::new(params.board, Some(target), |_| ()) else { return Ok(None) };
+    let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until));
+    Ok(Some(layers.map(|layer| layer.within_tile_bound.orbits).sum::<u128>().to_string()))
 }
 
 /// How fast this machine is.
@@ -275,7 +288,10 @@ impl Plan {
     /// What asks for a policy: the layers that it keeps, and what it stores where that is not what all others store.
     fn asked_by(&self, policy: &Policy) -> String {
         if policy.values == values(&self.params) {
-            format!("{} ({})", policy.keep, kept_text(policy.kept, false))
+            match self.params.until_layer {
+                Some(_) => "no values".to_owned(),
+                None => format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
+            }
         } else {
             format!("{} --values {}", policy.keep, policy.values)
         }
@@ -319,7 +335,10 @@ impl Plan {
                     units::size(policy.end_disk_bytes),
                     units::about(policy.hours * 3600.0),
                     units::about(policy.hours_at_least_disk * 3600.0),
-                    units::about(policy.query_seconds),
+                    match self.params.until_layer {
+                        Some(_) => "–".to_owned(),
+                        None => units::about(policy.query_seconds),
+                    },
                 ]
             })
             .collect();

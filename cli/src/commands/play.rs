@@ -12,14 +12,14 @@ use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
     CutShort, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
 };
-use exact2048_solution::{Oracle, Run};
+use exact2048_solution::{Oracle, QueryError, Run};
 use indicatif::{ProgressBar, ProgressStyle};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::place::StoreOptions;
 use crate::units::{self, count};
-use crate::{Failure, display, output, output_file};
+use crate::{Failure, display, limits, output, output_file};
 
 /// Options of `play`.
 #[derive(clap::Args, Debug)]
@@ -222,8 +222,14 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
         for number in batch * BATCH..args.games.min((batch + 1) * BATCH) {
             let id = GameId { seed: args.seed, number };
             let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |_, _| {});
-            if let Some(failure) = failure {
-                tell(number, &failure);
+            match failure {
+                None => {}
+                // A program may fail in one game and not in others. A run that gives no answer would leave out all games
+                // that come to the same boards, and so nearly all long ones.
+                Some(PlayerError::Query(error)) if !matches!(error, QueryError::Unreachable { .. }) => {
+                    return Err(error.into());
+                }
+                Some(failure) => tell(number, &failure),
             }
             if records.is_some() {
                 serde_json::to_writer(&mut lines, &GameRecord::new(&table.engine, id, &name, &game))?;
@@ -238,29 +244,27 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
         }
         Ok(stats)
     };
-    let threads = args.threads.map_or(0, usize::from);
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
+    let pool = limits::pool(args.threads)?;
     let begun = Instant::now();
     let stats = pool.install(|| {
         let batches = (0..args.games.div_ceil(BATCH)).into_par_iter().map(batch);
         batches.try_reduce(Stats::default, |a, b| Ok(a.with(b)))
-    })?;
+    });
     let seconds = begun.elapsed().as_secs_f64();
     progress.finish_and_clear();
+    let stats = stats?;
     if let Some(records) = records {
         let written = records.into_inner().unwrap_or_else(PoisonError::into_inner).flush();
         written.map_err(|error| not_recorded(args, &error))?;
     }
-    let mut out = io::stdout().lock();
-    if args.json {
-        writeln!(out, "{}", summary(args, table, &stats, seconds))?;
-    } else {
-        write_for_people(&mut out, args, table, &stats, seconds)?;
-    }
     if stats.games() == 0 {
         return Err(Failure::failed("no game was played to its end".to_owned()).into());
     }
-    Ok(())
+    let mut out = io::stdout().lock();
+    if args.json {
+        return Ok(writeln!(out, "{}", summary(args, table, &stats, seconds))?);
+    }
+    write_for_people(&mut out, args, table, &stats, seconds)
 }
 
 /// Shares of the games that scores are shown for.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use exact2048_game::{Objective, Params};
+use exact2048_game::Params;
 use exact2048_run::{PlayProgress, play_follower, span_bytes};
 use exact2048_solution::{Oracle, QueryError, Run};
 use exact2048_stats::{
@@ -177,12 +177,7 @@ struct Report<'a> {
 impl Report<'_> {
     /// A number in the units of the objective, which is known up to an error.
     fn value(&self, (value, error): (f64, f64)) -> String {
-        match self.params.objective {
-            Objective::Score => units::bounded(value, error),
-            Objective::Reach { .. } | Objective::Lose { .. } => {
-                format!("{} (error at most {error:.0e})", units::probability(value))
-            }
-        }
+        units::of_objective(self.params.objective, value, error)
     }
 
     fn write(&self, out: &mut impl Write) -> io::Result<()> {

@@ -128,7 +128,7 @@ mod tests {
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
         for _ in 0..10 {
             let before = look();
-            shell.is_decided();
+            shell.mark_stale();
             assert!(!Arc::ptr_eq(&before, &look()));
         }
     }

@@ -265,12 +265,9 @@ fn remove(run: &Run, needless: &[ShardRecord]) {
 
 /// Looks whether the shards of a record that is to be appended are there, and are what it says.
 fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
-    let Commit { phase, first, last, .. } = record.commit;
-    let identity = run.catalog().identity(phase, first, last);
-    let shards: Vec<_> = record.shards.iter().map(|shard| (shard, identity)).collect();
     let begun = Instant::now();
     loop {
-        let looked = run.catalog().files().look(&shards).map_err(AppendError::from)?;
+        let looked = run.look(record).map_err(AppendError::from)?;
         let wrong = looked.into_iter().enumerate().find_map(|(number, looked)| Some((number, looked.err()?)));
         match wrong {
             None => return Ok(()),

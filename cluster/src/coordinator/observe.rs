@@ -6,12 +6,13 @@ use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId};
 use exact2048_net::logs::Seldom;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
-use exact2048_solution::{RunError, kind_of};
+use exact2048_solution::RunError;
 use exact2048_storage::ShardKind;
 use metrics::{counter, describe_counter, describe_gauge, gauge};
 
 use super::board::ClusterSnapshot;
 use super::records;
+use crate::view::state_name;
 
 const WORKERS: &str = "exact2048_workers";
 const JOBS: &str = "exact2048_jobs";
@@ -61,15 +62,15 @@ pub fn record(now: &ClusterSnapshot, states: u64) {
     counter!(STATES).absolute(states);
     gauge!(STATES_RATE).set(jobs().map(|job| job.states_per_second).sum::<f64>());
     gauge!(BYTES).set(jobs().map(|job| job.bytes).sum::<u64>() as f64);
-    for (state, name) in [
-        (v1::JobState::Queued, "queued"),
-        (v1::JobState::Running, "running"),
-        (v1::JobState::Done, "done"),
-        (v1::JobState::Cancelled, "cancelled"),
-        (v1::JobState::Failed, "failed"),
+    for state in [
+        v1::JobState::Queued,
+        v1::JobState::Running,
+        v1::JobState::Done,
+        v1::JobState::Cancelled,
+        v1::JobState::Failed,
     ] {
         let of_state = jobs().filter(|job| job.state() == state).count();
-        gauge!(JOBS, "state" => name).set(of_state as f64);
+        gauge!(JOBS, "state" => state_name(state)).set(of_state as f64);
     }
 }
 
@@ -145,7 +146,7 @@ pub fn tell(event: &Event) {
         Event::Appended(Append::Commit { job, epoch, commit, shards, .. }) => {
             let bytes = records::bytes(shards);
             counter!(COMMITS).increment(1);
-            counter!(WRITTEN, "kind" => kind_of(commit.phase).to_string()).increment(bytes);
+            counter!(WRITTEN, "kind" => commit.phase.shard_kind().to_string()).increment(bytes);
             let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
             let shards = shards.len();
             tracing::info!(%job, %epoch, phase, first, last, shards, bytes, "committed");

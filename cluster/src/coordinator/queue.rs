@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use exact2048_coordinator::cluster::{JobId, JobState, JobSummary};
 use exact2048_game::Params;
-use exact2048_storage::{ErrorKind, Location, Place, StorageError, TypedRun};
+use exact2048_storage::{ErrorKind, Location, Place, RunDir, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -186,6 +186,15 @@ pub enum QueueError {
         /// Where the queue would be.
         place: Place,
     },
+    /// The store would lie within a run.
+    #[error(
+        "{place} is a run, and a store holds runs, each in a place of its own: choose the place that this run is in, or \
+         another one"
+    )]
+    IsARun {
+        /// What was to be the store.
+        place: Place,
+    },
     /// A record makes no sense after those before it.
     #[error("{place}: {what}")]
     Record {
@@ -205,7 +214,7 @@ impl QueueError {
     pub fn kind(&self) -> ErrorKind {
         match self {
             Self::Owned { .. } => ErrorKind::Busy,
-            Self::NotAQueue { .. } => ErrorKind::Occupied,
+            Self::NotAQueue { .. } | Self::IsARun { .. } => ErrorKind::Occupied,
             Self::Record { .. } => ErrorKind::DataLoss,
             Self::Storage(error) => error.kind(),
         }
@@ -261,6 +270,9 @@ impl Queue {
     /// [`QueueError::Owned`] where another coordinator on this machine has it open; those of opening a [`TypedRun`] for
     /// writing; and what is wrong with what the place holds.
     pub fn open(store: &Location) -> Result<(Self, Vec<QueuedJob>), QueueError> {
+        if RunDir::find(store)?.is_some() {
+            return Err(QueueError::IsARun { place: store.place() });
+        }
         let location = store.child(names::QUEUE)?;
         let purpose = json!({ "purpose": "coordinator" });
         let mut dir = match TypedRun::<QueueRecord>::find(&location)? {

@@ -30,7 +30,7 @@ impl Shell {
             state.cluster.touch(job);
             Some((known.location.clone(), known.params.clone()))
         });
-        self.is_decided();
+        self.mark_stale();
         let Some((location, params)) = begun else { return };
         tracing::info!(%job, "the shards of a job are read again");
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
@@ -67,7 +67,7 @@ impl Shell {
             }
             state.cluster.touch(job);
         });
-        self.is_decided();
+        self.mark_stale();
     }
 
     /// Puts a job that was done back in the queue, without these commits.

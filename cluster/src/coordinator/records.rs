@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
-use exact2048_solution::{JournalRecord, Record, Removal, Retraction, Took, kind_of};
+use exact2048_solution::{JournalRecord, Record, Removal, Retraction, Took};
 use exact2048_storage::{Attempt, ShardRecord};
 
 /// Requires that a worker's record of a shard is of the shard that it was told to write. What the record says of
@@ -49,7 +49,7 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
     for shard in shards {
         let wrong = |what| format!("what worker {} says of its shard: {what}", shard.worker);
         let record = check(&shard.record, &range, shard.worker).map_err(wrong)?;
-        let expected = kind_of(commit.phase);
+        let expected = commit.phase.shard_kind();
         if record.kind != expected {
             return Err(wrong(format!("it is of kind {}, expected {expected}", record.kind)));
         }

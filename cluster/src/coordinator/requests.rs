@@ -21,6 +21,7 @@ use super::job_run::Contents;
 use super::queue::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell, lock};
 use super::{AppendError, is_out_of_files};
+use crate::view::state_name;
 use crate::wire::{cluster_status, refusal_status, run_unknown_status, status_with_reason};
 
 /// Most jobs that a queue may have, also counting those that have ended and were not forgotten: what one message can
@@ -142,7 +143,7 @@ impl Shell {
             state.cluster.forget(now, &job)
         })
         .map_err(|error| cluster_status(&error))?;
-        self.is_decided();
+        self.mark_stale();
         Ok(last)
     }
 
@@ -160,7 +161,7 @@ impl Shell {
 
     /// Shows a job after something was decided about it, and has the next look at the cluster show it, too.
     fn decided(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, Status> {
-        self.is_decided();
+        self.mark_stale();
         self.look_at(job)
     }
 
@@ -257,7 +258,7 @@ fn exists(job: &v1::Job) -> Status {
         v1::JobState::Cancelled | v1::JobState::Failed => "resume it",
         _ => "look at it with status",
     };
-    let state = job.state().as_str_name().trim_start_matches("JOB_STATE_").to_lowercase();
+    let state = state_name(job.state());
     let what = format!("job {} exists already and is {state}: {advice}, or choose another name", job.name);
     status_with_reason(Code::AlreadyExists, "JOB_EXISTS", what)
 }
@@ -303,7 +304,7 @@ pub(super) fn of_run(error: &RunError) -> Status {
 }
 
 /// The status of a task that panicked.
-fn of_panic(error: &tokio::task::JoinError) -> Status {
+pub(super) fn of_panic(error: &tokio::task::JoinError) -> Status {
     tracing::error!(%error, "a request failed");
     Status::internal("the coordinator failed on this request; its log says how")
 }

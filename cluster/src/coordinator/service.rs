@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
-use super::requests::WantedJob;
+use super::requests::{WantedJob, of_panic};
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
@@ -43,13 +43,7 @@ impl CoordinatorService {
     async fn change<T: Send + 'static>(
         change: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<T, Status> {
-        match tokio::spawn(change).await {
-            Ok(changed) => changed,
-            Err(error) => {
-                tracing::error!(%error, "a request failed");
-                Err(Status::internal("the coordinator failed on this request; its log says how"))
-            }
-        }
+        tokio::spawn(change).await.unwrap_or_else(|error| Err(of_panic(&error)))
     }
 }
 

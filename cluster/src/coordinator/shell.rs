@@ -320,8 +320,8 @@ impl Shell {
         .ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// Has the next look at the cluster show what was decided.
-    pub(super) fn is_decided(&self) {
+    /// Has the next who looks at the cluster be shown what was decided, not the picture of before.
+    pub(super) fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::Release);
     }
 

@@ -38,7 +38,7 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         params.with_spawner(spawner_of(message)?).map_err(|error| WireError::field("spawner", error))?;
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
     let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
-    Ok(params.with_kept(kept.unwrap_or_default()).with_best_moves(message.best_moves))
+    params.with_stored(kept, message.best_moves).map_err(|error| WireError::field("kept", error))
 }
 
 /// The discount that a message spells.
@@ -117,8 +117,8 @@ pub(super) mod tests {
                         Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
                     let params = params.with_discount(discount.parse().unwrap()).ok()?;
                     let params = params.with_spawner(spawner.parse().unwrap()).ok()?;
-                    let params = params.with_huge(huge).ok()?.with_kept(kept.parse().unwrap());
-                    Some(params.with_best_moves(best_moves))
+                    let params = params.with_huge(huge).ok()?;
+                    params.with_stored(Some(kept.parse().unwrap()), best_moves).ok()
                 },
             )
     }

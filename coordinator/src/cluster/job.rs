@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment};
+use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment, fingerprint_of};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -333,13 +333,11 @@ impl Plan {
         let counts = self.holdings.counts().into_values();
         let states: FxHashMap<Layer, u64> = counts.map(|counts| (counts.layer, counts.states)).collect();
         self.enumerated = states.values().sum();
-        let downward: Vec<&Commit> =
-            self.holdings.commits().filter(|commit| commit.phase == Phase::BackUp).collect();
-        let layers = downward.iter().flat_map(|commit| commit.first.to(commit.last));
+        let downward = self.holdings.commits().filter(|commit| commit.phase == Phase::BackUp);
+        let layers = downward.flat_map(|commit| commit.first.to(commit.last));
         self.backed_up = layers.filter_map(|layer| states.get(&layer)).sum();
         let is_solved = params.until_layer.is_none() && self.remaining.is_none();
-        let parts = downward.iter().filter_map(|commit| commit.fingerprint);
-        self.fingerprint = is_solved.then(|| parts.fold(0, u128::wrapping_add));
+        self.fingerprint = is_solved.then(|| fingerprint_of(self.holdings.commits()));
     }
 
     /// Adds what is in the journal now.

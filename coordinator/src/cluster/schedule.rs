@@ -140,9 +140,7 @@ impl Cluster {
         let params = &job.params;
         let reason = match found {
             Examined::Lost => {
-                let hit = |commit: &Commit| {
-                    commit.phase == claim.phase && commit.first <= claim.last && commit.last >= claim.first
-                };
+                let hit = |commit: &Commit| commit.has_any_of(claim.phase, claim.first, claim.last);
                 let lost = job.plan.as_mut().map(|plan| plan.take(params, hit)).unwrap_or_default();
                 self.retract(&claim.job, lost);
                 return;

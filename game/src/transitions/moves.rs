@@ -38,7 +38,7 @@ pub struct MoveEdge {
 }
 
 /// Bits of a [`MoveEdge`] that are the row.
-const ROW_BITS: u32 = 30;
+pub(crate) const ROW_BITS: u32 = 30;
 
 impl MoveEdge {
     /// The move in a direction from a slot to a row of the target class.

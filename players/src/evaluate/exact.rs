@@ -239,13 +239,10 @@ impl<'a> Pass<'a> {
 
     /// The chances of the boards that a game starts with.
     fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
-        let (spawn4, cells) = (self.engine.spawn4(), self.engine.size().cells());
-        let all = f64::from(spawn4.denominator());
-        let weight = |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
-        for (board, [a, b]) in rules::starts(self.engine.size()) {
-            let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
+        let size = self.engine.size();
+        for (board, chance) in rules::start_chances(size, self.engine.spawn4()) {
             if chance > 0.0 {
-                let boards = ahead.entry(Layer(board.tile_sum(cells))).or_default();
+                let boards = ahead.entry(Layer(board.tile_sum(size.cells()))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
             }
         }

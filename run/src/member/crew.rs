@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
-use exact2048_solution::{Blame, RunError, kind_of};
+use exact2048_solution::{Blame, RunError};
 use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::{AnyWorker, WorkerError};
 
@@ -269,7 +269,7 @@ impl<L: Leader> Crew<L> {
                 (totals.states, totals.fingerprint) = (values.states, values.fingerprint);
             }
             Task::Seal { phase, layer } => {
-                let sealed = self.worker.seal(kind_of(phase), layer)?;
+                let sealed = self.worker.seal(phase.shard_kind(), layer)?;
                 totals.sealed_bytes = sealed.most_bytes();
                 self.dispatch.layer_sealed(layer, sealed.frames);
             }

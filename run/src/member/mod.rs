@@ -243,9 +243,12 @@ impl<L: Leader> Member<L> {
             Phase::Enumerate => self.crew.worker().accept_states(layer, lane, payload),
             Phase::BackUp => self.crew.worker().accept_after_values(layer, lane, payload),
         };
-        taken.map_err(|error| match error {
-            WorkerError::Payload(error) => BlockError::Bad(error.to_string()),
-            error => BlockError::Worker(error),
+        taken.map_err(|error| {
+            self.crew.dispatch().tally().forget(layer, lane);
+            match error {
+                WorkerError::Payload(error) => BlockError::Bad(error.to_string()),
+                error => BlockError::Worker(error),
+            }
         })?;
         self.crew.with_plan(|plan| plan.finished_elsewhere(layer, lane));
         Ok(())

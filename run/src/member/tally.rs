@@ -70,6 +70,15 @@ impl Tally {
         Arrival::New
     }
 
+    /// Forgets a block that was counted and could not be taken in.
+    pub fn forget(&self, layer: Layer, lane: Lane) {
+        let mut sums = self.lock();
+        let Some(checksum) = sums.taken.remove(&(layer, lane)) else { return };
+        let summand = summand(layer, lane, self.me, checksum);
+        let received = &mut sums.layers.entry(layer).or_default().received;
+        *received = received.wrapping_sub(summand);
+    }
+
     /// The sums of a layer to which nothing will be added any more.
     pub fn close(&self, layer: Layer) -> LayerSums {
         self.lock().layers.remove(&layer).unwrap_or_default()

@@ -48,17 +48,7 @@ impl PlaySums {
     /// Adds the blocks of a layer, in order; `terms` is the most terms that an afterstate's chance is the sum of.
     pub fn take_layer(&mut self, layer: Layer, blocks: &[FollowSums], terms: u32) {
         let mut all = FollowSums::default();
-        for block in blocks {
-            all.states += block.states;
-            all.reached += block.reached;
-            all.moved += block.moved;
-            all.potential += block.potential;
-            all.won += block.won;
-            all.left_out += block.left_out;
-            all.ended.iter_mut().zip(block.ended).for_each(|(sum, more)| *sum += more);
-            all.terms = all.terms.max(block.terms);
-            all.longest = all.longest.max(block.longest);
-        }
+        blocks.iter().for_each(|block| all += block);
         if let Some(target) = self.params.winning_exponent() {
             all.ended[usize::from(target)] += all.won;
         }

@@ -71,6 +71,21 @@ impl<'a> BestMoveReader<'a> {
     }
 
     fn read_byte(&mut self) {
-        self.code = self.code * 256 + self.unread.next().map_or(0, |&byte| u64::from(byte));
+        // Of a sound item the code is below the width, which has 32 bits; of a damaged one it may be anything.
+        self.code = (self.code * 256 + self.unread.next().map_or(0, |&byte| u64::from(byte))) & 0xffff_ffff;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a damaged item the code is above all that was ever coded.
+    #[test]
+    fn an_item_of_anything_is_read_without_a_panic() {
+        let mut moves = BestMoveReader::new(&[0xff; 64], 4);
+        for n in 0..10_000 {
+            assert!(moves.next(n % 4, 0b1111) < 4);
+        }
     }
 }

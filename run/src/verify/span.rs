@@ -16,9 +16,7 @@ impl Span {
     /// This span, widened to whole committed ranges of values: the journal has one fingerprint for each. Spans that
     /// cover all layers together check all of the run together.
     pub fn widened(self, commits: &[Commit]) -> Self {
-        let touched = |commit: &&Commit| {
-            commit.phase == Phase::BackUp && commit.first <= self.last && self.first <= commit.last
-        };
+        let touched = |commit: &&Commit| commit.phase == Phase::BackUp && self.touches(commit);
         commits.iter().filter(touched).fold(self, |span, commit| Self {
             first: span.first.min(commit.first),
             last: span.last.max(commit.last),

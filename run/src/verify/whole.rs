@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exact2048_solution::{Catalog, CatalogShard, kind_of};
+use exact2048_solution::{Catalog, CatalogShard};
 use rayon::prelude::*;
 
 use super::items::{Content, item_text};
@@ -46,9 +46,10 @@ impl Verifier<'_> {
         let reader = shard.original()?;
         let (commit, record) = (&shard.commit, &shard.record);
         if (record.kind, record.first_layer, record.last_layer)
-            != (kind_of(commit.phase), commit.first.0, commit.last.0)
+            != (commit.phase.shard_kind(), commit.first.0, commit.last.0)
         {
-            let expected = format!("{} of layers {} to {}", kind_of(commit.phase), commit.first, commit.last);
+            let expected =
+                format!("{} of layers {} to {}", commit.phase.shard_kind(), commit.first, commit.last);
             let found = format!("{} of layers {} to {}", record.kind, record.first_layer, record.last_layer);
             return Err(content(shard, "what the journal says it holds", expected, found));
         }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use exact2048_storage::ShardKind;
 
-use super::{CatalogShard, Took, kind_of};
+use super::{CatalogShard, Took};
 use crate::commit::Commit;
 use crate::owners::Owners;
 
@@ -65,7 +65,7 @@ impl Ranges {
         let stored = self.all.iter().enumerate().filter(|(_, range)| range.is_stored());
         let place = |(at, range): (usize, &Range)| {
             let Commit { phase, first, last, .. } = &*range.commit;
-            Stored { kind: kind_of(*phase), first: first.0, last: last.0, at }
+            Stored { kind: phase.shard_kind(), first: first.0, last: last.0, at }
         };
         let mut stored: Vec<Stored> = stored.map(place).collect();
         stored.sort_unstable_by_key(|range| (range.kind, range.first));

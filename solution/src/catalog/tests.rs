@@ -48,7 +48,7 @@ fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, m
     };
     let shard = |member: u32| ShardRecord {
         file: format!("{number}-{member}.shard"),
-        kind: kind_of(phase),
+        kind: phase.shard_kind(),
         first_layer: first.0,
         last_layer: last.0,
         bytes: 1,
@@ -126,7 +126,7 @@ impl Model {
 
     fn layers(&self, number: usize) -> impl Iterator<Item = (ShardKind, Layer)> + use<> {
         let &Commit { phase, first, last, .. } = self.commit(number);
-        first.to(last).map(move |layer| (kind_of(phase), layer))
+        first.to(last).map(move |layer| (phase.shard_kind(), layer))
     }
 
     /// The records whose shards count.

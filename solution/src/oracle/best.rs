@@ -6,13 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use exact2048_game::bitset;
 use exact2048_game::board::Board;
 use exact2048_game::columns::Columns;
 use exact2048_game::legal::{Legality, MaskLegality};
 use exact2048_game::locate::Locator;
 use exact2048_game::packed::{LegalMoves, PackedRules};
-use exact2048_game::rowset::Row;
 use exact2048_game::rules::Move;
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Direction;
@@ -24,7 +22,7 @@ use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 use crate::best_moves::{self, StateRow};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
-use crate::parts::ItemKind;
+use crate::parts::{ItemKind, PayloadError};
 
 /// Bytes of parts of best moves that are kept.
 const CACHE_BYTES: u64 = 32 << 20;
@@ -95,15 +93,14 @@ impl BestMoves {
         item: &[u8],
     ) -> Result<Box<[Direction]>, ReadError> {
         let Entry { key, parts, .. } = *entry;
-        let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
+        let no_boards = || PayloadError::no_boards(key);
+        let lane = Lane::from_code(key.lane).ok_or_else(no_boards)?;
         let columns = Columns::new(locator.space().params(), lane);
-        let first = parts.rows(key.part).start;
         let mut masks: BTreeMap<usize, MaskLegality<'_>> = BTreeMap::new();
         let mut rows: Vec<(usize, Config, &[u64])> = Vec::new();
-        let occupied = states.chunks_exact(parts.words().max(1)).enumerate();
-        for (number, states) in occupied.filter(|(_, states)| bitset::any(states)) {
-            let row = Row((first + number) as u32);
-            let Some((index, mask, config)) = locator.skeleton(Layer(key.layer), lane, row) else { continue };
+        for (row, states) in parts.occupied(key.part, states) {
+            let skeleton = locator.skeleton(Layer(key.layer), lane, row);
+            let (index, mask, config) = skeleton.ok_or_else(no_boards)?;
             masks.entry(index).or_insert_with(|| self.legality.of_mask(mask, &columns));
             rows.push((index, config, states));
         }

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use exact2048_cone::{LayerMoves, LayerTable};
-use exact2048_game::bitset::{any, for_each_bit, ones};
+use exact2048_game::bitset::{Number, for_each_bit, ones};
 use exact2048_game::class::ClassId;
 use exact2048_game::columns::{Columns, Sequence};
 use exact2048_game::locate::{RowBoards, RowSkeleton, with_tiles};
@@ -342,8 +342,7 @@ fn decode_part(
     }
     let mut found = Vec::with_capacity(count);
     let mut rows = PartRows { oracle, place, of_mask: None, large: Vec::new() };
-    let numbered = (parts.rows(key.part).start..).zip(states.chunks_exact(parts.words().max(1)));
-    for (row, states) in numbered.filter(|(_, states)| any(states)) {
+    for (row, states) in parts.occupied(key.part, &states) {
         let boards = rows.boards(row)?;
         for_each_bit(states, |column| {
             let answer = answers.next();
@@ -381,12 +380,12 @@ enum BoardsOfRow<'a> {
 }
 
 impl PartRows<'_> {
-    fn boards(&mut self, row: usize) -> Result<BoardsOfRow<'_>, ReadError> {
+    fn boards(&mut self, row: Row) -> Result<BoardsOfRow<'_>, ReadError> {
         let PartPlace { key, lane, ref columns, ref skeletons, .. } = *self.place;
         let locator = &self.oracle.locator;
-        let skeleton = skeletons.as_ref().map(|rows| rows[row]).filter(|row| !row.is_symmetric);
+        let skeleton = skeletons.as_ref().map(|rows| rows[row.index()]).filter(|row| !row.is_symmetric);
         let Some(RowSkeleton { small, mask, .. }) = skeleton else {
-            let boards = locator.row_boards(Layer(key.layer), lane, Row(row as u32));
+            let boards = locator.row_boards(Layer(key.layer), lane, row);
             return boards.map(BoardsOfRow::Symmetric).ok_or_else(|| PayloadError::no_boards(key).into());
         };
         if self.of_mask != Some(mask) {

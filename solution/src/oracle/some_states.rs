@@ -2,9 +2,8 @@
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::columns::Columns;
-use exact2048_game::rowset::Row;
 use exact2048_game::{Board, Lane, Layer};
-use exact2048_storage::{ItemKey, ShardKind};
+use exact2048_storage::ItemKey;
 
 use super::{Oracle, QueryError};
 use crate::archive::ReadError;
@@ -23,15 +22,7 @@ impl Oracle {
         if !self.has_reach(layer) {
             return Err(QueryError::ReachRemoved(layer));
         }
-        let mut parts = Vec::new();
-        for shard in self.catalog.find_layer(ShardKind::Reach, layer.0) {
-            let reader = shard.reader().map_err(ReadError::from)?;
-            let items = reader.items();
-            let first = items.partition_point(|item| item.key.layer < layer.0);
-            let of_layer = items[first..].iter().take_while(|item| item.key.layer == layer.0);
-            parts.extend(of_layer.map(|item| item.key));
-        }
-        Ok(parts)
+        Ok(self.catalog.parts_of(layer).map_err(ReadError::from)?.unwrap_or_default())
     }
 
     /// The states of a part, as canonical boards: each once, in no order that means anything. Cost: that of reading the part
@@ -47,11 +38,8 @@ impl Oracle {
         let rows = self.locator.rows(layer, lane).ok_or_else(no_boards)?;
         let parts = Parts::new(rows as usize, columns.len());
         let Some(reach) = self.parts.states(part, parts)? else { return Ok(Vec::new()) };
-        let first = parts.rows(part.part).start;
         let mut boards = Vec::new();
-        let occupied = reach.chunks_exact(parts.words().max(1)).enumerate();
-        for (number, bits) in occupied.filter(|(_, bits)| bits.iter().any(|&word| word != 0)) {
-            let row = Row((first + number) as u32);
+        for (row, bits) in parts.occupied(part.part, &reach) {
             let row = self.locator.row_boards(layer, lane, row).ok_or_else(no_boards)?;
             // Of the images of a state in this row one counts.
             for_each_bit(bits, |column| boards.extend(row.board(columns.sequences()[column])));

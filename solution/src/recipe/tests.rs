@@ -81,23 +81,24 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
 #[test]
 fn what_is_passed_needs_no_reach() {
     let params = params("2x2", "8");
-    let mut held = holdings(&[up(4, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60), down(32, 60)]);
+    let ranges = [up(4, 8), up(10, 14), up(16, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60)];
+    let mut held = holdings(&[&ranges[..], &[down(32, 60)]].concat());
     let recipe = Recipe::new(&params, &held);
     assert_eq!(recipe.passed(), [range(36, 44)], "46 to 60 has 48 and 50, which are kept");
-    assert_eq!(recipe.repeatable(), [range(20, 30)]);
+    assert_eq!(recipe.repeatable(), [range(10, 14)], "20 to 30 are next");
     held.remove(&[range(36, 44), range(20, 30)]);
     assert_eq!(Recipe::new(&params, &held).passed(), []);
     assert_eq!(steps(&params, &held), [up(20, 30), down(4, 30)]);
     held.add(commit(up(20, 30)));
     held.add(commit(down(4, 30)));
-    assert_eq!(Recipe::new(&params, &held).passed(), [range(20, 30)]);
+    assert_eq!(Recipe::new(&params, &held).passed(), [range(10, 14), range(20, 30)]);
     assert_eq!(steps(&params, &held), []);
     assert_eq!(held.counts().len(), 29);
     // The reach of kept layers was lost: it is enumerated again on that of the layers below, which stays until then.
     let mut lost = held.clone();
     lost.take(|commit| *commit == self::commit(up(32, 34)));
     assert_eq!(steps(&params, &lost), [up(32, 34)]);
-    assert_eq!(Recipe::new(&params, &lost).passed(), []);
+    assert_eq!(Recipe::new(&params, &lost).passed(), [range(10, 14)]);
     // Where nothing but reach is wanted, all of it is kept.
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(60)).unwrap();
@@ -132,10 +133,12 @@ proptest! {
     fn the_first_step_over_and_over_completes_a_run(
         kept in policies(),
         choices in prop::collection::vec((0u32..12, 0u32..8, any::<u16>()), 1..400),
+        // Then all goes that may, after every commit.
+        at_last in 0u32..12,
     ) {
         let params = params("3x2", "4").with_kept(kept);
         let mut held = Holdings::default();
-        let mut choices = choices.into_iter().chain(std::iter::repeat_n((20, 7, 0), 2000));
+        let mut choices = choices.into_iter().chain(std::iter::repeat_n((at_last, 6, 0), 2000));
         let mut lost = 0;
         while let Some(&step) = steps(&params, &held).first() {
             let (layers, event, which) = choices.next().expect("it comes to an end");
@@ -151,6 +154,7 @@ proptest! {
             let gone = match event {
                 0..=2 => recipe.passed(),
                 3 | 4 => recipe.repeatable().into_iter().take(3).collect(),
+                6 => [recipe.passed(), recipe.repeatable()].concat(),
                 5 if lost < 3 => {
                     lost += 1;
                     let commits: Vec<Commit> = held.stored().cloned().collect();

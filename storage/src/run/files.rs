@@ -21,11 +21,10 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// # Errors
     ///
     /// A failure of the system or the store.
-    pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<Arc<Allowance>, StorageError> {
+    pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<(), StorageError> {
         let taken = self.files()?.into_iter().map(file_cost).sum();
-        let allowance = Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken));
-        self.allowance = Some(Arc::clone(&allowance));
-        Ok(allowance)
+        self.allowance = Some(Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken)));
+        Ok(())
     }
 
     /// What the run may take of the disk, where that is limited.

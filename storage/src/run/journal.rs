@@ -160,11 +160,6 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
     }
 
-    /// The number of the record at this place of [`records`](Self::records).
-    pub(super) fn number(&self, place: usize) -> Option<u64> {
-        self.numbers.get(place).copied()
-    }
-
     /// Reads the records that were appended since the last read. Costs a look for each of them and one for the next.
     pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
         while self.take_next()? {}

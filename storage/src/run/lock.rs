@@ -30,9 +30,9 @@ impl Lock {
             }
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }
-        // Only for the message to others, hence neither synced nor needed.
-        file.set_len(0).map_err(io)?;
-        writeln!(file, "{}", std::process::id()).map_err(io)?;
+        // Only for the message to others, hence neither synced nor needed: on a full disk a run can still be opened, if
+        // only to remove what it does not need.
+        let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }

@@ -25,7 +25,7 @@ use crate::location::{Medium, StorePlace};
 use crate::publish::{TEMP_PREFIX, create_folder, list, not_a_folder, parent_of, remove_temps, sync_folder};
 use crate::shard::Target;
 use crate::store::Store;
-use crate::{Location, Place, RunId, Scratch, ShardId, ShardIdentity, StorageError};
+use crate::{Location, Place, RunId, ShardIdentity, StorageError};
 
 const MANIFEST: &str = "manifest.json";
 const JOURNAL: &str = "journal";
@@ -295,12 +295,6 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         &self.manifest.created_by
     }
 
-    /// Where a shard is or would be.
-    #[must_use]
-    pub fn shard_place(&self, shard: &ShardId) -> Place {
-        self.shards().place(shard)
-    }
-
     /// The shards of the run, to open them.
     #[must_use]
     pub fn shards(&self) -> Shards {
@@ -371,23 +365,6 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     pub fn records_before(&self) -> u64 {
         let opening = self.writer.as_ref().and_then(|writer| writer.opening.as_ref());
         opening.map_or(self.journal.next(), |opened| opened.number)
-    }
-
-    /// The number that the record at this place of [`records`](Self::records) has in the journal, where opening
-    /// records have numbers as well.
-    #[must_use]
-    pub fn record_number(&self, place: usize) -> Option<u64> {
-        self.journal.number(place)
-    }
-
-    /// A file without a name in the [`scratch_folder`](Self::scratch_folder), for data that does not fit in memory.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::ReadOnly`] or a failure of the system.
-    pub fn create_scratch(&self) -> Result<Scratch, StorageError> {
-        self.writer()?;
-        self.scratch().create()
     }
 
     /// Where the next shard is to be published. Every call gives another name where there is an opening record.

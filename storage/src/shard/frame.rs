@@ -103,20 +103,25 @@ impl Frame {
         block::open(&Place::from(Path::new("a scratch file of frames")), 0, self.bytes(), &self.header)
     }
 
-    /// Moves `frames` from the heap into one scratch file in `folder`, for frames that wait long for their
-    /// shard.
+    /// Moves those of `frames` that are on the heap into one scratch file in `folder`, for frames that wait long for
+    /// their shard.
     ///
     /// # Errors
     ///
     /// [`StorageError::Full`] or another failure of the system; the frames stay as they are.
     pub fn spill(frames: &mut [Self], folder: &ScratchPlace) -> Result<(), StorageError> {
+        let on_heap = |frame: &&mut Self| matches!(frame.bytes, FrameBytes::Heap(_));
+        let mut frames: Vec<&mut Self> = frames.iter_mut().filter(on_heap).collect();
+        if frames.is_empty() {
+            return Ok(());
+        }
         let mut scratch = folder.create()?;
-        for frame in frames.iter() {
+        for frame in &frames {
             scratch.append(frame.bytes())?;
         }
         let map = Arc::new(scratch.map()?);
         let mut start = 0;
-        for frame in frames {
+        for frame in &mut frames {
             let end = start + frame.encoded_bytes();
             frame.bytes = FrameBytes::Spilled { map: Arc::clone(&map), range: start..end };
             start = end;

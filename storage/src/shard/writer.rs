@@ -21,7 +21,7 @@ use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageEr
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardRecord {
-    /// Name of its file, for [`TypedRun::shard_place`].
+    /// Name of its file, for [`Shards::place`].
     pub file: String,
     /// What its items hold.
     pub kind: ShardKind,

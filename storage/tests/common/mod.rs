@@ -42,7 +42,7 @@ pub fn new_run(folder: &Path) -> RunDir {
 
 /// The file of a shard of a run in a directory.
 pub fn shard_path(run: &RunDir, file: &str) -> PathBuf {
-    run.shard_place(&ShardId::of(file)).as_path().unwrap().to_path_buf()
+    run.shards().place(&ShardId::of(file)).as_path().unwrap().to_path_buf()
 }
 
 /// The names in a folder, sorted.

@@ -1,8 +1,6 @@
 //! What becomes of the states of a block: which go on with which move, and which end a game.
 
-use exact2048_game::Layer;
 use exact2048_game::bitset::{Number, for_each_bit, lowest};
-use exact2048_game::class::Class;
 use exact2048_game::rowset::Slot;
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Moves, Transitions};
@@ -12,12 +10,12 @@ use exact2048_solution::{ItemKind, Parts, ReadError};
 
 use super::{BestMoves, FollowSums, Follower, moves};
 use crate::WorkerError;
-use crate::backup::stride;
 use crate::blocks::Entries;
 use crate::enumerate::OccurringMoves;
 use crate::kernels::MoveRun;
 use crate::kernels::chances::{NO_MOVE, mark_some};
 use crate::kernels::index_map::IndexMap;
+use crate::open_block::OpenBlock;
 use crate::policy::state_rows;
 use crate::tables::{LaneTables, MapCache};
 
@@ -25,7 +23,7 @@ impl<V: Value> Follower<'_, V> {
     /// Reads the best moves of the states that games come to, and sums up what becomes of them.
     pub(super) fn decide(
         &self,
-        (layer, class, tables): (Layer, &Class, &LaneTables),
+        open: &OpenBlock<'_>,
         transitions: &Transitions,
         reach: &Entries,
         chances: &[f64],
@@ -33,8 +31,9 @@ impl<V: Value> Follower<'_, V> {
         sums: &mut FollowSums,
     ) -> Result<(), WorkerError> {
         let worker = self.worker;
-        let (lane, columns, stride) = (tables.columns.lane(), tables.columns.len(), stride(tables));
-        let (parts, rows, held) = (Parts::new(class.rows(), columns), transitions.rows(), &reach.matrix);
+        let OpenBlock { layer, lane, class, ref tables, .. } = *open;
+        let (columns, stride) = (tables.columns.len(), tables.stride());
+        let (parts, rows, held) = (open.parts(), transitions.rows(), &reach.matrix);
         let configs = worker.tables.configs(transitions);
         let small = &worker.tables.skeletons(transitions).potential;
         let ends = Ends::new(tables);
@@ -81,12 +80,11 @@ impl<V: Value> Follower<'_, V> {
                             });
                             before += states.count_ones();
                         }
-                        sums.take_row(&sum);
+                        *sums += &sum;
                     })
                 }
                 BestMoves::Stored => {
-                    let place = (class, tables);
-                    let masks = worker.state_masks(&self.legality, place, held, parts.rows(part));
+                    let masks = worker.state_masks(&self.legality, open, held, parts.rows(part));
                     if masks.is_empty() {
                         continue;
                     }
@@ -99,7 +97,7 @@ impl<V: Value> Follower<'_, V> {
                         states,
                         |&of_held, column, legal, best| {
                             if current != Some(of_held) {
-                                sums.take_row(&std::mem::take(&mut sum));
+                                *sums += &std::mem::take(&mut sum);
                                 current = Some(of_held);
                             }
                             let row = held.rows().row(of_held);
@@ -110,7 +108,7 @@ impl<V: Value> Follower<'_, V> {
                             }
                         },
                     );
-                    sums.take_row(&sum);
+                    *sums += &sum;
                     read
                 }
             };
@@ -130,7 +128,7 @@ impl<V: Value> Follower<'_, V> {
         sums: &mut FollowSums,
     ) {
         let worker = self.worker;
-        let (lane, stride, params) = (tables.columns.lane(), stride(tables), worker.tables.params());
+        let (lane, stride, params) = (tables.columns.lane(), tables.stride(), worker.tables.params());
         let mut won = vec![0.0; best.len() / stride];
         let mut take = |slot: Slot, column: usize, direction: Direction, best: &mut [Direction]| {
             let place = slot.index() * stride + column;
@@ -162,17 +160,6 @@ impl<V: Value> Follower<'_, V> {
             }
         }
         sums.won = won.iter().sum();
-    }
-}
-
-impl FollowSums {
-    /// Adds the sums of a row.
-    fn take_row(&mut self, row: &Self) {
-        self.states += row.states;
-        self.reached += row.reached;
-        self.moved += row.moved;
-        self.potential += row.potential;
-        self.ended.iter_mut().zip(row.ended).for_each(|(sum, more)| *sum += more);
     }
 }
 

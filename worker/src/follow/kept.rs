@@ -9,7 +9,6 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 
 use super::{ChanceBlock, Follower};
-use crate::backup::stride;
 
 impl<V: Value> Follower<'_, V> {
     /// Writes the chances of a layer's afterstates that there are, for [`Follower::read_afterstates`].
@@ -62,7 +61,7 @@ impl<V: Value> Follower<'_, V> {
                     entries.push((slot, column as u32, f64::from_le_bytes(read_bytes(input)?)));
                 }
             }
-            let (rows, stride) = (Arc::new(RowSet::new(rows)), stride(&tables));
+            let (rows, stride) = (Arc::new(RowSet::new(rows)), tables.stride());
             let mut chances = self.worker.memory.area::<f64>(rows.len() * stride);
             chances.fill(0.0);
             for (slot, column, chance) in entries {

@@ -7,6 +7,7 @@ mod decide;
 mod kept;
 pub(crate) mod moves;
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use exact2048_game::bitset::{BitSet, Number};
@@ -21,7 +22,6 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_storage::StorageError;
 
-use crate::backup::stride;
 use crate::blocks::{BlockMap, Spill};
 use crate::enumerate::{OccurringMoves, group_of};
 use crate::kernels::chances::{ChanceRows, ChanceSpawns, ChanceSums, NO_MOVE, move_chances, spawn_chances};
@@ -77,6 +77,21 @@ pub struct FollowSums {
     pub terms: u32,
     /// The length of the longest chain of additions that went into one of these sums: each addition rounds.
     pub longest: u64,
+}
+
+impl AddAssign<&Self> for FollowSums {
+    /// Adds what was found of other states.
+    fn add_assign(&mut self, more: &Self) {
+        self.states += more.states;
+        self.reached += more.reached;
+        self.moved += more.moved;
+        self.ended.iter_mut().zip(more.ended).for_each(|(sum, more)| *sum += more);
+        self.potential += more.potential;
+        self.won += more.won;
+        self.left_out += more.left_out;
+        self.terms = self.terms.max(more.terms);
+        self.longest = self.longest.max(more.longest);
+    }
 }
 
 /// In which form the best moves of a run are read.
@@ -179,9 +194,8 @@ impl<'a, V: Value> Follower<'a, V> {
     /// What cannot be read, or not be written to a scratch file.
     pub fn follow_states(&self, layer: Layer, lane: Lane) -> Result<FollowSums, WorkerError> {
         let worker = self.worker;
-        let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
-            return Ok(FollowSums::default());
-        };
+        let Some(open) = worker.open(layer, lane, 0) else { return Ok(FollowSums::default()) };
+        let tables = &open.tables;
         let sources = self.spawn_sources(layer, lane)?;
         let is_start = lane.k == 0 && layer <= Layer::LAST_START;
         if sources.is_empty() && !is_start {
@@ -189,8 +203,8 @@ impl<'a, V: Value> Follower<'a, V> {
         }
         let Some(reach) = worker.read_occurring(layer, lane)? else { return Ok(FollowSums::default()) };
         let starts = if is_start { self.starts(layer, lane) } else { Vec::new() };
-        let rows = Arc::new(self.rows_come_to(class, &sources, &starts, reach.matrix.rows()));
-        let (length, stride) = (rows.len() * stride(&tables), stride(&tables));
+        let rows = Arc::new(self.rows_come_to(open.class, &sources, &starts, reach.matrix.rows()));
+        let (length, stride) = (rows.len() * tables.stride(), tables.stride());
         let mut reserved = self.reserve(length * (size_of::<f64>() + size_of::<Direction>()), rows.len())?;
         let (mut cache, mut sums) = (tables.maps(), FollowSums::default());
         let mut chances = reserved.area::<f64>(length);
@@ -198,24 +212,23 @@ impl<'a, V: Value> Follower<'a, V> {
         let mut terms = vec![0; rows.len()];
         let mut target = ChanceSums { set: &rows, stride, chances: &mut chances, terms: &mut terms };
         for source in sources {
-            sums.left_out += self.spawn(&source, &tables, &mut cache, &mut target);
+            sums.left_out += self.spawn(&source, tables, &mut cache, &mut target);
         }
         for (row, chance) in starts {
             target.add_to(row)[0] += chance;
         }
-        let transitions = worker.class_transitions(class, &rows)?;
-        let images = fold(worker, (&tables, &transitions), &mut cache, &mut target);
+        let transitions = worker.class_transitions(open.class, &rows)?;
+        let images = fold(worker, (tables, &transitions), &mut cache, &mut target);
         sums.terms = terms.iter().copied().max().unwrap_or(0) + images;
         let mut best = reserved.area::<Direction>(length);
         best.fill(NO_MOVE);
-        let place = (layer, class, &*tables);
-        self.decide(place, &transitions, &reach, &chances, &mut best, &mut sums)?;
+        self.decide(&open, &transitions, &reach, &chances, &mut best, &mut sums)?;
         let of_slot = |best: &[Direction]| best.iter().fold(0, |moves: u8, &best| moves | 1 << best);
         let made: Vec<u8> = best.chunks_exact(stride).map(of_slot).collect();
         let is_made = |slot: Slot, direction| made[slot.index()] >> direction & 1 == 1;
         let moves = worker.tables.moves_made(&transitions, is_made);
         if worker.backup.can_win() {
-            self.take_wins(&tables, &moves, (&chances, &mut best), &mut cache, &mut sums);
+            self.take_wins(tables, &moves, (&chances, &mut best), &mut cache, &mut sums);
         }
         drop(cache);
         let (chances, best) = (worker.memory.settle(chances)?, worker.memory.settle(best)?);
@@ -235,9 +248,8 @@ impl<'a, V: Value> Follower<'a, V> {
     /// What cannot be written to a scratch file.
     pub fn follow_moves(&self, layer: Layer, lane: Lane) -> Result<u32, WorkerError> {
         let worker = self.worker;
-        let (Some(tables), Some(class)) = (worker.tables.lane(lane), worker.tables.class(layer, lane)) else {
-            return Ok(0);
-        };
+        let Some(open) = worker.open(layer, lane, 0) else { return Ok(0) };
+        let (class, tables) = (open.class, &open.tables);
         let sources = self.move_sources(layer, lane);
         if sources.is_empty() {
             return Ok(0);
@@ -247,7 +259,7 @@ impl<'a, V: Value> Follower<'a, V> {
             let edges = group_of(&states.moves, *step).map_or(&[][..], |group| &group.edges);
             edges.iter().for_each(|edge| found.insert(edge.to()));
         }
-        let (rows, stride) = (Arc::new(RowSet::new(found)), stride(&tables));
+        let (rows, stride) = (Arc::new(RowSet::new(found)), tables.stride());
         let mut reserved = self.reserve(rows.len() * stride * size_of::<f64>(), 0)?;
         let mut chances = reserved.area::<f64>(rows.len() * stride);
         chances.fill(0.0);
@@ -257,7 +269,7 @@ impl<'a, V: Value> Follower<'a, V> {
             let Some(group) = group_of(&states.moves, *step) else { continue };
             let Some(source) = worker.tables.lane(*lane) else { continue };
             let moves = OccurringMoves::new(group, |_| true);
-            worker.tables.maps(&mut cache, &source, &tables).for_each_some(
+            worker.tables.maps(&mut cache, &source, tables).for_each_some(
                 &moves.patterns,
                 |patterns, maps| {
                     let runs = moves.runs(patterns, maps);
@@ -347,10 +359,7 @@ impl<'a, V: Value> Follower<'a, V> {
     /// The starts of a block, two tiles on an empty board, with their chances: the column of each is the first.
     fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
         let params = self.worker.tables.params();
-        let (cells, all) = (params.cells(), f64::from(params.spawn4.denominator()));
-        let weight = |spawn: SpawnKind| f64::from(spawn.weight(params.spawn4));
-        let starts = rules::starts(params.board).filter_map(|(board, [a, b])| {
-            let chance = weight(a) * weight(b) / (all * all * (cells * (cells - 1)) as f64);
+        let starts = rules::start_chances(params.board, params.spawn4).filter_map(|(board, chance)| {
             let (to, at, row, _) = self.worker.tables.space.locate(board)?;
             ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
         });

@@ -174,8 +174,7 @@ impl SolveArgs {
 
     /// The threads that may be used.
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
-        let threads = self.threads.map_or_else(limits::threads, usize::from);
-        Ok(rayon::ThreadPoolBuilder::new().num_threads(threads).build()?)
+        Ok(limits::pool(self.threads)?)
     }
 
     fn check_memory(&self, problem: &ComboProblem, fields: usize) -> Result<()> {

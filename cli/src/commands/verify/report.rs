@@ -291,6 +291,9 @@ impl Report {
                     "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",
                 );
             }
+            (Verdict::Unfinished, _) if self.shards == 0 => {
+                say("nothing of the run is committed yet, and so nothing was checked");
+            }
             (Verdict::Unfinished, _) if self.missing.is_empty() && !self.removed.is_empty() => {
                 say("what was checked is right; --partial is content with that");
             }
