@@ -273,6 +273,10 @@ fn verify_says_what_it_could_not_check() {
     let ranges = found["removed"].as_array().unwrap();
     let told = ranges.iter().flat_map(|range| (whole(&range[0])..=whole(&range[1])).step_by(2));
     assert_eq!(told.collect::<BTreeSet<u64>>(), removed);
+    let info = on_run(&path, "info", &["--json"]).exits(0).json();
+    let pass = &info["passes"][0];
+    assert_eq!((&pass["removed"], &pass["missing"]), (&found["removed"], &json!([])), "{info}");
+    assert!(on_run(&path, "info", &[]).exits(0).stdout.contains("removed"));
     assert_eq!(whole(&found["states"]), states_of(&|layer| stored.contains(&layer)));
     // The values just below layers without reach follow from theirs.
     let kept = states_of(&|layer| run.params().kept.keeps(Layer(layer as u32)));
@@ -293,6 +297,14 @@ fn verify_says_what_it_could_not_check() {
     let partial = on_run(&path, "verify", &["--partial"]).exits(0).says(&["not checked: layers"]);
     assert!(partial.stdout.contains("Nothing is wrong with the layers that were checked."), "{partial:?}");
     assert_eq!(on_run(&path, "verify", &["--partial", "--json"]).exits(0).json()["verdict"], "right");
+
+    // What cannot be exported leaves the folder for what can.
+    let folder = place.join("out");
+    let export = |layers: &str| {
+        on_run(&path, "export", &["--what", "states", "--layers", layers, "-o", folder.to_str().unwrap()])
+    };
+    export("4..").exits(1).says(&["not stored any more"]);
+    export("4..8").exits(0);
 
     let sample = on_run(&path, "verify", &["--sample", "1", "--json"]).exits(0).json();
     assert_eq!((&sample["verdict"], &sample["removed"]), (&json!("right"), &json!([])), "{sample}");

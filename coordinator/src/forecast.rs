@@ -108,26 +108,27 @@ impl Forecast {
 
     /// The forecast for an enumerated run, whose numbers of states are known.
     pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
-        let mut states = vec![0.0; params.last_layer().number() as usize + 1];
+        let mut states = vec![0.0; params.last_layer().index() + 1];
         for counts in counts {
-            if let Some(states) = states.get_mut(counts.layer.number() as usize) {
+            if let Some(states) = states.get_mut(counts.layer.index()) {
                 *states = counts.states as f64;
             }
         }
-        Self::new(params, |layer| states[layer.number() as usize])
+        Self::new(params, |layer| states[layer.index()])
     }
 
     /// What the whole run takes if it keeps these layers, without what has to be free for what is being written.
     pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
         let enumerates_only = self.params.until_layer.is_some();
         let params = self.params.clone().with_kept(kept);
-        let stays = |n: usize| params.keeps_reach(layer(n));
+        let stays = |n: usize| params.keeps_reach(Layer::nth(n));
         let all: f64 = self.layers.iter().map(|layer| layer.reach).sum();
         let (mut taken, mut peak, mut end, mut between, mut most_between) =
             (all, all, 0.0_f64, 0.0_f64, 0.0_f64);
         for (n, bytes) in self.layers.iter().enumerate().rev() {
             if stays(n) {
-                let added = if enumerates_only { 0.0 } else { bytes.of_the_way_down(kept.keeps(layer(n))) };
+                let added =
+                    if enumerates_only { 0.0 } else { bytes.of_the_way_down(kept.keeps(Layer::nth(n))) };
                 taken += added;
                 end += added + bytes.reach;
             } else {
@@ -148,7 +149,7 @@ impl Forecast {
     #[must_use]
     pub fn with_value_bytes(mut self, counts: &[LayerCounts], value_bytes: f64) -> Self {
         for counts in counts {
-            if let Some(layer) = self.layers.get_mut(counts.layer.number() as usize) {
+            if let Some(layer) = self.layers.get_mut(counts.layer.index()) {
                 layer.values = counts.states as f64 * value_bytes * OVERHEAD;
             }
         }
@@ -158,7 +159,7 @@ impl Forecast {
     /// Bytes that a segment adds in a run that keeps what the parameters say.
     pub fn added_bytes(&self, segment: Segment) -> u64 {
         let of_layer = |layer: Layer| {
-            let bytes = self.layers.get(number(layer)).copied().unwrap_or_default();
+            let bytes = self.layers.get(layer.index()).copied().unwrap_or_default();
             match segment.phase {
                 Phase::Enumerate => bytes.reach,
                 Phase::BackUp => bytes.of_the_way_down(self.params.kept.keeps(layer)),
@@ -170,7 +171,7 @@ impl Forecast {
     /// The most bytes that the reach of layers between two cuts takes.
     fn most_between(&self) -> f64 {
         let add = |(sum, most): (f64, f64), (n, bytes): (usize, &LayerBytes)| {
-            let sum = if self.params.keeps_reach(layer(n)) { 0.0 } else { sum + bytes.reach };
+            let sum = if self.params.keeps_reach(Layer::nth(n)) { 0.0 } else { sum + bytes.reach };
             (sum, most.max(sum))
         };
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
@@ -196,7 +197,7 @@ impl Forecast {
         let (mut free, mut freed, mut removed) = (free_bytes as f64, 0.0, Vec::new());
         let mut ranges = repeatable.into_iter().peekable();
         loop {
-            let lowest = ranges.peek().map_or(0, |range| number(range.first));
+            let lowest = ranges.peek().map_or(0, |range| range.first.index());
             let level = above.get(lowest).copied().unwrap_or_default();
             if level - freed <= free {
                 return Relief { removed, missing_bytes: 0 };
@@ -230,22 +231,22 @@ impl Forecast {
     ) -> Vec<f64> {
         let mut backed_up = vec![false; self.layers.len()];
         for commit in holdings.commits().filter(|commit| commit.phase == Phase::BackUp) {
-            let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
-            backed_up.iter_mut().skip(number(commit.first)).take(covered).for_each(|layer| *layer = true);
+            let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
+            backed_up.iter_mut().skip(commit.first.index()).take(covered).for_each(|layer| *layer = true);
         }
         // Bytes of reach that are removed when a layer has values.
         let mut freed = vec![0.0; self.layers.len()];
         for range in recipe.removable() {
-            freed[number(range.first)] += reach_bytes(range) as f64;
+            freed[range.first.index()] += reach_bytes(range) as f64;
         }
         let (mut level, mut again, mut passed) = (0.0, 0.0, 0.0);
         let mut levels = vec![0.0; self.layers.len()];
         for n in (0..self.layers.len()).rev() {
             let bytes = self.layers[n];
-            if self.params.keeps_reach(layer(n)) {
-                let added = bytes.of_the_way_down(self.params.kept.keeps(layer(n)));
+            if self.params.keeps_reach(Layer::nth(n)) {
+                let added = bytes.of_the_way_down(self.params.kept.keeps(Layer::nth(n)));
                 level += if backed_up[n] { 0.0 } else { added };
-            } else if !backed_up[n] && recipe.reach(layer(n)) == ReachSource::Recomputed {
+            } else if !backed_up[n] && recipe.reach(Layer::nth(n)) == ReachSource::Recomputed {
                 again += bytes.reach;
             }
             levels[n] = level + again;
@@ -262,14 +263,6 @@ impl Forecast {
 /// Whether the reach above a layer, up to the next kept ones, goes when its values are committed: values of a cut are
 /// committed with its lower layer.
 fn ends_cut(params: &Params, n: usize) -> bool {
-    let keeps = |n: usize| params.keeps_reach(layer(n));
+    let keeps = |n: usize| params.keeps_reach(Layer::nth(n));
     keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
-}
-
-fn layer(number: usize) -> Layer {
-    Layer::FIRST.up(number as u32)
-}
-
-fn number(layer: Layer) -> usize {
-    layer.number() as usize
 }

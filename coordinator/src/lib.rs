@@ -5,6 +5,7 @@
 
 pub mod cluster;
 mod forecast;
+mod layer_sums;
 mod pass_cost;
 mod planner;
 mod ranges;

@@ -8,6 +8,8 @@ use exact2048_game::columns::Columns;
 use exact2048_game::{Layer, Params, Precision, lane};
 use exact2048_solution::{Phase, Segment};
 
+use crate::layer_sums::LayerSums;
+
 /// Core-seconds that a pass takes for one of each, on the machine of `docs/dev/performance.md`.
 struct Costs {
     /// A block: its task and its items.
@@ -92,9 +94,8 @@ const WIDE: f64 = 1.4;
 pub struct PassCost {
     /// Core-seconds of the way up and the way down.
     of_run: [f64; 2],
-    /// For each layer from the first to the one after the last, what all layers below it cost, up and down, in the
-    /// units of [`of_pass`](Self::of_pass).
-    below: [Vec<f64>; 2],
+    /// What layers cost, up and down, in the units of [`of_pass`](Self::of_pass).
+    of_layers: [LayerSums; 2],
 }
 
 /// What is left of a run, in the units of [`PassCost::of_pass`].
@@ -132,15 +133,9 @@ impl PassCost {
         let wide = if params.precision == Precision::Bits64 { WIDE } else { 1.0 };
         let of_run = [(RUN_UP, 1.0), (RUN_DOWN, wide)]
             .map(|(costs, wide)| layers.iter().map(|work| costs.of(work, wide)).sum());
-        let below = [(LAYER_UP, 1.0), (LAYER_DOWN, wide)].map(|(costs, wide)| {
-            let mut below = vec![0.0];
-            below.extend(layers.iter().scan(0.0, |sum, work| {
-                *sum += costs.of(work, wide);
-                Some(*sum)
-            }));
-            below
-        });
-        Self { of_run, below }
+        let of_layers = [(LAYER_UP, 1.0), (LAYER_DOWN, wide)]
+            .map(|(costs, wide)| LayerSums::new(layers.iter().map(|work| costs.of(work, wide))));
+        Self { of_run, of_layers }
     }
 
     /// How many seconds of a core a pass takes, on the machine that was measured.
@@ -151,15 +146,13 @@ impl PassCost {
     /// What a pass costs, in units by which the passes and layers of a run compare: each unit takes about as long as
     /// any other.
     pub fn of_pass(&self, phase: Phase) -> f64 {
-        self.below[index_of(phase)].last().copied().unwrap_or_default()
+        self.of_layers[index_of(phase)].whole()
     }
 
     /// What the layers of a pass from `first` on that are below `end` cost, as far as the run has them, in the same
     /// units.
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
-        let below = &self.below[index_of(phase)];
-        let at = |layer| below[index(layer).min(below.len() - 1)];
-        (at(end) - at(first)).max(0.0)
+        self.of_layers[index_of(phase)].between(first, end)
     }
 
     /// What a segment costs, in the same units.
@@ -205,7 +198,7 @@ impl Costs {
 fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
     let space = Space::new(params);
     let mut rows_of_class = BTreeMap::new();
-    let mut layers = vec![LayerWork::default(); index(params.last_layer()) + 1];
+    let mut layers = vec![LayerWork::default(); params.last_layer().index() + 1];
     for lane in lane::lanes(params) {
         let columns = Columns::count(params, lane) as f64;
         let (first, last) = lane::layer_range(params, lane);
@@ -213,7 +206,7 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
         let classes: Vec<_> = in_run.filter_map(|layer| Some((layer, ClassId::of(layer, lane)?))).collect();
         let map_layers = classes.len().min(MAPS_LAYERS);
         for (nth, (layer, id)) in classes.into_iter().enumerate() {
-            let Some(work) = layers.get_mut(index(layer)) else { continue };
+            let Some(work) = layers.get_mut(layer.index()) else { continue };
             let known = rows_of_class.get(&id).copied();
             let rows = known.unwrap_or_else(|| space.rows_about(id) as f64);
             let (is_kept, entries) = (rows <= dense_rows as f64, rows * columns);
@@ -235,11 +228,6 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
 
 fn index_of(phase: Phase) -> usize {
     usize::from(phase == Phase::BackUp)
-}
-
-/// The place of a layer among those of a run.
-fn index(layer: Layer) -> usize {
-    layer.number() as usize
 }
 
 #[cfg(test)]

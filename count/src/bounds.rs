@@ -40,7 +40,7 @@ pub struct Count {
 /// What is counted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// All boards, as the baseline formula counts them.
+    /// All boards, as the published baseline formula counts them.
     All,
     /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that no game gets past two
     /// empty layers.
@@ -146,14 +146,6 @@ impl Bounds {
             Counted::All | Counted::Reachable => layer.all.boards > 0,
         };
         layers.iter().rfind(counts).map(|layer| layer.sum)
-    }
-
-    /// The baseline formula, `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without
-    /// a 2 or 4, less those with one tile, and one for all won ones. Equal to the sum of all layers.
-    #[must_use]
-    pub fn baseline(size: BoardSize, target: u8) -> u128 {
-        let (tiles, cells) = (u128::from(target), size.cells() as u32);
-        tiles.pow(cells) - (tiles - 2).pow(cells) + 1 - 2 * u128::from(cells)
     }
 }
 

@@ -37,6 +37,13 @@ const PUBLISHED: [Table; 3] = [
     ),
 ];
 
+/// `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without a 2 or 4, less those with one
+/// tile, and one for all won ones.
+fn baseline_formula(size: BoardSize, target: u8) -> u128 {
+    let (tiles, cells) = (u128::from(target), size.cells() as u32);
+    tiles.pow(cells) - (tiles - 2).pow(cells) + 1 - 2 * u128::from(cells)
+}
+
 #[test]
 fn all_numbers_of_the_table_come_out() {
     for (board, baseline, layers, last) in PUBLISHED {
@@ -44,7 +51,7 @@ fn all_numbers_of_the_table_come_out() {
         for exponent in 3..=11 {
             let at = usize::from(exponent) - 3;
             let bounds = Bounds::new(size, Some(1 << exponent), |_| ()).unwrap();
-            assert_eq!(Bounds::baseline(size, exponent), baseline[at], "{board} to 2^{exponent}");
+            assert_eq!(baseline_formula(size, exponent), baseline[at], "{board} to 2^{exponent}");
             assert_eq!(bounds.total(Counted::All).boards, baseline[at], "{board} to 2^{exponent}");
             assert_eq!(bounds.total(Counted::Reachable).boards, layers[at], "{board} to 2^{exponent}");
             assert_eq!(bounds.last_sum(Counted::Reachable), Some(last[at]), "{board} to 2^{exponent}");

@@ -130,7 +130,6 @@ struct ToldStart {
 impl ToldRun {
     fn new(name: &str, run: &RunSnapshot) -> Self {
         let params = &run.params;
-        let spawn4 = params.spawn4;
         Self {
             name: name.to_owned(),
             run_id: run.run_id.clone(),
@@ -139,8 +138,8 @@ impl ToldRun {
             objective: params.objective.to_string(),
             less_is_better: less_is_better(params.objective),
             target: params.winning_exponent().map(|exponent| 1 << exponent),
-            spawn4: f64::from(spawn4.weight4()) / f64::from(spawn4.denominator()),
-            discount: f64::from(params.discount.numerator()) / f64::from(params.discount.denominator()),
+            spawn4: params.spawn4.probability(),
+            discount: params.discount.factor(),
             spawner: params.spawner.to_string(),
             best_moves: params.best_moves,
             phase: match run.phase {

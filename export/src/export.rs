@@ -145,7 +145,7 @@ pub fn export(
     let to_write: Vec<FileRange> = files.iter().filter(|file| !is_there(file)).copied().collect();
     let mut groups = Groups::new(&work, to_write);
     let mut writer = Writer { work: &work, folder: &folder, description: &description, open: None };
-    let mut next = groups.next(&mut progress)?;
+    let mut next = groups.next(&mut progress).inspect_err(|_| folder.leave())?;
     while let Some(group) = next {
         let (written, following) = rayon::join(|| writer.write(&group), || groups.next(&mut progress));
         written?;

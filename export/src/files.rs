@@ -81,6 +81,16 @@ impl Folder {
         Ok(folder)
     }
 
+    /// Leaves a folder without a table as if it had not been taken, so that it can be used for another export.
+    pub fn leave(&self) {
+        let names = fs::read_dir(&self.path)
+            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
+        if names.is_ok_and(|names: Vec<_>| names == [DESCRIPTION]) {
+            // It would only be in the way.
+            let _ = fs::remove_file(self.path.join(DESCRIPTION));
+        }
+    }
+
     /// The place of a finished file.
     pub fn place(&self, name: &str) -> PathBuf {
         self.path.join(name)

@@ -180,6 +180,10 @@ impl Board {
         }
         let mut board = Board::default();
         for (r, row) in rows.iter().enumerate() {
+            // A cell left out between commas would move the others to where they are not.
+            if row.contains(',') && row.split(',').any(|cells| cells.trim().is_empty()) {
+                return Err(BoardError::Tile { cell: String::new() });
+            }
             let cells: Vec<&str> =
                 row.split(|c: char| c == ',' || c.is_whitespace()).filter(|c| !c.is_empty()).collect();
             if cells.len() != size.cols() {
@@ -263,6 +267,9 @@ mod tests {
             ["2 2", "2 2 / 2", "3 0 / 0 0", "1 0 / 0 0", "65536 0 / 0 0", "-2 0 / 0 0", "x 0 / 0 0", ""]
         {
             assert!(Board::parse(text, size).is_err(), "{text}");
+        }
+        for text in ["2,,0 / 0 2", "2,,0 / 0,2", ",2,0 / 0,2", "2 0 / 0,2,", "2 0 / ,"] {
+            assert_eq!(Board::parse(text, size), Err(BoardError::Tile { cell: String::new() }), "{text}");
         }
         for size in ["3", "0x3", "9x1", "5x4", "1x1", "ax3", "3x", "99999999999x3"] {
             assert!(size.parse::<BoardSize>().is_err(), "{size}");

@@ -24,6 +24,11 @@ impl Discount {
         self.numerator
     }
 
+    /// The nearest floating-point number.
+    pub fn factor(self) -> f64 {
+        f64::from(self.numerator) / f64::from(self.denominator)
+    }
+
     /// Its denominator, at most 65,536.
     pub fn denominator(self) -> u32 {
         self.denominator

@@ -72,7 +72,7 @@ impl Scale {
             let (precision, discount) = (params.precision, params.discount);
             let floating = FloatingMean::new(losses, discount);
             // The move that wins is discounted as all are.
-            let won = f64::from(discount.numerator()) / f64::from(discount.denominator());
+            let won = discount.factor();
             let number = if losses { 0.0 } else { won };
             let won = match precision {
                 Precision::Bits32 => floating.of_number::<u32>(number).stored(),

@@ -43,9 +43,19 @@ impl Layer {
         (sum >= Self::FIRST.0).then(|| Self(sum / Self::STEP * Self::STEP))
     }
 
-    /// How many layers lie below it.
+    /// How many layers lie below it, from the first on.
     pub fn number(self) -> u32 {
         self.0.saturating_sub(Self::FIRST.0) / Self::STEP
+    }
+
+    /// The same, as the place of the layer in a list of all of them.
+    pub fn index(self) -> usize {
+        self.number() as usize
+    }
+
+    /// The layer at a place in a list of all of them.
+    pub fn nth(index: usize) -> Self {
+        Self::FIRST.up(index as u32)
     }
 
     /// The layer that lies `layers` layers above this one.

@@ -10,8 +10,7 @@
 //!
 //! * opening a run: manifest, journal, which shard covers which layer and lane ([`Catalog`](exact2048_solution::Catalog));
 //! * reading shards: headers, index, checksums, Zstandard, XXH3 (the crate `exact2048-storage`);
-//! * the parameters as they are parsed from the manifest, and the text of boards in messages;
-//! * from which stored layers above it a span of layers is backed up (`KeptLayers::next_cut`).
+//! * the parameters as they are parsed from the manifest, and the text of boards in messages.
 //!
 //! So a mistake in those could go unnoticed here; a mistake in rules, numbering, enumeration or backing up could
 //! only if it was made twice. The crate `exact2048-storage` has a second writer of its own in its tests.

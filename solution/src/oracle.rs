@@ -13,7 +13,7 @@ use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::{Backup, Stored};
-use exact2048_game::{Layer, Params, Precision, SpawnKind};
+use exact2048_game::{Layer, Params, SpawnKind};
 use exact2048_storage::ItemKey;
 
 use crate::archive::{Archive, ReadError};
@@ -178,10 +178,7 @@ impl Oracle {
         }
         let params = run.params().clone();
         let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
-        let width = match params.precision {
-            Precision::Bits32 => 4,
-            Precision::Bits64 => 8,
-        };
+        let width = params.precision.bytes() as usize;
         let mut key = [0; 48];
         key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
         key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
@@ -360,7 +357,7 @@ impl Oracle {
 
     /// Whether it is stored which boards of a layer games come to.
     pub(crate) fn has_reach(&self, layer: Layer) -> bool {
-        self.has_reach.get(layer.number() as usize).is_some_and(|&has_reach| has_reach)
+        self.has_reach.get(layer.index()).is_some_and(|&has_reach| has_reach)
     }
 
     /// The entries of those boards that may be reachable, part by part, each with its index in `boards`.

@@ -131,10 +131,10 @@ struct Standing {
 impl<'a> Recipe<'a> {
     /// The recipe of a run with these parameters, of which `holdings` is committed. Cost: a step a layer.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
-        let mut layers = vec![Standing::default(); params.last_layer().number() as usize + 1];
+        let mut layers = vec![Standing::default(); params.last_layer().index() + 1];
         for Holding { commit, is_stored } in &holdings.ranges {
-            let covered = (number(commit.last) + 1).saturating_sub(number(commit.first));
-            for standing in layers.iter_mut().skip(number(commit.first)).take(covered) {
+            let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
+            for standing in layers.iter_mut().skip(commit.first.index()).take(covered) {
                 match commit.phase {
                     Phase::Enumerate => {
                         standing.is_counted = true;
@@ -149,7 +149,7 @@ impl<'a> Recipe<'a> {
 
     /// Where the reach of a layer comes from.
     pub fn reach(&self, layer: Layer) -> ReachSource {
-        match self.layers.get(layer.number() as usize) {
+        match self.layers.get(layer.index()) {
             Some(Standing { has_reach: true, .. }) => ReachSource::Stored,
             Some(Standing { is_counted: true, .. }) => ReachSource::Recomputed,
             _ => ReachSource::Missing,
@@ -178,7 +178,7 @@ impl<'a> Recipe<'a> {
     fn back_up(&self, gap: Gap, steps: &mut Steps) {
         let mut last = gap.last;
         while let Some(lost) = (gap.first..=last).rev().find(|&n| !steps.layers[n].has_reach) {
-            let end = self.params.kept.next_cut(layer(lost + 1)).number() as usize;
+            let end = self.params.kept.next_cut(Layer::nth(lost + 1)).index();
             if end <= last {
                 steps.push(Phase::BackUp, end, last);
                 last = end - 1;
@@ -191,7 +191,7 @@ impl<'a> Recipe<'a> {
     /// Whether everything that a segment builds on is stored: on the way up the reach of the two layers below it; on
     /// the way down its own, and the values of all layers above.
     pub fn has_inputs(&self, segment: Segment) -> bool {
-        let (first, last) = (segment.first.number() as usize, segment.last.number() as usize);
+        let (first, last) = (segment.first.index(), segment.last.index());
         let have_reach =
             |mut layers: Range<usize>| layers.all(|n| self.layers.get(n).is_none_or(|layer| layer.has_reach));
         match segment.phase {
@@ -225,7 +225,7 @@ impl<'a> Recipe<'a> {
     /// The layers whose reach the next step begins on, if it enumerates.
     fn begun_on(&self) -> Range<usize> {
         let first = match self.steps().first() {
-            Some(Segment { phase: Phase::Enumerate, first, .. }) => number(*first),
+            Some(Segment { phase: Phase::Enumerate, first, .. }) => first.index(),
             _ => 0,
         };
         first.saturating_sub(LED_FROM)..first
@@ -234,7 +234,7 @@ impl<'a> Recipe<'a> {
     /// The layers that get their values next: down from the highest without, as far as the next cut.
     fn come_to(&self) -> Range<usize> {
         let end = self.layers.iter().rposition(|layer| !layer.is_backed_up).map_or(0, |highest| highest + 1);
-        let cut = (0..end).rev().find(|&n| self.params.kept.is_cut(layer(n)));
+        let cut = (0..end).rev().find(|&n| self.params.kept.is_cut(Layer::nth(n)));
         cut.unwrap_or(0)..end
     }
 
@@ -243,7 +243,7 @@ impl<'a> Recipe<'a> {
     /// are left out, since the way up goes on from there, and those that the next step begins on. So are those that the
     /// way down has come to: they would be enumerated again at once, and removed again, without end.
     pub fn repeatable(&self) -> Vec<LayerRange> {
-        let is_checkpoint = |n: usize| self.params.kept.is_cut(layer(n)) && n + 1 < self.layers.len();
+        let is_checkpoint = |n: usize| self.params.kept.is_cut(Layer::nth(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())
             .rev()
             .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
@@ -253,7 +253,7 @@ impl<'a> Recipe<'a> {
         let is_one =
             |n: usize| n < highest && !self.keeps_reach(n) && !begun_on.contains(&n) && !come_to.contains(&n);
         let mut ranges = self.ranges_of_reach(is_one);
-        ranges.retain(|range| (number(range.first)..=number(range.last)).any(|n| !is_passed(n)));
+        ranges.retain(|range| (range.first.index()..=range.last.index()).any(|n| !is_passed(n)));
         ranges.sort_by_key(|range| range.first);
         ranges
     }
@@ -262,14 +262,14 @@ impl<'a> Recipe<'a> {
     fn ranges_of_reach(&self, is_one: impl Fn(usize) -> bool) -> Vec<LayerRange> {
         let enumerated = self.holdings.stored().filter(|commit| commit.phase == Phase::Enumerate);
         let all = enumerated.filter(|commit| {
-            (number(commit.first)..=number(commit.last)).all(|n| n < self.layers.len() && is_one(n))
+            (commit.first.index()..=commit.last.index()).all(|n| n < self.layers.len() && is_one(n))
         });
         all.map(|commit| LayerRange { first: commit.first, last: commit.last }).collect()
     }
 
     /// Whether the reach of a layer stays stored: with its values or best moves, or where the run is nothing but reach.
     fn keeps_reach(&self, number: usize) -> bool {
-        self.params.keeps_reach(layer(number))
+        self.params.keeps_reach(Layer::nth(number))
     }
 }
 
@@ -303,7 +303,7 @@ impl Steps {
     }
 
     fn push(&mut self, phase: Phase, first: usize, last: usize) {
-        self.steps.push(Segment { phase, first: layer(first), last: layer(last) });
+        self.steps.push(Segment { phase, first: Layer::nth(first), last: Layer::nth(last) });
     }
 }
 
@@ -318,14 +318,6 @@ fn runs(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Gap> {
         }
         Some(Gap { first, last })
     })
-}
-
-fn layer(number: usize) -> Layer {
-    Layer::FIRST.up(number as u32)
-}
-
-fn number(layer: Layer) -> usize {
-    layer.number() as usize
 }
 
 #[cfg(test)]

@@ -38,6 +38,7 @@ mod shell;
 use exact2048_net::text::chain;
 use exact2048_solution::RunError;
 use exact2048_storage::StorageError;
+use rustix::io::Errno;
 
 pub use gate::Gate;
 pub use observe::describe;
@@ -69,12 +70,8 @@ impl From<StorageError> for AppendError {
 /// Whether this process, or the machine, has as many files open as it may.
 fn is_out_of_files(error: &RunError) -> bool {
     let mut systems = chain(error).filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
-    systems.any(|code| [EMFILE, ENFILE].contains(&code))
+    systems.any(|code| [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code))
 }
-
-/// The numbers of these errors on every Unix.
-const EMFILE: i32 = 24;
-const ENFILE: i32 = 23;
 
 #[cfg(test)]
 mod tests {
@@ -90,13 +87,13 @@ mod tests {
         let place = || std::path::Path::new("run/lock").into();
         let error = |source| RunError::from(StorageError::Io { doing: "open", place: place(), source });
         for (source, is_so) in [
-            (Error::from_raw_os_error(EMFILE), true),
-            (Error::from_raw_os_error(ENFILE), true),
+            (Error::from(Errno::MFILE), true),
+            (Error::from(Errno::NFILE), true),
             (Error::from(ErrorKind::NotFound), false),
         ] {
             assert_eq!(is_out_of_files(&error(source)), is_so);
         }
-        let error = error(Error::from_raw_os_error(EMFILE));
+        let error = error(Error::from(Errno::MFILE));
         assert!(carry_out::is_of_store(&error));
         let status = requests::of_run(&error);
         assert_eq!(status.code(), Code::ResourceExhausted);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use exact2048_game::{KeptLayers, Layer};
+use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase};
 use exact2048_storage::ShardKind;
 use rayon::prelude::*;
@@ -39,7 +39,7 @@ impl Verifier<'_> {
             // Nothing is above the last layer, and that is known.
             descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
         }
-        descent.go(last_of_run);
+        descent.go();
         let mut outcome = descent.outcome;
         if span == self.all_layers()
             && self.run().is_solved()
@@ -57,7 +57,7 @@ impl Verifier<'_> {
         let commits = self.run().catalog().commits();
         let mut counts: Vec<_> = commits.iter().flat_map(|commit| &commit.layers).collect();
         counts.sort_by_key(|counts| counts.layer);
-        let above = span.above(self.run().params().kept, self.all_layers().last).next();
+        let above = span.above(self.game()).next();
         let last = above.unwrap_or(span.last);
         let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer <= last;
         let layers = counts.windows(3).filter(|three| touched(three[0].layer));
@@ -95,9 +95,9 @@ struct Descent<'a> {
 }
 
 impl Descent<'_> {
-    fn go(&mut self, last_of_run: Layer) {
+    fn go(&mut self) {
         let span = self.span;
-        for layer in span.above(self.kept(), last_of_run).chain(span.layers()).chain(span.below()) {
+        for layer in span.above(self.verifier.game()).chain(span.layers()).chain(span.below()) {
             if self.verifier.is_stopped() {
                 self.outcome.stopped = true;
                 return;
@@ -116,10 +116,6 @@ impl Descent<'_> {
         self.check_led_to(Layer(4), 0);
         self.check_led_to(Layer(6), 1);
         self.outcome.done_down_to = Some(span.first);
-    }
-
-    fn kept(&self) -> KeptLayers {
-        self.verifier.run().params().kept
     }
 
     fn covers(&self, kind: ShardKind, layer: Layer) -> bool {

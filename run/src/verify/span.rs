@@ -1,7 +1,9 @@
 //! Which layers are to be checked, and which beside them have to be read for that.
 
-use exact2048_game::{KeptLayers, Layer};
+use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase};
+
+use super::game::Game;
 
 /// A range of layers, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -35,9 +37,10 @@ impl Span {
 
     /// The layers, highest first, from which the values of the highest one follow: down from the next cut
     /// above, whose values are stored.
-    pub fn above(self, kept: KeptLayers, last_of_run: Layer) -> impl Iterator<Item = Layer> {
+    pub fn above(self, game: &Game) -> impl Iterator<Item = Layer> {
         let next = self.last.up(1);
-        next.to(kept.next_cut(next).up(1).min(last_of_run)).rev()
+        let of_cut = Layer(game.next_cut(next.0)).up(1);
+        next.to(of_cut.min(Layer(game.last_layer()))).rev()
     }
 
     /// The layers themselves, highest first.
@@ -64,6 +67,8 @@ impl Span {
 
 #[cfg(test)]
 mod tests {
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+
     use super::*;
 
     fn span(first: u32, last: u32) -> Span {
@@ -99,15 +104,20 @@ mod tests {
     fn values_follow_from_the_next_cut_above() {
         let layers =
             |layers: &mut dyn Iterator<Item = Layer>| layers.map(|layer| layer.0).collect::<Vec<_>>();
-        assert_eq!(layers(&mut span(16, 30).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [34, 32]);
-        assert_eq!(layers(&mut span(16, 28).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [34, 32, 30]);
-        assert_eq!(layers(&mut span(16, 32).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [42, 40, 38, 36, 34]);
-        assert_eq!(layers(&mut span(16, 58).above(KeptLayers::TWO_IN_FOUR, Layer(60))), [60]);
-        assert!(layers(&mut span(16, 60).above(KeptLayers::TWO_IN_FOUR, Layer(60))).is_empty());
-        let kept = KeptLayers::new(8, 3).unwrap();
-        assert_eq!(layers(&mut span(16, 20).above(kept, Layer(60))), [34, 32, 30, 28, 26, 24, 22]);
-        assert_eq!(layers(&mut span(16, 16).above(kept, Layer(60))), [20, 18]);
-        assert_eq!(layers(&mut span(16, 20).above(KeptLayers::ALL, Layer(60))), [24, 22]);
+        let params = |kept: &str| {
+            let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+            let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+            params.with_kept(kept.parse().unwrap())
+        };
+        let above = |first, last, kept| layers(&mut span(first, last).above(&Game::new(&params(kept))));
+        assert_eq!(above(16, 30, "4"), [34, 32]);
+        assert_eq!(above(16, 28, "4"), [34, 32, 30]);
+        assert_eq!(above(16, 32, "4"), [42, 40, 38, 36, 34]);
+        assert_eq!(above(16, 58, "4"), [60]);
+        assert!(above(16, 60, "4").is_empty());
+        assert_eq!(above(16, 20, "3/8"), [34, 32, 30, 28, 26, 24, 22]);
+        assert_eq!(above(16, 16, "3/8"), [20, 18]);
+        assert_eq!(above(16, 20, "all"), [24, 22]);
         assert_eq!(layers(&mut span(16, 60).below()), [14, 12]);
         assert_eq!(layers(&mut span(6, 60).below()), [4]);
         assert!(layers(&mut span(4, 60).below()).is_empty());
