@@ -155,12 +155,14 @@ pub fn is_stored_whole(run: &Path, fingerprint: &str) {
     assert!(common::shards(run).iter().all(|shard| named.contains(shard)), "a shard is left over");
 }
 
-/// Requires that a run answers as usual, whatever is left of it.
+/// Requires that a run answers as usual, whatever is left of it, but for whether it knows that games come to the boards.
 pub fn answers_as_usual(run: &Path) {
     let boards = BOARDS.map(str::to_owned);
     let answers = |run: &Path| -> Vec<Value> {
         let mut answers = query(run, &boards);
-        answers.iter_mut().for_each(|answer| drop(answer.as_object_mut().unwrap().remove("cost")));
+        for answer in answers.iter_mut().filter_map(Value::as_object_mut) {
+            answer.retain(|field, _| field != "cost" && field != "known_reachable");
+        }
         answers
     };
     assert_eq!(answers(run), answers(&USUAL.run()));
@@ -298,6 +300,16 @@ fn verify_says_what_it_could_not_check() {
     assert!(partial.stdout.contains("Nothing is wrong with the layers that were checked."), "{partial:?}");
     assert_eq!(on_run(&path, "verify", &["--partial", "--json"]).exits(0).json()["verdict"], "right");
 
+    // An answer says whether games come to the board, or that it is not known.
+    assert!(removed.contains(&16) && stored.contains(&8));
+    for (board, known_reachable) in
+        [("2 4 8 / 0 2 0 / 0 0 0", json!(false)), ("4 0 0 / 0 4 0 / 0 0 0", Value::Null)]
+    {
+        let answer = on_run(&path, "query", &["--json", board]).exits(0).json();
+        assert_eq!(answer["known_reachable"], known_reachable, "{answer}");
+        let shown = on_run(&path, "query", &[board]).exits(0).stdout;
+        assert_eq!(shown.contains("\nreachable"), known_reachable == false, "{shown}");
+    }
     // What cannot be exported leaves the folder for what can.
     let folder = place.join("out");
     let export = |layers: &str| {

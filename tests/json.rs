@@ -94,6 +94,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let worst = Solved::new("--board 2x2 --objective reach:16 --spawner worst --keep all");
     let discounted = Solved::new("--board 2x2 --objective reach:16 --discount 0.5");
     let moves = Solved::new("--board 3x2 --values best-move --keep 16 --disk 10MB --huge 8");
+    let without_reach = Solved::new("--board 3x3 --objective reach:128 --keep starts --disk 20MB");
     let runs = [&plain, &worst, &discounted, &moves];
     let part = solve(&place.join("part"), "--board 2x2 --until-layer 20");
     let on = |run: &Solved, args: &str| {
@@ -127,6 +128,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
                 query(&plain, "2 2 / 0 0\n9 9\n", &[]),
                 query(&lose, "4 4 / 8 0\n", &[]),
                 query(&worst, "2 2 / 2 0\n", &[]),
+                query(&without_reach, "2 2 0 / 4 0 0 / 8 0 0\n", &[]),
                 query(&moves, of_moves, &[]),
                 query(&moves, of_moves, &["--value"]),
             ]

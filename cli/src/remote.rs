@@ -190,6 +190,7 @@ fn evaluation(answer: &GetValueResponse) -> Evaluation {
         board: Board(answer.packed_board),
         canonical: Board(answer.packed_canonical),
         layer: Layer(answer.layer),
+        is_known_reachable: !answer.reachable_unknown,
         value: answer.value,
         error_bound: answer.error_bound,
         best: direction(answer.best()),

@@ -234,6 +234,7 @@ mod tests {
             board: Board::default(),
             canonical: Board::default(),
             layer: Layer(8),
+            is_known_reachable: true,
             value: 0.0,
             error_bound: 0.0,
             best: None,

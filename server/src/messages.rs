@@ -83,6 +83,7 @@ pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueRespons
 pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     v1::GetValueResponse {
         layer: answer.layer.0,
+        reachable_unknown: !answer.is_known_reachable,
         value: answer.value,
         error_bound: answer.error_bound,
         best: answer.best.map_or(v1::Direction::Unspecified, direction).into(),

@@ -76,6 +76,9 @@ pub struct Evaluation {
     pub canonical: Board,
     /// Its layer.
     pub layer: Layer,
+    /// Whether the run says that games come to it. Else it is not stored any more which boards of its layer they come to,
+    /// and this one may be none of them: then its value is what play is worth from there on.
+    pub is_known_reachable: bool,
     /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,
     /// Bound on the absolute error of `value`; 0 where it is exact.

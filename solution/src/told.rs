@@ -31,6 +31,9 @@ pub struct ToldState {
     board: String,
     canonical: String,
     layer: u32,
+    /// `Some(false)` where it is not stored which boards of the layer games come to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known_reachable: Option<bool>,
     /// `None` if the answer is a best move alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
@@ -63,6 +66,10 @@ impl ToldState {
     /// An answer about a state of boards of this size.
     pub fn new(answer: &StateAnswer, size: BoardSize) -> Self {
         let (board, canonical, layer) = answer.state();
+        let known_reachable = match answer {
+            StateAnswer::Values(Evaluation { is_known_reachable: false, .. }) => Some(false),
+            StateAnswer::Values(_) | StateAnswer::BestMove(_) => None,
+        };
         let (value, error_bound, best, moves) = match answer {
             StateAnswer::Values(of) => {
                 let moves = of.moves.iter().map(|m| ToldMove::of_value(m, of.error_bound, size)).collect();
@@ -77,6 +84,7 @@ impl ToldState {
             board: board.to_text(size),
             canonical: canonical.to_text(size),
             layer,
+            known_reachable,
             value,
             error_bound,
             best: best.map(Move::name),

@@ -31,7 +31,9 @@ impl OpenBlock<'_> {
 impl<V: crate::Value> Worker<V> {
     /// A block; `None` where there is none of this layer and lane.
     pub(crate) fn open(&self, layer: Layer, lane: Lane, helpers: usize) -> Option<OpenBlock<'_>> {
-        let (tables, class) = (self.tables.lane(lane)?, self.tables.class(layer, lane)?);
+        // The columns of a lane take long to list: not where there is no block.
+        let class = self.tables.class(layer, lane)?;
+        let tables = self.tables.lane(lane)?;
         Some(OpenBlock { layer, lane, class, tables, helpers })
     }
 }

@@ -95,6 +95,7 @@ impl Oracle {
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
             .collect();
+        let is_known_reachable = place.is_some();
         let known = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
         let stored = known.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
         if let Some((part, rank)) = place {
@@ -104,6 +105,7 @@ impl Oracle {
             board,
             canonical: self.cones.packed().canonical(board),
             layer,
+            is_known_reachable,
             value: self.number(stored, board),
             error_bound: bound(stored),
             best: moves

@@ -108,6 +108,11 @@ impl Printer {
     }
 
     fn write_values(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
+        if !answer.is_known_reachable {
+            let layer = units::count(answer.layer.0);
+            let text = format!("not known: of layer {layer} that is not stored any more");
+            output::write_field(out, "reachable", text)?;
+        }
         if answer.best.is_none() {
             output::write_field(out, "value", units::value_with_bound(answer.value, 0.0))?;
             return writeln!(out, "\nNo move is legal: the game is over.");
