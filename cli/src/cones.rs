@@ -1,7 +1,6 @@
 //! Options for values that a run does not store, and how far working one out is.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -9,6 +8,7 @@ use bytesize::ByteSize;
 use exact2048_game::KeptLayers;
 use exact2048_solution::{ConeProgress, LayerSolver, Run};
 use exact2048_storage::Location;
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use crate::display::ProgressLine;
@@ -119,7 +119,7 @@ const UP: f64 = 0.4;
 impl ConeWatch {
     /// Takes in how far it is. `kept` tells where the cone ends.
     pub fn show(&self, at: ConeProgress, kept: KeptLayers, last_layer: u32) {
-        let mut now = self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut now = self.now.lock();
         let layer = if let ConeProgress::Up(layer, _) = at { layer.0 } else { 0 };
         let shown = now.get_or_insert_with(|| Shown { begun: Instant::now(), first: layer, line: None });
         if let ConeProgress::Up(layer, _) = at {
@@ -149,7 +149,7 @@ impl ConeWatch {
 
     /// Takes the line away, if there is one.
     pub fn finish(&self) {
-        let shown = self.now.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        let shown = self.now.lock().take();
         if let Some(line) = shown.and_then(|shown| shown.line) {
             line.finish();
         }

@@ -1,11 +1,11 @@
 //! Progress on stderr that fits the terminal: live lines there, a plain line every few seconds elsewhere.
 
 use std::io::{self, Write};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::Pace;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::{shell, terminal, units};
 
@@ -26,7 +26,7 @@ const INDENT: &str = "  ";
 static LIVE: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 fn live() -> MutexGuard<'static, Option<ProgressBar>> {
-    LIVE.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    LIVE.lock()
 }
 
 /// Columns of the terminal that stderr is; `None` where it is not a terminal.
@@ -139,7 +139,7 @@ impl ProgressLine {
     /// did says nothing of that.
     pub fn eta(&self, share: f64) -> String {
         let now = self.begun.elapsed();
-        let mut pace = self.pace.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut pace = self.pace.lock();
         let (pace, before) = pace.get_or_insert_with(|| {
             let mut pace = Pace::default();
             pace.resume(now);
@@ -166,7 +166,7 @@ impl ProgressLine {
             );
             return;
         }
-        let mut next = self.next_plain.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut next = self.next_plain.lock();
         if Instant::now() >= *next {
             *next = Instant::now() + PLAIN_INTERVAL;
             let parts: Vec<&str> = parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();

@@ -1,7 +1,7 @@
 //! How far a run is that this process solves.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use exact2048_run::member::CrewError;
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Run, Segment};
 use exact2048_storage::Allowance;
 use exact2048_text::with_causes;
+use parking_lot::Mutex;
 
 use crate::display::{self, ProgressLine};
 use crate::sparkline::Sparkline;
@@ -186,12 +187,12 @@ impl SolveWatch for ProgressDisplay {
         let (counters, course, begun) = (Arc::clone(&self.counters), Arc::clone(&self.course), self.begun);
         let disk = self.disk.clone();
         let mut task = self.task(segment, later, states);
-        course.lock().unwrap_or_else(PoisonError::into_inner).begin(segment, later, &self.cost);
+        course.lock().begin(segment, later, &self.cost);
         let thread = std::thread::spawn(move || {
             let line = ProgressLine::new(segment.phase.name());
             while !counters.finished.load(Ordering::Relaxed) {
                 std::thread::park_timeout(INTERVAL);
-                let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut course = course.lock();
                 let (share, mut parts) =
                     describe(&counters, &mut task, &mut course, begun.elapsed(), line.columns());
                 drop(course);
@@ -199,12 +200,12 @@ impl SolveWatch for ProgressDisplay {
                 line.show(share, &parts);
             }
             line.finish();
-            let mut course = course.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut course = course.lock();
             // It may have ended early, where a shard has to be made again first.
             let layer = Layer(counters.layer.load(Ordering::Relaxed));
             course.finished += task.cost.of_finished(task.segment, layer);
         });
-        *self.display.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        *self.display.lock() = Some(thread);
     }
 
     fn progressed(&self, states: u64, frontier: Layer) {
@@ -218,7 +219,7 @@ impl SolveWatch for ProgressDisplay {
 
     fn ends(&self) {
         self.counters.finished.store(true, Ordering::Relaxed);
-        let thread = self.display.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.display.lock().take();
         if let Some(thread) = thread {
             thread.thread().unpark();
             // A display that panicked has nothing to show; the run goes on.
@@ -301,7 +302,7 @@ mod tests {
         let segments = Recipe::new(&params, &Holdings::default()).steps();
         let cost = cost(&params);
         let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0));
-        let mut course = progress.course.lock().unwrap();
+        let mut course = progress.course.lock();
         course.begin(segments[0], &segments[1..], &cost);
         let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
             progress.counters.layer.store(layer, Ordering::Relaxed);
@@ -344,7 +345,7 @@ mod tests {
             states,
             afterstates: 1,
         });
-        let mut course = progress.course.lock().unwrap();
+        let mut course = progress.course.lock();
         let mut say = |mut task: Task, states: u64| {
             progress.counters.states.store(states, Ordering::Relaxed);
             let (share, parts) = describe(&progress.counters, &mut task, &mut course, Duration::ZERO, None);
@@ -375,7 +376,7 @@ mod tests {
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = Recipe::new(&params, &Holdings::default()).steps();
         let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
-        let mut course = progress.course.lock().unwrap();
+        let mut course = progress.course.lock();
         course.begin(segments[1], &[], &progress.cost);
         let mut down = progress.task(segments[1], &[], &[]);
         let whole = progress.cost.of_pass(Phase::BackUp);

@@ -1,7 +1,7 @@
 //! How games of perfect play end: worked out once for a run, beside the requests, and kept.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use exact2048_solution::Oracle;
 use exact2048_stats::{
     FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatsProgress, ToldStatistics, has_usual_rules,
 };
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::watch;
@@ -66,7 +67,7 @@ impl PerfectPlay {
     /// How far the statistics of a run are; begins to work them out where nobody has.
     fn of(&self, run: &RunSnapshot, work: PlayWork) -> Result<watch::Receiver<PlayState>, Status> {
         let key = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
-        let mut of_runs = self.of_runs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_runs = self.of_runs.lock();
         if let Some(known) = of_runs.get(&key).filter(|known| is_of_use(known)) {
             return Ok(known.clone());
         }
@@ -118,7 +119,7 @@ impl PlayWork {
             return Ok(kept);
         }
         check_size(self.states)?;
-        let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = turn.lock();
         let internal = |error: &dyn std::fmt::Display| Status::internal(error.to_string());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
         let told = pool.map_err(|error| internal(&error))?.install(|| self.work_out(limits, tell))?;

@@ -5,9 +5,10 @@
 //! of skeletons alone. Applied to the columns of a lane it becomes a map from columns to columns
 //! ([`crate::maps`]), which all rows with that pattern share.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::bitset::BitSet;
@@ -252,7 +253,7 @@ impl Patterns {
     /// The numbers of patterns, new ones where they are seen for the first time. Which number a
     /// pattern gets depends on who asks first; no result does.
     pub fn intern(&self, patterns: &[Pattern]) -> Vec<PatternId> {
-        let mut guard = self.lock();
+        let mut guard = self.table.lock();
         let PatternTable { ids, patterns: known, rearrangements } = &mut *guard;
         patterns
             .iter()
@@ -273,14 +274,14 @@ impl Patterns {
 
     /// The patterns of some numbers; none for [`PatternId::IDENTITY`].
     pub fn known(&self, ids: impl IntoIterator<Item = PatternId>) -> Vec<Option<Arc<KnownPattern>>> {
-        let table = self.lock();
+        let table = self.table.lock();
         let known = |id: PatternId| Some(Arc::clone(&table.patterns[id.0.checked_sub(1)? as usize]));
         ids.into_iter().map(known).collect()
     }
 
     /// The arrangements of a multiset of exponents, sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
-        let mut known = self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut known = self.arrangements.lock();
         let arrangements = known.entry(multiset).or_insert_with(|| {
             let made = Arrangements::new(multiset);
             self.count_shape_bytes(made.heap_bytes());
@@ -302,11 +303,7 @@ impl Patterns {
     /// Drops what is kept about shapes; it is made again where it is needed.
     pub fn forget_shapes(&self) {
         self.shape_bytes.store(0, Ordering::Relaxed);
-        self.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());
-        self.arrangements.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PatternTable> {
-        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.table.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());
+        self.arrangements.lock().clear();
     }
 }

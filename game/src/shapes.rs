@@ -5,8 +5,9 @@
 //! smallest is as small as a new tile. So a multiset is squeezed to a *shape* with just these
 //! properties, and a rearrangement meets each shape once, however many lanes have multisets of it.
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::columns::{Sequence, arrangements, pack, unpack};
@@ -82,7 +83,7 @@ impl Rearrangement {
         patterns: &Patterns,
         large: u8,
     ) -> Vec<Arc<ShapeMap>> {
-        let mut maps = self.lock();
+        let mut maps = self.maps.lock();
         let mut map = |shape: &Shape| {
             let made = maps.entry(shape.squeezed);
             let map = made.or_insert_with(|| {
@@ -97,11 +98,7 @@ impl Rearrangement {
 
     /// Drops what is known of shapes.
     pub(crate) fn forget(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<Sequence, Arc<ShapeMap>>> {
-        self.maps.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.maps.lock().clear();
     }
 }
 

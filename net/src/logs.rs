@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 use std::num::NonZero;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
 
@@ -111,7 +111,7 @@ impl Seldom {
     /// Whether a line passes now: then how many were left out since the one before it, `Some(None)` where none was.
     #[must_use]
     pub fn passes(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
-        let mut passed = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut passed = self.0.lock();
         let since = *passed.since.get_or_insert(now);
         let seconds = now.saturating_duration_since(since).as_secs();
         passed.since = Some(since + Duration::from_secs(seconds));

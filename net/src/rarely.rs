@@ -1,7 +1,8 @@
 //! Log lines that others can bring about: the first ones are written, then only how many there were.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 /// Lines that are written of one kind within [`EVERY`].
 const LINES: u32 = 10;
@@ -24,7 +25,7 @@ impl Rarely {
     /// Whether a line may be written now, and how many were left out before it. The inner value is for a field of the
     /// line, which is missing where nothing was left out.
     pub fn may(&self, now: Instant) -> Option<Option<u64>> {
-        let mut count = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut count = self.0.lock();
         let left_out = match &mut *count {
             Some(count) if now - count.since < EVERY => {
                 if count.written == LINES {

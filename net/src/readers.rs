@@ -4,8 +4,10 @@
 //! among those that run. The transport does not even look at such an answer, so that nothing within it can end it. Here
 //! all answers are looked at now and then; the connection of one that was not taken on for too long is closed.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::connections::Peer;
 use crate::rarely::Rarely;
@@ -70,7 +72,7 @@ impl Readers {
     }
 
     fn answers(&self) -> MutexGuard<'_, Vec<Weak<Reader>>> {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+        self.answers.lock()
     }
 }
 
@@ -86,7 +88,7 @@ impl Reader {
     }
 
     fn since(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+        self.since.lock()
     }
 }
 

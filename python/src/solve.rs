@@ -1,8 +1,8 @@
 //! Solving in this process.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
 use exact2048_storage::{Location, StorageError, StoreSettings};
 use exact2048_text::with_causes;
 use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
+use parking_lot::Mutex;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
@@ -63,7 +64,7 @@ impl SolveWatch for Progress {
 impl Progress {
     fn warn(&self, text: &str) {
         let warning = format!("{text}; recomputing it");
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+        self.warnings.lock().push(warning);
     }
 
     /// The phase, the part of its layers that is done, the layer and the states.
@@ -148,7 +149,7 @@ where
 
 /// Tells what was wrong, and how far it is.
 fn tell(py: Python<'_>, told: &Progress, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let warnings = std::mem::take(&mut *told.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+    let warnings = std::mem::take(&mut *told.warnings.lock());
     for text in warnings {
         let text = CString::new(text).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;

@@ -1,10 +1,11 @@
 //! Finds the shards that are lost or damaged. They follow from others, and are made again.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_solution::{Catalog, CatalogShard, Run, RunError};
 use exact2048_storage::StorageError;
+use parking_lot::Mutex;
 
 /// Takes the shards out of a run that have to be made again. Of a run that lacks nothing, every byte is read, as
 /// [`damaged_shards`] does. Of another one those go that are not there: the others are read when they are needed, and a run of
@@ -62,7 +63,7 @@ pub fn damaged_shards(
                     let of_shard = shard.record.bytes;
                     progress(bytes.fetch_add(of_shard, Ordering::Relaxed) + of_shard);
                     let Err(error) = read else { continue };
-                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut found = found.lock();
                     match &mut *found {
                         Ok(damaged) if error.blames().is_some() => {
                             warn(&error);
@@ -79,5 +80,5 @@ pub fn damaged_shards(
             });
         }
     });
-    found.into_inner().unwrap_or_else(PoisonError::into_inner)
+    found.into_inner()
 }

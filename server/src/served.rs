@@ -1,13 +1,14 @@
 //! The run that is served: read again while it is not solved, or while a part of it cannot be read.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::Arc;
 
 use anyhow::Result;
 use exact2048_game::Params;
 use exact2048_proto::v1::RunPhase;
 use exact2048_solution::{LayerCounts, Oracle, OracleOptions, Run, StartValues};
 use metrics::{counter, gauge};
+use parking_lot::{Mutex, RwLock};
 use tonic::Status;
 
 use crate::{messages, observe};
@@ -59,7 +60,7 @@ impl Served {
 
     /// The run as it was read last.
     pub fn now(&self) -> Arc<RunSnapshot> {
-        Arc::clone(&self.now.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.now.read())
     }
 
     /// Opens the run once more, for what reads more of it than the oracle does.
@@ -83,7 +84,7 @@ impl Served {
     ///
     /// Those of reading the journal; what was read before stays.
     pub fn refresh(&self) -> Result<()> {
-        let mut run = self.run.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut run = self.run.lock();
         let before = self.now();
         if before.is_healthy() {
             return Ok(());
@@ -102,7 +103,7 @@ impl Served {
     }
 
     fn put(&self, snapshot: RunSnapshot) {
-        *self.now.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        *self.now.write() = Arc::new(snapshot);
     }
 
     /// Puts into the metrics how the run is and how much memory its oracle uses.

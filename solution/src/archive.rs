@@ -1,8 +1,9 @@
 //! Reads items of committed shards, and keeps the frames read last decoded.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use exact2048_storage::{ErrorKind, ItemKey, ShardId, ShardKind, StorageError};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
@@ -143,7 +144,7 @@ impl ShardArchive {
 
     fn frame(&self, shard: &Arc<CatalogShard>, number: u32) -> Result<Arc<Vec<u8>>, StorageError> {
         let key = (shard.serial, number);
-        let lock = || self.frames.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let lock = || self.frames.lock();
         {
             let mut cache = lock();
             cache.clock += 1;

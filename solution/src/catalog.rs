@@ -1,13 +1,14 @@
 //! Which shard covers which layer.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{
     ItemKey, Place, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
 };
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Blame;
@@ -242,7 +243,7 @@ impl Catalog {
     /// Which member owns which lane, by the members' threads. The result is kept, since the next record is mostly of
     /// the same members.
     fn owners(&self, threads: Vec<u32>) -> Arc<Owners> {
-        let mut last = self.last_owners.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut last = self.last_owners.lock();
         match &*last {
             Some((same, owners)) if *same == threads => Arc::clone(owners),
             _ => {
@@ -261,7 +262,7 @@ impl Catalog {
     /// Forgets all ranges but those of which `keep` is true.
     fn retain(&self, keep: impl Fn(&Range) -> bool) {
         let mut ranges = self.write();
-        let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut superseded = self.superseded.lock();
         for range in ranges.all_mut().extract_if(.., |range| !keep(range)) {
             superseded.extend(range.shards.iter().map(|shard| shard.record.file.clone()));
         }
@@ -271,7 +272,7 @@ impl Catalog {
     /// each layer.
     fn remove_reach(&self, removed: &[LayerRange]) {
         let mut ranges = self.write();
-        let mut superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut superseded = self.superseded.lock();
         let counted: HashSet<Layer> = ranges
             .all()
             .iter()
@@ -320,7 +321,7 @@ impl Catalog {
     /// The files of shards that no record of the journal names, among those given.
     pub fn unnamed<'a>(&self, files: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         let ranges = self.read();
-        let superseded = self.superseded.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let superseded = self.superseded.lock();
         let shards = ranges.all().iter().flat_map(|range| &range.shards);
         let counting: HashSet<&str> = shards.map(|shard| shard.record.file.as_str()).collect();
         files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains(*file)).collect()
@@ -445,11 +446,11 @@ impl Catalog {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Ranges> {
-        self.ranges.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.ranges.read()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
-        self.ranges.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.ranges.write()
     }
 }
 

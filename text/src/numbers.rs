@@ -121,16 +121,25 @@ pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
     joined
 }
 
-/// Ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`.
+/// Ranges that are told one by one; of more than these the first are, and what is left is told by their number and end.
+const TOLD_RANGES: usize = 4;
+
+/// Ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`; of many `10 to 126, 132 to 254, 260 to 382, and 126 ranges
+/// more up to 16,380`.
 #[must_use]
 pub fn layers(ranges: &[[u32; 2]]) -> String {
     let text = |[first, last]: &[u32; 2]| match first == last {
         true => count(*first),
         false => format!("{} to {}", count(*first), count(*last)),
     };
+    let texts = |ranges: &[[u32; 2]]| ranges.iter().map(text).collect::<Vec<_>>().join(", ");
     match ranges {
         [] => "none".to_owned(),
-        some => some.iter().map(text).collect::<Vec<_>>().join(", "),
+        [told @ .., [_, last]] if told.len() >= TOLD_RANGES => {
+            let (first, more) = (&ranges[..TOLD_RANGES - 1], ranges.len() + 1 - TOLD_RANGES);
+            format!("{}, and {} ranges more up to {}", texts(first), count(more), count(*last))
+        }
+        some => texts(some),
     }
 }
 
@@ -167,5 +176,9 @@ mod tests {
         assert_eq!(layers(&joined(pieces)), "4 to 1,028, 1,040 to 1,042");
         assert_eq!(layers(&[]), "none");
         assert_eq!(layers(&[[4, 4]]), "4");
+        let many: Vec<[u32; 2]> = (0..1_200).map(|i| [10 * i, 10 * i + 4]).collect();
+        assert_eq!(layers(&many[..4]), "0 to 4, 10 to 14, 20 to 24, 30 to 34");
+        assert_eq!(layers(&many[..5]), "0 to 4, 10 to 14, 20 to 24, and 2 ranges more up to 44");
+        assert_eq!(layers(&many), "0 to 4, 10 to 14, 20 to 24, and 1,197 ranges more up to 11,994");
     }
 }

@@ -5,9 +5,10 @@
 use std::collections::VecDeque;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use bytemuck::Pod;
+use parking_lot::Mutex;
 
 use crate::arena::{Arena, Extent};
 
@@ -81,7 +82,7 @@ impl Pool {
     fn list(&self, bytes: usize) -> Vec<u64> {
         let words = bytes.div_ceil(size_of::<u64>());
         let is_roomy = self.live_bytes() <= self.limit_bytes / 2;
-        let kept = self.lock().take(words, is_roomy);
+        let kept = self.kept.lock().take(words, is_roomy);
         kept.unwrap_or_else(|| {
             self.trim(words * size_of::<u64>());
             vec![0; words]
@@ -90,7 +91,7 @@ impl Pool {
 
     /// Live bytes, without the lists that wait to be used again.
     pub fn used_bytes(&self) -> usize {
-        self.live_bytes().saturating_sub(self.lock().bytes)
+        self.live_bytes().saturating_sub(self.kept.lock().bytes)
     }
 
     /// Live bytes of the heap and used bytes of the arena, including the lists that wait to be used again.
@@ -109,7 +110,7 @@ impl Pool {
         if needed == 0 {
             return;
         }
-        let freed = self.lock().free(needed);
+        let freed = self.kept.lock().free(needed);
         let freed_bytes: usize = freed.iter().map(|list| size_of_val(&**list)).sum();
         drop(freed); // after the lock
         if let Some(arena) = self.arena.as_ref().filter(|_| needed > freed_bytes) {
@@ -122,7 +123,7 @@ impl Pool {
         match words {
             Place::Extent(extent) => drop(extent),
             Place::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
-                let freed = self.lock().add(list, most_bytes);
+                let freed = self.kept.lock().add(list, most_bytes);
                 drop(freed); // after the lock
             }
             Place::List(_) => return,
@@ -133,10 +134,6 @@ impl Pool {
     /// Bytes to leave free for memory that no task reserves.
     pub fn unreserved_bytes(&self) -> usize {
         self.limit_bytes / 16
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -311,11 +308,11 @@ mod tests {
         let pool = Pool::new(1 << 20, || 0);
         let lists: Vec<Area<u64>> = (0..12).map(|_| pool.area(4_000)).collect();
         drop(lists);
-        assert_eq!(pool.lock().lists.len(), 8, "a quarter of the limit holds eight");
-        assert_eq!(pool.lock().bytes, 8 * 32_000);
-        drop(pool.lock().free(usize::MAX));
+        assert_eq!(pool.kept.lock().lists.len(), 8, "a quarter of the limit holds eight");
+        assert_eq!(pool.kept.lock().bytes, 8 * 32_000);
+        drop(pool.kept.lock().free(usize::MAX));
         drop(pool.area::<u64>(100));
-        assert_eq!(pool.lock().bytes, 0, "short lists are not kept");
+        assert_eq!(pool.kept.lock().bytes, 0, "short lists are not kept");
     }
 
     #[test]
@@ -323,14 +320,14 @@ mod tests {
         let pool = Pool::new(1 << 20, || 900_000);
         let lists: Vec<Area<u64>> = (0..4).map(|_| pool.area(4_000)).collect();
         drop(lists);
-        assert_eq!(pool.lock().bytes, 128_000);
+        assert_eq!(pool.kept.lock().bytes, 128_000);
         assert_eq!(pool.used_bytes(), 772_000);
         pool.trim(100_000);
-        assert_eq!(pool.lock().bytes, 128_000, "there is room");
+        assert_eq!(pool.kept.lock().bytes, 128_000, "there is room");
         pool.trim(200_000);
-        assert_eq!(pool.lock().bytes, 64_000, "51,424 bytes were missing");
+        assert_eq!(pool.kept.lock().bytes, 64_000, "51,424 bytes were missing");
         let full = Pool::new(1 << 20, || (1 << 20) - 1);
         drop(full.area::<u64>(4_000));
-        assert_eq!(full.lock().bytes, 0, "some room is left for what nobody reserves");
+        assert_eq!(full.kept.lock().bytes, 0, "some room is left for what nobody reserves");
     }
 }

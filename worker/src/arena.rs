@@ -3,9 +3,10 @@
 //! its neighbours, and the system does not clear pages again that have memory already.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use memmap2::{MmapMut, MmapOptions, MmapRaw};
+use parking_lot::Mutex;
 
 use crate::extents::Extents;
 
@@ -56,7 +57,7 @@ impl Arena {
     /// Takes pages for `bytes` bytes, which hold zeros or whatever was there before. `None` where no free range is long
     /// enough.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let pages = state.extents.take(bytes.div_ceil(PAGE_BYTES))?;
         state.used += pages.len();
         Some(Extent { arena: Arc::clone(self), pages })
@@ -64,17 +65,17 @@ impl Arena {
 
     /// Bytes in use.
     pub fn used_bytes(&self) -> usize {
-        self.lock().used * PAGE_BYTES
+        self.state.lock().used * PAGE_BYTES
     }
 
     /// Bytes that are not in use and have memory.
     pub fn idle_bytes(&self) -> usize {
-        self.lock().extents.resident() * PAGE_BYTES
+        self.state.lock().extents.resident() * PAGE_BYTES
     }
 
     /// Gives memory that is not in use back to the system: at least `bytes` bytes, or all of it.
     pub fn trim(&self, bytes: usize) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         // With the lock: nobody may take what is about to lose its memory.
         for pages in state.extents.forget(bytes.div_ceil(PAGE_BYTES)) {
             self.clear(&pages);
@@ -95,10 +96,6 @@ impl Arena {
 
     #[cfg(not(target_os = "linux"))]
     fn clear(&self, _: &Range<usize>) {}
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
 }
 
 #[cfg(target_os = "linux")]
@@ -142,7 +139,7 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
-        let mut state = self.arena.lock();
+        let mut state = self.arena.state.lock();
         state.used -= self.pages.len();
         state.extents.give(self.pages.clone());
     }

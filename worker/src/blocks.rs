@@ -1,7 +1,7 @@
 //! Blocks in memory, and how they are packed or moved to scratch files when memory is short.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::rowset::{Row, RowSet};
@@ -10,6 +10,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::packing::{WORD, pack_row, unpack_row};
 use exact2048_storage::StorageError;
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::bits::{BitMatrix, Source, Summary};
@@ -224,12 +225,12 @@ impl<B> Default for BlockMap<B> {
 impl<B> BlockMap<B> {
     /// The block, if it is held.
     pub fn get(&self, layer: Layer, lane: Lane) -> Option<Arc<B>> {
-        self.lock().get(&layer)?.get(&lane).cloned()
+        self.0.lock().get(&layer)?.get(&lane).cloned()
     }
 
     /// The blocks of a layer that are held, in the order of the lanes.
     pub fn of_layer(&self, layer: Layer) -> Vec<(Lane, Arc<B>)> {
-        let blocks = self.lock();
+        let blocks = self.0.lock();
         let of_layer = blocks.get(&layer).into_iter().flatten();
         let mut found: Vec<_> = of_layer.map(|(&lane, block)| (lane, Arc::clone(block))).collect();
         drop(blocks);
@@ -240,29 +241,25 @@ impl<B> BlockMap<B> {
     /// Holds a block.
     pub fn insert(&self, layer: Layer, lane: Lane, block: B) -> Arc<B> {
         let block = Arc::new(block);
-        self.lock().entry(layer).or_default().insert(lane, Arc::clone(&block));
+        self.0.lock().entry(layer).or_default().insert(lane, Arc::clone(&block));
         block
     }
 
     /// Lets go of a layer's blocks.
     pub fn release(&self, layer: Layer) {
-        let released = self.lock().remove(&layer);
+        let released = self.0.lock().remove(&layer);
         drop(released); // after the lock: blocks can be large
     }
 
     /// Lets go of one block.
     pub fn release_block(&self, layer: Layer, lane: Lane) {
-        let released = self.lock().get_mut(&layer).and_then(|lanes| lanes.remove(&lane));
+        let released = self.0.lock().get_mut(&layer).and_then(|lanes| lanes.remove(&lane));
         drop(released); // after the lock, too
     }
 
     /// Lets go of all blocks.
     pub fn clear(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Layer, FxHashMap<Lane, Arc<B>>>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.0.lock().clear();
     }
 }
 
@@ -279,7 +276,7 @@ impl<B: Spill> BlockMap<B> {
 
     /// A block that no task is using and for which `is_wanted` is true.
     fn idle(&self, is_wanted: impl Fn(&B) -> bool) -> Option<(Layer, Lane, Arc<B>)> {
-        let blocks = self.lock();
+        let blocks = self.0.lock();
         let all = blocks
             .iter()
             .flat_map(|(&layer, lanes)| lanes.iter().map(move |(&lane, block)| (layer, lane, block)));
@@ -290,7 +287,7 @@ impl<B: Spill> BlockMap<B> {
     /// Puts a block in the place of another, if that is still held.
     fn replace(&self, (layer, lane, block): (Layer, Lane, Arc<B>), by: B) {
         let by = Arc::new(by);
-        if let Some(held) = self.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
+        if let Some(held) = self.0.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
             && Arc::ptr_eq(held, &block)
         {
             *held = by;

@@ -27,7 +27,7 @@ mod policy;
 mod seal;
 mod tables;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use exact2048_game::lane::Step;
 use exact2048_game::legal::Legality;
@@ -35,6 +35,7 @@ use exact2048_game::value::{Backup, Value};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Blame, ItemKind, PayloadError, ReadError};
 use exact2048_storage::{ErrorKind, ScratchPlace, StorageError};
+use parking_lot::{Mutex, MutexGuard};
 
 pub use any::{AnyFollower, AnyWorker, new_worker};
 pub use backup::BlockValues;
@@ -332,6 +333,6 @@ impl<V: Value> Worker<V> {
     }
 
     fn lock_making_room(&self) -> MutexGuard<'_, ()> {
-        self.making_room.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.making_room.lock()
     }
 }

@@ -6,12 +6,13 @@
 //! them at any time and read them again.
 
 use std::ops::Deref;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
 use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, ScratchPlace, StorageError};
+use parking_lot::{Condvar, Mutex};
 
 use crate::Heap;
 use crate::area::{Area, Pool};
@@ -77,7 +78,7 @@ impl Memory {
     /// more would make the process exceed the limit.
     fn give_back(&self, bytes: usize) {
         // A lock that is held means that another task is doing it.
-        let Ok(mut ask_from) = self.ask_from.try_lock() else { return };
+        let Some(mut ask_from) = self.ask_from.try_lock() else { return };
         let now = Instant::now();
         // Asking takes as long as a small task: not where less than half of the memory is wanted.
         if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
@@ -125,9 +126,9 @@ impl Memory {
     ) -> Result<Reservation<'_>, E> {
         let bytes = need.areas + need.other;
         loop {
-            let reserved = self.lock().reserved_bytes;
+            let reserved = self.tasks.lock().reserved_bytes;
             make_room(reserved + bytes)?;
-            let mut tasks = self.lock();
+            let mut tasks = self.tasks.lock();
             if tasks.running == 0 || self.fits(tasks.reserved_bytes + bytes) {
                 tasks.running += 1;
                 tasks.reserved_bytes += bytes;
@@ -137,7 +138,7 @@ impl Memory {
                 return Ok(Reservation { memory: self, bytes });
             }
             let pause = Duration::from_millis(50);
-            drop(self.ended.wait_timeout(tasks, pause).unwrap_or_else(|poisoned| poisoned.into_inner()));
+            self.ended.wait_for(&mut tasks, pause);
         }
     }
 
@@ -167,10 +168,6 @@ impl Memory {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Tasks> {
-        self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
 }
 
 impl Store for &Memory {
@@ -188,14 +185,14 @@ impl Reservation<'_> {
         let area = self.memory.area(len);
         let came = size_of_val(&*area).min(self.bytes);
         self.bytes -= came;
-        self.memory.lock().reserved_bytes -= came;
+        self.memory.tasks.lock().reserved_bytes -= came;
         area
     }
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut tasks = self.memory.lock();
+        let mut tasks = self.memory.tasks.lock();
         tasks.running -= 1;
         tasks.reserved_bytes -= self.bytes;
         drop(tasks);
@@ -292,13 +289,13 @@ mod tests {
         let memory = Memory::new(3200, heap, std::env::temp_dir().into());
         let times = |(resident, need)| {
             RESIDENT.store(resident, Ordering::Relaxed);
-            *memory.ask_from.lock().unwrap() = Instant::now();
+            *memory.ask_from.lock() = Instant::now();
             memory.give_back(need);
             TIMES.swap(0, Ordering::Relaxed)
         };
         let cases = [(0, 4000), (2100, 3000), (2300, 100), (2300, 1000), (3300, 0)];
         assert_eq!(cases.map(times), [0, 0, 0, 1, 1], "unknown, few, not wanted, wanted, too many already");
-        *memory.ask_from.lock().unwrap() = Instant::now() + Duration::from_secs(3600);
+        *memory.ask_from.lock() = Instant::now() + Duration::from_secs(3600);
         memory.give_back(0);
         assert_eq!(TIMES.load(Ordering::Relaxed), 0, "it was done a moment ago");
     }
@@ -318,8 +315,8 @@ mod tests {
         });
         let (first, second) =
             (memory.reserve(other(200), no_room).unwrap(), memory.reserve(other(300), no_room).unwrap());
-        assert_eq!(memory.lock().reserved_bytes, 500);
+        assert_eq!(memory.tasks.lock().reserved_bytes, 500);
         drop((first, second));
-        assert_eq!(memory.lock().running, 0);
+        assert_eq!(memory.tasks.lock().running, 0);
     }
 }

@@ -5,12 +5,12 @@
 //! order of the lanes when their layer is sealed.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard};
 
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{ItemKind, Parts};
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use crate::{Worker, WorkerError};
@@ -54,26 +54,22 @@ pub enum Packed {
 impl Unsealed {
     /// Adds a block.
     pub fn add(&self, layer: Layer, lane: Lane, packed: Packed) {
-        self.lock().insert((layer, lane), packed);
+        self.0.lock().insert((layer, lane), packed);
     }
 
     /// Forgets everything.
     pub fn clear(&self) {
-        self.lock().clear();
+        self.0.lock().clear();
     }
 
     /// Takes the blocks of a layer out, in the order of the lanes.
     fn take(&self, layer: Layer) -> Vec<Packed> {
-        let mut blocks = self.lock();
+        let mut blocks = self.0.lock();
         let first = (layer, Lane::new(u8::MAX, 0));
         let mut of_layer = blocks.split_off(&first);
         let mut above = of_layer.split_off(&(Layer(layer.0 + 1), first.1));
         blocks.append(&mut above);
         of_layer.into_values().collect()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<(Layer, Lane), Packed>> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

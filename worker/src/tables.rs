@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use exact2048_game::bitset::{self, BitSet};
@@ -19,6 +19,7 @@ use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
 use exact2048_storage::StorageError;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHashMap;
 
 use crate::kernels::index_map::{self, IndexMap, MapList, Permutation};
@@ -50,8 +51,8 @@ pub struct LaneTables {
     /// The sequences of the lane.
     pub columns: Columns,
     /// Index maps that the lane's tasks use. Tasks of one lane run one after the other, so that the
-    /// lock is free whenever a task takes it.
-    maps: Mutex<MapCache>,
+    /// lock is free whenever a task takes it. A lock that remembers a panic: maps that are half made must go.
+    maps: std::sync::Mutex<MapCache>,
 }
 
 /// Index maps from one lane to another, by number.
@@ -118,7 +119,7 @@ pub struct SymmetricColumns<'a> {
 
 impl LaneTables {
     /// Locks the index maps of the lane's tasks, for the length of a task.
-    pub fn maps(&self) -> MutexGuard<'_, MapCache> {
+    pub fn maps(&self) -> std::sync::MutexGuard<'_, MapCache> {
         let mut maps = self.maps.lock().unwrap_or_else(|poisoned| {
             // Maps may be half made.
             let mut maps = poisoned.into_inner();
@@ -185,7 +186,7 @@ impl Tables {
         let of = |rows: &Arc<RowSet>| Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
         let Some(all) = self.all_rows(class) else { return of(rows) };
         let slot = Arc::clone(self.lock_classes().entry(class.id()).or_default());
-        let mut kept = slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut kept = slot.transitions.lock();
         let of_all = kept.get_or_insert_with(|| of(&all));
         if rows.len() == all.len() {
             return Arc::clone(of_all);
@@ -196,7 +197,7 @@ impl Tables {
     /// Whether the transitions of all rows of a class are kept.
     pub fn keeps_transitions(&self, id: ClassId) -> bool {
         let Some(slot) = self.lock_classes().get(&id).cloned() else { return false };
-        slot.transitions.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).is_some()
+        slot.transitions.lock().is_some()
     }
 
     /// Moves transitions that no task is using to scratch files until `enough` says so.
@@ -207,7 +208,7 @@ impl Tables {
                 break;
             }
             // A lock that is held means that a task wants the transitions now.
-            if let Some(mut kept) = free_now(slot.transitions.try_lock())
+            if let Some(mut kept) = slot.transitions.try_lock()
                 && let Some(kept) = &mut *kept
                 && Arc::strong_count(kept) == 1
                 && kept.heap_bytes() > 0
@@ -249,17 +250,17 @@ impl Tables {
 
     /// Bytes of the index maps that are kept, but for those of lanes that a task is working in.
     pub fn map_bytes(&self) -> usize {
-        let known = self.lanes.values().filter_map(|slot| free_now(slot.try_lock())?.clone());
-        known.filter_map(|lane| Some(free_now(lane.maps.try_lock())?.heap_bytes())).sum()
+        let known = self.lanes.values().filter_map(|slot| slot.try_lock()?.clone());
+        known.filter_map(|lane| Some(lane.maps.try_lock().ok()?.heap_bytes())).sum()
     }
 
     /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of
     /// shapes; all are made again where they are needed. Lanes come in about the same order in every layer, so the maps
     /// that were used last are not needed for the longest time.
     pub fn forget_maps(&self, enough: impl Fn() -> bool) {
-        let known = self.lanes.values().filter_map(|slot| free_now(slot.try_lock())?.clone());
+        let known = self.lanes.values().filter_map(|slot| slot.try_lock()?.clone());
         let last_use = |lane: Arc<LaneTables>| {
-            let last_use = free_now(lane.maps.try_lock())?.last_use;
+            let last_use = lane.maps.try_lock().ok()?.last_use;
             Some((last_use, lane))
         };
         let mut lanes: Vec<_> = known.filter_map(last_use).collect();
@@ -268,7 +269,7 @@ impl Tables {
             if enough() {
                 return;
             }
-            if let Some(mut maps) = free_now(lane.maps.try_lock()) {
+            if let Ok(mut maps) = lane.maps.try_lock() {
                 *maps = MapCache::default();
             }
         }
@@ -287,7 +288,7 @@ impl Tables {
 
     /// The tables of a lane; `None` where the run has no such lane.
     pub fn lane(&self, lane: Lane) -> Option<Arc<LaneTables>> {
-        let mut slot = self.lanes.get(&lane)?.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut slot = self.lanes.get(&lane)?.lock();
         Some(Arc::clone(slot.get_or_insert_with(|| Arc::new(self.new_lane(lane)))))
     }
 
@@ -298,13 +299,13 @@ impl Tables {
     }
 
     fn new_lane(&self, lane: Lane) -> LaneTables {
-        LaneTables { columns: Columns::new(self.params(), lane), maps: Mutex::default() }
+        LaneTables { columns: Columns::new(self.params(), lane), maps: std::sync::Mutex::default() }
     }
 
     /// Drops the tables of a lane until they are asked for again.
     pub fn release_lane(&self, lane: Lane) {
         if let Some(slot) = self.lanes.get(&lane) {
-            *slot.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = None;
+            *slot.lock() = None;
         }
     }
 
@@ -395,7 +396,7 @@ impl Tables {
     }
 
     fn lock_classes(&self) -> MutexGuard<'_, FxHashMap<ClassId, Arc<ClassSlot>>> {
-        self.classes.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.classes.lock()
     }
 }
 
@@ -473,15 +474,6 @@ impl LaneMaps<'_> {
         let patterns = &self.tables.patterns;
         let between = Between { params: self.tables.params(), patterns, source, target };
         self.maps.maps.make(&between, &patterns.known(unmade.drain(..)));
-    }
-}
-
-/// The guard of a lock that was free, also if a panic has poisoned it; `None` if somebody holds the lock.
-fn free_now<T>(lock: Result<T, TryLockError<T>>) -> Option<T> {
-    match lock {
-        Ok(guard) => Some(guard),
-        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-        Err(TryLockError::WouldBlock) => None,
     }
 }
 

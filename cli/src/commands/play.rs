@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -14,6 +14,7 @@ use exact2048_players::{
 };
 use exact2048_solution::{Oracle, QueryError, Run};
 use indicatif::{ProgressBar, ProgressStyle};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
@@ -239,7 +240,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
             progress.inc(1);
         }
         if let Some(records) = &records {
-            let written = records.lock().unwrap_or_else(PoisonError::into_inner).write_all(&lines);
+            let written = records.lock().write_all(&lines);
             written.map_err(|error| not_recorded(args, &error))?;
         }
         Ok(stats)
@@ -254,7 +255,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     progress.finish_and_clear();
     let stats = stats?;
     if let Some(records) = records {
-        let written = records.into_inner().unwrap_or_else(PoisonError::into_inner).flush();
+        let written = records.into_inner().flush();
         written.map_err(|error| not_recorded(args, &error))?;
     }
     if stats.games() == 0 {

@@ -2,7 +2,7 @@
 //! the store, while pulls are answered.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
@@ -11,11 +11,12 @@ use exact2048_coordinator::cluster::{
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
 use exact2048_storage::ErrorKind;
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::estimates::JobEstimate;
 use super::job_run::{Contents, DiskLimit, JobRun, NotAppended};
-use super::shell::{Held, Shell, lock};
+use super::shell::{Held, Shell};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
 /// After how long a failed attempt to write the end of a job to the queue is repeated.
@@ -35,7 +36,7 @@ impl Shell {
     /// Carries out what the cluster asks for, one thing at a time, until the coordinator stops: what is under way
     /// then is carried out.
     pub(super) async fn carry_out(self: Arc<Self>) {
-        let Some((mut work, ends)) = lock(&self.receivers).take() else { return };
+        let Some((mut work, ends)) = self.receivers.lock().take() else { return };
         let noting = tokio::spawn(Arc::clone(&self).note_ends(ends));
         while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
             let (shell, asked) = (Arc::clone(&self), work.clone());
@@ -87,7 +88,7 @@ impl Shell {
                     AppendFailure::Store(reason)
                 } else {
                     // This journal is to blame only where the queue can be reached.
-                    match lock(&self.queue).confirm() {
+                    match self.queue.lock().confirm() {
                         Ok(()) => AppendFailure::Journal(reason),
                         Err(AppendError::Fenced(reason)) => return self.fence(reason),
                         Err(_) => AppendFailure::Store(reason),
@@ -102,8 +103,8 @@ impl Shell {
     fn append(self: &Arc<Self>, append: &Append) -> Result<RunBytes, Refused> {
         let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(append.job())?;
-        let mut run = lock(&run);
-        let appended = run.append(&record, || lock(&self.queue).confirm());
+        let mut run = run.lock();
+        let appended = run.append(&record, || self.queue.lock().confirm());
         let (opening, stored) = (run.opening(), run.stored());
         drop(run);
         self.with(|state, _| {
@@ -125,7 +126,7 @@ impl Shell {
         match found {
             Some(Ok(run)) => Ok(run),
             Some(Err((location, limit_bytes))) => {
-                lock(&self.queue).confirm()?;
+                self.queue.lock().confirm()?;
                 let (run, _) = JobRun::go_on(&location, limit_bytes).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
@@ -174,7 +175,7 @@ impl Shell {
             Some((known.location.clone(), known.params.clone(), known.disk_limit))
         });
         let (location, params, limit_bytes) = found.ok_or_else(unknown)?;
-        lock(&self.queue).confirm()?;
+        self.queue.lock().confirm()?;
         let limit = limit_bytes.map(|bytes| DiskLimit { bytes, times });
         let (run, contents, missing_bytes) = JobRun::begin(&location, &params, limit)?;
         let Contents { params, holdings, stored } = contents;

@@ -1,14 +1,13 @@
 //! What is worked out from the parameters of a job, once for the same ones: it takes seconds for large boards.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use exact2048_coordinator::cluster::LeastMemory;
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_game::Params;
 use exact2048_worker::{Tuning, least_memory_bytes};
-
-use super::shell::lock;
+use parking_lot::Mutex;
 
 /// Numbers of threads of a worker for which the least memory is worked out. A number in between needs what the next
 /// higher one does.
@@ -36,14 +35,14 @@ impl Estimates {
     /// What a job will take. Costs up to seconds of one thread for parameters that were not asked for before.
     pub fn of(&self, params: &Params) -> JobEstimate {
         let name = serde_json::to_string(params).unwrap_or_default();
-        if let Some(known) = lock(&self.0).get(&name) {
+        if let Some(known) = self.0.lock().get(&name) {
             return known.clone();
         }
         let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
         let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
         let (workload, cost) = (Workload::new(params), PassCost::new(params, Tuning::DENSE_ROWS));
         let estimate = JobEstimate { least_memory, workload: Arc::new(workload), cost: Arc::new(cost) };
-        let mut kept = lock(&self.0);
+        let mut kept = self.0.lock();
         if kept.len() >= KEPT {
             kept.clear();
         }

@@ -19,7 +19,7 @@ use tonic::{Code, Status};
 
 use super::job_run::Contents;
 use super::queue::{JobOutcome, QueueRecord};
-use super::shell::{Known, Shell, lock};
+use super::shell::{Known, Shell};
 use super::{AppendError, is_out_of_files};
 use crate::view::state_name;
 use crate::wire::{cluster_status, refusal_status, run_unknown_status, status_with_reason};
@@ -180,7 +180,7 @@ impl Shell {
     /// Writes a record to the queue.
     pub(super) async fn note(self: &Arc<Self>, record: QueueRecord) -> Result<(), Status> {
         let queue = Arc::clone(&self.queue);
-        let noted = spawn_blocking(move || lock(&queue).append(&record)).await;
+        let noted = spawn_blocking(move || queue.lock().append(&record)).await;
         match noted.map_err(|error| of_panic(&error))? {
             Ok(()) => Ok(()),
             Err(AppendError::Foreign(what)) => Err(Status::internal(what)),

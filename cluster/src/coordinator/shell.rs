@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
@@ -13,6 +13,7 @@ use exact2048_game::Params;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_storage::{Location, StorageError};
+use parking_lot::Mutex;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -190,7 +191,7 @@ impl Shell {
 
     /// Calls the pure code, and sees to what follows from it.
     pub(super) fn with<T>(self: &Arc<Self>, call: impl FnOnce(&mut State, Duration) -> T) -> T {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         let result = call(&mut state, self.begun.elapsed());
         for event in state.cluster.take_events() {
             observe::tell(&event);
@@ -288,7 +289,7 @@ impl Shell {
     #[must_use]
     pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
         // A call that comes while a snapshot is made waits for it.
-        let mut board = lock(&self.board);
+        let mut board = self.board.lock();
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
         if is_stale || !board.is_fresh() {
             let changes = self.with(|state, now| {
@@ -350,7 +351,7 @@ impl Shell {
     pub(super) async fn keep_watch(self: Arc<Self>) {
         while self.stop.run_until_cancelled(tokio::time::sleep(CONFIRM)).await.is_some() {
             let queue = Arc::clone(&self.queue);
-            match tokio::task::spawn_blocking(move || lock(&queue).confirm()).await {
+            match tokio::task::spawn_blocking(move || queue.lock().confirm()).await {
                 Ok(Ok(())) => {}
                 Ok(Err(AppendError::Fenced(reason))) => self.fence(reason),
                 Ok(Err(error)) => {
@@ -395,10 +396,4 @@ impl State {
         let held = self.jobs.iter().filter(|(_, known)| known.held.is_some());
         held.filter(|(job, _)| !self.cluster.holds(job)).map(|(job, _)| job.clone()).collect()
     }
-}
-
-/// A thread that panicked with a lock in hand has left no half-made change: calls of the pure code come and go as a
-/// whole, and journals open themselves again.
-pub(super) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }

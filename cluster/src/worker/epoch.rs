@@ -1,7 +1,7 @@
 //! One epoch, as it runs on a worker: a member with links to its peers, led by the coordinator.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use exact2048_coordinator::cluster::{EpochId, EpochProgress, Share, WorkerId, WriteShard};
 use exact2048_game::Layer;
@@ -9,6 +9,7 @@ use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlo
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
 use exact2048_worker::AnyWorker;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::leader::{Orders, RemoteLeader};
@@ -144,7 +145,7 @@ impl Running {
         // What was not ordered never will be.
         self.member.leader().holds(0);
         computed.map_err(EpochFailure::Crew)?;
-        match self.peer_failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take() {
+        match self.peer_failed.lock().take() {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
@@ -153,7 +154,7 @@ impl Running {
 
 /// Ends an epoch because of what a peer did, unless it has failed already.
 fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochFailure) {
-    failed.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).get_or_insert(failure);
+    failed.lock().get_or_insert(failure);
     stop.store(true, Ordering::Relaxed);
 }
 

@@ -2,8 +2,8 @@
 //! with the answers to pulls.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::Totals;
@@ -13,6 +13,7 @@ use exact2048_run::member::{CrewError, Leader, Next};
 use exact2048_solution::{Catalog, Segment};
 use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
 use metrics::{counter, gauge};
+use parking_lot::{Condvar, Mutex};
 
 use super::observe;
 use super::outbox::Outbox;
@@ -58,7 +59,7 @@ impl Orders {
     /// Accepts an order, unless it is the last one again: the coordinator repeats it until the report of it has
     /// arrived.
     pub fn add(&self, shard: WriteShard) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         if waiting.last.replace(shard) != Some(shard) {
             waiting.queue.push_back(shard);
             self.changed.notify_one();
@@ -67,19 +68,15 @@ impl Orders {
 
     /// The epoch is over: nobody waits for orders any longer.
     pub fn end(&self) {
-        self.lock().is_over = true;
+        self.waiting.lock().is_over = true;
         self.changed.notify_one();
     }
 
     /// The next order, if there is one within [`PAUSE`].
     fn take(&self) -> Option<WriteShard> {
-        let has_none = |waiting: &mut Waiting| waiting.queue.is_empty() && !waiting.is_over;
-        let waited = self.changed.wait_timeout_while(self.lock(), PAUSE, has_none);
-        waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0.queue.pop_front()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        let mut waiting = self.waiting.lock();
+        self.changed.wait_while_for(&mut waiting, |now| now.queue.is_empty() && !now.is_over, PAUSE);
+        waiting.queue.pop_front()
     }
 }
 

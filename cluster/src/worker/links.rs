@@ -1,8 +1,8 @@
 //! Streams to the other workers of an epoch: finished blocks go out in the order in which they were finished.
 
 use std::error::Error as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::PROTOCOL_VERSION;
@@ -16,6 +16,7 @@ use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
 use exact2048_run::member;
 use exact2048_worker::BytesList;
 use metrics::{counter, gauge};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
@@ -66,10 +67,9 @@ struct Room {
 
 impl Room {
     fn enter(&self, bytes: usize) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let mut waiting = self.waiting.lock();
         while *waiting > 0 && *waiting + bytes > WAITING_BYTES && !self.closed.load(Ordering::Relaxed) {
-            let woken = self.sent.wait_timeout(waiting, Duration::from_millis(100));
-            waiting = woken.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            self.sent.wait_for(&mut waiting, Duration::from_millis(100));
         }
         *waiting += bytes;
         gauge!(observe::SENDING_BYTES).increment(bytes as f64);
@@ -77,7 +77,7 @@ impl Room {
 
     fn leave(&self, bytes: usize) {
         gauge!(observe::SENDING_BYTES).decrement(bytes as f64);
-        *self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) -= bytes;
+        *self.waiting.lock() -= bytes;
         self.sent.notify_all();
     }
 
@@ -90,7 +90,7 @@ impl Room {
 impl Drop for Room {
     fn drop(&mut self) {
         // What was not sent when the stream ended waits no more.
-        let waiting = *self.waiting.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let waiting = *self.waiting.get_mut();
         gauge!(observe::SENDING_BYTES).decrement(waiting as f64);
     }
 }

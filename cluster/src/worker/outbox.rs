@@ -1,10 +1,10 @@
 //! Reports that the coordinator has not acknowledged yet.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard};
 
 use exact2048_coordinator::cluster::WorkerReport;
 use metrics::gauge;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::observe;
@@ -33,7 +33,7 @@ impl Reports {
 impl Outbox {
     /// Adds a report, to be sent with the next pull.
     pub fn report(&self, report: WorkerReport) {
-        let mut reports = self.lock();
+        let mut reports = self.reports.lock();
         reports.waiting.push_back(report);
         reports.measure();
     }
@@ -51,21 +51,17 @@ impl Outbox {
 
     /// The number of the first report that is not acknowledged, and all of them.
     pub fn pending(&self) -> (u64, Vec<WorkerReport>) {
-        let reports = self.lock();
+        let reports = self.reports.lock();
         (reports.first, reports.waiting.iter().cloned().collect())
     }
 
     /// Forgets the reports with lower numbers.
     pub fn acknowledged(&self, number: u64) {
-        let mut reports = self.lock();
+        let mut reports = self.reports.lock();
         while reports.first < number && reports.waiting.pop_front().is_some() {
             reports.first += 1;
         }
         reports.measure();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Reports> {
-        self.reports.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

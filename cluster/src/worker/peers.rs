@@ -5,8 +5,8 @@ mod tests;
 
 use std::hash::{BuildHasher, BuildHasherDefault};
 use std::io::{self, Read};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -17,6 +17,7 @@ use exact2048_proto::v1::FetchRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_storage::{CopyOutcome, Peers, WantedCopy};
 use metrics::counter;
+use parking_lot::{Mutex, MutexGuard};
 use rustc_hash::FxHasher;
 use tokio::runtime::Handle;
 use tokio::sync::{OnceCell, mpsc};
@@ -114,7 +115,7 @@ impl PeerCopies {
     }
 
     fn peers(&self) -> MutexGuard<'_, Vec<Arc<Peer>>> {
-        self.peers.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.peers.lock()
     }
 }
 

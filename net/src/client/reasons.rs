@@ -6,10 +6,11 @@
 use std::error::Error;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use http::{Request, Response};
+use parking_lot::Mutex;
 use tonic::body::Body;
 use tonic::transport::Channel;
 use tonic::{Status, TimeoutExpired, transport};
@@ -54,18 +55,18 @@ pub struct Reasons(Arc<Mutex<Option<Reason>>>);
 impl Reasons {
     /// Notes why a connection failed.
     pub fn note(&self, reason: Reason) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        *self.0.lock() = Some(reason);
     }
 
     /// Forgets the reason, since another connection begins.
     pub fn forget(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        *self.0.lock() = None;
     }
 
     /// Why a request ended with an error of the transport: the reason that was noted, or else what the error itself
     /// says.
     pub fn of(&self, error: &(dyn Error + 'static)) -> Reason {
-        let noted = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let noted = self.0.lock().clone();
         noted.unwrap_or_else(|| {
             if chain(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_timeout)) {
                 return "it no longer answers: its host or the network is gone".into();

@@ -10,7 +10,7 @@
 //! have been looked up, and those of the afterstates follow.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use exact2048_game::rules::{self, Move};
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
@@ -20,6 +20,7 @@ use exact2048_stats::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceTable,
     LEAST_CHANCE, LEFT_OUT, SpawnChances,
 };
+use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::EvaluateError;
@@ -293,13 +294,13 @@ impl<'a> Pass<'a> {
             chosen.push(Some(direction));
         }
         if let Some(player) = player {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(player);
+            self.idle.lock().push(player);
         }
         Ok((sums, chosen))
     }
 
     fn borrow_player(&self) -> Result<Box<dyn Player>, PlayerError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let idle = self.idle.lock().pop();
         idle.map_or_else(|| self.spec.player(self.engine, Some(self.oracle)), Ok)
     }
 

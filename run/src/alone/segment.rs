@@ -1,8 +1,8 @@
 //! One segment of a run, by this process alone: the only member of its epoch, which leads itself. What is decided about
 //! ranges is the same as in a cluster; commits go straight to the run.
 
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::LayerPart;
@@ -11,6 +11,7 @@ use exact2048_game::Layer;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::AnyWorker;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{SolveWatch, disk};
 use crate::member::{CrewError, Leader, Member, Next, Seat};
@@ -87,11 +88,11 @@ struct Journal<'a> {
 
 impl<'a> OwnLeader<'a> {
     fn ranges(&self) -> MutexGuard<'_, Ranges> {
-        self.ranges.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.ranges.lock()
     }
 
     fn journal(&self) -> MutexGuard<'_, Journal<'a>> {
-        self.journal.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.journal.lock()
     }
 }
 
@@ -118,7 +119,7 @@ impl Leader for OwnLeader<'_> {
             Next::End
         } else {
             // Woken now and then to see a request to stop.
-            drop(self.changed.wait_timeout(ranges, PAUSE));
+            self.changed.wait_for(&mut ranges, PAUSE);
             Next::Wait
         }
     }

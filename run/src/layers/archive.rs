@@ -1,11 +1,12 @@
 //! What is worked out of a span of layers, beside what the run stores.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use exact2048_game::Layer;
 use exact2048_solution::{Archive, ItemKind, ReadError, ShardArchive};
 use exact2048_storage::{Frame, ItemKey, ScratchPlace, ShardKind, StorageError};
+use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
 /// Compression level: the files are gone in minutes.
@@ -51,7 +52,7 @@ impl SpanArchive {
         if spill && !frames.is_empty() {
             Frame::spill(&mut frames, &self.scratch)?;
         }
-        let mut layers = self.layers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut layers = self.layers.write();
         layers.insert((layer, kind), keys.into_iter().zip(frames).collect());
         Ok(())
     }
@@ -63,7 +64,7 @@ impl SpanArchive {
 
     /// Forgets what was added for a layer.
     pub fn release(&self, layer: Layer) {
-        let mut layers = self.layers.write().unwrap_or_else(PoisonError::into_inner);
+        let mut layers = self.layers.write();
         let released = [ShardKind::Reach, ShardKind::Values].map(|kind| layers.remove(&(layer, kind)));
         drop(layers);
         drop(released); // after the lock
@@ -71,11 +72,11 @@ impl SpanArchive {
 
     /// Forgets all that was added.
     pub fn release_all(&self) {
-        drop(std::mem::take(&mut *self.layers.write().unwrap_or_else(PoisonError::into_inner)));
+        drop(std::mem::take(&mut *self.layers.write()));
     }
 
     fn layers(&self) -> RwLockReadGuard<'_, Layers> {
-        self.layers.read().unwrap_or_else(PoisonError::into_inner)
+        self.layers.read()
     }
 }
 

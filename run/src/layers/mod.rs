@@ -4,7 +4,7 @@ mod archive;
 mod pass;
 
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use exact2048_coordinator::Workload;
 use exact2048_game::{Layer, Params};
@@ -13,6 +13,7 @@ use exact2048_solution::{
 };
 use exact2048_storage::ShardKind;
 use exact2048_worker::{Tuning, WorkerError, least_memory_bytes};
+use parking_lot::Mutex;
 
 pub(crate) use archive::packed;
 pub(crate) use pass::{LayerPasses, lost_layers};
@@ -90,7 +91,7 @@ impl Loaded {
         highest: Layer,
         goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, WorkerError> {
-        let passes = self.passes.lock().unwrap_or_else(PoisonError::into_inner);
+        let passes = self.passes.lock();
         let (first, last) = layers.into_inner();
         let found = enumerate(&passes, first, last, goes_on).and_then(|was_wanted| {
             if was_wanted { back_up(&passes, first, last, highest, goes_on) } else { Ok(None) }

@@ -1,14 +1,15 @@
 //! Passes through whole layers of a run that is there already, by the kernels: all lanes of a layer side by side, one layer
 //! after the other.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Run, ShardArchive};
 use exact2048_storage::{ScratchPlace, ShardKind};
 use exact2048_worker::{AnyWorker, Tuning, WorkerError, new_worker};
+use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
 
@@ -72,10 +73,10 @@ impl LayerPasses {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 let Some(&lane) = lanes.get(number) else { break };
                 let of_this = of_lane(lane, helpers);
-                found.lock().unwrap_or_else(PoisonError::into_inner).push((number, of_this));
+                found.lock().push((number, of_this));
             }
         });
-        let mut found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut found = found.into_inner();
         found.sort_unstable_by_key(|&(number, _)| number);
         found.into_iter().map(|(_, of_lane)| of_lane).collect()
     }

@@ -3,14 +3,15 @@
 //! What becomes of the results is the business of [`Dispatch`].
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
 use exact2048_solution::{Blame, RunError};
 use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::{AnyWorker, WorkerError};
+use parking_lot::{Condvar, Mutex};
 
 use super::dispatch::Dispatch;
 use super::{Leader, Seat};
@@ -99,12 +100,8 @@ struct InPieces<'a>(&'a Mutex<Plan>);
 
 impl Drop for InPieces<'_> {
     fn drop(&mut self) {
-        lock(self.0).in_pieces -= 1;
+        self.0.lock().in_pieces -= 1;
     }
-}
-
-fn lock(plan: &Mutex<Plan>) -> MutexGuard<'_, Plan> {
-    plan.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
 impl<L: Leader> Crew<L> {
@@ -146,7 +143,7 @@ impl<L: Leader> Crew<L> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let pool = pool.thread_name(|index| format!("compute-{index}"));
         let pool = pool.build().map_err(|error| CrewError::Threads { threads, error })?;
-        self.lock().threads = threads;
+        self.plan.lock().threads = threads;
         Ok(pool.in_place_scope(|scope| {
             scope.spawn_broadcast(|_, _| self.compute());
             beside()
@@ -157,7 +154,7 @@ impl<L: Leader> Crew<L> {
     fn compute(&self) {
         while let Some((task, helpers)) = self.next_task() {
             let done = no_panic(|| self.run(task, helpers));
-            self.lock().running -= 1;
+            self.plan.lock().running -= 1;
             if let Err(error) = done {
                 self.fail(error);
             }
@@ -166,7 +163,7 @@ impl<L: Leader> Crew<L> {
 
     /// Changes the plan, and wakes the threads that wait for a task, as there may be one now.
     pub fn with_plan<T>(&self, change: impl FnOnce(&mut Planner) -> T) -> T {
-        let mut plan = self.lock();
+        let mut plan = self.plan.lock();
         let result = change(&mut plan.planner);
         if plan.idle > 0 {
             self.tasks.notify_all();
@@ -176,7 +173,7 @@ impl<L: Leader> Crew<L> {
 
     /// Ends the work of all threads with an error, if none has failed before.
     pub fn fail(&self, error: CrewError) {
-        self.lock().error.get_or_insert(error);
+        self.plan.lock().error.get_or_insert(error);
         self.tasks.notify_all();
     }
 
@@ -187,26 +184,22 @@ impl<L: Leader> Crew<L> {
 
     /// Whether no task is running.
     pub fn is_idle(&self) -> bool {
-        self.lock().running == 0
+        self.plan.lock().running == 0
     }
 
     /// Whether a task has failed.
     pub fn has_failed(&self) -> bool {
-        self.lock().error.is_some()
+        self.plan.lock().error.is_some()
     }
 
     /// The error that ended the work, if one did.
     pub fn take_error(&self) -> Option<CrewError> {
-        self.lock().error.take()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Plan> {
-        lock(&self.plan)
+        self.plan.lock().error.take()
     }
 
     /// The next task, and how many threads have none.
     fn next_task(&self) -> Option<(Task, usize)> {
-        let mut plan = self.lock();
+        let mut plan = self.plan.lock();
         loop {
             if plan.error.is_some() || plan.planner.is_done() || self.stop.load(Ordering::Relaxed) {
                 return None;
@@ -220,7 +213,7 @@ impl<L: Leader> Crew<L> {
             let pause = if plan.in_pieces > 0 {
                 drop(plan);
                 let helped = rayon::yield_now() == Some(rayon::Yield::Executed);
-                plan = self.lock();
+                plan = self.plan.lock();
                 if helped {
                     continue;
                 }
@@ -229,8 +222,7 @@ impl<L: Leader> Crew<L> {
                 PAUSE
             };
             plan.idle += 1;
-            let waited = self.tasks.wait_timeout(plan, pause);
-            plan = waited.unwrap_or_else(|poisoned| poisoned.into_inner()).0;
+            self.tasks.wait_for(&mut plan, pause);
             plan.idle -= 1;
         }
     }
@@ -241,7 +233,7 @@ impl<L: Leader> Crew<L> {
         if helpers == 0 || !self.worker.has_pieces(layer, lane) {
             return None;
         }
-        let mut plan = self.lock();
+        let mut plan = self.plan.lock();
         plan.in_pieces += 1;
         if plan.idle > 0 {
             self.tasks.notify_all();
@@ -279,7 +271,7 @@ impl<L: Leader> Crew<L> {
     }
 
     fn complete(&self, task: Task, totals: Totals) {
-        let mut plan = self.lock();
+        let mut plan = self.plan.lock();
         // With the plan locked, so that layers are reported in order.
         let releases = self.tell(plan.planner.complete(task, totals));
         self.dispatch.progressed(&totals, plan.planner.frontier());

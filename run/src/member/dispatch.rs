@@ -2,8 +2,8 @@
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
@@ -11,6 +11,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
 use exact2048_worker::{AnyWorker, WorkerError};
+use parking_lot::Mutex;
 
 use super::routes::Routes;
 use super::tally::{LayerSums, Tally};
@@ -75,14 +76,14 @@ impl<L: Leader> Dispatch<L> {
 
     /// Notes how many layers all members have finished.
     pub fn all_finished(&self, layers: u32) {
-        let mut finished = self.lock();
+        let mut finished = self.finished.lock();
         finished.told = finished.told.max(layers);
         self.report_done(&mut finished);
     }
 
     /// Notes of how many layers all blocks of the other members have arrived.
     pub fn all_arrived(&self, layers: u32) {
-        let mut finished = self.lock();
+        let mut finished = self.finished.lock();
         if layers > finished.arrived {
             finished.arrived = layers;
             self.report_done(&mut finished);
@@ -99,7 +100,7 @@ impl<L: Leader> Dispatch<L> {
 
     /// The frames of a range of layers to be written; `None` where they are not the next ones, or not all reported.
     pub fn take_sealed(&self, range: Segment) -> Option<Vec<Frame>> {
-        let mut finished = self.lock();
+        let mut finished = self.finished.lock();
         let end = finished.written + range.layers();
         if end > finished.reported || self.seat.segment.range(finished.written..end) != range {
             return None;
@@ -123,10 +124,6 @@ impl<L: Leader> Dispatch<L> {
             let LayerSums { sent, received } = self.tally.close(part.layer);
             self.leader.layer_done(LayerPart { sent, received, ..part });
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Finished> {
-        self.finished.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
     /// Whether another task may start, or what is finished has to be written first.
@@ -158,7 +155,7 @@ impl<L: Leader> Dispatch<L> {
 
     /// Takes the frames of a packed layer. Called before the plan learns that it is packed.
     pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
-        let mut finished = self.lock();
+        let mut finished = self.finished.lock();
         finished.sealed_bytes += encoded_bytes(&frames);
         finished.sealed.insert(layer, frames);
         self.leader.holds(finished.sealed_bytes);
@@ -180,7 +177,7 @@ impl<L: Leader> Dispatch<L> {
         }
         // What was sent and received is known when it is reported.
         let part = LayerPart { layer, totals, sent: 0, received: 0 };
-        let mut finished = self.lock();
+        let mut finished = self.finished.lock();
         finished.done.push_back(part);
         self.report_done(&mut finished);
     }

@@ -10,8 +10,8 @@ mod dispatch;
 mod routes;
 mod tally;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{LayerPart, WorkerId};
@@ -19,6 +19,7 @@ use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Owners, Phase, Segment, assign};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::{AnyWorker, BytesList, WorkerError};
+use parking_lot::Mutex;
 
 pub use crew::CrewError;
 use crew::{Crew, no_panic};
@@ -258,7 +259,7 @@ impl<L: Leader> Member<L> {
     pub fn frontier_of(&self, from: usize, layer: Layer) {
         let segment = self.seat.segment;
         let slowest = {
-            let mut frontiers = self.frontiers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            let mut frontiers = self.frontiers.lock();
             frontiers[from] = segment.position(layer);
             frontiers.iter().copied().min().unwrap_or_default()
         };

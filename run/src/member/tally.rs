@@ -1,10 +1,9 @@
 //! Sums of the checksums of blocks on their way between the members of an epoch, by layers. The coordinator compares
 //! what was sent with what was received, before it commits anything of the layer.
 
-use std::sync::{Mutex, MutexGuard};
-
 use exact2048_coordinator::cluster::WorkerId;
 use exact2048_game::{Lane, Layer};
+use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -52,14 +51,14 @@ impl Tally {
     /// Counts a block that goes to another member.
     pub fn send(&self, layer: Layer, lane: Lane, to: WorkerId, checksum: u64) {
         let summand = summand(layer, lane, to, checksum);
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         let sent = &mut sums.layers.entry(layer).or_default().sent;
         *sent = sent.wrapping_add(summand);
     }
 
     /// Counts a block that came from another member, if it is the first of its place.
     pub fn take(&self, layer: Layer, lane: Lane, checksum: u64) -> Arrival {
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         if let Some(&known) = sums.taken.get(&(layer, lane)) {
             return if known == checksum { Arrival::Again } else { Arrival::Other };
         }
@@ -72,7 +71,7 @@ impl Tally {
 
     /// Forgets a block that was counted and could not be taken in.
     pub fn forget(&self, layer: Layer, lane: Lane) {
-        let mut sums = self.lock();
+        let mut sums = self.sums.lock();
         let Some(checksum) = sums.taken.remove(&(layer, lane)) else { return };
         let summand = summand(layer, lane, self.me, checksum);
         let received = &mut sums.layers.entry(layer).or_default().received;
@@ -81,11 +80,7 @@ impl Tally {
 
     /// The sums of a layer to which nothing will be added any more.
     pub fn close(&self, layer: Layer) -> LayerSums {
-        self.lock().layers.remove(&layer).unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Sums> {
-        self.sums.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.sums.lock().layers.remove(&layer).unwrap_or_default()
     }
 }
 

@@ -6,8 +6,9 @@ mod row_walk;
 mod tests;
 
 use std::cmp::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::game::{Game, lane_tiles};
@@ -186,8 +187,8 @@ impl<'a> Layout<'a> {
     /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: the columns of other lanes;
     /// and other classes, but only if they have become many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
-        lock(&self.columns).retain(|lane| lanes.binary_search(&lane).is_ok());
-        let mut classes = lock(&self.classes);
+        self.columns.lock().retain(|lane| lanes.binary_search(&lane).is_ok());
+        let mut classes = self.classes.lock();
         let listed = classes.values().flat_map(|class| &class.listed).map(Vec::len).sum::<usize>();
         if listed <= MOST_KEPT {
             return;
@@ -226,12 +227,12 @@ impl<'a> Layout<'a> {
     }
 
     fn class(&self, large_tiles: usize, small_sum: u32) -> Arc<ClassRows> {
-        if let Some(class) = lock(&self.classes).get(&(large_tiles, small_sum)) {
+        if let Some(class) = self.classes.lock().get(&(large_tiles, small_sum)) {
             return Arc::clone(class);
         }
         // Two threads may make the same class; it is the same.
         let class = Arc::new(self.make_class(large_tiles, small_sum));
-        lock(&self.classes).insert((large_tiles, small_sum), Arc::clone(&class));
+        self.classes.lock().insert((large_tiles, small_sum), Arc::clone(&class));
         class
     }
 
@@ -300,11 +301,11 @@ impl<'a> Layout<'a> {
     }
 
     fn columns(&self, lane: u64, tiles: usize, sum: u32) -> Arc<Vec<u64>> {
-        if let Some(columns) = lock(&self.columns).lanes.get(&lane) {
+        if let Some(columns) = self.columns.lock().lanes.get(&lane) {
             return Arc::clone(columns);
         }
         let columns = Arc::new(self.make_columns(lane, tiles, sum));
-        lock(&self.columns).add(lane, &columns);
+        self.columns.lock().add(lane, &columns);
         columns
     }
 
@@ -446,8 +447,4 @@ fn next_arrangement(numbers: &mut [u8]) -> bool {
     numbers.swap(at - 1, larger);
     numbers[at..].reverse();
     true
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -1,9 +1,10 @@
 //! Which shards are open: those used last, within bounded memory. The indexes of all shards of a whole 4x3 take 2 GB.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Weak};
 
 use exact2048_storage::{ShardReader, StorageError};
+use parking_lot::{Mutex, RwLock};
 
 /// Bytes that the indexes of open shards may take.
 const OPEN_BYTES: usize = 64 << 20;
@@ -23,11 +24,11 @@ pub(super) struct Handle {
 
 impl Handle {
     fn get(&self) -> Option<Arc<ShardReader>> {
-        self.reader.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.reader.read().clone()
     }
 
     fn set(&self, reader: Option<Arc<ShardReader>>) {
-        *self.reader.write().unwrap_or_else(PoisonError::into_inner) = reader;
+        *self.reader.write() = reader;
     }
 }
 
@@ -64,7 +65,7 @@ impl OpenShards {
         if let Some(reader) = handle.get() {
             return Ok(reader);
         }
-        let _opening = handle.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let _opening = handle.opening.lock();
         if let Some(reader) = handle.get() {
             return Ok(reader);
         }
@@ -77,7 +78,7 @@ impl OpenShards {
 
     fn add(&self, handle: &Arc<Handle>, reader: &ShardReader) {
         let bytes = size_of_val(reader.items()) + size_of_val(reader.frames());
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         open.retain(|open| open.handle.strong_count() > 0);
         open.push(OpenShard { handle: Arc::downgrade(handle), bytes });
         if open.iter().map(|open| open.bytes).sum::<usize>() <= self.most_bytes {

@@ -1,12 +1,13 @@
 //! Values of any states of a run: looked up where they are stored, else from cones, which are kept for later questions.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use exact2048_cone::{ConeError, Limits, Progress, Solved};
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
+use parking_lot::Mutex;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
@@ -103,7 +104,7 @@ impl SolvedCones {
 
     /// Fills in those of the missing values that the cones have.
     fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<Stored>]) {
-        let cones = self.lock().clone();
+        let cones = self.cones.lock().clone();
         for cone in cones {
             let mut was_used = false;
             for (&(layer, board), value) in
@@ -113,7 +114,7 @@ impl SolvedCones {
                 was_used |= value.is_some();
             }
             if was_used {
-                let mut cones = self.lock();
+                let mut cones = self.cones.lock();
                 // Unless another thread took it out.
                 if let Some(at) = cones.iter().position(|other| Arc::ptr_eq(other, &cone)) {
                     cones.remove(at);
@@ -127,7 +128,7 @@ impl SolvedCones {
         if solved.bytes() > self.most_bytes {
             return;
         }
-        let mut cones = self.lock();
+        let mut cones = self.cones.lock();
         cones.push_front(solved);
         let mut bytes = cones.iter().map(|cone| cone.bytes()).sum::<u64>();
         while bytes > self.most_bytes || cones.len() > MOST_IN_MEMORY {
@@ -142,11 +143,7 @@ impl SolvedCones {
 
     /// Bytes that they take.
     pub(super) fn bytes(&self) -> u64 {
-        self.lock().iter().map(|cone| cone.bytes()).sum()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, VecDeque<Arc<Solved>>> {
-        self.cones.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cones.lock().iter().map(|cone| cone.bytes()).sum()
     }
 }
 

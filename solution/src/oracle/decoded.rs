@@ -4,13 +4,14 @@
 //! layer's values are kept, and else filled in as they are computed. So a value is searched for once, as long
 //! as its part stays in the cache.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use exact2048_game::bitset::{Ranks, is_set};
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::archive::{Archive, ReadError};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
@@ -125,7 +126,7 @@ impl PartCache {
     }
 
     fn lock_unreadable(&self) -> MutexGuard<'_, Vec<(ShardKind, ItemKey)>> {
-        self.unreadable.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unreadable.lock()
     }
 }
 

@@ -1,10 +1,12 @@
 //! How far a chain is, on stderr: for large targets each step takes from seconds to minutes.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::display::ProgressLine;
 use crate::units;
@@ -37,7 +39,7 @@ impl Steps {
         let thread = std::thread::spawn(move || {
             let (line, begun) = (ProgressLine::new("bag"), Instant::now());
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let (step, what) = *of_thread.step.lock().unwrap_or_else(PoisonError::into_inner);
+                let (step, what) = *of_thread.step.lock();
                 let share = f64::from_bits(of_thread.share.load(Ordering::Relaxed));
                 let passed = format!("{} so far", units::about(begun.elapsed().as_secs_f64()));
                 line.show(share, &[format!("step {step} of {all}: {what}"), passed]);
@@ -49,7 +51,7 @@ impl Steps {
 
     /// The next step begins.
     pub fn begin(&self, what: &'static str) {
-        let mut step = self.at.step.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut step = self.at.step.lock();
         *step = (step.0 + 1, what);
         self.reach(0.0);
     }

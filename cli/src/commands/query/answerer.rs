@@ -1,12 +1,12 @@
 //! What answers: a run that is read here, or a server. Both give the same answers, word for word.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use anyhow::Result;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::{KeptLayers, Objective};
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
+use parking_lot::Mutex;
 
 use super::Args;
 use crate::cones::{self, ConeWatch, Cost};
@@ -143,7 +143,7 @@ impl LocalRun {
         let trial = Asking::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);
         let answers = match self.oracle.evaluate_as(boards, &trial) {
             Err(QueryError::TooLarge(_)) => {
-                let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+                let _turn = self.turn.lock();
                 let asking = Asking { progress: &show, cone_bytes: self.oracle.cone_bytes(), ..trial };
                 let answers = self.oracle.evaluate_as(boards, &asking);
                 self.watch.finish();

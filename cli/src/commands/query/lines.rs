@@ -6,13 +6,14 @@
 //! is about to be answered.
 
 use std::io::{self, BufRead, Read, Write};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use anyhow::{Context, Result};
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_solution::QueryError;
+use parking_lot::Mutex;
 
 use super::answerer::{AnswerWithCost, Answerer};
 use super::print::Printer;
@@ -149,7 +150,7 @@ fn answer_batches(
     let batches = Arc::new(Mutex::new(batches));
     for _ in 0..UNDER_WAY {
         let (answerer, batches) = (Arc::clone(&answerer), Arc::clone(&batches));
-        let next = move || batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = move || batches.lock().recv();
         thread::spawn(move || {
             while let Ok(Batch { lines, answers }) = next() {
                 // Nobody listens any more where printing failed.

@@ -1,9 +1,9 @@
 //! How far a check is, on stderr.
 
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use exact2048_run::verify::CheckProgress;
+use parking_lot::Mutex;
 
 use crate::display::{self, ProgressLine};
 use crate::units;
@@ -29,13 +29,13 @@ impl Watch {
     /// Begins a pass over `total`.
     pub fn begin(&self, name: &'static str, total: u64) {
         let line = ProgressLine::new(name);
-        *self.lock() = Some(Pass { total, begun: Instant::now(), next: INTERVAL, line });
+        *self.pass.lock() = Some(Pass { total, begun: Instant::now(), next: INTERVAL, line });
     }
 
     /// Shows how far it is; may be called often.
     pub fn show(&self, at: CheckProgress) {
         // Where another thread shows something, this one need not.
-        let Ok(mut pass) = self.pass.try_lock() else { return };
+        let Some(mut pass) = self.pass.try_lock() else { return };
         let Some(pass) = pass.as_mut() else { return };
         let elapsed = pass.begun.elapsed();
         if elapsed >= pass.next {
@@ -48,13 +48,9 @@ impl Watch {
 
     /// Ends a pass.
     pub fn finish(&self) {
-        if let Some(pass) = self.lock().take() {
+        if let Some(pass) = self.pass.lock().take() {
             pass.line.finish();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Pass>> {
-        self.pass.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

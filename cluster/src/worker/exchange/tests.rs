@@ -1,11 +1,10 @@
 //! The service that accepts blocks, as a peer finds it: over a connection, with messages of all kinds.
 
-use std::sync::Mutex;
-
 use bytes::Buf;
 use exact2048_coordinator::cluster::{EpochProgress, Incarnation, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
+use parking_lot::Mutex;
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
@@ -47,12 +46,12 @@ impl Epoch for Memo {
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
         let PeerBlock { layer, lane, checksum, mut payload } = block;
         let bytes = payload.copy_to_bytes(payload.len()).to_vec();
-        self.blocks.lock().unwrap().push((from, layer, lane, checksum, bytes));
+        self.blocks.lock().push((from, layer, lane, checksum, bytes));
         Ok(())
     }
 
     fn frontier_of(&self, _: usize, layer: Layer) {
-        self.frontiers.lock().unwrap().push(layer);
+        self.frontiers.lock().push(layer);
     }
 
     fn progress(&self, _: EpochProgress) {}
@@ -127,10 +126,10 @@ async fn blocks_arrive_whole_and_in_order() {
         Content::Frontier(24),
     ];
     assert_eq!(push(&mut client, contents).await.unwrap(), 3);
-    let blocks: Vec<Vec<u8>> = memo.blocks.lock().unwrap().iter().map(|b| b.4.clone()).collect();
+    let blocks: Vec<Vec<u8>> = memo.blocks.lock().iter().map(|b| b.4.clone()).collect();
     assert!(blocks == [vec![], vec![1, 2, 3], long]);
-    assert!(memo.blocks.lock().unwrap().iter().all(|b| (b.0, b.1, b.2, b.3) == (1, Layer(20), LANE, 77)));
-    assert_eq!(*memo.frontiers.lock().unwrap(), [Layer(22), Layer(24)]);
+    assert!(memo.blocks.lock().iter().all(|b| (b.0, b.1, b.2, b.3) == (1, Layer(20), LANE, 77)));
+    assert_eq!(*memo.frontiers.lock(), [Layer(22), Layer(24)]);
 }
 
 #[tokio::test]
@@ -158,7 +157,7 @@ async fn what_is_out_of_order_is_refused() {
     }
     let empty = tokio_stream::iter([PushRequest { content: None }]);
     assert_eq!(client.push(empty).await.unwrap_err().code(), Code::InvalidArgument);
-    assert!(memo.blocks.lock().unwrap().is_empty());
+    assert!(memo.blocks.lock().is_empty());
 }
 
 #[tokio::test]
@@ -185,7 +184,7 @@ async fn only_members_of_the_epoch_are_heard() {
     }
     let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER, &SECRET)).await.unwrap();
     assert_eq!(late, 0, "the epoch is over: nothing is taken in, and nothing is wrong");
-    assert!(memo.blocks.lock().unwrap().is_empty());
+    assert!(memo.blocks.lock().is_empty());
 }
 
 #[tokio::test]
@@ -252,7 +251,7 @@ async fn blocks_on_their_way_are_bounded_over_all_streams() {
         tokio::spawn(async move { push(&mut other, vec![hello(), block(3, &[1, 2, 3])]).await });
     let waited = tokio::time::timeout(Duration::from_millis(300), &mut pushing).await;
     assert!(waited.is_err(), "{waited:?}");
-    assert!(memo.blocks.lock().unwrap().is_empty());
+    assert!(memo.blocks.lock().is_empty());
     hold.send(()).unwrap();
     assert_eq!(holding.await.unwrap().unwrap_err().code(), Code::InvalidArgument);
     assert_eq!(pushing.await.unwrap().unwrap(), 1);
@@ -286,10 +285,10 @@ proptest! {
             if let Err(status) = push(&mut client, contents).await {
                 assert_eq!(status.code(), Code::InvalidArgument, "{status}");
             }
-            let taken = memo.blocks.lock().unwrap().len();
+            let taken = memo.blocks.lock().len();
             // And it still listens.
             assert_eq!(push(&mut client, vec![hello(), block(1, &[9])]).await.unwrap(), 1);
-            assert_eq!(memo.blocks.lock().unwrap().len(), taken + 1);
+            assert_eq!(memo.blocks.lock().len(), taken + 1);
         });
     }
 }
