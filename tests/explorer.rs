@@ -191,6 +191,9 @@ fn garbage_is_refused() {
         assert!(!text(&error["message"]).is_empty() && !text(&error["code"]).is_empty(), "{path}");
         assert!(answer.headers.contains("content-type: application/json"), "{answer:?}");
     }
+    let told = get(&url, "api/v1/layer?layer=60&sample=x").json();
+    let message = text(&told["error"]["message"]);
+    assert!(message.starts_with("sample: invalid digit") && message.contains("openapi.json"), "{message}");
     let long = get(&url, &format!("api/v1/values?board={}", "2+".repeat(3000)));
     assert_eq!(long.status, 400, "{long:?}");
     let last = get_json(&url, "api/v1/search?layer=60&pattern=*+*+/+*+*+/+*+*&from=99999999.0");

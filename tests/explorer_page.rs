@@ -280,7 +280,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     browser.js("void (document.querySelector('#board-text').value = '64 64 / 64 64 / 64 64')").await;
     browser.js("document.querySelector('#edit-form').requestSubmit()").await;
     browser
-        .until("document.querySelector('#why-none').textContent.includes('is not reachable in this run')")
+        .until("document.querySelector('#answer-note').textContent.includes('is not reachable in this run')")
         .await;
     // The browser itself notes the status 404 of that answer.
     let complaints = browser.complaints().await;
@@ -438,6 +438,24 @@ async fn positions_are_studied_and_quizzed() {
 }
 
 #[tokio::test]
+async fn boards_that_may_not_be_reachable_have_values_and_a_note() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let solved = Solved::new("--board 3x3 --objective reach:64 --keep 16 --disk 1MB");
+    let server = Server::start(&solved.run(), &HTTP);
+    browser.goto(&server.page.clone().unwrap()).await;
+    browser.until(SHOWN).await;
+    assert!(browser.text("answer-note").await.is_empty());
+    browser.press(&['e']).await;
+    browser.js("void (document.querySelector('#board-text').value = '32 16 8 / 8 4 2 / 0 0 0')").await;
+    browser.js("document.querySelector('#edit-form').requestSubmit()").await;
+    browser.until("document.querySelector('#answer-note').textContent.includes('may be none of them')").await;
+    browser.until(SHOWN).await;
+    assert!(browser.text("answer-note").await.contains("boards of tile sum 70"));
+    browser.close().await;
+    server.stop();
+}
+
+#[tokio::test]
 async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
     let solved = Solved::new("--board 3x2 --values best-move");
@@ -459,7 +477,7 @@ async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     browser.until("document.querySelectorAll('#moves .best').length === 1").await;
     assert_eq!(browser.text("value").await, "–");
     assert_eq!(browser.js("document.querySelectorAll('#moves .greyed').length").await, 4);
-    assert!(browser.text("why-none").await.contains("stores best moves"));
+    assert!(browser.text("answer-note").await.contains("stores best moves"));
     let before = text(&look(&browser).await["board"]).to_owned();
     browser.press(&[' ']).await;
     browser.until(&format!("{BOARD} !== '{before}'")).await;

@@ -337,8 +337,8 @@ async function load(signal) {
       showAll();
       tell(`It is not known which tile is the worst here, and the move is taken back: ${message}`, "error");
     }
-    byId("why-none").hidden = false;
-    byId("why-none").textContent = message;
+    byId("answer-note").hidden = false;
+    byId("answer-note").textContent = message;
   }
 }
 
@@ -417,9 +417,9 @@ function showAll() {
   byId("over").textContent = isWon() ? "Won." : "No move is legal: the game is over.";
   byId("hint-panel").hidden = !isShown;
   byId("course").hidden = !isShown;
-  byId("why-none").hidden = !(answer?.refused || run.not_solved || run.best_moves);
-  byId("why-none").textContent = answer?.refused ?? run.not_solved ??
-    "This run stores best moves and few values: the best move is marked, and values are left out.";
+  const note = noteOf(answer);
+  byId("answer-note").hidden = note === undefined;
+  byId("answer-note").textContent = note ?? "";
   const losses = game.past.map((_, i) => (i === 0 ? undefined : game.loss(i))).filter((loss) => loss !== undefined);
   const lost = losses.reduce((a, b) => a + b, 0);
   byId("lost").textContent = isShown && losses.length > 0 ? lossText(lost, run.isChance) : "–";
@@ -428,6 +428,17 @@ function showAll() {
   // After the values, which somebody waits for.
   window.clearTimeout(drawing);
   drawing = window.setTimeout(showCourse);
+}
+
+/** What is to be said beside the values, or why there are none. @param {any} answer @returns {string | undefined} */
+function noteOf(answer) {
+  if (answer?.refused) return answer.refused;
+  if (run.not_solved) return run.not_solved;
+  if (run.best_moves) return "This run stores best moves and few values: the best move is marked, and values are left out.";
+  if (answer?.known_reachable === false) {
+    return `It is not stored any more which boards of tile sum ${count(boards.layerOf(game.board))} games come to: this may be none of them.`;
+  }
+  return undefined;
 }
 
 /** @param {any} answer */

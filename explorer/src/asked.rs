@@ -15,7 +15,11 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFailure> {
         let asked = Query::from_request_parts(parts, state).await;
-        let Query(asked) = asked.map_err(|error| Status::invalid_argument(error.body_text()))?;
+        let Query(asked) = asked.map_err(|rejection| {
+            let why =
+                std::error::Error::source(&rejection).map_or(rejection.body_text(), ToString::to_string);
+            Status::invalid_argument(format!("{why}; what a URL may ask is in /api/v1/openapi.json"))
+        })?;
         Ok(Self(asked))
     }
 }
