@@ -46,7 +46,7 @@ fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: 
         let cost = Arc::new(PassCost::new(&params, 1 << 18));
         let holdings = commits.clone().into();
         let stored = RunBytes { committed_bytes, disk: None };
-        let opened = Opened { holdings, stored, missing_bytes: 0, least_memory, workload, cost };
+        let opened = Opened { params, holdings, stored, missing_bytes: 0, least_memory, workload, cost };
         cluster.opened(at(now), &job, opened);
     }
 }

@@ -44,6 +44,21 @@ fn a_run_is_read_back_as_it_was_written() {
 }
 
 #[test]
+fn another_run_in_its_place_is_told_apart() {
+    let place = tempdir().unwrap();
+    let folder = place.path().join("run");
+    closed_run(&folder, 3);
+    let run = RunDir::open_read_only(&folder).unwrap();
+    assert!(run.is_there().unwrap());
+    fs::remove_dir_all(&folder).unwrap();
+    assert!(!run.is_there().unwrap());
+    closed_run(&folder, 3);
+    assert!(!run.is_there().unwrap());
+    fs::write(folder.join("manifest.json"), "damaged").unwrap();
+    run.is_there().unwrap_err();
+}
+
+#[test]
 fn what_is_no_run_is_told_apart() {
     let place = tempdir().unwrap();
     let reason = |path: &Path| match RunDir::open_for_writing(path) {

@@ -181,7 +181,12 @@ impl Shell {
         let Contents { params, holdings, stored } = contents;
         let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
         self.hold(job, run);
-        Ok(Opened { holdings, stored, missing_bytes, least_memory, workload, cost })
+        self.with(|state, _| {
+            if let Some(known) = state.jobs.get_mut(job) {
+                known.params = params.clone();
+            }
+        });
+        Ok(Opened { params, holdings, stored, missing_bytes, least_memory, workload, cost })
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.

@@ -37,10 +37,12 @@ impl Shell {
     pub async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
         let WantedJob { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
-        let _one = self.changing.lock().await;
         self.check(&job, &least)?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
+        // Before it is this request's turn: reading a long journal in a distant store takes minutes.
         let found = look(location.clone(), wanted).await?;
+        let _one = self.changing.lock().await;
+        self.check(&job, &least)?;
         let known =
             Known::new(found.params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
         let (params, disk_bytes) = (found.params.clone(), disk_limit);

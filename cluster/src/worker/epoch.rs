@@ -9,11 +9,11 @@ use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlo
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
 use exact2048_worker::AnyWorker;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
 use super::leader::{Orders, RemoteLeader};
-use super::links::{PeerLink, Sender};
+use super::links::{PeerLink, Sender, Until};
 use super::membership::Membership;
 use super::outbox::Outbox;
 
@@ -74,6 +74,7 @@ pub struct Running {
     member: Member<RemoteLeader>,
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
+    intake: Intake,
     /// What a peer did that ends the epoch.
     peer_failed: Arc<Mutex<Option<EpochFailure>>>,
 }
@@ -113,9 +114,10 @@ impl Running {
         let ended = CancellationToken::new();
         let peer_failed = Arc::new(Mutex::new(None));
         let open = |(peer, is_neighbour): (_, bool)| {
+            let until = Until { ended: ended.clone(), stop: Arc::clone(&stop) };
             let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
             let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
-            let open = || PeerLink::open(sender.clone(), peer, Membership::of(&share), ended.clone(), told);
+            let open = || PeerLink::open(sender.clone(), peer, Membership::of(&share), until, told);
             is_neighbour.then(|| Box::new(open()) as Box<dyn member::Link>)
         };
         let links = share.members.iter().zip(neighbours(&seat)).map(open).collect();
@@ -129,7 +131,7 @@ impl Running {
             orders: Orders::default(),
         };
         let member = Member::new(seat, Arc::clone(&worker), links, leader, Arc::clone(&stop));
-        Arc::new(Self { share, me, worker, member, stop, ended, peer_failed })
+        Arc::new(Self { share, me, worker, member, stop, ended, intake: Intake::default(), peer_failed })
     }
 
     /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
@@ -141,6 +143,7 @@ impl Running {
     pub fn run(&self, threads: usize) -> Result<(), EpochFailure> {
         let computed = self.member.run(threads);
         self.ended.cancel();
+        self.intake.close();
         self.worker.release_all();
         // What was not ordered never will be.
         self.member.leader().holds(0);
@@ -149,6 +152,28 @@ impl Running {
             Some(failure) => Err(failure),
             None => Ok(()),
         }
+    }
+}
+
+/// Lets blocks of other members in until the epoch has ended. The next epoch, in which lanes may have other owners, has
+/// the same worker: a block that came late would take the place of one of that epoch.
+#[derive(Debug, Default)]
+struct Intake {
+    /// Read while a block is taken in.
+    is_closed: RwLock<bool>,
+}
+
+impl Intake {
+    /// Takes a block in; `None` where no more are.
+    fn take<T>(&self, accept: impl FnOnce() -> T) -> Option<T> {
+        // Who cannot read at once is late: nobody writes but to close it.
+        let is_closed = self.is_closed.try_read()?;
+        (!*is_closed).then(accept)
+    }
+
+    /// Waits for blocks that are being taken in, and lets no more in.
+    fn close(&self) {
+        *self.is_closed.write() = true;
     }
 }
 
@@ -172,7 +197,8 @@ impl Epoch for Running {
     }
 
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
-        self.member.accept(from, block).inspect_err(|error| {
+        let accepted = self.intake.take(|| self.member.accept(from, block));
+        accepted.unwrap_or(Ok(())).inspect_err(|error| {
             if let BlockError::Bad(what) = error {
                 let peer = self.share.members[from].worker;
                 fail(&self.peer_failed, &self.stop, EpochFailure::BadBlock(peer, what.clone()));
@@ -204,5 +230,40 @@ impl Epoch for Running {
 
     fn ended(&self) -> CancellationToken {
         self.ended.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_block_is_taken_in_after_the_end() {
+        let intake = Intake::default();
+        let ((begun, begins), (end, ends), is_closed) = (channel(), channel::<()>(), &AtomicBool::new(false));
+        let taking = &intake;
+        std::thread::scope(|threads| {
+            threads.spawn(move || {
+                let taken = taking.take(|| {
+                    begun.send(()).unwrap();
+                    ends.recv().unwrap();
+                    assert!(!is_closed.load(Ordering::SeqCst), "it was closed while a block was taken in");
+                });
+                assert!(taken.is_some());
+            });
+            begins.recv().unwrap();
+            threads.spawn(move || {
+                taking.close();
+                is_closed.store(true, Ordering::SeqCst);
+            });
+            while intake.take(|| ()).is_some() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            end.send(()).unwrap();
+        });
+        assert!(intake.take(|| ()).is_none());
     }
 }

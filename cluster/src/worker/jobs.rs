@@ -68,8 +68,8 @@ pub struct Jobs {
     settings: StoreSettings,
     scratch: PathBuf,
     tuning: Tuning,
-    /// The job of the last epoch, with its run, for the next epoch.
-    last: Option<(JobId, OpenJob)>,
+    /// The run of the last epoch, for the next epoch, by its address.
+    last: Option<(String, OpenJob)>,
 }
 
 /// A job's run and what computes it.
@@ -92,8 +92,9 @@ impl Jobs {
     ///
     /// A run that cannot be opened, is another one, or lacks what the share builds on.
     pub fn open(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob, JobError> {
-        let cached = self.last.take().filter(|(job, _)| *job == share.job);
+        let cached = self.last.take().filter(|(url, _)| url == run_url);
         if let Some((_, mut open)) = cached
+            && open.run.dir().is_there().is_ok_and(|is_there| is_there)
             && open.run.reread().is_ok()
             && open.run.params() == &share.params
         {
@@ -112,8 +113,8 @@ impl Jobs {
     }
 
     /// Keeps a run for the next epoch.
-    pub fn keep(&mut self, job: JobId, open: OpenJob) {
-        self.last = Some((job, open));
+    pub fn keep(&mut self, run_url: String, open: OpenJob) {
+        self.last = Some((run_url, open));
     }
 }
 
@@ -141,4 +142,56 @@ fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()
 /// Whether all that a segment builds on is committed.
 fn has_inputs(run: &Run, segment: Segment) -> bool {
     Recipe::new(run.params(), &run.holdings()).has_inputs(segment)
+}
+
+#[cfg(test)]
+mod tests {
+    use exact2048_coordinator::cluster::{EpochId, Secret};
+    use exact2048_game::{Objective, Precision, Spawn4};
+    use exact2048_solution::{Holdings, Unnamed};
+    use exact2048_worker::Heap;
+
+    use super::*;
+
+    /// A worker that stays while a job is forgotten, its run removed, and the same job submitted once more.
+    #[test]
+    fn a_run_that_was_made_anew_is_opened_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("run");
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let share = Share {
+            job: JobId("job".to_owned()),
+            epoch: EpochId(1),
+            segment: Recipe::new(&params, &Holdings::default()).steps()[0],
+            params: params.clone(),
+            members: Vec::new(),
+            window_layers: 4,
+            secret: Secret::new([1; 16]),
+        };
+        let tuning = Tuning {
+            limit_bytes: 1 << 30,
+            heap: Heap::of(|| 0),
+            dense_rows: Tuning::DENSE_ROWS,
+            piece_bytes: Tuning::PIECE_BYTES,
+        };
+        let mut jobs = Jobs::new(StoreSettings::default(), place.path().to_path_buf(), tuning);
+        let (url, stop) = (format!("file://{}", folder.display()), AtomicBool::new(false));
+        let make = || Run::open_or_create(folder.as_path(), &params, Unnamed::Refuse).unwrap().dir().run_id();
+        let mut opened = || {
+            let open = jobs.open(&share, &url, &stop).unwrap();
+            let id = open.run.dir().run_id();
+            let worker = Arc::as_ptr(&open.worker).cast::<()>();
+            jobs.keep(url.clone(), open);
+            (id, worker)
+        };
+        let first = make();
+        let (id, worker) = opened();
+        assert_eq!(id, first);
+        assert_eq!(opened(), (id, worker), "it is kept");
+        std::fs::remove_dir_all(&folder).unwrap();
+        let second = make();
+        assert_ne!(first, second);
+        assert_eq!(opened().0, second);
+    }
 }

@@ -56,19 +56,36 @@ impl std::fmt::Debug for Parcel {
     }
 }
 
+/// For how long a link is wanted.
+#[derive(Debug)]
+pub struct Until {
+    /// Cancelled when the epoch has ended.
+    pub ended: CancellationToken,
+    /// Becomes true when the epoch is to end: then its threads no longer wait for a peer.
+    pub stop: Arc<AtomicBool>,
+}
+
 /// How much waits to be sent.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Room {
     waiting: Mutex<usize>,
     sent: Condvar,
+    /// Nothing needs to be sent any more.
+    stop: Arc<AtomicBool>,
     /// The stream has ended: nothing is sent any more.
     closed: AtomicBool,
 }
 
 impl Room {
+    fn new(stop: Arc<AtomicBool>) -> Self {
+        Self { waiting: Mutex::new(0), sent: Condvar::new(), stop, closed: AtomicBool::new(false) }
+    }
+
+    /// Waits until there is room for so many bytes, or nobody wants them any more.
     fn enter(&self, bytes: usize) {
+        let is_over = || self.closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
-        while *waiting > 0 && *waiting + bytes > WAITING_BYTES && !self.closed.load(Ordering::Relaxed) {
+        while *waiting > 0 && *waiting + bytes > WAITING_BYTES && !is_over() {
             self.sent.wait_for(&mut waiting, Duration::from_millis(100));
         }
         *waiting += bytes;
@@ -105,20 +122,21 @@ pub struct Sender {
 }
 
 impl PeerLink {
-    /// Opens a stream to a peer, which lasts until the link is dropped or `stop` says so. `lost` is called if it
+    /// Opens a stream to a peer, which lasts until the link is dropped or the epoch has ended. `lost` is called if it
     /// breaks.
     pub fn open(
         sender: Sender,
         peer: &EpochMember,
         membership: Membership,
-        stop: CancellationToken,
+        until: Until,
         lost: impl FnOnce(WorkerId, String) + Send + 'static,
     ) -> Self {
         let (parcels, queue) = unbounded_channel();
-        let room = Arc::new(Room::default());
+        let Until { ended, stop } = until;
+        let room = Arc::new(Room::new(stop));
         let (peer, closing) = (peer.clone(), Arc::clone(&room));
         tokio::spawn(async move {
-            let pushed = stop.run_until_cancelled(push(sender, &peer, membership, queue, &closing)).await;
+            let pushed = ended.run_until_cancelled(push(sender, &peer, membership, queue, &closing)).await;
             closing.close();
             if let Some(Err(error)) = pushed {
                 lost(peer.worker, error);
@@ -205,5 +223,29 @@ fn text(status: &Status) -> String {
         _ if status.source().is_some() => format!("the connection broke: {}", status.message()),
         Code::Unavailable | Code::Unknown => format!("it ended the stream: {}", status.message()),
         code => format!("{code}: {}", status.message()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    /// Of a peer that takes nothing any more and keeps the stream open.
+    #[test]
+    fn nobody_waits_for_room_when_the_epoch_is_to_end() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let room = Arc::new(Room::new(Arc::clone(&stop)));
+        room.enter(WAITING_BYTES);
+        let (entered, enters) = channel();
+        let of_thread = Arc::clone(&room);
+        std::thread::spawn(move || {
+            of_thread.enter(1);
+            entered.send(()).unwrap();
+        });
+        assert!(enters.recv_timeout(Duration::from_millis(200)).is_err(), "there was no room");
+        stop.store(true, Ordering::Relaxed);
+        enters.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }

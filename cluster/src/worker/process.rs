@@ -39,7 +39,7 @@ use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
-use crate::wire::{Answer, is_unmet, pull_message, refusal_of};
+use crate::wire::{Answer, Assignment, is_unmet, pull_message, refusal_of};
 
 /// How long an answer to a pull may take: the coordinator holds none back for as long.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -165,7 +165,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         starts,
         capacity,
         epoch: None,
-        highest: None,
+        begun: None,
         told_memory: None,
         outage: Outage::default(),
     };
@@ -218,8 +218,8 @@ struct Process {
     /// How many peers may connect.
     capacity: Capacity,
     epoch: Option<Begun>,
-    /// The highest epoch that was begun here.
-    highest: Option<EpochId>,
+    /// The epoch that was begun last, which may be over: answers name it until the coordinator knows that.
+    begun: Option<Membership>,
     /// The memory that the job whose turn it is needs, in bytes, where this worker has less: as the last answer said.
     told_memory: Option<u64>,
     /// Whether the coordinator answers.
@@ -347,12 +347,16 @@ impl Process {
         if answer.withdrawn.is_some() && answer.withdrawn == self.epoch.as_ref().map(|epoch| epoch.number) {
             self.leave_epoch();
         }
-        if let Some(assignment) = answer.assignment.filter(|a| Some(a.share.epoch) > self.highest) {
+        let is_new = |assignment: &Assignment| self.begun != Some(Membership::of(&assignment.share));
+        if let Some(assignment) = answer.assignment.filter(is_new) {
             self.leave_epoch();
             self.capacity.for_peers(assignment.share.members.len());
             let (number, job) = (assignment.share.epoch, assignment.share.job.clone());
-            self.highest = Some(number);
-            self.joined.send_replace(Some(Membership::of(&assignment.share)));
+            let membership = Membership::of(&assignment.share);
+            self.begun = Some(membership);
+            self.joined.send_replace(Some(membership));
+            // A coordinator of another store begins with the first number again.
+            self.left.store(0, Ordering::Relaxed);
             let stop = Arc::new(AtomicBool::new(false));
             self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
             counter!(observe::EPOCHS).increment(1);

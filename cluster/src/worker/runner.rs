@@ -151,7 +151,7 @@ impl Runner {
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),
         });
-        self.jobs.keep(share.job.clone(), open);
+        self.jobs.keep(assignment.run_url.clone(), open);
         ended
     }
 }

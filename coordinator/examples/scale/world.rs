@@ -140,6 +140,7 @@ impl<'a> World<'a> {
         };
         self.cluster.submit(self.now, submission).expect("the first job");
         let opened = Opened {
+            params: self.job.params.clone(),
             holdings: Holdings::default(),
             stored: RunBytes::default(),
             missing_bytes: 0,

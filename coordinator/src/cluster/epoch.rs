@@ -275,7 +275,7 @@ mod tests {
         let (job, members) = (JobId("job".to_owned()), vec![member]);
         let secret = Secret::new([0; 16]);
         let share = Share { job, params, epoch: EpochId(1), segment, members, window_layers: 4, secret };
-        let possible = Possible { most: 10, states: None };
+        let possible = Possible { most: 10, states: None, afterstates: None };
         Epoch::new(share, vec![possible; 29], None, Duration::ZERO)
     }
 

@@ -37,6 +37,8 @@ pub struct Submission {
 /// What the run of a job holds, when its turn has come and it was opened for writing.
 #[derive(Clone, Debug)]
 pub struct Opened {
+    /// The parameters of the run. Those that do not change results may differ from what was asked for.
+    pub params: Params,
     /// What the journal says is committed and not retracted.
     pub holdings: Holdings,
     /// What it takes.
@@ -248,8 +250,9 @@ impl Job {
 
     /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
-        let Opened { holdings, stored, least_memory, workload, cost, .. } = opened;
+        let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
         (self.opening, self.is_stale, self.stray_bytes) = (false, false, 0);
+        self.params = params;
         self.least_memory = Some(least_memory);
         self.note_bytes(stored);
         self.plan = Some(Plan::new(&self.params, holdings, workload, cost));

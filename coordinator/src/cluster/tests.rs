@@ -39,6 +39,7 @@ fn cost() -> PassCost {
 /// What an empty run holds that needs `least_bytes` of memory.
 fn empty(least_bytes: u64) -> Opened {
     Opened {
+        params: params(),
         holdings: Holdings::default(),
         stored: RunBytes::default(),
         missing_bytes: 0,
@@ -172,6 +173,18 @@ fn workers_that_are_there_begin_at_once() {
         let share = worker.pull(&mut cluster, now).share.expect("a share without any wait");
         assert_eq!(share.members.len(), 2);
     }
+}
+
+/// Those that change no result may differ from what was submitted.
+#[test]
+fn workers_have_the_parameters_of_the_run_that_was_found() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    let found = Params { large: params().large + 1, ..params() };
+    assert!(matches!(cluster.take_errands()[..], [Errand::Open { .. }]));
+    cluster.opened(now, &JobId("job".to_owned()), Opened { params: found.clone(), ..empty(100) });
+    let share = workers[0].pull(&mut cluster, now).share.unwrap();
+    assert_eq!(share.params, found);
 }
 
 #[test]

@@ -356,7 +356,8 @@ impl World {
             let (workload, cost) = (Arc::clone(&self.workload), Arc::clone(&self.cost));
             let holdings = self.store.journals[&job].holdings();
             let stored = stored(&self.store, &job, self.limit);
-            let opened = Opened { holdings, stored, missing_bytes: 0, least_memory, workload, cost };
+            let params = self.truth.params.clone();
+            let opened = Opened { params, holdings, stored, missing_bytes: 0, least_memory, workload, cost };
             coordinator.cluster.opened(now, &job, opened);
         }
         self.act(by);

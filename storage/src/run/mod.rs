@@ -347,6 +347,24 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.catch_up()
     }
 
+    /// Whether the run that was opened is still the one in its place: it may have been removed, and another one made there.
+    /// Costs a look at one file, or a request.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading a manifest.
+    pub fn is_there(&self) -> Result<bool, StorageError> {
+        let found = match &self.home {
+            Home::Folder(path) => Manifest::read(path),
+            Home::Store(store, _) => Manifest::read_in_store(store),
+        };
+        match found {
+            Ok(found) => Ok(found.run_id == self.manifest.run_id),
+            Err(StorageError::NotARun { .. } | StorageError::ManifestMissing { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The committed records in order, number 0 first: those there were on opening and those committed since. Without
     /// those that were taken.
     #[must_use]

@@ -9,7 +9,7 @@ use exact2048_solution::{Holdings, Recipe};
 use exact2048_worker::Heap;
 
 use super::*;
-use crate::wire::{Assignment, OpeningId};
+use crate::wire::OpeningId;
 
 /// A worker without a runner, and the epochs that the runner would start.
 async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receiver<Start>) {
@@ -51,7 +51,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         starts,
         capacity: Bound::new(listening).await.unwrap().capacity(),
         epoch: None,
-        highest: None,
+        begun: None,
         told_memory: None,
         outage: Outage::default(),
     };
@@ -119,4 +119,24 @@ async fn an_epoch_that_failed_here_is_left() {
     assert!(process.epoch.is_none());
     process.take(assigned(2));
     assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(2)));
+}
+
+/// It does not know of the epochs that the coordinator before it counted.
+#[tokio::test]
+async fn a_coordinator_of_another_store_begins_with_the_first_number_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut process, starts) = process(folder.path()).await;
+    process.take(assigned(1));
+    process.left.store(1, Ordering::Relaxed);
+    process.take(assigned(7));
+    let mut other = assigned(1);
+    other.withdrawn = Some(EpochId(7));
+    if let Some(assignment) = &mut other.assignment {
+        assignment.share.secret = Secret::new([2; 16]);
+    }
+    process.take(other.clone());
+    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(1)));
+    process.take(other);
+    let begun = starts.try_iter().map(|start| start.assignment.share.epoch.0);
+    assert_eq!(begun.collect::<Vec<_>>(), [1, 7, 1]);
 }
