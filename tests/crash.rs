@@ -56,14 +56,18 @@ fn resumes(run: &Path, job: &str, healthy: &Solved, what: &str) {
     for shard in shards(run) {
         assert!(named.contains(&shard), "{what}: {} is left over", shard.display());
     }
+    has_no_temporary_files(run, what);
+    // Of a run that keeps few layers all states take no longer than samples.
+    let how: &[&str] = if job.contains("--keep") { &[] } else { &["--sample", "200"] };
+    on_run(run, "verify", how).exits(0);
+}
+
+fn has_no_temporary_files(run: &Path, what: &str) {
     for folder in [run.to_path_buf(), run.join("journal"), run.join("shards")] {
         for file in files(&folder) {
             assert!(!file.file_name().unwrap().to_str().unwrap().starts_with(".tmp-"), "{what}: {file:?}");
         }
     }
-    // Of a run that keeps few layers all states take no longer than samples.
-    let how: &[&str] = if job.contains("--keep") { &[] } else { &["--sample", "200"] };
-    on_run(run, "verify", how).exits(0);
 }
 
 #[test]
@@ -164,6 +168,7 @@ fn crashes_while_a_damaged_shard_is_replaced() {
             crash(&run, JOB, &format!("{point}=return"));
             let summary = solve(&run, JOB);
             assert_eq!(text(&summary["fingerprint"]), healthy.fingerprint(), "{point}");
+            has_no_temporary_files(&run, point);
             on_run(&run, "verify", &["--sample", "200"]).exits(0);
         }
     }

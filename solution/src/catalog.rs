@@ -230,6 +230,11 @@ impl Catalog {
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
         }
+        // Names lead nowhere else: shards are read, listed and removed by them.
+        let is_name = |shard: &ShardRecord| !shard.file.is_empty() && shard.id().file() == shard.file;
+        if let Some(shard) = shards.iter().find(|shard| !is_name(shard)) {
+            return Err(format!("{:?} is no name of a shard in the run's folder", shard.file));
+        }
         let owners = (!threads.is_empty()).then(|| self.owners(threads));
         let commit = Arc::new(commit);
         let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();

@@ -386,3 +386,15 @@ fn a_record_has_a_shard_of_each_member() {
         assert!(held.len() == 2 && held.iter().all(|shard| shard.record.header_checksum == 1));
     }
 }
+
+#[test]
+fn a_shard_of_another_folder_is_refused() {
+    let (_place, run) = run();
+    let catalog = catalog(&run);
+    for name in ["../victim.shard", "/tmp/victim.shard", "x/reach-000004-000010.shard", "..", ""] {
+        let mut record = record(0, Phase::Enumerate, range(4, 10), 0);
+        name.clone_into(&mut record.shards[0].file);
+        let reason = catalog.add(JournalRecord::Commit(record)).unwrap_err();
+        assert!(reason.contains("no name of a shard"), "{reason}");
+    }
+}

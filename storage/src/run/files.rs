@@ -83,12 +83,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.writer()?;
         crash_point!("removal.committed");
         if let Home::Store(store, _) = &self.home {
-            store.remove(shards.iter().map(|shard| format!("{SHARDS}/{}", shard.file)))?;
+            store.remove(shards.iter().map(|shard| format!("{SHARDS}/{}", shard.id())))?;
         }
         for shard in shards {
             if let Home::Folder(path) = &self.home {
-                let path = path.join(SHARDS).join(&shard.file);
-                Listed { name: shard.file.clone(), path }.remove()?;
+                let name = shard.id().file().to_owned();
+                Listed { path: path.join(SHARDS).join(&name), name }.remove()?;
             }
             if let Some(allowance) = &self.allowance {
                 allowance.give_back(file_cost(shard.bytes));
@@ -135,7 +135,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
         let is_earlier =
             |file: &str| writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));
-        self.remove_shards(|file| is_earlier(file) && !referenced.contains(file))
+        self.remove_shards(is_earlier, referenced)
     }
 
     /// As [`remove_unreferenced_shards`](Self::remove_unreferenced_shards), for shards of any writer: where opening
@@ -147,13 +147,19 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// As for [`confirm`](Self::confirm) and [`remove_unreferenced_shards`](Self::remove_unreferenced_shards).
     pub fn discard_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
         self.confirm()?;
-        self.remove_shards(|file| !referenced.contains(file))
+        self.remove_shards(|_| true, referenced)
     }
 
-    /// Removes shards and temporary files of shards, judged by the names that they have or were to have. Returns the bytes
-    /// of the shards.
-    fn remove_shards(&self, is_garbage: impl Fn(&str) -> bool) -> Result<u64, StorageError> {
-        let is_garbage = |file: &str| file.ends_with(".shard") && is_garbage(file);
+    /// Removes shards that are not referenced and temporary files of shards, of the writers that `is_over` says by the names
+    /// that the files have or were to have. Returns the bytes of the shards.
+    fn remove_shards(
+        &self,
+        is_over: impl Fn(&str) -> bool,
+        referenced: &HashSet<String>,
+    ) -> Result<u64, StorageError> {
+        let is_garbage = |file: &str| file.ends_with(".shard") && is_over(file) && !referenced.contains(file);
+        // Also of a shard that is referenced: it was being written anew.
+        let is_left = |file: &str| !file.ends_with(".shard") || is_over(file);
         let mut freed = 0u64;
         match &self.home {
             Home::Store(store, _) => {
@@ -172,10 +178,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
                     if is_garbage(&entry.name) {
                         freed = freed.saturating_add(entry.file_bytes()?);
                         entry.remove()?;
-                    } else if entry
-                        .becomes()
-                        .is_some_and(|file| !file.ends_with(".shard") || is_garbage(file))
-                    {
+                    } else if entry.becomes().is_some_and(is_left) {
                         entry.remove()?;
                     }
                 }
