@@ -129,8 +129,7 @@ fn runs_are_handed_over() {
     is_whole(&cluster, &job_name);
 
     let job_name = cluster.submit(&format!("{} --keep 128 --disk 1800000 --name handed-over", job()));
-    let is_some =
-        |status: &Value| text(&status["phase"]) == "back_up" && whole(&status["states"]) > 1_000_000;
+    let is_some = |status: &Value| status["phase"] == "back_up" && whole(&status["states"]) > 1_000_000;
     cluster.wait_until(&job_name, |status| is_some(status));
     cluster.client(&["cancel", &job_name]).exits(0);
     cluster.wait_until(&job_name, |status| status["state"] == "cancelled");

@@ -290,7 +290,7 @@ fn verify_says_what_it_could_not_check() {
     let told = on_run(&path, "verify", &[]).exits(1);
     let told = told.says(&[
         "not checked: layers",
-        "of which it is not stored any more what is reachable",
+        "whose reachable states are not stored any more",
         "stored values that follow from theirs; --sample N draws values",
         "what was checked is right; --partial is content with that",
     ]);

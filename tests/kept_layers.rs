@@ -216,7 +216,7 @@ fn runs_that_keep_other_layers_are_runs() {
         for (options, words) in converted {
             try_solve(&run, &options).exits(2).says(&[
                 &format!("its choice of {words}"),
-                "never converted: solve the job anew in another place",
+                "never converted: go on with what this one stores",
                 "--run OTHER",
             ]);
         }
@@ -253,11 +253,11 @@ fn layers_that_are_no_cut_are_refused() {
     let place = Place::new();
     let coordinator = ["--coordinator", "http://127.0.0.1:1", "--board", "2x2"];
     for (keep, words) in [
-        ("1/2", "a width of 2 or more"),
-        ("4/4", "less than the period"),
-        ("0/1", "a width of 2 or more"),
-        ("2/1048577", "at most 1048576"),
-        ("0", "a width of 2 or more"),
+        ("1/2", "an N from 3 to 1048576"),
+        ("4/4", "an N from 3 to 1048576"),
+        ("0/1", "an N from 3 to 1048576"),
+        ("2/1048577", "an N from 3 to 1048576"),
+        ("0", "an N from 3 to 1048576"),
         ("2", "`all`, or a number from 3 on"),
         ("-4", "a number N"),
         ("two", "`starts`"),

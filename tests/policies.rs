@@ -291,9 +291,11 @@ fn best_moves_are_answered_and_values_where_they_are_asked_for() {
     on_run(&run, "query", &["128 128 / 128 128 / 128 128"]).exits(3);
     let info = on_run(&run, "info", &[]).exits(0).stdout;
     assert!(info.contains("2 in every 128; of all layers best moves"), "{info}");
-    on_run(&run, "solve", &["--board", "3x2"])
-        .exits(2)
-        .says(&["its choice of values is best-move, and layers was asked for", "--run OTHER"]);
+    on_run(&run, "solve", &["--board", "3x2", "--values", "layers"]).exits(2).says(&[
+        "its choice of values is best-move, and layers was asked for",
+        "leave --keep and --values out",
+    ]);
+    assert_eq!(solve(&run, "--board 3x2")["fingerprint"], solved.summary["fingerprint"]);
 
     #[cfg(feature = "net")]
     {

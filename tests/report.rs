@@ -320,7 +320,8 @@ fn the_same_runs_give_the_same_bytes() {
     let content = |page: &Page| page.figures().iter().map(|file| fs::read(file).unwrap()).collect::<Vec<_>>();
     assert_eq!(content(&one), content(&four));
     let stats = on_run(Path::new(&run), "stats", &["--json"]).exits(0).json();
-    one.has(&[&format!("{:.6} (error at most", number(&stats["moves"]["value"])), "Largest tile at the end"]);
+    let moves = stats["moves"]["value"].to_string();
+    one.has(&[&moves[..10], "error at most", "Largest tile at the end"]);
 }
 
 #[test]

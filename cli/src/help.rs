@@ -27,6 +27,11 @@ pub fn with_examples(command: Command) -> Command {
 
 fn with_own_end(command: Command, columns: usize) -> Command {
     let command = command.mut_subcommands(|sub| with_own_end(sub, columns));
+    // There is no longer help, of which clap speaks where an option has possible values.
+    let command = command.mut_args(|option| match option.get_id().as_str() {
+        "help" => option.help("Print help"),
+        _ => option,
+    });
     let Some(end) = command.get_after_help().map(StyledStr::to_string) else { return command };
     let mut command = command.after_help(Resettable::Reset);
     let head = with_usage_wrapped(&command.render_help().ansi().to_string(), columns);

@@ -12,18 +12,18 @@ pub struct JobArgs {
     /// Rows x columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
-    /// What to play for: score; reach:TILE, the highest probability of ever holding TILE; or lose:TILE, what that lacks to
-    /// 1, in digits of its own where it is tiny
+    /// What to play for: score; reach:TILE, the highest probability of ever holding TILE; or lose:TILE, the lowest
+    /// probability of never holding it, precise even where it is tiny
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
     /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction. States are counted as if both tiles
     /// could spawn: with 0 or 1 too, those that no game can come to are enumerated and have values
     #[arg(long, default_value = "0.1", value_name = "P", allow_negative_numbers = true)]
     spawn4: Spawn4,
-    /// What a win is worth that takes one move more, with reach:TILE: values are sums of P^moves over wins
+    /// Discount a move, with reach:TILE: a win after n moves counts P^n
     #[arg(long, default_value = "1", value_name = "P", allow_negative_numbers = true)]
     discount: Discount,
-    /// Who places the tiles: random, or worst for those after which perfect play is worth least
+    /// Who places the tiles: random, or worst, an adversary that places those after which perfect play is worth least
     #[arg(long, default_value = "random", value_name = "WHO")]
     spawner: Spawner,
     /// Only enumerate, up to this layer (tile sum): for boards too large to finish
@@ -40,13 +40,14 @@ pub struct JobArgs {
     huge: Option<u8>,
     /// Which layers' values to store: N for two in every N (3 or more), all, or starts for those of the starts alone.
     /// Changes the size and how long queries take, not results: what is not stored is worked out when it is asked for
-    /// [default: 4, or as many as --disk has room for; with --values best-move 128]
+    /// [default: 4, or as many as --disk has room for; with --values best-move 128; or as the run that is there already]
     #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true)]
     keep: Option<KeptLayers>,
-    /// What to store: values, of the layers that --keep says; or besides, best-move, the best move of every state of all
+    /// What to store: values of the layers that --keep says; or besides, with best-move, the best move of every state of all
     /// layers, which is what a player needs and takes a tenth of a byte a state. Changes sizes, not results
-    #[arg(long, value_name = "WHAT", value_enum, default_value = "layers")]
-    values: StoredValues,
+    /// [default: layers, or as the run that is there already]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    values: Option<StoredValues>,
 }
 
 /// What is stored of states.
@@ -62,6 +63,19 @@ impl JobArgs {
     /// Which layers to keep, where it is said.
     pub fn keep(&self) -> Option<KeptLayers> {
         self.keep
+    }
+
+    /// The parameters for a run that is there already: where it is not said what to store, the same as there.
+    pub fn going_on(&self, params: Params, held: &Params) -> Params {
+        let kept = if self.keep.is_none() { held.kept } else { params.kept };
+        let best_moves = if self.values.is_none() { held.best_moves } else { params.best_moves };
+        params.with_kept(kept).with_best_moves(best_moves)
+    }
+
+    /// Whether it is said whether to store best moves.
+    #[cfg(feature = "net")]
+    pub fn has_values(&self) -> bool {
+        self.values.is_some()
     }
 
     /// Whether it is said how boards are split.
@@ -83,10 +97,22 @@ impl JobArgs {
         };
         let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
         let params = params.and_then(|params| params.with_spawner(self.spawner));
-        let best_moves = self.values == StoredValues::BestMove;
+        let best_moves = self.values == Some(StoredValues::BestMove);
         let params = params.and_then(|params| params.with_stored(self.keep, best_moves));
         params.map_err(|error| Failure::usage(failure::text(&error.into())).into())
     }
+}
+
+/// The objective of a run in words, with what else its values mean.
+pub fn objective_text(params: &Params) -> String {
+    let mut text = params.objective.to_string();
+    if params.discount != Discount::NONE {
+        text += &format!(", discount {}", params.discount);
+    }
+    if params.spawner == Spawner::Worst {
+        text += ", against the worst tiles";
+    }
+    text
 }
 
 /// The rules of a run in words, behind its board and objective.

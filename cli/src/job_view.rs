@@ -165,7 +165,8 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
     };
     let rows: Vec<Vec<String>> = workers.map(row).collect();
     let header = ["worker", "doing", "address", "threads", "memory", "heard"];
-    output::write_fitting(out, &header, &[0, 1, 2], &rows, &[2, 4, 3, 5])
+    output::write_fitting(out, &header, &[0, 1, 2], &rows, &[2, 4, 3, 5])?;
+    Ok(())
 }
 
 /// Writes all that there is to say of a job.

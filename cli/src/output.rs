@@ -60,17 +60,20 @@ fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
 }
 
 /// Writes a table of at most as many columns as a terminal has: columns that do not fit are left out, those in `drop`
-/// first and in that order; then the widest texts are cut. Where stdout is no terminal, all of it is written.
-pub fn write_fitting(
+/// first and in that order; then the widest texts are cut. Returns the heads of what was left out. Where stdout is no
+/// terminal, all of it is written.
+pub fn write_fitting<'a>(
     out: &mut impl Write,
-    header: &[&str],
+    header: &[&'a str],
     left: &[usize],
     rows: &[Vec<String>],
     drop: &[usize],
-) -> io::Result<()> {
-    let whole: Vec<usize> = (0..header.len()).collect();
-    let Some(columns) = columns() else { return write_columns(out, header, left, rows, &whole) };
-    let mut kept = whole;
+) -> io::Result<Vec<&'a str>> {
+    let mut kept: Vec<usize> = (0..header.len()).collect();
+    let Some(columns) = columns() else {
+        write_columns(out, header, left, rows, &kept)?;
+        return Ok(Vec::new());
+    };
     let mut drop = drop.iter();
     while width(&widths(header, rows, &kept)) > columns
         && let Some(next) = drop.next()
@@ -86,7 +89,13 @@ pub fn write_fitting(
         let column = kept[place];
         rows.iter_mut().for_each(|row| row[column] = cut(&row[column], widest.saturating_sub(excess).max(4)));
     }
-    write_columns(out, header, left, &rows, &kept)
+    write_columns(out, header, left, &rows, &kept)?;
+    Ok(header
+        .iter()
+        .enumerate()
+        .filter(|(column, _)| !kept.contains(column))
+        .map(|(_, head)| *head)
+        .collect())
 }
 
 fn widths(header: &[&str], rows: &[Vec<String>], kept: &[usize]) -> Vec<usize> {

@@ -10,7 +10,7 @@ use crate::units;
 
 /// States of whole runs by board and by the exponent of the tile that wins: as published under the score, and as
 /// `docs/results` has them.
-const KNOWN: [((usize, usize), Option<u8>, f64); 15] = [
+const KNOWN: [((usize, usize), Option<u8>, f64); 16] = [
     ((2, 2), None, 110.0),
     ((3, 2), None, 21_752.0),
     ((4, 2), None, 4_980_767.0),
@@ -24,6 +24,7 @@ const KNOWN: [((usize, usize), Option<u8>, f64); 15] = [
     ((4, 3), Some(8), 4_722_887_433.0),
     ((4, 3), Some(9), 17_353_860_953.0),
     ((4, 3), Some(10), 52_996_837_882.0),
+    ((4, 3), Some(11), 140_042_875_418.0),
     ((4, 4), Some(4), 23_483_970.0),
     ((4, 4), Some(5), 1_567_514_971.0),
 ];
@@ -32,6 +33,10 @@ const KNOWN: [((usize, usize), Option<u8>, f64); 15] = [
 /// to 0.21 on whole boards, and up to 0.31 on the first layers of one.
 const STATES_AN_ENTRY: f64 = 0.16;
 const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
+
+/// Memory that no run exceeds, however much it may take: so much, and so much for each of its states.
+const MEMORY_BYTES: f64 = 256.0 * 1024.0 * 1024.0;
+const MEMORY_BYTES_A_STATE: f64 = 16.0;
 
 /// What the rest of a run takes, about.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -112,11 +117,12 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
         }
         _ => {}
     }
-    if let Some(free) = room.memory_bytes.filter(|free| *free < memory_limit) {
+    let most_bytes = memory_limit.min((MEMORY_BYTES + MEMORY_BYTES_A_STATE * needs.states) as u64);
+    if let Some(free) = room.memory_bytes.filter(|free| *free < most_bytes) {
         notes.push(format!(
             "warning: up to {} of memory may be used, and {} are free now. If that stays so, the system may end \
              the process: give a smaller --memory",
-            units::size(memory_limit),
+            units::size(most_bytes),
             units::size(free)
         ));
     }
@@ -175,6 +181,7 @@ mod tests {
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 789.3 GiB on disk; 9.0 TiB are free there"]);
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
+        assert!(notes(&self::needs("3x3", "score", None), 12 << 30, &room(73 << 30, 3 << 30)).is_empty());
         let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 60.0 GiB on disk; 73.0 GiB are free there"]);
     }

@@ -12,9 +12,8 @@ use crate::network;
 /// What computes a part of a run that is lost or was never computed.
 const CONTINUE: &str = "the solve command that began it does that; on a cluster, exact2048 resume of its job";
 
-/// What makes a run that stores other things of a job, and what tells which one there is.
-const SOLVE_ANEW: &str =
-    "exact2048 solve with these options and --run OTHER; exact2048 info shows what this one keeps";
+/// What goes on with a run as it is, and what makes one that stores other things of the job.
+const STORED_OTHERWISE: &str = "leave --keep and --values out to go on; or exact2048 solve with --run OTHER";
 
 /// The command or the options that help against an error, if any do.
 pub fn of(error: &anyhow::Error) -> Option<&'static str> {
@@ -24,7 +23,7 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     match error.downcast_ref::<RunError>() {
         Some(RunError::UnnamedShards { .. }) => return Some("exact2048 solve --discard-shards"),
         Some(RunError::OtherJob { .. }) => return Some("another --run"),
-        Some(RunError::StoredOtherwise { .. }) => return Some(SOLVE_ANEW),
+        Some(RunError::StoredOtherwise { .. }) => return Some(STORED_OTHERWISE),
         Some(RunError::Params(error)) => return of_params(error),
         _ => {}
     }
@@ -128,6 +127,6 @@ mod tests {
         let place: exact2048_storage::Place = std::path::Path::new("/tmp/run").into();
         let (found, wanted) = ("4".to_owned(), "16".to_owned());
         let kept = RunError::StoredOtherwise { place, field: "choice of kept layers", found, wanted };
-        assert_eq!(of(&kept.into()), Some(SOLVE_ANEW));
+        assert_eq!(of(&kept.into()), Some(STORED_OTHERWISE));
     }
 }

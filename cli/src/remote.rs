@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
-use exact2048_game::board::{Board, BoardSize};
+use exact2048_cluster::wire::params_of;
+use exact2048_game::board::Board;
 use exact2048_game::packed::PackedRules;
-use exact2048_game::{KeptLayers, Layer, Objective};
+use exact2048_game::{Layer, Params};
 use exact2048_net::client::{self, Connected};
 use exact2048_net::text::plain_words;
 use exact2048_proto::v1::board::Spelling;
@@ -32,9 +33,7 @@ pub struct Remote {
     client: QueryClient<Connected>,
     /// The name of the run that is asked; without it, the server's first.
     run: Option<AsciiMetadataValue>,
-    size: BoardSize,
-    objective: Objective,
-    kept: KeptLayers,
+    params: Params,
     rules: PackedRules,
 }
 
@@ -61,25 +60,14 @@ impl Remote {
             return Err(anyhow!(plain_words(&run.not_solved, MOST_WORDS)));
         }
         let parameters = run.parameters.context("the server does not say what its run is")?;
-        let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
-        let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());
-        let (objective, kept) = (parameters.objective.parse()?, kept.unwrap_or_default());
-        Ok(Self { runtime, client, run: name, size, objective, kept, rules: PackedRules::new(size) })
+        let params = params_of(&parameters)?;
+        let rules = PackedRules::new(params.board);
+        Ok(Self { runtime, client, run: name, params, rules })
     }
 
-    /// The size of the run's board.
-    pub fn size(&self) -> BoardSize {
-        self.size
-    }
-
-    /// What the run maximises.
-    pub fn objective(&self) -> Objective {
-        self.objective
-    }
-
-    /// Which layers the run stores.
-    pub fn kept(&self) -> KeptLayers {
-        self.kept
+    /// What the run is of.
+    pub fn params(&self) -> &Params {
+        &self.params
     }
 
     /// The values of boards and of their moves, or their best moves, with what they cost, or why they have none, in the order

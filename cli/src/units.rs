@@ -4,9 +4,8 @@
 //! most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
 
 use exact2048_coordinator::sizes;
-use exact2048_game::Objective;
 pub use exact2048_text::numbers::{
-    count, joined, layers, mean, probability, rough, several, share, size, value, value_with_bound,
+    bound, count, joined, layers, mean, probability, rough, several, share, size, value, value_with_bound,
     with_separators,
 };
 
@@ -68,22 +67,6 @@ pub fn interval(value: f64, half_width: f64, decimals: usize) -> String {
         return mean(value, decimals);
     }
     format!("{} ± {}", mean(value, decimals), mean(half_width, decimals))
-}
-
-/// A number with its error, in the digits that this allows: `938.812345678 (error at most 3e-10)`.
-pub fn bounded(value: f64, error: f64) -> String {
-    let decimals = if error > 0.0 { (-error.log10()).floor().clamp(0.0, 12.0) } else { 0.0 };
-    format!("{} (error at most {error:.0e})", mean(value, decimals as usize))
-}
-
-/// A number in the units of an objective, with its error.
-pub fn of_objective(objective: Objective, value: f64, error: f64) -> String {
-    match objective {
-        Objective::Score => bounded(value, error),
-        Objective::Reach { .. } | Objective::Lose { .. } => {
-            format!("{} (error at most {error:.0e})", probability(value))
-        }
-    }
 }
 
 #[cfg(test)]

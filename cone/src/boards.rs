@@ -219,8 +219,9 @@ mod tests {
     /// Afterstates come in the order of their table, and what spawns make of them goes to a table that grows.
     #[test]
     fn searches_are_short_while_a_table_grows_in_the_order_of_another() {
-        let tiles =
-            |nth: u64, cells: u64| (0..cells).map(move |cell| nth / 5u64.pow(cell as u32) % 5 << (4 * cell));
+        let tiles = |nth: u64, cells: u64| {
+            (0..cells).map(move |cell| (nth / 5u64.pow(cell as u32) % 5) << (4 * cell))
+        };
         let mut first = Boards::default();
         first.reserve(5usize.pow(7));
         let boards = (0..5u64.pow(7)).map(|nth| Board(0x987 << 36 | tiles(nth, 7).sum::<u64>()));

@@ -84,7 +84,7 @@ function showFacts() {
   const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`worth ${valueText(run.start.expected, run.isChance)} at the start`);
   if (run.discount !== 1) facts.push(`wins discounted by ${axisText(run.discount, false)} a move`);
-  if (run.spawner === "worst") facts.push("tiles come as the worst");
+  if (run.spawner === "worst") facts.push("tiles come where they hurt most");
   if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
   byId("run-facts").textContent = facts.join(" · ");
 }

@@ -436,7 +436,7 @@ function noteOf(answer) {
   if (run.not_solved) return run.not_solved;
   if (run.best_moves) return "This run stores best moves and few values: the best move is marked, and values are left out.";
   if (answer?.known_reachable === false) {
-    return `It is not stored any more which boards of tile sum ${count(boards.layerOf(game.board))} games come to: this may be none of them.`;
+    return `The run stores no more which boards of tile sum ${count(boards.layerOf(game.board))} games come to: this one may be impossible.`;
   }
   return undefined;
 }

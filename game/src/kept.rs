@@ -32,8 +32,8 @@ const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
 /// A period and a width that are no way to keep layers.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "values of {width} layers in every {period} cannot be kept: expected a width of 2 or more and less than the period, \
-     which is at most 1048576; or 1 in every 1, which keeps all"
+    "values of {width} layers in every {period} cannot be kept: expected all, starts, or for two in every N an N from 3 to \
+     1048576"
 )]
 pub struct KeptLayersError {
     width: u32,

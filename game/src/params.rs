@@ -157,7 +157,7 @@ pub enum ParamsError {
     },
     /// A discount without a win that it could count for.
     #[error(
-        "the objective {0} knows no discount: expected reach:TILE, of which a discount makes the mean of γ^moves over wins"
+        "a discount counts for wins alone, and {0} has none: expected reach:TILE, where a win after n moves then counts γ^n"
     )]
     Discount(Objective),
     /// An adversary leaves nothing to chance.

@@ -133,8 +133,8 @@ fn programs_play_by_lines() {
     assert!(matches!(failure, Some(PlayerError::Illegal { direction: Move::Down, .. })), "{failure:?}");
     let says = |script: &str| play_once(script).1.unwrap().to_string();
     assert!(says("while read -r line; do echo north; done").contains("said \"north\": expected left"));
-    assert!(says("exit 0").contains("ended in a game"));
-    assert!(says("no-such-program-2048").contains("ended in a game"));
+    assert!(says("exit 0").contains("left a question open"));
+    assert!(says("no-such-program-2048").contains("left a question open"));
 }
 
 #[test]

@@ -10,7 +10,6 @@ numbered 0 left, 1 right, 2 up, 3 down. `exact2048.gym` has environments for Gym
 """
 
 from os import PathLike
-from typing import Any
 
 from ._exact2048 import (
     Board,
@@ -52,8 +51,16 @@ def solve(
     board: str,
     run: str | PathLike[str],
     *,
+    objective: str = "score",
+    spawn4: str = "0.1",
+    discount: str = "1",
+    spawner: str = "random",
+    keep: str | None = None,
+    precision: int = 32,
+    best_moves: bool | None = None,
+    threads: int | None = None,
+    memory_bytes: int | None = None,
     progress: bool | ProgressCall | None = None,
-    **options: Any,
 ) -> Run:
     """Solve a board in this process, and open the run.
 
@@ -62,13 +69,35 @@ def solve(
 
     board: rows and columns, "3x3".
     run: a folder, or a prefix of a store, "s3://bucket/3x3".
+    objective: "score", "reach:TILE" or "lose:TILE".
+    spawn4: the chance that a tile is a 4.
+    discount: what a win is worth that takes one move more.
+    spawner: "random" or "worst".
+    keep: which layers' values to store: "4" for two in every four, "all", "starts". None: as the run that is there, or "4".
+    precision: bits of a value, 32 or 64.
+    best_moves: whether to store the best move of every state. None: as the run that is there, or not.
+    threads: None for all.
+    memory_bytes: None for half of what there is.
     progress: True for a bar, in a terminal or a notebook; or a function of phase, part of it, layer and states.
-
-    Options, as those of the program of the same name: objective ("score", "reach:TILE", "lose:TILE"), spawn4 ("0.1"),
-    discount ("1"), spawner ("random", "worst"), keep ("4", "all", "starts"), precision (32, 64), best_moves (False),
-    threads (all), memory_bytes (half of what there is).
     """
+
+    def call(progress: ProgressCall | None) -> Run:
+        return _solve(
+            board,
+            run,
+            objective=objective,
+            spawn4=spawn4,
+            discount=discount,
+            spawner=spawner,
+            keep=keep,
+            precision=precision,
+            best_moves=best_moves,
+            threads=threads,
+            memory_bytes=memory_bytes,
+            progress=progress,
+        )
+
     if progress is True:
         with ProgressBar() as bar:
-            return _solve(board, run, progress=bar, **options)
-    return _solve(board, run, progress=progress or None, **options)
+            return call(bar)
+    return call(progress or None)

@@ -130,7 +130,7 @@ def solve(
     spawner: str = "random",
     keep: str | None = None,
     precision: int = 32,
-    best_moves: bool = False,
+    best_moves: bool | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
     progress: Callable[[str, float, int, int], Any] | None = None,

@@ -83,7 +83,7 @@ impl Progress {
 #[pyfunction]
 #[pyo3(signature = (
     board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=32,
-    best_moves=false, threads=None, memory_bytes=None, progress=None,
+    best_moves=None, threads=None, memory_bytes=None, progress=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "they have names where they are given")]
 pub fn solve(
@@ -96,7 +96,7 @@ pub fn solve(
     spawner: &str,
     keep: Option<&str>,
     precision: u32,
-    best_moves: bool,
+    best_moves: Option<bool>,
     threads: Option<usize>,
     memory_bytes: Option<u64>,
     progress: Option<Bound<'_, PyAny>>,
@@ -112,12 +112,20 @@ pub fn solve(
     let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, precision, None)
         .and_then(|params| params.with_discount(discount))
         .and_then(|params| params.with_spawner(spawner))
-        .and_then(|params| params.with_stored(keep, best_moves))
+        .and_then(|params| params.with_stored(keep, best_moves.unwrap_or(false)))
         .map_err(|error| of_params(&error))?;
-    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
-    let tuning = tuning(&params, threads, memory_bytes)?;
     let location =
         Location::parse(run.as_os_str(), &StoreSettings::default()).map_err(|error| of_storage(&error))?;
+    // A run that is there goes on with what it stores, unless something else is asked for.
+    let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
+        Some(held) => {
+            let (kept, moves) = (keep.unwrap_or(held.kept), best_moves.unwrap_or(held.best_moves));
+            params.with_kept(kept).with_best_moves(moves)
+        }
+        None => params,
+    };
+    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
+    let tuning = tuning(&params, threads, memory_bytes)?;
     let told = Arc::new(Progress::default());
     let stop = Arc::new(AtomicBool::new(false));
     let worker = {

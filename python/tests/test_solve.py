@@ -39,6 +39,16 @@ def test_options_are_those_of_the_program(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
+def test_a_run_goes_on_with_what_it_stores(tmp_path: pathlib.Path) -> None:
+    run = exact2048.solve("3x2", tmp_path / "run", keep="16", best_moves=True)
+    again = exact2048.solve("3x2", tmp_path / "run")
+    assert again.fingerprint == run.fingerprint and again.has_best_moves
+    with pytest.raises(exact2048.UsageError, match="kept layers is 16, and 4 was asked for"):
+        exact2048.solve("3x2", tmp_path / "run", keep="4")
+    with pytest.raises(exact2048.UsageError, match="never converted"):
+        exact2048.solve("3x2", tmp_path / "run", best_moves=False)
+
+
 def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path) -> None:
     def fail(*_: object) -> None:
         raise ValueError("enough")

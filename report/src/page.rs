@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use exact2048_game::{Discount, Precision, Spawner};
 use exact2048_text::numbers::{
-    count, joined, layers as ranges, mean, probability, several, share, size, value_with_bound,
+    count, joined, layers as ranges, mean, several, share, size, value_with_bound,
 };
 
 use crate::escape::escaped;
@@ -12,7 +12,7 @@ use crate::figures::Figure;
 use crate::gathered::{ReportedPlay, ReportedValues, RunReport};
 use crate::published::compared;
 use crate::table::Numbers;
-use crate::words::{kept_words, value_name};
+use crate::words::{kept_words, share_left_out, value_name};
 
 /// How the page looks.
 const STYLE: &str = include_str!("page.css");
@@ -231,10 +231,7 @@ fn perfect_play(run: &RunReport) -> Option<Numbers> {
     let found = run.play.statistics()?;
     let (mean_layer, deviation) = found.last_layer()?;
     let rows = [
-        (
-            "moves of a game, in the mean",
-            format!("{:.6} (error at most {:.0e})", found.moves, found.moves_error),
-        ),
+        ("moves of a game, in the mean", value_with_bound(found.moves, found.moves_error)),
         ("last layer, in the mean", mean(mean_layer, 1)),
         ("its standard deviation", mean(deviation, 1)),
         (
@@ -245,19 +242,11 @@ fn perfect_play(run: &RunReport) -> Option<Numbers> {
                 share(found.states() as f64 / run.states() as f64)
             ),
         ),
-        (
-            "value by these chances",
-            format!("{} (error at most {:.0e})", in_digits(run, found.value), found.value_error),
-        ),
-        ("games not followed", format!("{:.1e} of all", found.dropped)),
+        ("value by these chances", value_with_bound(found.value, found.value_error)),
+        ("games not followed", share_left_out(found.dropped)),
     ];
     let rows = rows.map(|(name, text)| vec![name.to_owned(), text]);
     Some(Numbers { is_of_words: true, ..Numbers::new(&[], rows) })
-}
-
-/// A value by chances, in as many digits as the table of a run has.
-fn in_digits(run: &RunReport, value: f64) -> String {
-    if run.params.winning_exponent().is_none() { mean(value, 6) } else { probability(value) }
 }
 
 /// A fact of a run, and its name.

@@ -1,7 +1,7 @@
 //! What a report says in words of a run, its rules and its values.
 
 use exact2048_game::{Discount, KeptLayers, Objective, Params, Spawner};
-use exact2048_text::numbers::{count, mean, probability, rough};
+use exact2048_text::numbers::{bound, count, mean, probability, rough};
 
 use crate::gathered::RunReport;
 
@@ -37,6 +37,11 @@ pub(crate) fn kept_words(run: &RunReport) -> String {
         KeptLayers::STARTS => format!("those of the starts ({of_all})"),
         _ => format!("{} in every {} ({of_all})", kept.width(), kept.period()),
     }
+}
+
+/// The share of games that are not followed, as their chances are too small.
+pub(crate) fn share_left_out(dropped: f64) -> String {
+    if dropped == 0.0 { "none".to_owned() } else { format!("{} of all", bound(dropped)) }
 }
 
 /// A number on an axis of counts.

@@ -87,8 +87,9 @@ pub fn value_with_bound(number: f64, error: f64) -> String {
     }
 }
 
-/// A bound, in two digits, rounded upward so that it stays one.
-fn bound(error: f64) -> String {
+/// A bound, in two digits, rounded upward so that it stays one: `3.5e-3`.
+#[must_use]
+pub fn bound(error: f64) -> String {
     let text = format!("{error:.1e}");
     let rounded: f64 = text.parse().unwrap_or(f64::INFINITY);
     // Where the nearest two digits are below it, the next ones: a unit of the second digit more.

@@ -322,7 +322,7 @@ trait Shown {
 
 impl Shown for Bounded {
     fn shown(&self) -> String {
-        units::bounded(self.value, self.error)
+        units::value_with_bound(self.value, self.error)
     }
 
     fn root(&self) -> String {

@@ -224,11 +224,6 @@ impl Estimate {
 }
 
 impl Report<'_> {
-    /// A number in the units of the objective, which is known up to an error.
-    fn value(&self, value: f64, error: f64) -> String {
-        units::of_objective(self.objective, value, error)
-    }
-
     /// A loss.
     fn loss(&self, loss: f64) -> String {
         match self.objective {
@@ -266,7 +261,7 @@ impl Report<'_> {
     fn write(&self, out: &mut impl Write, found: &Found, seconds: f64) -> Result<()> {
         output::write_field(out, "player", &self.args.player)?;
         output::write_field(out, "board", format!("{}, {}", self.engine.size(), self.objective))?;
-        output::write_field(out, "perfect", self.value(self.perfect.value, self.perfect.error))?;
+        output::write_field(out, "perfect", units::value_with_bound(self.perfect.value, self.perfect.error))?;
         match found {
             Found::Exact(exact) => self.write_exact(out, exact)?,
             Found::Sample(sample) => self.write_sample(out, sample)?,
@@ -280,8 +275,8 @@ impl Report<'_> {
 
     fn write_exact(&self, out: &mut impl Write, exact: &ExactEvaluation) -> Result<()> {
         let lost = self.perfect.value - exact.value;
-        output::write_field(out, "player's", self.value(exact.value, exact.error))?;
-        output::write_field(out, "loses", self.value(lost, exact.error + self.perfect.error))?;
+        output::write_field(out, "player's", units::value_with_bound(exact.value, exact.error))?;
+        output::write_field(out, "loses", units::value_with_bound(lost, exact.error + self.perfect.error))?;
         output::write_field(out, "moves", format!("{} a game", units::mean(exact.moves, 1)))?;
         let alike = match self.args.player.decides() {
             Decides::ByTurnedBoard => "as they are turned",

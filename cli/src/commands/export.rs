@@ -44,7 +44,7 @@ pub struct Args {
     /// Only the layers A to B, both included; either may be left out
     #[arg(long, value_name = "A..B", value_parser = parse_layers)]
     layers: Option<RangeInclusive<u32>>,
-    /// Only N rows, spread evenly over the others: the same ones each time
+    /// Only N rows, spread evenly over all of them: the same ones each time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// parquet; npy, arrays of records for NumPy; or csv

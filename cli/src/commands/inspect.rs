@@ -208,5 +208,6 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     });
     let header = ["frame", "offset", "items", "raw bytes", "stored bytes", "ratio", "codec", "checksum"];
     writeln!(out)?;
-    output::write_fitting(out, &header, &[], &rows.collect::<Vec<_>>(), &[1, 6, 7, 5])
+    output::write_fitting(out, &header, &[], &rows.collect::<Vec<_>>(), &[1, 6, 7, 5])?;
+    Ok(())
 }

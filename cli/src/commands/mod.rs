@@ -74,7 +74,7 @@ pub enum Command {
     Bag(bag::Args),
     /// Say how long combos are in a field four columns wide, solved exactly
     Combo(combo::Args),
-    /// Print what a shell completes: bash, elvish, fish, powershell, zsh
+    /// Print a script for completion by a shell: bash, elvish, fish, powershell, zsh
     Completions(completions::Args),
     /// Print the manual, or write a page for each command
     Man(man::Args),

@@ -16,8 +16,8 @@ use exact2048_worker::Tuning;
 use serde::Serialize;
 
 use crate::choice::{Choices, LayerCost, candidates};
-use crate::job::{JobArgs, kept_text};
-use crate::output::{write_field, write_fitting};
+use crate::job::JobArgs;
+use crate::output::{write_field, write_fitting, write_sentence};
 use crate::plan::{known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
@@ -84,8 +84,6 @@ struct Policy {
     keep: String,
     /// What is stored, as `--values` says it.
     values: &'static str,
-    #[serde(skip)]
-    kept: KeptLayers,
     peak_disk_bytes: u64,
     least_disk_bytes: u64,
     end_disk_bytes: u64,
@@ -141,7 +139,8 @@ pub fn main(args: &Args) -> Result<()> {
         plan.write(&mut out)?;
         if let Some(Ok(choice)) = chosen {
             let limit = args.disk.map_or(0, |disk| disk.as_u64());
-            writeln!(out, "\n{}", choice.text(limit, &layer_cost))?;
+            writeln!(out)?;
+            write_sentence(&mut out, &choice.text(limit, &layer_cost))?;
         }
     }
     if let Some(Err(least)) = chosen {
@@ -181,7 +180,6 @@ fn policies(
         Policy {
             keep: kept.to_string(),
             values: values(params),
-            kept,
             peak_disk_bytes: peak_bytes,
             least_disk_bytes: choices.needs(kept).least_bytes,
             end_disk_bytes: end_bytes,
@@ -290,7 +288,7 @@ impl Plan {
         if policy.values == values(&self.params) {
             match self.params.until_layer {
                 Some(_) => "no values".to_owned(),
-                None => format!("{} ({})", policy.keep, kept_text(policy.kept, false)),
+                None => policy.keep.clone(),
             }
         } else {
             format!("{} --values {}", policy.keep, policy.values)
@@ -343,8 +341,12 @@ impl Plan {
             })
             .collect();
         let header =
-            ["--keep", "disk at most", "least --disk", "in the end", "time", "with the least", "a query"];
-        write_fitting(out, &header, &[0], &rows, &[5, 3, 2])?;
+            ["--keep", "disk at most", "least --disk", "in the end", "solve", "solve, least", "query"];
+        let left_out = write_fitting(out, &header, &[0], &rows, &[5, 3, 2])?;
+        if !left_out.is_empty() {
+            let sentence = format!("Too wide for this terminal: {}. --json has all.", left_out.join("; "));
+            write_sentence(out, &sentence)?;
+        }
         if self.memory_bytes < self.least_memory_bytes {
             writeln!(out, "\nThere is too little memory: solve would refuse to begin.")?;
         }

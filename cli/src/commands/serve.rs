@@ -112,12 +112,12 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     let options = args.server.options(PORT)?;
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
+    let runs = open(args)?;
     let bound = Bound::new(options).await?;
     let for_browsers = match args.http {
         Some(address) => Some(bound.http_beside(address).await?),
         None => None,
     };
-    let runs = open(args)?;
     let turns = Turns::new(args.cones.into());
     if let Some(address) = args.server.metrics_listen {
         let of_run = Arc::clone(runs.first());

@@ -152,8 +152,8 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         None if !args.job.has_split() => params = tuning.split(params),
         _ => {}
     }
-    if let (Some(held), None) = (&held, args.job.keep()) {
-        params = params.with_kept(held.kept);
+    if let Some(held) = &held {
+        params = args.job.going_on(params, held);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
         let choices = Choices::new(&params, limit, tuning.scratch_bytes(&params));

@@ -175,17 +175,16 @@ struct Report<'a> {
 }
 
 impl Report<'_> {
-    /// A number in the units of the objective, which is known up to an error.
-    fn value(&self, (value, error): (f64, f64)) -> String {
-        units::of_objective(self.params.objective, value, error)
-    }
-
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let found = self.found;
         output::write_field(out, "board", format!("{}, {}", self.params.board, self.params.objective))?;
-        output::write_field(out, "perfect", self.value(self.perfect))?;
-        output::write_field(out, "by chances", self.value((found.value, found.value_error)))?;
-        output::write_field(out, "moves", units::bounded(found.moves, found.moves_error) + " a game")?;
+        output::write_field(out, "perfect", units::value_with_bound(self.perfect.0, self.perfect.1))?;
+        output::write_field(out, "by chances", units::value_with_bound(found.value, found.value_error))?;
+        output::write_field(
+            out,
+            "moves",
+            units::value_with_bound(found.moves, found.moves_error) + " a game",
+        )?;
         let last = found.last_layer().map_or_else(
             || "not known, since no game was followed to its end: a smaller --cutoff follows more".to_owned(),
             |(mean, deviation)| {

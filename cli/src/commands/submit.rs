@@ -85,6 +85,7 @@ pub fn main(args: &Args) -> Result<()> {
         name: args.name.clone().unwrap_or_default(),
         disk_bytes,
         any_kept: args.job.keep().is_none(),
+        any_values: !args.job.has_values(),
         must_exist: too_small.is_some(),
     };
     let is_rest = request.must_exist;

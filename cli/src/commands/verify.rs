@@ -25,13 +25,14 @@ Examples:
   exact2048 verify --run runs/3x3
   exact2048 verify --run runs/3x3 --json | jq .verdict
   exact2048 verify --run runs/5x2 --layers 2048..
-  exact2048 verify --run runs/4x3 --sample 10000
+  exact2048 verify --run runs/5x2 --sample 10000
 
 Reads every byte of every shard first. Then it goes through all states, from the highest layer down, or through a \
 sample of the stored values. Each value is computed again from those of its successors and compared bit for bit. \
 Without --sample it also checks that each state is where a query looks for it, that the states are exactly those \
 that moves and spawns lead to, that the counts are those of the journal, and that the fingerprint is that of the \
-states and values.
+states and values. Where few layers are stored (see solve --keep) a value of a sample can take minutes and \
+gigabytes: begin with --sample 5.
 
 Rules, symmetries, numbering, scale and rounding are written here a second time. Shared with the solver is the code \
 that reads manifest, journal and shards.
@@ -41,14 +42,14 @@ A run that is not finished is not right as a whole; with --partial what there is
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Check N stored values drawn by chance instead of all states, always the same ones of a run; each of them once
-    /// if there are no more than N
+    /// Check N stored values instead of all states: drawn by chance, but always the same ones of a run; all values if there
+    /// are no more than N
     #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Check the layers A to B only, both included, widened to whole committed ranges; either may be left out
     #[arg(long, value_name = "A..B", value_parser = parse_layers)]
     layers: Option<RangeInclusive<u32>>,
-    /// Be content with what is committed of a run that is not finished
+    /// Be content with what there is: of a run that is not finished, or that solve --disk has removed layers of
     #[arg(long)]
     partial: bool,
     /// Threads [default: all cores]

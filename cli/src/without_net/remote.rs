@@ -1,8 +1,8 @@
 //! What is left of `remote` in a program that was built without the feature `net`.
 
 use anyhow::Result;
-use exact2048_game::board::{Board, BoardSize};
-use exact2048_game::{KeptLayers, Objective};
+use exact2048_game::Params;
+use exact2048_game::board::Board;
 use exact2048_solution::StateAnswer;
 
 use crate::Failure;
@@ -19,15 +19,7 @@ impl Remote {
         Err(Failure::usage(what.to_owned()).into())
     }
 
-    pub fn size(&self) -> BoardSize {
-        match *self {}
-    }
-
-    pub fn objective(&self) -> Objective {
-        match *self {}
-    }
-
-    pub fn kept(&self) -> KeptLayers {
+    pub fn params(&self) -> &Params {
         match *self {}
     }
 

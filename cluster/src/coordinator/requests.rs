@@ -121,9 +121,7 @@ impl Shell {
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, WantedJob { params, disk_limit: None, any_kept: false, must_exist: false })
-            .await
-            .map(drop)
+        look(location, WantedJob::of_run(params)).await.map(drop)
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -204,8 +202,17 @@ pub struct WantedJob {
     pub disk_limit: Option<u64>,
     /// Whether a run that is there already may keep other layers.
     pub any_kept: bool,
+    /// Whether such a run may store best moves where this job does not, and the other way round.
+    pub any_values: bool,
     /// Whether such a run must be there already.
     pub must_exist: bool,
+}
+
+impl WantedJob {
+    /// What goes on with a run as it is.
+    fn of_run(params: Params) -> Self {
+        Self { params, disk_limit: None, any_kept: false, any_values: false, must_exist: false }
+    }
 }
 
 /// What is in the place of a job's run.
@@ -219,13 +226,15 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, disk_limit, must_exist } = wanted;
+        let WantedJob { params: wanted, any_kept, any_values, disk_limit, must_exist } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok((!must_exist).then_some(Found { params: wanted, summary: None }));
         }
         let run = Run::open(&location)?;
-        let wanted = if any_kept { wanted.with_kept(run.params().kept) } else { wanted };
+        let kept = if any_kept { run.params().kept } else { wanted.kept };
+        let best_moves = if any_values { run.params().best_moves } else { wanted.best_moves };
+        let wanted = wanted.with_kept(kept).with_best_moves(best_moves);
         let params = run.continued_as(&wanted)?;
         let holdings = run.holdings();
         let is_tidy = disk_limit.is_none() || Recipe::new(run.params(), &holdings).passed().is_empty();

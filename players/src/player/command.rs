@@ -32,7 +32,7 @@ pub enum CommandError {
         source: std::io::Error,
     },
     /// It ended, or closed its input or output.
-    #[error("{command:?} ended in a game: expected left, right, up or down")]
+    #[error("{command:?} ended and left a question open: expected left, right, up or down")]
     Ended {
         /// The command.
         command: String,

@@ -9,7 +9,7 @@ use super::{Figure, Plan, of_bars};
 use crate::chart::ChartLine;
 use crate::gathered::RunReport;
 use crate::table::{Numbers, some_of};
-use crate::words::share_axis;
+use crate::words::{share_axis, share_left_out};
 
 /// Shares of games for which it is said by which layer they have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
@@ -29,9 +29,9 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
     let header = ["tile", "largest at the end", "reached"];
     let caption = format!(
         "The largest tile when a perfect game ends, as shares of games. Games are followed by their chances and none is \
-         played (exact2048 stats); chances too small to be followed add up to {:.1e} of all games, and no share of games \
-         that make these moves is off by more.",
-        found.dropped
+         played (exact2048 stats). Games not followed, as their chances are too small: {}. No share of games that make these \
+         moves is off by more.",
+        share_left_out(found.dropped)
     );
     let heading = ("largest-tile", "Largest tile at the end of perfect games");
     of_bars(

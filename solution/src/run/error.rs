@@ -76,8 +76,8 @@ pub enum RunError {
     /// The directory holds a run of the same job that stores other things of it.
     #[error(
         "{place} holds this job with another choice of what is stored: its {field} is {found}, and {wanted} was asked for. \
-         What a run stores is chosen when it is made, and never converted: solve the job anew in another place, or ask \
-         for what this one holds"
+         What a run stores is chosen when it is made, and never converted: go on with what this one stores, or solve the \
+         job anew in another place"
     )]
     StoredOtherwise {
         /// The run.

@@ -112,7 +112,7 @@ pub fn main(args: &Args) -> Result<()> {
             units::count(lives.len())
         )?;
     }
-    writeln!(out, "\nValues differ by at most {difference:.0e} from those of all states.")?;
+    writeln!(out, "\nValues differ by at most {} from those of all states.", units::bound(difference))?;
     Ok(())
 }
 

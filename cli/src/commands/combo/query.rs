@@ -136,8 +136,8 @@ fn write_for_people(
         writeln!(out, "{line}")?;
     }
     output::write_field(out, "best", describe(best))?;
-    let value = units::value(best.value, error);
-    output::write_field(out, "expected", format!("{value} placements (error at most {error:.0e})"))?;
+    let (value, bound) = (units::value(best.value, error), units::bound(error));
+    output::write_field(out, "expected", format!("{value} placements (error at most {bound})"))?;
     writeln!(out)?;
     let rows = placements.iter().map(|placement| {
         vec![

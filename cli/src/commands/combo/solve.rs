@@ -65,7 +65,7 @@ impl SolvedCombo {
         let row = |name: &str, value: f64| {
             let (low, high) = solution.interval(value);
             let error = (high - value).max(value - low);
-            vec![name.to_owned(), units::value(value, error), format!("{error:.0e}")]
+            vec![name.to_owned(), units::value(value, error), units::bound(error)]
         };
         let rows = [
             row("mean of all states", all.mean),

@@ -3,8 +3,8 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use exact2048_game::board::{Board, BoardSize};
-use exact2048_game::{KeptLayers, Objective};
+use exact2048_game::Board;
+use exact2048_game::Params;
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
 use parking_lot::Mutex;
 
@@ -71,27 +71,11 @@ impl Answerer {
         Ok(Self { source, with_values: args.value })
     }
 
-    /// The size of the run's board.
-    pub fn size(&self) -> BoardSize {
+    /// What the run is of.
+    pub fn params(&self) -> &Params {
         match &self.source {
-            Source::Run(here) => here.oracle.params().board,
-            Source::Server(remote) => remote.size(),
-        }
-    }
-
-    /// What the run maximises.
-    pub fn objective(&self) -> Objective {
-        match &self.source {
-            Source::Run(here) => here.oracle.params().objective,
-            Source::Server(remote) => remote.objective(),
-        }
-    }
-
-    /// Which layers the run stores.
-    fn kept(&self) -> KeptLayers {
-        match &self.source {
-            Source::Run(here) => here.oracle.params().kept,
-            Source::Server(remote) => remote.kept(),
+            Source::Run(here) => here.oracle.params(),
+            Source::Server(remote) => remote.params(),
         }
     }
 
@@ -102,7 +86,7 @@ impl Answerer {
             Source::Run(here) => here.evaluate(boards),
             Source::Server(remote) => remote.answer(boards, self.with_values),
         };
-        let is_worth_saying = cones::are_worth_saying(self.kept());
+        let is_worth_saying = cones::are_worth_saying(self.params().kept);
         let with_cost = |(answer, cost): (StateAnswer, Cost)| {
             let cost = Some(cost).filter(|_| is_worth_saying && matches!(answer, StateAnswer::Values(_)));
             AnswerWithCost { answer, cost }

@@ -54,7 +54,7 @@ struct Batch {
 
 /// Answers every line of standard input; lines that have no answer are reported, and the rest goes on.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
-    let lines = read_lines(answerer.size());
+    let lines = read_lines(answerer.params().board);
     let mut codes = Vec::new();
     for answers in answer_batches(answerer, lines) {
         // What failed is that lines could not be read: everything before has been answered.

@@ -99,11 +99,11 @@ pub fn main(args: &Args) -> Result<()> {
     let text = [std::slice::from_ref(&args.board), &args.rest].concat().join(" ");
     let answerer = Answerer::new(args)?;
     let mut out = BufWriter::new(io::stdout().lock());
-    let printer = Printer { size: answerer.size(), objective: answerer.objective(), json: args.json };
+    let printer = Printer { params: answerer.params().clone(), json: args.json };
     if text == "-" {
         return lines::answer(answerer, &printer, &mut out);
     }
-    let board = Board::parse(&text, answerer.size()).map_err(QueryError::from)?;
+    let board = Board::parse(&text, answerer.params().board).map_err(QueryError::from)?;
     let answer = answerer.answer(&[board]).swap_remove(0)?;
     printer.write(&mut out, &answer)?;
     Ok(out.flush()?)

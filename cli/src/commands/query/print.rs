@@ -5,22 +5,21 @@ use std::io::{self, Write};
 use anyhow::Result;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
-use exact2048_game::Objective;
-use exact2048_game::board::{Board, BoardSize, tile};
+use exact2048_game::board::{Board, tile};
 use exact2048_game::rules::Move;
+use exact2048_game::{Objective, Params};
 use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, ToldState};
 use serde::Serialize;
 
 use super::answerer::AnswerWithCost;
 use crate::cones::Cost;
+use crate::job::objective_text;
 use crate::{display, failure, output, units};
 
 /// Prints answers about one run.
 pub struct Printer {
-    /// The size of the run's board.
-    pub size: BoardSize,
-    /// What the run maximises.
-    pub objective: Objective,
+    /// What the run is of.
+    pub params: Params,
     /// Whether to print JSON.
     pub json: bool,
 }
@@ -45,7 +44,7 @@ impl Printer {
     /// Prints an answer.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         if self.json {
-            let shown = Shown { state: ToldState::new(&answer.answer, self.size), cost: answer.cost };
+            let shown = Shown { state: ToldState::new(&answer.answer, self.params.board), cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
             self.write_for_people(out, answer)?;
@@ -77,8 +76,8 @@ impl Printer {
         let (board, canonical, layer) = answer.answer.state();
         writeln!(out, "{}", self.grid(board))?;
         output::write_field(out, "layer", layer)?;
-        output::write_field(out, "canonical", canonical.to_text(self.size))?;
-        output::write_field(out, "objective", self.objective)?;
+        output::write_field(out, "canonical", canonical.to_text(self.params.board))?;
+        output::write_field(out, "objective", objective_text(&self.params))?;
         if let Some(cost) = &answer.cost {
             output::write_field(out, "cost", cost.text())?;
         }
@@ -96,7 +95,7 @@ impl Printer {
         output::write_field(out, "value", "not kept; --value works it out")?;
         let row = |direction: Move| {
             let [score, after] = match advice.moves.get(direction) {
-                Some((after, score)) => [score.to_string(), after.to_text(self.size)],
+                Some((after, score)) => [score.to_string(), after.to_text(self.params.board)],
                 None => ["-".to_owned(), "not legal".to_owned()],
             };
             let mark = if best == direction { "best" } else { "" };
@@ -110,7 +109,7 @@ impl Printer {
     fn write_values(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
         if !answer.is_known_reachable {
             let layer = units::count(answer.layer.0);
-            let text = format!("not known: of layer {layer} that is not stored any more");
+            let text = format!("not known: which states of layer {layer} are, the run stores no more");
             output::write_field(out, "reachable", text)?;
         }
         if answer.best.is_none() {
@@ -123,19 +122,19 @@ impl Printer {
         let row = |m: &MoveValue| {
             let cells = match m.outcome {
                 Some(outcome) => {
-                    let after = outcome.after.to_text(self.size);
+                    let after = outcome.after.to_text(self.params.board);
                     [outcome.score.to_string(), units::value(outcome.value, outcome.error_bound), after]
                 }
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
             };
             let [score, value, after] = cells;
             let mark = if is_best(m) { "best" } else { "" };
-            let worst = worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.size));
+            let worst = worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.params.board));
             let mut row = vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after];
             row.extend(has_worst.then_some(worst));
             row
         };
-        let value = if self.objective == Objective::Score { "value with score" } else { "value" };
+        let value = if self.params.objective == Objective::Score { "value with score" } else { "value" };
         let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
         let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
@@ -144,7 +143,7 @@ impl Printer {
 
     /// The board as a drawing.
     fn grid(&self, board: Board) -> Table {
-        let (rows, cols) = (self.size.rows(), self.size.cols());
+        let (rows, cols) = (self.params.board.rows(), self.params.board.cols());
         let mut grid = Table::new();
         grid.load_style(UTF8_FULL_CONDENSED);
         for row in 0..rows {

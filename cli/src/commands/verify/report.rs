@@ -161,8 +161,8 @@ impl Report {
 
     fn write_for_people(&self, out: &mut impl Write) -> io::Result<()> {
         let bytes = units::size(self.bytes);
-        let read =
-            format!("{} shards, {bytes} in {} frames: all right", count(self.shards), count(self.frames));
+        let (shards, frames) = (units::several(self.shards, "shard"), units::several(self.frames, "frame"));
+        let read = format!("{shards}, {bytes} in {frames}: all right");
         write_field(out, "checksums", read)?;
         if self.sampled {
             let states = format!("{} states looked at for them", count(self.states));
@@ -260,7 +260,7 @@ impl Report {
         if !self.removed.is_empty() {
             let (layers, values) = (units::layers(&self.removed), count(self.values_left_out));
             say(&format!(
-                "not checked: layers {layers}, of which it is not stored any more what is reachable, and {values} stored \
+                "not checked: layers {layers}, whose reachable states are not stored any more, and {values} stored \
                  values that follow from theirs; --sample N draws values and follows them through such layers"
             ));
         } else if self.values_left_out > 0 {
