@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{
-    Place, Solved, close, exact2048, files, format_run, format_run_unfinished, number, on_run, solve,
-};
+use common::{Place, Solved, close, exact2048, files, format_run, format_run_unfinished, on_run, solve};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;

@@ -35,6 +35,9 @@ pub trait Epoch: Send + Sync {
     /// What is wrong with it; the epoch ends.
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
+    /// Whether there is memory to spare for blocks.
+    fn has_room_to_spare(&self) -> bool;
+
     /// Notes that another member has sent all blocks of the layers before this one.
     fn frontier_of(&self, from: usize, layer: Layer);
 
@@ -204,6 +207,10 @@ impl Epoch for Running {
                 fail(&self.peer_failed, &self.stop, EpochFailure::BadBlock(peer, what.clone()));
             }
         })
+    }
+
+    fn has_room_to_spare(&self) -> bool {
+        self.worker.has_room_to_spare()
     }
 
     fn frontier_of(&self, from: usize, layer: Layer) {

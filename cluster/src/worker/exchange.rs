@@ -27,6 +27,10 @@ use super::membership::{Joined, Membership, Presence, admit, denied};
 use super::observe;
 use crate::wire::{proof_of, secret_of, wire_status};
 
+/// Blocks of fewer bytes than this are accepted on the thread that receives messages, where there is memory to spare: that
+/// takes some milliseconds at most, and less than to wake another thread for each.
+const SMALL_BYTES: usize = 4 << 20;
+
 /// All pieces of a block but the last have at least this many bytes, so that little is kept beside each.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
 
@@ -226,15 +230,22 @@ impl Incoming {
     }
 }
 
-/// Has an epoch accept a block: on another thread, since this one has other messages to receive, and where memory is short
-/// a small block too may wait until others are in scratch files.
+/// Has an epoch accept a block: on another thread if that takes long, since this one has other messages to receive. Where
+/// memory may be short, a small block may wait as well, until others are in scratch files.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
-    let (ended, epoch) = (epoch.ended(), Arc::clone(epoch));
-    let accepted = tokio::task::spawn_blocking(move || {
+    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_room_to_spare();
+    let ended = epoch.ended();
+    let accept = move |epoch: &dyn Epoch| {
         let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
         epoch.accept(from, PeerBlock { layer, lane, checksum, payload })
-    });
-    let accepted = accepted.await.map_err(|error| Status::internal(error.to_string()))?;
+    };
+    let accepted = if is_quick {
+        accept(&**epoch)
+    } else {
+        let epoch = Arc::clone(epoch);
+        let accepted = tokio::task::spawn_blocking(move || accept(&*epoch));
+        accepted.await.map_err(|error| Status::internal(error.to_string()))?
+    };
     match accepted {
         Ok(()) => Ok(()),
         Err(BlockError::Bad(what)) => {

@@ -50,6 +50,10 @@ impl Epoch for Memo {
         Ok(())
     }
 
+    fn has_room_to_spare(&self) -> bool {
+        true
+    }
+
     fn frontier_of(&self, _: usize, layer: Layer) {
         self.frontiers.lock().push(layer);
     }
