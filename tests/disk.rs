@@ -310,6 +310,9 @@ fn verify_says_what_it_could_not_check() {
         let shown = on_run(&path, "query", &[board]).exits(0).stdout;
         assert_eq!(shown.contains("\nreachable"), known_reachable == false, "{shown}");
     }
+    // In none that games come to is the tile missing that was spawned last.
+    let refused = on_run(&path, "query", &["8 8 0 / 0 0 0 / 0 0 0"]).exits(3);
+    refused.says(&["not reachable in this run"]);
     // What cannot be exported leaves the folder for what can.
     let folder = place.join("out");
     let export = |layers: &str| {

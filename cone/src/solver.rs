@@ -188,6 +188,9 @@ type Edges = [u32; 4];
 
 const NOWHERE: u32 = u32::MAX;
 
+/// What a stored value takes while it is asked for: board, slot and value, and 24 bytes for its place in the run.
+const ASKED_BYTES: u64 = 48;
+
 /// Values of a layer, by slot.
 struct Valued<V> {
     boards: Boards,
@@ -304,8 +307,8 @@ impl Work<'_> {
             let slots: Vec<usize> = (0..boards.slots()).filter(|&slot| boards.get(slot).is_some()).collect();
             let asked: Vec<Board> = slots.iter().filter_map(|&slot| boards.get(slot)).collect();
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
-            // Beside the table and its values: the boards, their slots and their values for a moment.
-            self.check(layer, 24 * asked.len() as u64)?;
+            // Beside the table and its values, for a moment.
+            self.check(layer, ASKED_BYTES * asked.len() as u64)?;
             self.go_on()?;
             let mut values = vec![V::default(); boards.slots()];
             let found = stored(layer, &asked).map_err(ConeError::Stored)?;

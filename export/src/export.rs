@@ -165,9 +165,15 @@ fn describe(run: &Run, options: &ExportOptions) -> String {
         |layers| format!("layers {} to {}", layers.start(), layers.end()),
     );
     let sample = options.sample.map_or_else(String::new, |rows| format!(", a sample of {rows} rows"));
+    // Which of several best moves a run stores follows from how its tiles are split.
+    let Params { large, huge, .. } = run.params();
+    let split = match options.table {
+        ExportTable::BestMoves => format!(", tiles split at 2^{large} and 2^{huge}"),
+        _ => String::new(),
+    };
     format!(
         "{} of a run of {board}, {objective}, spawn4 {spawn4}, discount {discount}, {spawner} spawner, fingerprint {:032x}: \
-         {layers}{sample}, as {}",
+         {layers}{sample}{split}, as {}",
         options.table.name(),
         run.fingerprint().unwrap_or_default(),
         options.format,

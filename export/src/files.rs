@@ -1,6 +1,6 @@
 //! The folder of an export: which file holds which layers, and files that are there whole or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -50,12 +50,14 @@ pub(crate) enum FolderError {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
+    /// Its description, locked where the file system can: two processes would write to the same unfinished file.
+    _lock: Option<File>,
 }
 
 impl Folder {
     /// Makes the folder, or takes one that holds the beginning of the same export.
     pub fn open(path: &Path, description: &str) -> Result<Self, FolderError> {
-        let folder = Self { path: path.to_path_buf() };
+        let folder = Self { path: path.to_path_buf(), _lock: None };
         let io = |error| FolderError::Io(path.to_path_buf(), error);
         if path.is_file() {
             return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "expected a folder, found a file")));
@@ -63,7 +65,7 @@ impl Folder {
         fs::create_dir_all(path).map_err(io)?;
         let held = path.join(DESCRIPTION);
         match fs::read_to_string(&held) {
-            Ok(text) if text.trim_end() == description => return Ok(folder),
+            Ok(text) if text.trim_end() == description => return folder.locked(),
             Ok(text) => return Err(FolderError::Occupied(format!("an export of: {}", text.trim_end()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(FolderError::Io(held, error)),
@@ -77,8 +79,23 @@ impl Folder {
             }
         }
         fs::write(&unfinished, format!("{description}\n")).map_err(io)?;
+        // Else the name could outlive a loss of power without what it holds.
+        File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
         fs::rename(&unfinished, &held).map_err(io)?;
-        Ok(folder)
+        folder.locked()
+    }
+
+    /// The folder, for one process at a time.
+    fn locked(mut self) -> Result<Self, FolderError> {
+        let held = self.path.join(DESCRIPTION);
+        let file = File::open(&held).map_err(|error| FolderError::Io(held, error))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => {
+                return Err(FolderError::Occupied("an export that another process is at".to_owned()));
+            }
+            Ok(()) | Err(TryLockError::Error(_)) => self._lock = Some(file),
+        }
+        Ok(self)
     }
 
     /// Leaves a folder without a table as if it had not been taken, so that it can be used for another export.
@@ -112,6 +129,19 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_is_of_one_process_at_a_time() {
+        let place = tempfile::tempdir().unwrap();
+        let first = Folder::open(place.path(), "all").unwrap();
+        let second = Folder::open(place.path(), "all").unwrap_err();
+        assert!(
+            matches!(&second, FolderError::Occupied(held) if held.contains("another process")),
+            "{second:?}"
+        );
+        drop(first);
+        Folder::open(place.path(), "all").unwrap();
+    }
 
     #[test]
     fn layers_are_cut_by_their_rows() {

@@ -203,7 +203,7 @@ impl<'a> Verifier<'a> {
 
     /// The number of states of a span that the journal knows of.
     pub fn known_states(&self, span: Span) -> u64 {
-        let counts = self.run.catalog().commits().into_iter().flat_map(|commit| commit.layers);
+        let counts = self.run.layer_counts().into_iter();
         counts.filter(|counts| span.contains(counts.layer)).map(|counts| counts.states).sum()
     }
 

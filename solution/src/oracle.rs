@@ -326,6 +326,8 @@ impl Oracle {
                 if let Some(part) = &part {
                     let Some(rank) = part.rank(entry.number) else { continue };
                     values[*i] = part.value(rank)?;
+                } else if !boards[*i].has_spawned() {
+                    continue;
                 }
                 if values[*i].is_none() {
                     let state = self.cones.packed().canonical(boards[*i]);

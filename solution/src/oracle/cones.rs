@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use exact2048_cone::{ConeError, Limits, Progress, Solved};
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
+use exact2048_storage::ItemKey;
 use parking_lot::Mutex;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::layer_solver::FoundValues;
-use super::{Oracle, QueryError, Wanted};
+use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 
 /// The most states whose cones are solved together where the next cut is near: enough that what they have in common is
@@ -40,6 +41,15 @@ const STATES_A_BYTE: u64 = 4;
 
 /// From this number of states on, threads share the search for their entries.
 const SHARED_STATES: usize = 4096;
+
+/// Where a state of a layer is, in the order of the run, and which of the boards that were asked for it is: fewer than 2^32.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct PlaceOfBoard {
+    lane: u64,
+    part: u32,
+    number: usize,
+    at: u32,
+}
 
 /// How a question is asked.
 #[derive(Clone, Copy)]
@@ -307,24 +317,28 @@ impl Oracle {
         asking: &Asking<'_>,
     ) -> Result<Vec<Stored>, QueryError> {
         asking.spent.add_stored(boards.len() as u64);
-        let place = |(at, &board): (usize, &Board)| {
-            let entry = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
-            Ok::<_, QueryError>((entry, at))
+        let entry = |board| self.entry(board).ok_or_else(|| self.no_place(layer, board));
+        let place = |(at, place): (usize, &mut PlaceOfBoard)| {
+            let Entry { key: ItemKey { lane, part, .. }, number, .. } = entry(boards[at])?;
+            *place = PlaceOfBoard { lane, part, number, at: at as u32 };
+            Ok::<_, QueryError>(())
         };
-        let mut entries: Vec<_> = if boards.len() < SHARED_STATES {
-            boards.iter().enumerate().map(place).collect::<Result<_, _>>()?
+        let mut places = vec![PlaceOfBoard::default(); boards.len()];
+        if boards.len() < SHARED_STATES {
+            places.iter_mut().enumerate().try_for_each(place)?;
         } else {
-            boards.par_iter().enumerate().map(place).collect::<Result<_, _>>()?
-        };
-        entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
+            places.par_iter_mut().enumerate().try_for_each(place)?;
+        }
+        places.sort_unstable();
         let mut values = vec![Stored::default(); boards.len()];
-        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+        for of_part in places.chunk_by(|a, b| (a.lane, a.part) == (b.lane, b.part)) {
             self.check(asking)?;
-            let key = of_part[0].0.key;
-            let part = self.part(&of_part[0].0)?.ok_or(ReadError::StateMissing(key))?;
-            for (entry, at) in of_part {
-                let rank = part.rank(entry.number).ok_or(ReadError::StateMissing(key))?;
-                values[*at] = part.value(rank)?.ok_or(ReadError::no_values(key))?;
+            let first = entry(boards[of_part[0].at as usize])?;
+            let key = first.key;
+            let part = self.part(&first)?.ok_or(ReadError::StateMissing(key))?;
+            for place in of_part {
+                let rank = part.rank(place.number).ok_or(ReadError::StateMissing(key))?;
+                values[place.at as usize] = part.value(rank)?.ok_or(ReadError::no_values(key))?;
             }
         }
         Ok(values)

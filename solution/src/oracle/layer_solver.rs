@@ -117,6 +117,10 @@ impl Archive for WithSolved {
 /// Bytes of decoded parts of solved layers that are kept while states are looked up in them.
 const CACHE_BYTES: u64 = 16 << 20;
 
+/// What a state of a layer takes while the layer's states are sorted: in the order of the run, in parts, and in the order of
+/// boards.
+const SORTING_BYTES: u64 = 3 * 16;
+
 /// How many states a byte of reach stands for, at least.
 const STATES_A_BYTE_OF_REACH: u64 = 4;
 
@@ -218,7 +222,9 @@ impl Oracle {
             *listed += bytes;
             Some((layer, *held, *listed))
         });
-        let fitting = sums.take_while(|&(_, held, listed)| held <= bytes && listed <= kept_bytes);
+        let fitting = sums.take_while(|&(layer, held, listed)| {
+            held + SORTING_BYTES * reader.states_of(layer) <= bytes && listed <= kept_bytes
+        });
         fitting.map(|(layer, ..)| layer).collect()
     }
 
