@@ -34,10 +34,6 @@ const KNOWN: [((usize, usize), Option<u8>, f64); 16] = [
 const STATES_AN_ENTRY: f64 = 0.16;
 const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
 
-/// Memory that no run exceeds, however much it may take: so much, and so much for each of its states.
-const MEMORY_BYTES: f64 = 256.0 * 1024.0 * 1024.0;
-const MEMORY_BYTES_A_STATE: f64 = 16.0;
-
 /// What the rest of a run takes, about.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
@@ -117,12 +113,11 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
         }
         _ => {}
     }
-    let most_bytes = memory_limit.min((MEMORY_BYTES + MEMORY_BYTES_A_STATE * needs.states) as u64);
-    if let Some(free) = room.memory_bytes.filter(|free| *free < most_bytes) {
+    if let Some(free) = room.memory_bytes.filter(|free| *free < memory_limit) {
         notes.push(format!(
             "warning: up to {} of memory may be used, and {} are free now. If that stays so, the system may end \
              the process: give a smaller --memory",
-            units::size(most_bytes),
+            units::size(memory_limit),
             units::size(free)
         ));
     }
@@ -181,7 +176,6 @@ mod tests {
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 789.3 GiB on disk; 9.0 TiB are free there"]);
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
-        assert!(notes(&self::needs("3x3", "score", None), 12 << 30, &room(73 << 30, 3 << 30)).is_empty());
         let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 60.0 GiB on disk; 73.0 GiB are free there"]);
     }
