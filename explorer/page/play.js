@@ -522,11 +522,16 @@ function showCourse() {
 
 // Games as files.
 
-function exportGame() {
-  const file = URL.createObjectURL(new Blob([`${game.record()}\n`], { type: "application/json" }));
-  const link = element("a", { href: file, download: "game.jsonl" });
-  link.click();
-  URL.revokeObjectURL(file);
+async function exportGame() {
+  try {
+    const { record } = await import("./record.js");
+    const file = URL.createObjectURL(new Blob([`${record(game)}\n`], { type: "application/json" }));
+    const link = element("a", { href: file, download: "game.jsonl" });
+    link.click();
+    URL.revokeObjectURL(file);
+  } catch (error) {
+    tell(/** @type {Error} */ (error).message, "error");
+  }
 }
 
 /** @param {Event} event */
@@ -535,10 +540,11 @@ async function importGame(event) {
   const file = input.files?.[0];
   if (!file) return;
   try {
-    const read = Game.read(await file.text(), run.size);
-    read.at = read.steps.length - 1;
-    openGame(read);
-    tell(`A game of ${count(read.steps.length - 1)} moves. Undo goes back through it.`);
+    const { read } = await import("./record.js");
+    const imported = read(await file.text(), run.size);
+    imported.at = imported.steps.length - 1;
+    openGame(imported);
+    tell(`A game of ${count(imported.steps.length - 1)} moves. Undo goes back through it.`);
   } catch (error) {
     tell(/** @type {Error} */ (error).message, "error");
   }

@@ -3,7 +3,7 @@
 use exact2048_net::pages::{Asset, SHARED};
 
 /// Those that only this page has.
-const FILES: [Asset; 12] = [
+const FILES: [Asset; 13] = [
     Asset::html("/", include_str!("../page/index.html")),
     Asset::css("/style.css", include_str!("../page/style.css")),
     Asset::javascript("/app.js", include_str!("../page/app.js")),
@@ -15,6 +15,7 @@ const FILES: [Asset; 12] = [
     Asset::javascript("/perfect.js", include_str!("../page/perfect.js")),
     Asset::javascript("/play.js", include_str!("../page/play.js")),
     Asset::javascript("/quiz.js", include_str!("../page/quiz.js")),
+    Asset::javascript("/record.js", include_str!("../page/record.js")),
     Asset::javascript("/study.js", include_str!("../page/study.js")),
 ];
 

@@ -1,0 +1,82 @@
+// A game's record: the line of JSON that the program writes and reads, too. Loaded when a game is exported or imported.
+
+import { MOVES, exponentOf, toText, withTile } from "./board.js";
+import { Game } from "./game.js";
+
+/** @typedef {import("./board.js").Move} Move */
+/** @typedef {import("./board.js").Size} Size */
+
+const LETTERS = { left: "L", right: "R", up: "U", down: "D" };
+
+/** Most moves of a game that is imported: no game on a board that can be solved is longer. */
+const MOST_MOVES = 1_000_000;
+
+/** A game from its last edited board to where it is, as `exact2048 play --record` writes it. @param {Game} game */
+export function record(game) {
+  const past = game.past;
+  const from = past.findLastIndex((step) => step.move === undefined);
+  const moves = past.slice(from + 1);
+  const tile = (/** @type {{cell: number, exponent: number}} */ spawn) => [spawn.cell, 2 ** spawn.exponent];
+  const start = past[from].spawns.length === 2 ? past[from].spawns.map(tile) : tilesOf(past[from].board);
+  return JSON.stringify({
+    game: 0,
+    seed: 0,
+    board: `${game.size.rows}x${game.size.columns}`,
+    player: "explorer",
+    score: game.now.score - past[from].score,
+    cut_short: null,
+    start,
+    moves: moves.map((step) => LETTERS[/** @type {Move} */ (step.move)]).join(""),
+    spawns: moves.map((step) => tile(step.spawns[0])),
+    last: toText(game.board, game.size),
+  });
+}
+
+/** The game of a record's first line; an error says what is wrong with it. @param {string} text @param {Size} size */
+export function read(text, size) {
+  const line = text.split("\n").find((line) => line.trim() !== "") ?? "";
+  /** @type {any} */
+  let record;
+  try {
+    record = JSON.parse(line);
+  } catch {
+    throw new Error("That is no game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
+  }
+  const { board: given, start, moves, spawns } = record ?? {};
+  const own = `${size.rows}x${size.columns}`;
+  if (given !== own) throw new Error(`That game is on a board of ${String(given).slice(0, 20)}, and this run of ${own}.`);
+  const isList = Array.isArray(start) && Array.isArray(spawns) && typeof moves === "string";
+  if (!isList || spawns.length !== moves.length || moves.length > MOST_MOVES) {
+    throw new Error("That is no game: expected “start”, and as many “spawns” as “moves”.");
+  }
+  let first = Array.from({ length: size.rows * size.columns }, () => 0);
+  const placed = start.map((tile) => readTile(tile, first));
+  for (const { cell, exponent } of placed) first = withTile(first, cell, exponent);
+  const game = new Game(size, first, placed);
+  for (let i = 0; i < moves.length; i++) {
+    const move = MOVES["LRUD".indexOf(moves[i])];
+    if (move === undefined) throw new Error(`Move ${i + 1} is “${moves[i]}”: expected L, R, U or D.`);
+    try {
+      game.play(move, readTile(spawns[i], game.board));
+    } catch {
+      throw new Error(`Move ${i + 1} (${move}) or the tile after it is not possible on ${toText(game.board, size)}.`);
+    }
+  }
+  game.at = 0;
+  return game;
+}
+
+/** The tiles of a board that was edited. @param {number[]} board */
+function tilesOf(board) {
+  return board.flatMap((exponent, cell) => (exponent === 0 ? [] : [[cell, 2 ** exponent]]));
+}
+
+/** @param {any} tile @param {number[]} board */
+function readTile(tile, board) {
+  const [cell, value] = Array.isArray(tile) ? tile : [];
+  const exponent = exponentOf(value);
+  if (!Number.isInteger(cell) || cell < 0 || cell >= board.length || exponent === null) {
+    throw new Error(`${JSON.stringify(tile)?.slice(0, 40)} is no tile: expected a cell and a tile, as in [0,2].`);
+  }
+  return { cell, exponent };
+}
