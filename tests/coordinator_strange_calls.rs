@@ -207,9 +207,6 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
             epoch: None,
             failure: Some(Failed::ShardLost(v1::ShardLost {
                 job: "3x2".to_owned(),
-                pass: (random() % 4) as i32,
-                first_layer: random() as u32,
-                last_layer: random() as u32,
                 file: "x.shard".to_owned(),
             })),
         })),

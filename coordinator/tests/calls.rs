@@ -40,14 +40,14 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
 /// Opens the run of the job whose turn it is, which holds these commits.
 fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: u64) {
     for errand in cluster.take_errands() {
-        let Errand::Open { job, .. } = errand else { panic!("{errand:?}") };
+        let Errand::Open { ticket, job, .. } = errand else { panic!("{errand:?}") };
         let Submission { params, least_memory, .. } = submission(&job.0, 1);
         let (least_memory, workload) = (least_memory.unwrap(), Arc::new(Workload::new(&params)));
         let cost = Arc::new(PassCost::new(&params, 1 << 18));
         let holdings = commits.clone().into();
         let stored = RunBytes { committed_bytes, disk: None };
         let opened = Opened { params, holdings, stored, missing_bytes: 0, least_memory, workload, cost };
-        cluster.opened(at(now), &job, opened);
+        cluster.opened(at(now), ticket, opened);
     }
 }
 
@@ -138,7 +138,8 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
     assert_eq!(states, [&JobState::Done, &failed, &JobState::Cancelled]);
     assert_eq!((jobs[0].states_done, jobs[0].bytes, jobs[0].fingerprint), (110, 7, Some(9)));
     cluster.resume(at(2), &job("b")).unwrap();
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: job("b"), times: 1 }]);
+    let errands = cluster.take_errands();
+    assert!(matches!(&errands[..], [Errand::Open { job, .. }] if job.0 == "b"), "{errands:?}");
 }
 
 /// Leads the cluster's worker to the commit of the one layer of a job.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, NotOpened, Opened, RunBytes, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, NotOpened, OpenTicket, Opened, RunBytes, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -27,7 +27,11 @@ const NOTE_AGAIN: Duration = Duration::from_secs(1);
 pub(super) enum Work {
     Append(Append),
     /// To open the run of a job; how many times the usual room is left free, where its disk has a limit.
-    Open(JobId, u64),
+    Open {
+        ticket: OpenTicket,
+        job: JobId,
+        times: u64,
+    },
     /// To let go of the runs that are not needed any more, so that others may open them.
     LetGo,
 }
@@ -42,7 +46,7 @@ impl Shell {
             let (shell, asked) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match asked {
                 Work::Append(append) => shell.append_for(&append),
-                Work::Open(job, times) => shell.open_for(&job, times),
+                Work::Open { ticket, job, times } => shell.open_for(ticket, &job, times),
                 Work::LetGo => shell.let_go(),
             });
             if let Err(panic) = done.await {
@@ -60,7 +64,7 @@ impl Shell {
             Work::Append(append) => {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
-            Work::Open(job, _) => state.cluster.not_opened(now, job, NotOpened::Never(why())),
+            Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, NotOpened::Never(why())),
             Work::LetGo => {}
         });
     }
@@ -146,13 +150,11 @@ impl Shell {
     }
 
     /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
-    fn open_for(self: &Arc<Self>, job: &JobId, times: u64) {
-        if !self.with(|state, _| state.cluster.is_opening(job)) {
-            // It was cancelled meanwhile, or was opened for an earlier request.
-            return;
-        }
-        match self.open_run(job, times) {
-            Ok(opened) => self.with(|state, now| state.cluster.opened(now, job, opened)),
+    fn open_for(self: &Arc<Self>, ticket: OpenTicket, job: &JobId, times: u64) {
+        match self.open_run(ticket, job, times) {
+            Ok(Some(opened)) => self.with(|state, now| state.cluster.opened(now, ticket, opened)),
+            // The job was cancelled meanwhile.
+            Ok(None) => {}
             Err(AppendError::Fenced(reason)) => self.fence(reason),
             Err(error) => {
                 let reason = with_causes(&error);
@@ -161,32 +163,39 @@ impl Shell {
                     AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
                     _ => NotOpened::Never(reason),
                 };
-                self.with(|state, now| state.cluster.not_opened(now, job, why));
+                self.with(|state, now| state.cluster.not_opened(now, ticket, why));
             }
         }
     }
 
-    fn open_run(self: &Arc<Self>, job: &JobId, times: u64) -> Result<Opened, AppendError> {
-        let unknown = || AppendError::Foreign(format!("there is no job {job}"));
+    /// Opens a run; `None` where that is not asked for any more.
+    fn open_run(
+        self: &Arc<Self>,
+        ticket: OpenTicket,
+        job: &JobId,
+        times: u64,
+    ) -> Result<Option<Opened>, AppendError> {
         let found = self.with(|state, _| {
-            let known = state.jobs.get_mut(job)?;
+            let known = state.jobs.get_mut(job).filter(|_| state.cluster.is_opening(ticket))?;
             // A run that is still open is let go of first, as it holds the lock.
             drop(known.held.take());
             Some((known.location.clone(), known.params.clone(), known.disk_limit))
         });
-        let (location, params, limit_bytes) = found.ok_or_else(unknown)?;
+        let Some((location, params, limit_bytes)) = found else { return Ok(None) };
         self.queue.lock().confirm()?;
         let limit = limit_bytes.map(|bytes| DiskLimit { bytes, times });
         let (run, contents, missing_bytes) = JobRun::begin(&location, &params, limit)?;
         let Contents { params, holdings, stored } = contents;
         let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
-        self.hold(job, run);
-        self.with(|state, _| {
-            if let Some(known) = state.jobs.get_mut(job) {
-                known.params = params.clone();
-            }
+        let held = Held { opening: run.opening(), run: Arc::new(Mutex::new(run)) };
+        let is_held = self.with(|state, _| {
+            // There may be another job of this name by now.
+            let known = state.jobs.get_mut(job).filter(|_| state.cluster.is_opening(ticket))?;
+            known.held = Some(held);
+            known.params = params.clone();
+            Some(())
         });
-        Ok(Opened { params, holdings, stored, missing_bytes, least_memory, workload, cost })
+        Ok(is_held.map(|()| Opened { params, holdings, stored, missing_bytes, least_memory, workload, cost }))
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.

@@ -115,7 +115,7 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
         Ok(()) => Examined::Sound,
         Err(error) if error.blames().is_some() => {
             tracing::warn!(run = %location, error = with_causes(&error), "a shard is computed again");
-            Examined::Lost
+            Examined::Lost((*shard.commit).clone())
         }
         Err(error) => Examined::Unknown(with_causes(&error)),
     }
@@ -155,14 +155,8 @@ mod tests {
         let record = Record { commit: commit.clone(), shards, threads: Vec::new(), took: None };
         run.append(JournalRecord::Commit(record)).unwrap();
 
-        let claim = |file: &str| Claim {
-            worker: WorkerId(1),
-            job: JobId("job".to_owned()),
-            file: file.to_owned(),
-            phase,
-            first,
-            last,
-        };
+        let claim =
+            |file: &str| Claim { worker: WorkerId(1), job: JobId("job".to_owned()), file: file.to_owned() };
         let damaged = || damaged_commits(&location, &params, &CancellationToken::new()).unwrap();
         // The worker misreads it.
         assert_eq!(examine(&location, &claim(&file)), Examined::Sound);
@@ -177,7 +171,7 @@ mod tests {
         *bytes.last_mut().unwrap() ^= 1;
         store.put(&object, bytes.into()).now_or_never().unwrap().unwrap();
         Run::open(&location).unwrap().catalog().shards()[0].reader().unwrap().verify().unwrap();
-        assert_eq!(examine(&location, &claim(&file)), Examined::Lost);
+        assert_eq!(examine(&location, &claim(&file)), Examined::Lost(commit.clone()));
         assert_eq!(damaged(), [commit]);
     }
 }

@@ -203,7 +203,9 @@ impl Shell {
         }
         for errand in state.cluster.take_errands() {
             match errand {
-                Errand::Open { job, times } => drop(self.work.send(Work::Open(job, times))),
+                Errand::Open { ticket, job, times } => {
+                    drop(self.work.send(Work::Open { ticket, job, times }))
+                }
                 Errand::Examine(claim) => self.examine(claim),
             }
         }

@@ -12,8 +12,8 @@ use v1::worker_failed::Failure as FailureMessage;
 use v1::worker_report::Report;
 
 use super::{
-    MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, layers_of,
-    pass_message, pass_of, secret_of, threads_of, worker_of, write_message, write_of,
+    MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, secret_of,
+    threads_of, worker_of, write_message, write_of,
 };
 
 /// The message of a pull, made by the worker with this secret: its id follows from that.
@@ -167,14 +167,8 @@ fn failure_message(failure: &WorkerFailure) -> FailureMessage {
         WorkerFailure::BadBlock { peer, what } => {
             FailureMessage::BadBlock(v1::BadBlock { worker: peer.0, what: clip(what) })
         }
-        WorkerFailure::ShardLost { job, file, phase, first, last } => {
-            FailureMessage::ShardLost(v1::ShardLost {
-                job: job.0.clone(),
-                file: clip(file),
-                pass: pass_message(*phase).into(),
-                first_layer: first.0,
-                last_layer: last.0,
-            })
+        WorkerFailure::ShardLost { job, file } => {
+            FailureMessage::ShardLost(v1::ShardLost { job: job.0.clone(), file: clip(file) })
         }
         WorkerFailure::Other(what) => FailureMessage::Other(clip(what)),
     }
@@ -194,9 +188,7 @@ fn failure_of(message: Option<FailureMessage>) -> Result<WorkerFailure, WireErro
 }
 
 fn lost_of(lost: &v1::ShardLost) -> Result<WorkerFailure, WireError> {
-    let (job, phase) = (job_of("job", &lost.job)?, pass_of("pass", lost.pass)?);
-    let (first, last) = layers_of(lost.first_layer, lost.last_layer)?;
-    Ok(WorkerFailure::ShardLost { job, file: clip(&lost.file), phase, first, last })
+    Ok(WorkerFailure::ShardLost { job: job_of("job", &lost.job)?, file: clip(&lost.file) })
 }
 
 /// The beginning of a text, as much as is passed on, fit to be shown.
@@ -209,7 +201,6 @@ mod tests {
     use super::super::damaged::{any_damage, damaged};
     use super::*;
     use exact2048_coordinator::cluster::{JobId, WriteShard};
-    use exact2048_solution::Phase;
     use proptest::prelude::*;
 
     fn any_layers() -> impl Strategy<Value = (Layer, Layer)> {
@@ -227,12 +218,8 @@ mod tests {
                 .prop_map(|(id, what)| WorkerFailure::BadBlock { peer: WorkerId(id), what }),
             any::<u64>().prop_map(|id| WorkerFailure::Peer(WorkerId(id))),
             any_words().prop_map(WorkerFailure::Other),
-            ("[a-z0-9][a-z0-9._-]{0,8}", any_words(), any::<bool>(), any_layers()).prop_map(
-                |(job, file, up, (first, last))| {
-                    let phase = if up { Phase::Enumerate } else { Phase::BackUp };
-                    WorkerFailure::ShardLost { job: JobId(job), file, phase, first, last }
-                }
-            ),
+            ("[a-z0-9][a-z0-9._-]{0,8}", any_words())
+                .prop_map(|(job, file)| WorkerFailure::ShardLost { job: JobId(job), file }),
         ]
     }
 
@@ -335,12 +322,7 @@ mod tests {
         let written = |shard, record| reports(Some(Report::ShardWritten(v1::ShardWritten { shard, record })));
         let failed = |failure| reports(Some(Report::Failed(v1::WorkerFailed { epoch: None, failure })));
         let layers = |first_layer, last_layer| Some(v1::WriteShard { epoch: 1, first_layer, last_layer });
-        let lost = |job: &str, pass, first_layer, last_layer| {
-            let job = job.to_owned();
-            let file = String::new();
-            let lost = v1::ShardLost { job, pass, first_layer, last_layer, file };
-            failed(Some(FailureMessage::ShardLost(lost)))
-        };
+        let lost = v1::ShardLost { job: "../x".to_owned(), file: String::new() };
         let counts = v1::LayerDone { states: MAX_COUNT, ..v1::LayerDone::default() };
         for (wrong, named) in [
             (v1::PullRequest { threads: 0, ..good() }, "threads"),
@@ -358,9 +340,7 @@ mod tests {
             (written(layers(5, 7), String::new()), "reports[0].shard_written.shard.first_layer"),
             (written(layers(4, 4), "x".repeat(20_000)), "reports[0].shard_written.record"),
             (failed(None), "reports[0].failed.failure"),
-            (lost("../x", 1, 4, 6), "reports[0].failed.shard_lost.job"),
-            (lost("x", 7, 4, 6), "reports[0].failed.shard_lost.pass"),
-            (lost("x", 1, 4, 2), "reports[0].failed.shard_lost.last_layer"),
+            (failed(Some(FailureMessage::ShardLost(lost))), "reports[0].failed.shard_lost.job"),
         ] {
             match pull_of(wrong) {
                 Err(WireError::Field { field, .. }) => assert_eq!(field, named),

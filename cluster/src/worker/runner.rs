@@ -159,10 +159,7 @@ impl Runner {
 /// How an error is reported to the coordinator.
 fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure {
     if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
-        let commit = &shard.commit;
-        let (phase, first, last) = (commit.phase, commit.first, commit.last);
-        let (job, file) = (share.job.clone(), shard.record.file.clone());
-        return WorkerFailure::ShardLost { job, file, phase, first, last };
+        return WorkerFailure::ShardLost { job: share.job.clone(), file: shard.record.file.clone() };
     }
     failure_of_kind(error.kind(), with_causes(error))
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Append, Cluster, ClusterConfig, EpochId, EpochStage, Incarnation, JobId, JobState, JobSummary, LayerPart,
-    LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share, Submission,
-    Ticket, WorkerId, WorkerReport, WriteShard,
+    Append, Cluster, ClusterConfig, EpochId, EpochStage, Errand, Incarnation, JobId, JobState, JobSummary,
+    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share,
+    Submission, Ticket, WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
 use exact2048_solution::{Holdings, Phase};
@@ -139,6 +139,9 @@ impl<'a> World<'a> {
             summary: JobSummary::default(),
         };
         self.cluster.submit(self.now, submission).expect("the first job");
+        let [Errand::Open { ticket, .. }] = self.cluster.take_errands()[..] else {
+            panic!("its run is opened")
+        };
         let opened = Opened {
             params: self.job.params.clone(),
             holdings: Holdings::default(),
@@ -148,7 +151,7 @@ impl<'a> World<'a> {
             workload: Arc::new(Workload::new(&self.job.params)),
             cost: Arc::new(PassCost::new(&self.job.params, 1 << 18)),
         };
-        self.cluster.opened(self.now, &JobId("job".to_owned()), opened);
+        self.cluster.opened(self.now, ticket, opened);
         while self.summary.passes.len() < 2 {
             let Some(((time, _), event)) = self.events.pop_first() else { break };
             self.now = time;

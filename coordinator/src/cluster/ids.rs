@@ -38,6 +38,18 @@ impl Ticket {
     }
 }
 
+/// Names the opening of a run in the shell's answer: a job may be forgotten, and another one submitted under its name,
+/// while its run is being opened.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub struct OpenTicket(pub u64);
+
+impl OpenTicket {
+    /// The one after it.
+    pub(super) const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// Which start of a worker's process it is: grows with every one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Incarnation(pub u64);

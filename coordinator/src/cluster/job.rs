@@ -8,6 +8,7 @@ use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment, f
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
+use super::ids::OpenTicket;
 use super::messages::JobId;
 use super::status::JobStatus;
 use crate::pass_cost::{CostToCome, PassCost};
@@ -182,7 +183,7 @@ pub(super) struct Job {
     /// To be cancelled as soon as what is finished is committed.
     pub cancelling: bool,
     /// The shell was asked to open its run, and has not answered.
-    pub opening: bool,
+    pub opening: Option<OpenTicket>,
     /// The shell was asked to read a shard that a worker cannot read, and has not answered.
     pub examining: bool,
     /// What is to be done, while its run is open.
@@ -228,7 +229,7 @@ impl Job {
             obstacle: None,
             not_before: Duration::ZERO,
             cancelling: false,
-            opening: false,
+            opening: None,
             examining: false,
             plan: None,
             summary,
@@ -251,7 +252,7 @@ impl Job {
     /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
         let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
-        (self.opening, self.is_stale, self.stray_bytes) = (false, false, 0);
+        (self.opening, self.is_stale, self.stray_bytes) = (None, false, 0);
         self.params = params;
         self.least_memory = Some(least_memory);
         self.note_bytes(stored);
@@ -278,7 +279,7 @@ impl Job {
     /// Forgets what is only of use while the run is open.
     pub fn close(&mut self) {
         self.sum_up();
-        (self.plan, self.cancelling, self.opening, self.examining) = (None, false, false, false);
+        (self.plan, self.cancelling, self.opening, self.examining) = (None, false, None, false);
     }
 
     fn sum_up(&mut self) {

@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, LayerRange, Owners, Phase, Segment, assign};
+use exact2048_solution::{Commit, LayerRange, Owners, Segment, assign};
 use serde::{Deserialize, Serialize};
 
-use super::ids::{EpochId, Incarnation, Ticket};
+use super::ids::{EpochId, Incarnation, OpenTicket, Ticket};
 use super::secret::Secret;
 use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 
 /// Name of a job: the run's name in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -272,12 +272,6 @@ pub enum WorkerFailure {
         job: JobId,
         /// The shard's file.
         file: String,
-        /// The pass.
-        phase: Phase,
-        /// Lowest layer that is lost.
-        first: Layer,
-        /// Highest layer that is lost.
-        last: Layer,
     },
     /// Anything else.
     Other(String),
@@ -289,7 +283,7 @@ impl std::fmt::Display for WorkerFailure {
             WorkerFailure::DiskFull(what) => write!(f, "disk full: {what}"),
             WorkerFailure::Peer(peer) => write!(f, "cannot reach worker {peer}"),
             WorkerFailure::BadBlock { peer, what } => write!(f, "worker {peer} sent a bad block: {what}"),
-            WorkerFailure::ShardLost { job, file, .. } => {
+            WorkerFailure::ShardLost { job, file } => {
                 write!(f, "cannot read the shard {file} of job {job}")
             }
             WorkerFailure::Other(what) => what.fmt(f),
@@ -376,6 +370,8 @@ pub enum Errand {
     /// [`not_opened`](super::Cluster::not_opened), or not at all once it is not
     /// [`is_opening`](super::Cluster::is_opening) any more.
     Open {
+        /// Names this errand in the answer.
+        ticket: OpenTicket,
         /// The job.
         job: JobId,
         /// How many times the usual room is to be left free of its limit.
@@ -395,12 +391,6 @@ pub struct Claim {
     pub job: JobId,
     /// The shard's file.
     pub file: String,
-    /// The pass.
-    pub phase: Phase,
-    /// Lowest layer that is lost.
-    pub first: Layer,
-    /// Highest layer that is lost.
-    pub last: Layer,
 }
 
 /// Why the run of a job is not open.
@@ -415,8 +405,8 @@ pub enum NotOpened {
 /// What the coordinator found when it read a shard that a worker cannot read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Examined {
-    /// It is lost or damaged.
-    Lost,
+    /// It is lost or damaged: the commit that it belongs to.
+    Lost(Commit),
     /// It is whole: what is wrong is the worker, or its way to the store.
     Sound,
     /// The coordinator cannot read it either, for another reason.

@@ -39,7 +39,7 @@ use roster::Roster;
 
 pub use config::ClusterConfig;
 pub use events::Event;
-pub use ids::{EpochId, Incarnation, Ticket};
+pub use ids::{EpochId, Incarnation, OpenTicket, Ticket};
 pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
@@ -92,6 +92,7 @@ pub struct Cluster {
     secrets: Secrets,
     next_epoch: EpochId,
     next_place: u64,
+    next_opening: OpenTicket,
     fenced: bool,
     roster: Roster,
     jobs: BTreeMap<JobId, Job>,
@@ -126,6 +127,7 @@ impl Cluster {
             secrets,
             next_epoch: first_epoch,
             next_place: 0,
+            next_opening: OpenTicket::default(),
             fenced: false,
             roster: Roster::default(),
             jobs: BTreeMap::new(),
@@ -214,38 +216,45 @@ impl Cluster {
     }
 
     /// Notes that the run of a job is open for writing, and what it holds.
-    pub fn opened(&mut self, now: Duration, id: &JobId, opened: Opened) {
+    pub fn opened(&mut self, now: Duration, ticket: OpenTicket, opened: Opened) {
         self.pass_time(now);
-        let is_opening = self.is_opening(id);
-        if let Some(job) = self.jobs.get_mut(id).filter(|_| is_opening) {
+        if let Some((id, job)) = self.opening(ticket) {
             let missing_bytes = opened.missing_bytes;
             job.open(opened);
-            self.changed.insert(id.clone());
             // A forecast may be wrong, but an epoch has found no room.
             let over = job.disk.filter(|_| job.short > 0 && missing_bytes > 0);
+            self.changed.insert(id.clone());
             if let Some(disk) = over {
-                let reason = job::over_disk(id, disk.limit_bytes, missing_bytes);
-                self.end_job(id, JobState::Failed { reason });
+                let reason = job::over_disk(&id, disk.limit_bytes, missing_bytes);
+                self.end_job(&id, JobState::Failed { reason });
             }
         }
         self.advance();
     }
 
     /// Notes that the run of a job cannot be opened: another job has its turn.
-    pub fn not_opened(&mut self, now: Duration, id: &JobId, why: NotOpened) {
+    pub fn not_opened(&mut self, now: Duration, ticket: OpenTicket, why: NotOpened) {
         self.pass_time(now);
-        if self.is_opening(id) {
+        if let Some((id, _)) = self.opening(ticket) {
             match why {
-                NotOpened::Later(reason) => self.step_aside(id, reason, self.now + self.config.reopen),
-                NotOpened::Never(reason) => self.end_job(id, JobState::Failed { reason }),
+                NotOpened::Later(reason) => self.step_aside(&id, reason, self.now + self.config.reopen),
+                NotOpened::Never(reason) => self.end_job(&id, JobState::Failed { reason }),
             }
         }
         self.advance();
     }
 
-    /// Whether the run of a job is to be opened, and was not yet.
-    pub fn is_opening(&self, id: &JobId) -> bool {
-        self.active.as_ref() == Some(id) && self.jobs.get(id).is_some_and(|job| job.opening)
+    /// The job whose run is to be opened by an errand with this ticket, and was not yet.
+    fn opening(&mut self, ticket: OpenTicket) -> Option<(JobId, &mut Job)> {
+        let id = self.active.clone()?;
+        let job = self.jobs.get_mut(&id).filter(|job| job.opening == Some(ticket))?;
+        Some((id, job))
+    }
+
+    /// Whether an errand to open a run is still to be answered.
+    pub fn is_opening(&self, ticket: OpenTicket) -> bool {
+        let job = self.active.as_ref().and_then(|id| self.jobs.get(id));
+        job.is_some_and(|job| job.opening == Some(ticket))
     }
 
     /// Whether the run of a job is to be kept open: it is being worked on, or something is to be appended to its journal.

@@ -109,10 +109,10 @@ impl Cluster {
             WorkerFailure::ShardLost { .. } if !is_current => {}
             // First it is found out whether the shard or the worker is wrong: a sound shard would be computed again for
             // nothing.
-            WorkerFailure::ShardLost { job: id, file, phase, first, last } => {
+            WorkerFailure::ShardLost { job: id, file } => {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
                     job.examining = true;
-                    self.errands.push(Errand::Examine(Claim { worker, job: id, file, phase, first, last }));
+                    self.errands.push(Errand::Examine(Claim { worker, job: id, file }));
                     return self.end_epoch();
                 }
             }
@@ -139,9 +139,9 @@ impl Cluster {
         let was_waited_for = std::mem::take(&mut job.examining);
         let params = &job.params;
         let reason = match found {
-            Examined::Lost => {
-                let hit = |commit: &Commit| commit.has_any_of(claim.phase, claim.first, claim.last);
-                let lost = job.plan.as_mut().map(|plan| plan.take(params, hit)).unwrap_or_default();
+            Examined::Lost(lost) => {
+                let lost = job.plan.as_mut().map(|plan| plan.take(params, |commit| *commit == lost));
+                let lost = lost.unwrap_or_default();
                 self.retract(&claim.job, lost);
                 return;
             }
@@ -487,8 +487,10 @@ impl Cluster {
     fn open_run(&mut self, id: &JobId) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.close();
-        job.opening = true;
-        self.errands.push(Errand::Open { job: id.clone(), times: 1 + job.short });
+        let ticket = self.next_opening;
+        self.next_opening = ticket.next();
+        job.opening = Some(ticket);
+        self.errands.push(Errand::Open { ticket, job: id.clone(), times: 1 + job.short });
     }
 
     /// The first job in the queue that can be worked on, with its place. Those before it that fit no worker get an

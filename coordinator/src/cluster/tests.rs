@@ -54,7 +54,7 @@ fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
     let mut claims = Vec::new();
     for errand in cluster.take_errands() {
         match errand {
-            Errand::Open { job, .. } => cluster.opened(now, &job, empty(100)),
+            Errand::Open { ticket, .. } => cluster.opened(now, ticket, empty(100)),
             Errand::Examine(claim) => claims.push(claim),
         }
     }
@@ -175,14 +175,23 @@ fn workers_that_are_there_begin_at_once() {
     }
 }
 
+/// The only thing that is to be found out: a run is to be opened. Gives the errand's ticket, the job, and how many times
+/// the usual room is to be left free.
+fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
+    match &cluster.take_errands()[..] {
+        [Errand::Open { ticket, job, times }] => (*ticket, job.clone(), *times),
+        errands => panic!("{errands:?}"),
+    }
+}
+
 /// Those that change no result may differ from what was submitted.
 #[test]
 fn workers_have_the_parameters_of_the_run_that_was_found() {
     let (mut cluster, mut workers, now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
     let found = Params { large: params().large + 1, ..params() };
-    assert!(matches!(cluster.take_errands()[..], [Errand::Open { .. }]));
-    cluster.opened(now, &JobId("job".to_owned()), Opened { params: found.clone(), ..empty(100) });
+    let (ticket, ..) = to_open(&mut cluster);
+    cluster.opened(now, ticket, Opened { params: found.clone(), ..empty(100) });
     let share = workers[0].pull(&mut cluster, now).share.unwrap();
     assert_eq!(share.params, found);
 }

@@ -24,6 +24,14 @@ pub struct ShardName {
     pub job: JobId,
 }
 
+impl ShardName {
+    /// The name of its file.
+    pub fn file(&self) -> String {
+        let Self { epoch, worker, first, last, phase, job } = self;
+        format!("{job}/{epoch}/{worker}/{phase:?}-{first}-{last}.shard")
+    }
+}
+
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Entry {
     Fence(u64),
@@ -189,19 +197,27 @@ impl Store {
         journal.has_lost = true;
     }
 
-    /// Any live commit of a job.
-    pub fn any_commit(&self, job: &JobId, choice: u64) -> Option<Commit> {
+    /// The file of a shard of any live commit of a job.
+    pub fn any_file(&self, job: &JobId, choice: u64) -> Option<String> {
         let stored: Vec<_> = self.journals.get(job)?.stored().collect();
-        stored.get(choice as usize % stored.len().max(1)).map(|live| live.commit.clone())
+        Some(stored.get(choice as usize % stored.len().max(1))?.shards[0].file())
     }
 
     /// Live commits of a job with a lost shard.
     pub fn damaged(&self, job: &JobId) -> Vec<Commit> {
+        self.lost_files(job).into_iter().map(|(_, commit)| commit).collect()
+    }
+
+    /// The file of a lost shard of each live commit of a job that has one, with the commit.
+    pub fn lost_files(&self, job: &JobId) -> Vec<(String, Commit)> {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
         };
-        let is_damaged = |live: &&LiveCommit| live.shards.iter().any(|shard| self.lost.contains(shard));
-        journal.stored().filter(is_damaged).map(|live| live.commit.clone()).collect()
+        let lost = |live: &LiveCommit| {
+            let shard = live.shards.iter().find(|shard| self.lost.contains(shard))?;
+            Some((shard.file(), live.commit.clone()))
+        };
+        journal.stored().filter_map(lost).collect()
     }
 
     fn check_and_apply(&mut self, truth: &Truth, job: &JobId, append: &Append) {

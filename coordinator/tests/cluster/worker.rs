@@ -135,12 +135,11 @@ impl Worker {
 
     fn begin(&mut self, share: Arc<Share>, store: &Store, misread: u64, random: &mut Random) {
         // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
-        let damaged = store.damaged(&share.job).into_iter().find(|_| random.per_mille(700));
+        let damaged = store.lost_files(&share.job).into_iter().find(|_| random.per_mille(700));
         // A worker with bad memory sees what is not so.
-        let sound = store.any_commit(&share.job, random.next()).filter(|_| random.per_mille(misread));
-        if let Some(lost) = damaged.or(sound) {
-            let (job, phase, first, last) = (share.job.clone(), lost.phase, lost.first, lost.last);
-            let failure = WorkerFailure::ShardLost { job, file: String::new(), phase, first, last };
+        let sound = store.any_file(&share.job, random.next()).filter(|_| random.per_mille(misread));
+        if let Some(file) = damaged.map(|(file, _)| file).or(sound) {
+            let failure = WorkerFailure::ShardLost { job: share.job.clone(), file };
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
         }
         let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, EpochId, Errand, Event, Examined,
-    Incarnation, JobId, JobState, JobSummary, LeastMemory, NotOpened, Opened, Pull, PullReply, Refusal,
-    RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
+    Incarnation, JobId, JobState, JobSummary, LeastMemory, NotOpened, OpenTicket, Opened, Pull, PullReply,
+    Refusal, RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};
@@ -64,6 +64,7 @@ enum Message {
     },
     Open {
         by: usize,
+        ticket: OpenTicket,
         job: JobId,
         times: u64,
     },
@@ -301,14 +302,12 @@ impl World {
                     self.act(by);
                 }
             }
-            Message::Open { by, job, times } => self.open(by, job, times),
+            Message::Open { by, ticket, job, times } => self.open(by, ticket, job, times),
             Message::Examine { by, claim } => {
-                let hit = |commit: &Commit| {
-                    commit.phase == claim.phase && commit.first <= claim.last && commit.last >= claim.first
-                };
-                let is_lost = self.store.damaged(&claim.job).iter().any(hit);
-                let found = if is_lost {
-                    Examined::Lost
+                let files = self.store.lost_files(&claim.job);
+                let lost = files.into_iter().find(|(file, _)| *file == claim.file);
+                let found = if let Some((_, lost)) = lost {
+                    Examined::Lost(lost)
                 } else if self.random.per_mille(self.faults.append) {
                     Examined::Unknown("no answer".to_owned())
                 } else {
@@ -323,7 +322,7 @@ impl World {
     }
 
     /// Opens the journal of a job for a coordinator, once the appends to it that are under way are answered.
-    fn open(&mut self, by: usize, job: JobId, times: u64) {
+    fn open(&mut self, by: usize, ticket: OpenTicket, job: JobId, times: u64) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
             Message::Append { by: of, append, is_copy: false, .. } => *of == by && *append.job() == job,
@@ -333,16 +332,16 @@ impl World {
             _ => false,
         });
         if is_busy {
-            return self.put(self.now + STEP, Message::Open { by, job, times });
+            return self.put(self.now + STEP, Message::Open { by, ticket, job, times });
         }
         let coordinator = &mut self.coordinators[by];
-        if !coordinator.alive || !coordinator.cluster.is_opening(&job) {
+        if !coordinator.alive || !coordinator.cluster.is_opening(ticket) {
             return;
         }
         if self.store.fence != coordinator.fence {
             coordinator.cluster.fence(now);
         } else if self.random.per_mille(self.faults.append) {
-            coordinator.cluster.not_opened(now, &job, NotOpened::Later("no answer".to_owned()));
+            coordinator.cluster.not_opened(now, ticket, NotOpened::Later("no answer".to_owned()));
         } else {
             let slot = self.store.open(&job, self.store.fence);
             self.store.clean(&job);
@@ -358,7 +357,7 @@ impl World {
             let stored = stored(&self.store, &job, self.limit);
             let params = self.truth.params.clone();
             let opened = Opened { params, holdings, stored, missing_bytes: 0, least_memory, workload, cost };
-            coordinator.cluster.opened(now, &job, opened);
+            coordinator.cluster.opened(now, ticket, opened);
         }
         self.act(by);
     }
@@ -394,7 +393,7 @@ impl World {
         for errand in self.coordinators[by].cluster.take_errands() {
             let at = self.now + self.random.below(300);
             match errand {
-                Errand::Open { job, times } => self.put(at, Message::Open { by, job, times }),
+                Errand::Open { ticket, job, times } => self.put(at, Message::Open { by, ticket, job, times }),
                 Errand::Examine(claim) => self.put(at, Message::Examine { by, claim }),
             }
         }

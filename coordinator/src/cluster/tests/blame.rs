@@ -209,27 +209,24 @@ fn slow_members_get_more_time_each_time() {
 fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
     worker.pull(cluster, now);
     let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
-    worker.fail(WorkerFailure::ShardLost {
-        job,
-        file,
-        phase: Phase::Enumerate,
-        first: Layer(4),
-        last: Layer(8),
-    });
+    worker.fail(WorkerFailure::ShardLost { job, file });
     worker.pull(cluster, now);
     let claims = open_runs(cluster, now);
     let [claim] = &claims[..] else { panic!("{claims:?}") };
     claim.clone()
 }
 
+fn commit() -> Commit {
+    let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
+    Commit { phase, first, last, layers: Vec::new(), fingerprint: None }
+}
+
 /// A cluster whose job has committed a range.
 fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let (mut cluster, workers, now) = cluster(workers);
     cluster.submit(now, submission("job")).unwrap();
-    let [Errand::Open { job, .. }] = &cluster.take_errands()[..] else { panic!("its run is opened") };
-    let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(8));
-    let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-    cluster.opened(now, job, Opened { holdings: vec![commit].into(), ..empty(100) });
+    let (ticket, ..) = to_open(&mut cluster);
+    cluster.opened(now, ticket, Opened { holdings: vec![commit()].into(), ..empty(100) });
     (cluster, workers, now)
 }
 
@@ -247,7 +244,7 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
 
     let (mut cluster, mut workers, now) = with_commit(2);
     let claim = claimed(&mut cluster, &mut workers[0], now);
-    cluster.examined(now, &claim, Examined::Lost);
+    cluster.examined(now, &claim, Examined::Lost(commit()));
     let appends = cluster.take_appends();
     let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
     cluster.committed(now, *ticket, RunBytes::default());

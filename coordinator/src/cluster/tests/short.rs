@@ -11,28 +11,27 @@ fn with_room(free_bytes: u64) -> Opened {
     Opened { stored: RunBytes { committed_bytes: 0, disk: Some(disk) }, ..empty(100) }
 }
 
+/// Answers the opening of a job's run, for which so many times the usual room is to be left free.
+fn open(cluster: &mut Cluster, now: Duration, times: u64, opened: Opened) {
+    let (ticket, _, asked) = to_open(cluster);
+    assert_eq!(asked, times);
+    cluster.opened(now, ticket, opened);
+}
+
 /// Hands in a job with a limit, and answers what is to be opened with this. Returns the job.
 fn submit_limited(cluster: &mut Cluster, now: Duration, opened: Opened) -> JobId {
     let submission = Submission { disk_limit: Some(LIMIT), ..submission("job") };
     cluster.submit(now, submission).unwrap();
-    let [Errand::Open { job, times: 1 }] = &cluster.take_errands()[..] else { panic!("it is opened") };
-    cluster.opened(now, job, opened);
-    job.clone()
+    open(cluster, now, 1, opened);
+    JobId("job".to_owned())
 }
 
-/// Has the only worker finish all layers, for whose range there is no room. Returns how much room is to be made then.
-fn run_short(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Option<u64> {
+/// Has the only worker finish all layers, for whose range there is no room.
+fn run_short(cluster: &mut Cluster, worker: &mut Worker, now: Duration) {
     worker.pull(cluster, now);
     worker.finish((4..=params().last_layer().0).step_by(2));
     let reply = worker.pull(cluster, now);
     assert_eq!((reply.write, cluster.take_appends()), (None, vec![]), "nothing is written without room");
-    match &cluster.take_errands()[..] {
-        [Errand::Open { times, .. }] => Some(*times),
-        others => {
-            assert_eq!(others, []);
-            None
-        }
-    }
 }
 
 fn failure(cluster: &Cluster, job: &JobId) -> String {
@@ -48,19 +47,19 @@ fn a_limit_that_stays_too_small_fails_the_job() {
     let (mut cluster, mut workers, now) = cluster(1);
     let job = submit_limited(&mut cluster, now, with_room(1000));
     for times in 2..=MOST_SHORT + 1 {
-        assert_eq!(run_short(&mut cluster, &mut workers[0], now), Some(times));
-        cluster.opened(now, &job, with_room(1000));
+        run_short(&mut cluster, &mut workers[0], now);
+        open(&mut cluster, now, times, with_room(1000));
     }
     let told = |event: &Event| matches!(event, Event::RanShort { .. });
     assert_eq!(cluster.take_events().iter().filter(|event| told(event)).count() as u64, MOST_SHORT);
-    assert_eq!(run_short(&mut cluster, &mut workers[0], now), None);
+    run_short(&mut cluster, &mut workers[0], now);
+    assert_eq!(cluster.take_errands(), []);
     let failure = failure(&cluster, &job);
     assert!(failure.contains("1.0 MiB is too small; what is committed is safe"), "{failure}");
     assert!(failure.contains("under the name job"), "{failure}");
     cluster.resume(now, &job).unwrap();
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: job.clone(), times: 1 }]);
     // With more room it is done.
-    cluster.opened(now, &job, with_room(LIMIT));
+    open(&mut cluster, now, 1, with_room(LIMIT));
     workers[0].pull(&mut cluster, now);
     workers[0].finish((4..=params().last_layer().0).step_by(2));
     assert!(workers[0].pull(&mut cluster, now).write.is_some());
@@ -72,8 +71,8 @@ fn what_is_missing_is_told() {
     let (mut cluster, mut workers, now) = cluster(1);
     let missing = || Opened { missing_bytes: LIMIT / 2, ..with_room(1000) };
     let job = submit_limited(&mut cluster, now, missing());
-    assert_eq!(run_short(&mut cluster, &mut workers[0], now), Some(2));
-    cluster.opened(now, &job, missing());
+    run_short(&mut cluster, &mut workers[0], now);
+    open(&mut cluster, now, 2, missing());
     let failure = failure(&cluster, &job);
     assert!(failure.contains("what is left needs at least 1.5 MiB"), "{failure}");
 }
@@ -84,7 +83,7 @@ fn what_is_missing_is_told() {
 fn what_failed_epochs_may_leave_is_left_room_for() {
     let (mut cluster, mut workers, now) = cluster(2);
     let files = 2 * crate::room::BESIDE_FRAMES;
-    let job = submit_limited(&mut cluster, now, with_room(files + 100));
+    submit_limited(&mut cluster, now, with_room(files + 100));
     let finish = |cluster: &mut Cluster, workers: &mut [Worker], at: Duration| -> bool {
         let all = || (4..=params().last_layer().0).step_by(2);
         workers.iter_mut().filter(|worker| worker.epoch.is_some()).for_each(|worker| worker.finish(all()));
@@ -99,8 +98,7 @@ fn what_failed_epochs_may_leave_is_left_room_for() {
     let mut at = now;
     pull_until(&mut cluster, &mut workers, &mut at, now + seconds(4.0));
     assert!(!finish(&mut cluster, &mut workers, at), "there is no room beside what members may leave");
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: job.clone(), times: 2 }]);
-    cluster.opened(at, &job, with_room(files + 100));
+    open(&mut cluster, at, 2, with_room(files + 100));
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, at)));
     assert!(finish(&mut cluster, &mut workers, at), "it is counted or gone");
 }

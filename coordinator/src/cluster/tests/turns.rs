@@ -113,8 +113,8 @@ fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut large = submission("large");
     large.least_memory = Some(Arc::new(LeastMemory::new(vec![(1, 3 << 30)])));
     cluster.submit(Duration::ZERO, large).unwrap();
-    let [Errand::Open { job, .. }] = &cluster.take_errands()[..] else { panic!("there are no workers yet") };
-    cluster.opened(Duration::ZERO, job, empty(3 << 30));
+    let (ticket, ..) = to_open(&mut cluster);
+    cluster.opened(Duration::ZERO, ticket, empty(3 << 30));
     submit(&mut cluster, Duration::ZERO, "small");
     let mut worker = Worker::new(1);
     let mut now = seconds(3.0);
@@ -133,18 +133,38 @@ fn a_run_that_others_have_open_is_tried_again_later() {
     let (mut cluster, mut workers, mut now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
     cluster.submit(now, submission("other")).unwrap();
-    let id = JobId("job".to_owned());
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: id.clone(), times: 1 }], "one at a time");
-    cluster.not_opened(now, &id, NotOpened::Later("process 7 has it".to_owned()));
+    let (ticket, job, _) = to_open(&mut cluster);
+    assert_eq!(job.0, "job", "one at a time");
+    cluster.not_opened(now, ticket, NotOpened::Later("process 7 has it".to_owned()));
     assert_eq!(states(&cluster, now), [("job".to_owned(), "queued"), ("other".to_owned(), "running")]);
-    let other = JobId("other".to_owned());
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: other.clone(), times: 1 }]);
-    cluster.not_opened(now, &other, NotOpened::Never("it is damaged".to_owned()));
+    let (ticket, job, _) = to_open(&mut cluster);
+    assert_eq!(job.0, "other");
+    cluster.not_opened(now, ticket, NotOpened::Never("it is damaged".to_owned()));
     assert_eq!(states(&cluster, now)[1].1, "failed");
     assert_eq!(cluster.take_errands(), []);
     now += ClusterConfig::default().reopen;
     workers[0].pull(&mut cluster, now);
-    assert_eq!(cluster.take_errands(), [Errand::Open { job: id, times: 1 }]);
+    assert_eq!(to_open(&mut cluster).1.0, "job");
+}
+
+/// A run is still being opened when its job is forgotten and another one is submitted under its name.
+#[test]
+fn what_is_found_for_an_earlier_job_of_the_name_is_not_for_this_one() {
+    let (mut cluster, mut workers, now) = cluster(1);
+    cluster.submit(now, submission("job")).unwrap();
+    let id = JobId("job".to_owned());
+    let (earlier, ..) = to_open(&mut cluster);
+    cluster.cancel(now, &id).unwrap();
+    cluster.forget(now, &id).unwrap();
+    cluster.submit(now, submission("job")).unwrap();
+    let (ticket, ..) = to_open(&mut cluster);
+    assert_eq!([earlier, ticket].map(|ticket| cluster.is_opening(ticket)), [false, true]);
+    cluster.opened(now, earlier, empty(100));
+    assert_eq!(workers[0].pull(&mut cluster, now).share, None);
+    cluster.not_opened(now, earlier, NotOpened::Never("it is damaged".to_owned()));
+    assert_eq!(states(&cluster, now), [("job".to_owned(), "running")]);
+    cluster.opened(now, ticket, empty(100));
+    assert!(workers[0].pull(&mut cluster, now).share.is_some());
 }
 
 #[test]
