@@ -174,6 +174,30 @@ fn crashes_while_a_damaged_shard_is_replaced() {
     }
 }
 
+/// All shards are read only where nothing is missing. What was found to be damaged then is made again by the next command,
+/// too, where the first one dies on the way.
+#[test]
+fn crashes_while_several_damaged_shards_are_replaced() {
+    let healthy = Solved::new(LARGE_JOB);
+    let run = healthy.run();
+    let is_of_values = |path: &Path| path.file_name().unwrap().to_str().unwrap().starts_with("values");
+    let values: Vec<_> =
+        committed(&run).into_iter().map(|(path, _)| path).filter(|path| is_of_values(path)).collect();
+    let victims = [&values[0], values.last().unwrap()];
+    for victim in victims {
+        let mut bytes = fs::read(victim).unwrap();
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 1;
+        fs::write(victim, bytes).unwrap();
+    }
+    // Two commits are retracted, and the first one that takes their place is made.
+    crash(&run, LARGE_JOB, "journal.linked=2*off->return");
+    let summary = solve(&run, LARGE_JOB);
+    assert_eq!(summary["fingerprint"], healthy.summary["fingerprint"]);
+    // Reads all of it.
+    on_run(&run, "verify", &["--sample", "10"]).exits(0);
+}
+
 #[test]
 fn a_full_disk_loses_nothing() {
     let healthy = Solved::new(JOB);

@@ -342,6 +342,9 @@ fn a_run_that_is_there_can_be_limited() {
     // And without a limit again.
     solve(&run, JOB);
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
+    // What a finished run keeps is not removed, and that is said.
+    try_solve(&run, &format!("{JOB} --disk 1kB")).exits(0).says(&["more than the", "it is finished"]);
+    assert_eq!((shards_of_reach(&run), taken(&run)), before);
     // Another policy is another run, with or without a limit.
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)

@@ -55,7 +55,20 @@ pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
 
 /// An error where the kernels need more memory for a job than they may take.
 pub fn require_memory(memory_bytes: u64, params: &Params, threads: usize) -> Result<(), Failure> {
-    let least = least_memory_bytes(params, threads);
+    require_at_least(least_memory_bytes(params, threads), memory_bytes, params, threads)
+}
+
+/// An error where statistics of a run need more memory than they may take.
+pub fn require_memory_of_statistics(
+    memory_bytes: u64,
+    params: &Params,
+    tuning: Tuning,
+    threads: usize,
+) -> Result<(), Failure> {
+    require_at_least(tuning.least_statistics_bytes(params, threads), memory_bytes, params, threads)
+}
+
+fn require_at_least(least: u64, memory_bytes: u64, params: &Params, threads: usize) -> Result<(), Failure> {
     if memory_bytes >= least {
         return Ok(());
     }

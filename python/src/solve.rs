@@ -82,7 +82,7 @@ impl Progress {
 /// Solves a board in a run, or goes on with it, and opens it.
 #[pyfunction]
 #[pyo3(signature = (
-    board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=32,
+    board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=None,
     best_moves=None, threads=None, memory_bytes=None, progress=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "they have names where they are given")]
@@ -95,21 +95,25 @@ pub fn solve(
     discount: &str,
     spawner: &str,
     keep: Option<&str>,
-    precision: u32,
+    precision: Option<u32>,
     best_moves: Option<bool>,
     threads: Option<usize>,
     memory_bytes: Option<u64>,
     progress: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Run> {
     let precision = match precision {
-        32 => Precision::Bits32,
-        64 => Precision::Bits64,
-        other => return Err(UsageError::new_err(format!("expected precision 32 or 64, found {other}"))),
+        None => None,
+        Some(32) => Some(Precision::Bits32),
+        Some(64) => Some(Precision::Bits64),
+        Some(other) => {
+            return Err(UsageError::new_err(format!("expected precision 32 or 64, found {other}")));
+        }
     };
     let discount: Discount = parsed(discount)?;
     let spawner: Spawner = parsed(spawner)?;
     let keep = keep.map(parsed::<KeptLayers>).transpose()?;
-    let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, precision, None)
+    let usual = precision.unwrap_or(Precision::Bits32);
+    let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, usual, None)
         .and_then(|params| params.with_discount(discount))
         .and_then(|params| params.with_spawner(spawner))
         .and_then(|params| params.with_stored(keep, best_moves.unwrap_or(false)))
@@ -120,7 +124,8 @@ pub fn solve(
     let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
         Some(held) => {
             let (kept, moves) = (keep.unwrap_or(held.kept), best_moves.unwrap_or(held.best_moves));
-            params.with_kept(kept).with_best_moves(moves)
+            let precision = precision.unwrap_or(held.precision);
+            Params { precision, ..params.with_kept(kept).with_best_moves(moves) }
         }
         None => params,
     };
@@ -196,6 +201,6 @@ fn work(
         OpenRun::open_or_create(location, params, Unnamed::Refuse).map_err(|error| of_run(&error))?;
     let is_stopped = || stop.load(Ordering::Relaxed);
     let warn = |error: &StorageError| told.warn(&with_causes(error));
-    remove_lost(&run, threads, &is_stopped, &warn, &|_| {}).map_err(|error| of_run(&error))?;
+    remove_lost(&mut run, threads, &is_stopped, &warn, &|_| {}).map_err(|error| of_run(&error))?;
     alone::solve(&mut run, tuning, threads, stop, told).map_err(|error| of_solve(&error))
 }

@@ -1,35 +1,47 @@
 //! Finds the shards that are lost or damaged. They follow from others, and are made again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use exact2048_solution::{Catalog, CatalogShard, Run, RunError};
+use exact2048_solution::{Catalog, CatalogShard, Commit, Run, RunError};
 use exact2048_storage::StorageError;
 use parking_lot::Mutex;
 
 /// Takes the shards out of a run that have to be made again. Of a run that lacks nothing, every byte is read, as
-/// [`damaged_shards`] does. Of another one those go that are not there: the others are read when they are needed, and a run of
-/// days goes on at once.
+/// [`damaged_shards`] does, and the journal says which commits do not count any more: nothing is read like that once making
+/// them again was begun. Of another one those go that are not there: the others are read when they are needed, and a run of
+/// days goes on at once. What is not there may come back, and so the journal says nothing of it.
 ///
 /// # Errors
 ///
-/// What keeps a shard from being looked at that may be whole.
+/// What keeps a shard from being looked at that may be whole, and those of [`Run::retract`].
 pub fn remove_lost(
-    run: &Run,
+    run: &mut Run,
     threads: usize,
     is_stopped: &(dyn Fn() -> bool + Sync),
     warn: &(dyn Fn(&StorageError) + Sync),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), RunError> {
-    let catalog = run.catalog();
-    if run.missing().is_empty() {
-        let damaged = damaged_shards(catalog, threads, is_stopped, warn, progress)?;
-        damaged.iter().for_each(|shard| catalog.remove(shard));
-        return Ok(());
-    }
+    let is_whole = run.missing().is_empty();
+    let damaged = if is_whole {
+        damaged_shards(run.catalog(), threads, is_stopped, warn, progress)?
+    } else {
+        Vec::new()
+    };
+    let mut absent = HashSet::new();
     for (shard, error) in run.absent_shards()? {
-        warn(&error);
-        catalog.remove(&shard);
+        if !is_whole {
+            warn(&error);
+        }
+        run.catalog().remove(&shard);
+        absent.insert(shard.serial);
+    }
+    let mut retracted = HashSet::new();
+    for shard in damaged.iter().filter(|shard| !absent.contains(&shard.serial)) {
+        if retracted.insert((shard.commit.phase, shard.commit.first)) {
+            run.retract(Commit::clone(&shard.commit))?;
+        }
     }
     Ok(())
 }

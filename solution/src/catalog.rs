@@ -128,7 +128,7 @@ impl CatalogShard {
     /// The open shard; header and index are checked when it is opened. It stays open for the next who asks, until others
     /// take its room.
     pub fn reader(&self) -> Result<Arc<ShardReader>, StorageError> {
-        self.open.reader(&self.handle, || self.shards.open(&self.record, &self.identity))
+        self.open.reader(&self.handle, &self.place, || self.shards.open(&self.record, &self.identity))
     }
 
     /// The shard opened from where it is committed, even if there is a copy, to check the shard itself. It is open for the
@@ -234,6 +234,13 @@ impl Catalog {
         let is_name = |shard: &ShardRecord| !shard.file.is_empty() && shard.id().file() == shard.file;
         if let Some(shard) = shards.iter().find(|shard| !is_name(shard)) {
             return Err(format!("{:?} is no name of a shard in the run's folder", shard.file));
+        }
+        let Commit { first, last, .. } = commit;
+        if [first, last].iter().any(|layer| Layer::of_sum(layer.0).is_none())
+            || first > last
+            || last > self.params.last_layer()
+        {
+            return Err(format!("it is of the layers {first} to {last}, which the board does not have"));
         }
         let owners = (!threads.is_empty()).then(|| self.owners(threads));
         let commit = Arc::new(commit);

@@ -8,7 +8,7 @@ use exact2048_storage::{FORMAT_VERSION, Location, Place, RunDir, ShardRecord, St
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Amended, Amendment, Catalog, CatalogShard, JournalRecord, Record, Removal};
+use crate::catalog::{Amended, Amendment, Catalog, CatalogShard, JournalRecord, Record, Removal, Retraction};
 use crate::commit::{Commit, LayerCounts, fingerprint_of};
 use crate::leftovers;
 use crate::recipe::{Holdings, LayerRange, Recipe};
@@ -50,15 +50,17 @@ impl Run {
         !matches!(RunDir::find(location), Ok(None))
     }
 
-    /// The parameters of the run at a location; `None` if there is no run. Reads its manifest alone.
+    /// The parameters of the run at a location, as its journal amends them; `None` if there is no run.
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::find`], and what is wrong with the parameters.
+    /// As for [`RunDir::find`] and [`TypedRun::open_read_only`], and those of the records.
     pub fn find_params(location: impl Into<Location>) -> Result<Option<Params>, RunError> {
         let location = location.into();
-        let found = RunDir::find(&location)?;
-        found.map(|found| parse_params(&location.place(), found.params)).transpose()
+        if RunDir::find(&location)?.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Self::load(TypedRun::open_read_only(location)?)?.params))
     }
 
     /// Opens a run to read it.
@@ -109,13 +111,11 @@ impl Run {
                 made => Self::load(made?),
             };
         };
-        // This is checked before others are fenced off.
+        // This is checked before others are fenced off. The manifest tells most other jobs at once; whether the precision may
+        // be this one, only the journal says.
         let held = parse_params(&place, held.params)?;
-        if held.precision != wanted.precision {
-            // Then only the journal says whether the run is of this job.
-            Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
-        }
         require_same(&place, &Params { precision: wanted.precision, ..held }, wanted)?;
+        Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
         let mut run = Self::open_again(location)?;
         let amended = Amended { precision: run.continued_as(wanted)?.precision };
         let shards = run.catalog.shards();
@@ -301,6 +301,20 @@ impl Run {
             self.dir.remove_needless_shards(&shards)?;
         }
         Ok(())
+    }
+
+    /// Records that a commit does not count any more, and removes its shards. Where that is interrupted, shards that are
+    /// left are removed when the run is next opened.
+    ///
+    /// # Errors
+    ///
+    /// As for [`append`](Self::append), and a failure of the system or the store.
+    pub fn retract(&mut self, retracted: Commit) -> Result<(), RunError> {
+        let shards = self.catalog.shards();
+        let those = shards.iter().filter(|shard| *shard.commit == retracted);
+        let those: Vec<ShardRecord> = those.map(|shard| shard.record.clone()).collect();
+        self.append(JournalRecord::Retraction(Retraction { retracted }))?;
+        Ok(self.dir.remove_needless_shards(&those)?)
     }
 
     /// Limits what the run may take of the disk, as [`TypedRun::limit_disk`] does.

@@ -248,6 +248,39 @@ fn lost_replies_and_passing_trouble_do_no_harm() {
     }
 }
 
+/// The store ends the upload, its answer is lost, and it knows no such upload when the client asks again.
+#[test]
+fn an_upload_that_the_store_has_forgotten_is_sent_again() {
+    let place = Place::new();
+    let run = place.create();
+    let mut asked = 0;
+    place.store.plan(move |request, _| {
+        asked += u32::from(request == Request::Complete);
+        if request == Request::Complete && asked == 1 { Fault::Forgotten } else { Fault::None }
+    });
+    let mut writer = ShardWriter::create(&run, identity(run.run_id())).unwrap();
+    let noise: Vec<u8> =
+        (0..1u64 << 21).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
+    writer.push(frame(&[(key(4, 0, 0), &noise)])).unwrap();
+    let shard = writer.finish().unwrap();
+    assert!(shard.bytes > 8 << 20, "it is sent in parts: {} bytes", shard.bytes);
+    place.forget_copies();
+    open_shard(&run, &shard).unwrap().verify().unwrap();
+}
+
+/// Scratch files are on the disk of this machine, whatever the run may take of the store.
+#[test]
+fn scratch_files_take_nothing_of_a_store() {
+    let place = Place::new();
+    let mut run = place.create();
+    run.limit_disk(1 << 20).unwrap();
+    let taken = || run.allowance().unwrap().taken_bytes();
+    let before = taken();
+    let mut scratch = run.scratch().create().unwrap();
+    scratch.append(&[0; 2 << 20]).unwrap();
+    assert_eq!(taken(), before);
+}
+
 /// All replies to puts are lost, so that nothing but reading back can tell.
 #[test]
 fn a_commit_whose_reply_is_lost_recognises_its_own_record() {

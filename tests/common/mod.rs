@@ -311,7 +311,8 @@ pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
 
 /// Those whose file names begin like this.
 pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
-    let mut shards = Vec::new();
+    let mut named: Vec<(Value, PathBuf)> = Vec::new();
+    let range = |commit: &Value| ["phase", "first", "last"].map(|field| commit[field].clone());
     for record in files(&run.join("journal")) {
         if record.extension().is_none_or(|extension| extension != "json") {
             continue;
@@ -322,13 +323,19 @@ pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
             // It names layers, and no shards.
             continue;
         }
-        let named = record["shards"].as_array().expect("a record with shards").iter();
-        for file in named.map(|shard| text(&shard["file"])).filter(|file| file.starts_with(prefix)) {
-            let path = run.join("shards").join(file);
-            let metadata = std::fs::metadata(&path);
-            let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
-            shards.push((path, std::os::unix::fs::MetadataExt::ino(&metadata)));
+        if record["retracted"].is_object() {
+            named.retain(|(commit, _)| range(commit) != range(&record["retracted"]));
+            continue;
+        }
+        let files = record["shards"].as_array().expect("a record with shards").iter();
+        for file in files.map(|shard| text(&shard["file"])).filter(|file| file.starts_with(prefix)) {
+            named.push((record.clone(), run.join("shards").join(file)));
         }
     }
-    shards
+    let inode = |(_, path): (Value, PathBuf)| {
+        let metadata = std::fs::metadata(&path);
+        let metadata = metadata.unwrap_or_else(|e| panic!("{} is committed: {e}", path.display()));
+        (path, std::os::unix::fs::MetadataExt::ino(&metadata))
+    };
+    named.into_iter().map(inode).collect()
 }

@@ -187,7 +187,8 @@ pub trait Spill: Sized {
 
 impl Spill for ReachBlock {
     fn heap_bytes(&self) -> usize {
-        self.bits.heap_bytes()
+        let transitions = self.transitions.get().map_or(0, |transitions| transitions.heap_bytes());
+        self.bits.heap_bytes() + transitions
     }
 
     fn spilled(&self, memory: &Memory) -> Result<Self, StorageError> {
@@ -312,6 +313,10 @@ mod tests {
     use super::*;
     use crate::Heap;
     use crate::pieces::Pieces;
+    use exact2048_game::class::{ClassId, Space};
+    use exact2048_game::patterns::Patterns;
+    use exact2048_game::transitions::Maker;
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
 
     /// A block of 300 rows of 500 columns, of which about a third are reachable.
     fn block() -> ValueBlock<u64> {
@@ -331,6 +336,37 @@ mod tests {
         let (rows, occupied) = (Arc::clone(entries.matrix.rows()), BitSet::below(rows));
         let marks = ReachBits::of(entries, &values);
         ValueBlock { rows, stride, occupied, values: values.into(), marks, is_packed: false }
+    }
+
+    /// Also those of blocks whose bits are in a file already, or too few for one.
+    #[test]
+    fn transitions_of_blocks_go_where_memory_is_short() {
+        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let (space, patterns) = (Space::new(&params), Patterns::default());
+        let class = space.class(ClassId { k: 4, small_sum: 16 }).unwrap();
+        let rows = Arc::new(RowSet::all(class.rows()));
+        let memory = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
+        let (blocks, lane) = (BlockMap::default(), Lane::new(4, 0));
+        for (layer, words) in [(Layer(4), 1), (Layer(6), 100)] {
+            let mut matrix = BitMatrix::new(Arc::clone(&rows), words);
+            matrix.bits_mut().fill(u64::MAX);
+            let Entries { matrix, summary } = Entries::of(matrix, &Pieces::whole(rows.len())).unwrap();
+            let bits = memory.spilled(&matrix.into_bits().into()).unwrap();
+            assert_eq!(bits.heap_bytes(), 0);
+            let transitions = Arc::new(Transitions::new(class.id(), Arc::clone(&rows)));
+            transitions.moves(Maker { space: &space, patterns: &patterns });
+            let block =
+                ReachBlock { rows: Arc::clone(&rows), words, bits, summary, transitions: transitions.into() };
+            assert!(block.heap_bytes() > 0);
+            blocks.insert(layer, lane, block);
+        }
+        blocks.spill(&memory, || false).unwrap();
+        for layer in [Layer(4), Layer(6)] {
+            let block = blocks.get(layer, lane).unwrap();
+            assert!(block.transitions.get().is_none() && block.heap_bytes() == 0, "{layer}");
+            assert!(block.bits.iter().all(|&word| word == u64::MAX));
+        }
     }
 
     #[test]

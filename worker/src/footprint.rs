@@ -43,7 +43,19 @@ pub fn heap_limit_bytes(memory_bytes: u64, threads: usize) -> u64 {
 /// The least memory with which a run is possible, in bytes. Boards of 15 and 16 cells, whose blocks hold only
 /// the rows that occur, can need more.
 pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
-    let heap = least_heap_bytes(params, Tuning::DENSE_ROWS);
+    process_bytes(least_heap_bytes(params, Tuning::DENSE_ROWS), threads)
+}
+
+impl Tuning {
+    /// As [`least_memory_bytes`], for statistics of a run.
+    pub fn least_statistics_bytes(self, params: &Params, threads: usize) -> u64 {
+        let params = params.clone().with_best_moves(true);
+        process_bytes(least_heap_bytes(&params, self.for_statistics(&params).dense_rows), threads)
+    }
+}
+
+/// What a process with `threads` compute threads takes that uses so much heap.
+fn process_bytes(heap: u64, threads: usize) -> u64 {
     heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
 }
 

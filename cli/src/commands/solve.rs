@@ -25,7 +25,7 @@ use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::summary::{RunSummary, recorded_seconds};
-use crate::{Failure, display, limits};
+use crate::{Failure, display, limits, units};
 
 /// Options of `solve`.
 #[derive(clap::Args, Debug)]
@@ -81,14 +81,16 @@ pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location()?;
     let params = params(args, &location, threads)?;
     let tuning = tuning(args, &params, threads);
-    if !Run::exists(&location) {
-        // Before anything is made; a run that is finished may still be asked for with any limit.
-        tuning.as_ref().map_err(Failure::clone)?;
+    if let Err(refused) = &tuning
+        && !is_finished(&location)?
+    {
+        // Before anything is made, or another process that works on the run is fenced off.
+        return Err(refused.clone().into());
     }
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
     let stop = stop_on_signals("stopping after the running tasks; again to stop at once")?;
-    remove_lost_shards(&run, threads, &stop)?;
+    remove_lost_shards(&mut run, threads, &stop)?;
     if let Some(limit) = args.disk {
         run.limit_disk(limit.as_u64())?;
     }
@@ -96,6 +98,7 @@ pub fn main(args: &Args) -> Result<()> {
     let before = recorded_seconds(&run);
     if missing.is_empty() {
         disk::tidy(&mut run)?;
+        say_what_is_over(&run);
     } else {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
@@ -120,8 +123,13 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// Whether there is a run that lacks nothing: it may be asked for with any limit.
+fn is_finished(location: &Location) -> Result<bool> {
+    Ok(Run::exists(location) && Run::open(location.clone())?.missing().is_empty())
+}
+
 /// Takes lost and damaged shards out of the run, so that they are computed once more, and shows how far that is.
-fn remove_lost_shards(run: &Run, threads: usize, stop: &AtomicBool) -> Result<()> {
+fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Result<()> {
     let warn = |error: &StorageError| {
         display::say(&format!("warning: {}; recomputing it", with_causes(error)));
     };
@@ -156,7 +164,10 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = args.job.going_on(params, held);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
-        let choices = Choices::new(&params, limit, tuning.scratch_bytes(&params));
+        // Those of a run in a store are on the disk of this machine.
+        let scratch_bytes =
+            if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
+        let choices = Choices::new(&params, limit, scratch_bytes);
         let choice = choices.choose(args.job.keep(), params.board)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::say(&choice.text(limit, &layer_cost));
@@ -176,6 +187,17 @@ fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     let room = FreeRoom { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
         display::say(&note);
+    }
+}
+
+/// Says where a finished run takes more of the disk than it was to: all that is left of it is kept.
+fn say_what_is_over(run: &Run) {
+    if let Some(over) = run.dir().allowance().filter(|held| held.taken_bytes() > held.limit_bytes()) {
+        display::say(&format!(
+            "note: this run takes {}, more than the {} of --disk: it is finished, and what it holds is to be kept",
+            units::size(over.taken_bytes()),
+            units::size(over.limit_bytes()),
+        ));
     }
 }
 

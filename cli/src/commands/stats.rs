@@ -129,13 +129,13 @@ pub fn main(args: &Args) -> Result<()> {
     require_usual_rules(run.params())?;
     let memory = limits::memory_or_half(args.memory);
     let threads = args.threads.map_or_else(limits::threads, usize::from);
-    limits::require_memory(memory, &run.params().clone().with_best_moves(true), threads)?;
     let usual = limits::worker_tuning(memory, threads);
-    limits::tune_allocator(usual.limit_bytes, threads);
-    let dense_rows = args.dense_rows.unwrap_or(usual.dense_rows);
+    let tuning = Tuning { dense_rows: args.dense_rows.unwrap_or(usual.dense_rows), ..usual };
+    limits::require_memory_of_statistics(memory, run.params(), tuning, threads)?;
+    limits::tune_allocator(tuning.limit_bytes, threads);
     let progress = args.progress(&location);
     warn_of_room(&run, memory);
-    let follower = play_follower(&run, Tuning { dense_rows, ..usual }, progress)?;
+    let follower = play_follower(&run, tuning, progress)?;
     let pool = limits::pool(args.threads)?;
     let begun = Instant::now();
     let line = ProgressLine::new("stats");

@@ -24,19 +24,28 @@ pub fn packed(items: Vec<(ItemKey, Vec<u8>)>) -> Result<PackedItems, StorageErro
 pub struct SpanArchive {
     run: Arc<ShardArchive>,
     scratch: ScratchPlace,
+    /// Bytes of frames that may stay in memory: what else is there makes room for tasks, and frames do not.
+    most_bytes: usize,
     layers: RwLock<Layers>,
 }
 
-/// Frames by layer and kind of the items.
-type Layers = BTreeMap<(Layer, ShardKind), FxHashMap<ItemKey, Frame>>;
+/// Items by layer and kind.
+type Layers = BTreeMap<(Layer, ShardKind), Items>;
+
+struct Items {
+    frames: FxHashMap<ItemKey, Frame>,
+    /// Bytes of the frames that are in memory.
+    heap_bytes: usize,
+}
 
 impl SpanArchive {
-    /// Nothing is worked out yet; frames that are moved out of memory go to a folder.
-    pub fn new(run: Arc<ShardArchive>, scratch: ScratchPlace) -> Self {
-        Self { run, scratch, layers: RwLock::default() }
+    /// Nothing is worked out yet. Of frames, at most so many bytes stay in memory; the others go to a folder.
+    pub fn new(run: Arc<ShardArchive>, scratch: ScratchPlace, most_bytes: usize) -> Self {
+        Self { run, scratch, most_bytes, layers: RwLock::default() }
     }
 
-    /// Adds all items that there are of a kind and a layer, in scratch files where `spill` is set.
+    /// Adds all items that there are of a kind and a layer, in scratch files where `spill` is set or memory has no room for
+    /// more frames.
     ///
     /// # Errors
     ///
@@ -49,17 +58,24 @@ impl SpanArchive {
         spill: bool,
     ) -> Result<(), StorageError> {
         let (keys, mut frames): (Vec<ItemKey>, Vec<Frame>) = items.into_iter().flatten().unzip();
-        if spill && !frames.is_empty() {
+        let mut heap_bytes = frames.iter().map(Frame::encoded_bytes).sum();
+        if (spill || self.heap_bytes() + heap_bytes > self.most_bytes) && !frames.is_empty() {
             Frame::spill(&mut frames, &self.scratch)?;
+            heap_bytes = 0;
         }
-        let mut layers = self.layers.write();
-        layers.insert((layer, kind), keys.into_iter().zip(frames).collect());
+        let frames = keys.into_iter().zip(frames).collect();
+        self.layers.write().insert((layer, kind), Items { frames, heap_bytes });
         Ok(())
+    }
+
+    /// Bytes of the frames that are in memory.
+    fn heap_bytes(&self) -> usize {
+        self.layers().values().map(|items| items.heap_bytes).sum()
     }
 
     /// The keys of what was added of a kind and a layer.
     pub fn keys(&self, kind: ShardKind, layer: Layer) -> Vec<ItemKey> {
-        self.layers().get(&(layer, kind)).into_iter().flat_map(|items| items.keys().copied()).collect()
+        self.layers().get(&(layer, kind)).into_iter().flat_map(|items| items.frames.keys().copied()).collect()
     }
 
     /// Forgets what was added for a layer.
@@ -84,8 +100,47 @@ impl Archive for SpanArchive {
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let is_worked_out = kind == ShardKind::Reach || ItemKind::of(kind, key) == ItemKind::BestMoves;
         if is_worked_out && let Some(items) = self.layers().get(&(Layer(key.layer), kind)) {
-            return Ok(items.get(&key).map(Frame::read).transpose()?);
+            return Ok(items.frames.get(&key).map(Frame::read).transpose()?);
         }
         self.run.read(kind, key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_solution::{Run, Unnamed};
+
+    use super::*;
+
+    #[test]
+    fn few_frames_stay_in_memory() {
+        let place = tempfile::tempdir().unwrap();
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let location = exact2048_storage::Location::from(&*place.path().join("run"));
+        let run = Run::open_or_create(location, &params, Unnamed::Refuse).unwrap();
+        let most_bytes = 10_000;
+        let archive =
+            SpanArchive::new(Arc::clone(run.archive()), place.path().to_path_buf().into(), most_bytes);
+        let key = |layer: Layer| ItemKey { layer: layer.0, lane: 0, part: 0 };
+        // No two bytes are alike for long, so that frames are about as long.
+        let item = |layer: Layer| -> Vec<u8> {
+            let number =
+                |i: u64| (i + u64::from(layer.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+            (0..500).flat_map(|i| number(number(i)).to_le_bytes()).collect()
+        };
+        let layers = || Layer(4).to(Layer(40));
+        for layer in layers() {
+            let items = packed(vec![(key(layer), item(layer))]).unwrap();
+            archive.add(ShardKind::Reach, layer, vec![items], false).unwrap();
+            assert!(archive.heap_bytes() <= most_bytes, "{layer}");
+        }
+        assert!(archive.heap_bytes() > 0);
+        for layer in layers() {
+            assert_eq!(archive.read(ShardKind::Reach, key(layer)).unwrap(), Some(item(layer)));
+        }
+        layers().for_each(|layer| archive.release(layer));
+        assert_eq!(archive.heap_bytes(), 0);
     }
 }

@@ -13,6 +13,9 @@ use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
 
+/// Of what was worked out of a span of layers, one part in this many of the memory limit stays in memory.
+const FRAMES_OF: usize = 8;
+
 /// What is done with each lane of a layer; the number says how many other threads may help.
 type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
@@ -41,7 +44,8 @@ impl LayerPasses {
         scratch: ScratchPlace,
         tuning: Tuning,
     ) -> Self {
-        let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone()));
+        let most_bytes = tuning.limit_bytes / FRAMES_OF;
+        let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone(), most_bytes));
         let worker = new_worker(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
         Self { lanes: lanes(&params), params, lost, archive, worker }
     }

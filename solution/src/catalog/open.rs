@@ -1,9 +1,11 @@
 //! Which shards are open: those used last, within bounded memory. The indexes of all shards of a whole 4x3 take 2 GB.
 
+use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
+use std::time::Instant;
 
-use exact2048_storage::{ShardReader, StorageError};
+use exact2048_storage::{ErrorKind, Place, ShardReader, StorageError};
 use parking_lot::{Mutex, RwLock};
 
 /// Bytes that the indexes of open shards may take.
@@ -16,8 +18,8 @@ const LEAST_OPEN: usize = 4;
 #[derive(Debug, Default)]
 pub(super) struct Handle {
     reader: RwLock<Option<Arc<ShardReader>>>,
-    /// Held while the shard is opened, so that it is not fetched from a store twice.
-    opening: Mutex<()>,
+    /// Held while the shard is opened, so that it is not fetched from a store twice: when that failed last.
+    opening: Mutex<Option<Instant>>,
     /// How many shards had been opened when it was last asked for.
     used: AtomicU64,
 }
@@ -59,17 +61,27 @@ impl OpenShards {
     pub(super) fn reader(
         &self,
         handle: &Arc<Handle>,
+        place: &Place,
         open: impl FnOnce() -> Result<ShardReader, StorageError>,
     ) -> Result<Arc<ShardReader>, StorageError> {
         handle.used.store(self.opened.load(Ordering::Relaxed), Ordering::Relaxed);
         if let Some(reader) = handle.get() {
             return Ok(reader);
         }
-        let _opening = handle.opening.lock();
+        let asked = Instant::now();
+        let mut failed = handle.opening.lock();
         if let Some(reader) = handle.get() {
             return Ok(reader);
         }
-        let reader = Arc::new(open()?);
+        if failed.is_some_and(|failed| failed > asked) {
+            // Who has waited for that attempt does not wait as long again.
+            return Err(not_opened(place));
+        }
+        let opened = open();
+        if opened.as_ref().is_err_and(|error| error.kind() == ErrorKind::Unavailable) {
+            *failed = Some(Instant::now());
+        }
+        let reader = Arc::new(opened?);
         handle.set(Some(Arc::clone(&reader)));
         handle.used.store(self.opened.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
         self.add(handle, &reader);
@@ -98,6 +110,12 @@ impl OpenShards {
             stays
         });
     }
+}
+
+/// The failure of those who have waited for another one's attempt.
+fn not_opened(place: &Place) -> StorageError {
+    let source = io::Error::new(io::ErrorKind::TimedOut, "it could not be opened a moment ago");
+    StorageError::Io { doing: "open", place: place.clone(), source }
 }
 
 #[cfg(test)]
@@ -129,9 +147,9 @@ mod tests {
         let bytes = 1000 * size_of::<exact2048_storage::Entry>();
         let open = OpenShards { most_bytes: 10 * bytes, ..OpenShards::default() };
         let handles: Vec<Arc<Handle>> = (0..20).map(|_| Arc::default()).collect();
-        let opened = Cell::new(0);
+        let (opened, nowhere) = (Cell::new(0), Place::from(&*file));
         let ask = |nth: usize| {
-            let reader = open.reader(&handles[nth], || {
+            let reader = open.reader(&handles[nth], &nowhere, || {
                 opened.set(opened.get() + 1);
                 ShardReader::open(&file, &identity)
             });
@@ -152,9 +170,29 @@ mod tests {
         // However large they are, a few stay open.
         let open = OpenShards { most_bytes: 1, ..OpenShards::default() };
         let handles: Vec<Arc<Handle>> = (0..20).map(|_| Arc::default()).collect();
-        handles
-            .iter()
-            .for_each(|handle| drop(open.reader(handle, || ShardReader::open(&file, &identity)).unwrap()));
+        handles.iter().for_each(|handle| {
+            drop(open.reader(handle, &nowhere, || ShardReader::open(&file, &identity)).unwrap())
+        });
         assert_eq!(handles.iter().filter(|handle| handle.get().is_some()).count(), LEAST_OPEN);
+    }
+
+    /// Else as many threads as ask would wait one after the other, each as long as a store is waited for.
+    #[test]
+    fn who_has_waited_for_an_attempt_that_failed_makes_none() {
+        let nowhere = Place::from(std::path::Path::new("nowhere"));
+        let (open, handle) = (OpenShards::default(), Arc::default());
+        let attempts = AtomicU64::default();
+        let ask = || {
+            let opened = open.reader(&handle, &nowhere, || {
+                attempts.fetch_add(1, Ordering::Relaxed);
+                std::thread::sleep(std::time::Duration::from_millis(500));
+                Err(not_opened(&nowhere))
+            });
+            assert_eq!(opened.unwrap_err().kind(), ErrorKind::Unavailable);
+        };
+        std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(ask))));
+        assert_eq!(attempts.load(Ordering::Relaxed), 1);
+        ask();
+        assert_eq!(attempts.load(Ordering::Relaxed), 2, "the next one tries again");
     }
 }

@@ -375,6 +375,11 @@ fn a_record_has_a_shard_of_each_member() {
     add(record(1, Phase::BackUp, layers, 2)).unwrap();
     assert!(catalog.find(ShardKind::Values, no_lane).is_none());
 
+    for (first, last) in [(2, 8), (5, 8), (4, 9), (10, 8), (8, 1 << 20)] {
+        let layers = LayerRange { first: Layer(first), last: Layer(last) };
+        let refused = add(record(2, Phase::BackUp, layers, 0)).unwrap_err();
+        assert!(refused.contains("which the board does not have"), "{refused}");
+    }
     let wrong = |members: u32, shards: u32| {
         let other = record(2, Phase::BackUp, layers, shards);
         Record { threads: vec![1; members as usize], ..other }

@@ -292,7 +292,11 @@ impl ConeFile {
         if xxh3_64(covered) != u64_at(checksum, 0) {
             return Err(damaged());
         }
-        let pages = covered[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).map(Page::from_bytes).collect();
+        let pages: Vec<Page> =
+            covered[HEADER_BYTES..].chunks_exact(ENTRY_BYTES).map(Page::from_bytes).collect();
+        if pages.iter().any(|page| page.states as usize > PAGE_STATES) {
+            return Err(damaged());
+        }
         Ok(Some(Self { file, width, pages, last: None }))
     }
 
@@ -306,7 +310,6 @@ impl ConeFile {
         }
         let states = page.states as usize;
         if self.last.as_ref().is_none_or(|(last, _)| *last != number) {
-            // The table passed its checksum, and so was written by `write`: pages are small.
             let mut bytes = vec![0; states * (8 + self.width)];
             self.file.read_exact_at(&mut bytes, page.offset)?;
             if xxh3_64(&bytes) != page.checksum {
@@ -427,6 +430,20 @@ mod tests {
         files.keep(&cone(6000, 400));
         assert!(knows(&files, 4049) && knows(&files, 5199) && !knows(&files, 6000));
         assert!(note.exists());
+    }
+
+    /// A table can be forged with its checksum: no memory is taken for more states than a page has.
+    #[test]
+    fn pages_of_too_many_states_are_refused() {
+        let place = tempfile::tempdir().unwrap();
+        let files = cone_files(&place, 1 << 20, 1);
+        let path = kept(&files, &cone(1000, 100));
+        let (mut bytes, end) = (fs::read(&path).unwrap(), HEADER_BYTES + ENTRY_BYTES);
+        bytes[HEADER_BYTES + 4..][..4].copy_from_slice(&u32::MAX.to_le_bytes());
+        let checksum = xxh3_64(&bytes[..end]).to_le_bytes();
+        bytes[end..][..8].copy_from_slice(&checksum);
+        fs::write(&path, bytes).unwrap();
+        assert!(!knows(&files, 1000) && !path.exists());
     }
 
     /// What is being written counts, and stays; what has lost its writer goes.

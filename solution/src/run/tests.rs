@@ -7,7 +7,7 @@ use object_store::memory::InMemory;
 use tempfile::TempDir;
 
 use super::*;
-use crate::catalog::{Retraction, Took};
+use crate::catalog::Took;
 use crate::commit::Phase;
 
 fn params() -> Params {
@@ -139,6 +139,35 @@ fn a_run_without_values_goes_on_with_another_precision() {
             other => panic!("{location}: {other:?}"),
         }
         assert_eq!(*open_as(&location, &wider).unwrap().params(), wider);
+    }
+}
+
+/// Only the journal says which precision the run has by now.
+#[test]
+fn the_writer_of_a_run_of_another_precision_is_left_alone() {
+    let place = tempfile::tempdir().unwrap();
+    let (_, location) = in_store(place.path().into());
+    publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
+    let wider = Params { precision: Precision::Bits64, ..params() };
+    let mut writer = Run::open_or_create(&location, &wider, Unnamed::Refuse).unwrap();
+    publish(&mut writer, Phase::BackUp, 32, 60, true);
+    assert!(matches!(open(&location), Err(RunError::OtherJob { field: "precision", .. })));
+    publish(&mut writer, Phase::BackUp, 4, 30, true);
+}
+
+/// A commit that is retracted takes its shard with it.
+#[test]
+fn shards_of_retracted_commits_are_removed() {
+    for (location, _) in places().1 {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 60, true);
+        publish(&mut run, Phase::BackUp, 32, 60, true);
+        let retracted =
+            run.catalog().commits().into_iter().find(|commit| commit.phase == Phase::BackUp).unwrap();
+        run.retract(retracted).unwrap();
+        assert_eq!(run.dir().shard_files().unwrap().len(), 1);
+        let run = Run::open(&location).unwrap();
+        assert_eq!((run.records(), run.catalog().shards().len()), (3, 1));
     }
 }
 

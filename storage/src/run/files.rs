@@ -40,10 +40,15 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// A folder for scratch files that count towards what the run may take.
+    /// A folder for scratch files. They count towards what the run may take, unless that is in a store: they are on the
+    /// disk of this machine.
     #[must_use]
     pub fn scratch(&self) -> ScratchPlace {
-        ScratchPlace::within(self.scratch_folder().to_path_buf(), self.allowance.clone())
+        let allowance = match &self.home {
+            Home::Folder(_) => self.allowance.clone(),
+            Home::Store(..) => None,
+        };
+        ScratchPlace::within(self.scratch_folder().to_path_buf(), allowance)
     }
 
     /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.

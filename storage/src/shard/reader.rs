@@ -26,6 +26,14 @@ pub(crate) enum Expected<'a> {
 }
 
 impl Expected<'_> {
+    /// How many bytes it has, where that is known.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        match self {
+            Self::Committed(record, _) => Some(record.bytes),
+            Self::Anything | Self::Identity(_) => None,
+        }
+    }
+
     /// Requires that a header is that of the shard: the first field that differs is named.
     pub(super) fn check(&self, file: &Place, header: &Header, checksum: u64) -> Result<(), StorageError> {
         let foreign = |field, expected: String, found: String| {

@@ -33,7 +33,13 @@ impl StoredShard {
         }
         let opened = ShardFile::open(&self.entry).map_err(|e| StorageError::read_shard(&self.place, 0, 0, e));
         let opened = opened.and_then(|file| self.reader(file, expected));
-        let copy = opened.inspect_err(|_| self.cache.discard(&self.entry)).ok()?;
+        // What keeps it from being read may be over soon; a copy that is not sound is of no use.
+        let discard = |error: &StorageError| {
+            if error.blames().is_some() {
+                self.cache.discard(&self.entry);
+            }
+        };
+        let copy = opened.inspect_err(discard).ok()?;
         if let Some(peers) = self.cache.peers() {
             peers.note(wanted, CopyOutcome::Cached);
         }
@@ -53,7 +59,7 @@ impl StoredShard {
 
     /// Fetches the shard, and keeps it in the cache if it is sound and the one expected.
     pub(crate) fn fetch(&self, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
-        let fetch = || self.keep(self.download()?, expected);
+        let fetch = || self.keep(self.download(expected)?, expected);
         match fetch() {
             // Perhaps it was damaged on the way, and before it is made again it is worth a second look.
             Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => fetch(),
@@ -64,7 +70,7 @@ impl StoredShard {
     /// Fetches the shard, verifies all of it if it is the one expected, and keeps nothing of it.
     pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
         let check = || {
-            let file = ShardFile::unnamed(self.download()?.into_unnamed()?);
+            let file = ShardFile::unnamed(self.download(expected)?.into_unnamed()?);
             ShardReader::new(&self.place, Content::File(file), expected)?.verify()
         };
         match check() {
@@ -94,11 +100,25 @@ impl StoredShard {
         Err(StorageError::damaged(&self.place, received, expected, found))
     }
 
-    /// The bytes of the shard in a new file in the folder of the cache.
-    pub(super) fn download(&self) -> Result<TempFile, StorageError> {
+    /// The bytes of the shard in a new file in the folder of the cache. An object of another length than is expected is not
+    /// fetched: it might fill the disk.
+    pub(super) fn download(&self, expected: Expected<'_>) -> Result<TempFile, StorageError> {
         let mut temp = self.cache.create_temp("download")?;
-        self.store.download(&self.object, &mut temp).map_err(|error| self.missing(error))?;
-        Ok(temp)
+        let wanted = expected.bytes();
+        let found = self.store.download(&self.object, &mut temp, wanted);
+        let found = found.map_err(|error| self.missing(error))?;
+        match wanted.filter(|&wanted| wanted != found) {
+            Some(wanted) => {
+                let at = wanted.min(found);
+                Err(StorageError::damaged(
+                    &self.place,
+                    at,
+                    format!("{wanted} bytes"),
+                    format!("{found} bytes"),
+                ))
+            }
+            None => Ok(temp),
+        }
     }
 
     /// An error of reading the object: where there is none the shard is missing.
@@ -133,7 +153,7 @@ impl StoredShard {
 /// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
     let mut temp = cache.create_temp("inspect")?;
-    store.download("", &mut temp)?;
+    store.download("", &mut temp, None)?;
     let path = temp.path().to_path_buf();
     let file = ShardFile::of(temp.into_unnamed()?, path);
     ShardReader::new(&store.place().of_lone_shard(), Content::File(file), Expected::Anything)

@@ -83,7 +83,7 @@ impl Store {
         match self.never {}
     }
 
-    pub(crate) fn download(&self, _: &str, _: &mut TempFile) -> Result<u64, StorageError> {
+    pub(crate) fn download(&self, _: &str, _: &mut TempFile, _: Option<u64>) -> Result<u64, StorageError> {
         match self.never {}
     }
 }

@@ -35,7 +35,7 @@ impl GivenUp {
 /// For how long a request is repeated.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Persistence {
-    /// The longest that all attempts may take together.
+    /// How long after the first failure another attempt may begin.
     pub(super) limit: Duration,
     /// The longest that each attempt may take.
     pub(super) each: Duration,
@@ -55,6 +55,8 @@ impl Persistence {
         attempt: impl Fn() -> F,
     ) -> Result<T, GivenUp> {
         let begun = Instant::now();
+        // Since when the store may be in trouble: an attempt that was answered, if only with an error, went well until then.
+        let mut trouble = None;
         let mut pause = FIRST_PAUSE;
         let mut tries = 0;
         loop {
@@ -65,11 +67,12 @@ impl Persistence {
                 Err(_) => None,
             };
             let final_answer = error.as_ref().is_some_and(is_final);
-            if final_answer || begun.elapsed() + pause >= self.limit {
+            let since = *trouble.get_or_insert_with(|| if error.is_some() { Instant::now() } else { begun });
+            if final_answer || since.elapsed() + pause >= self.limit {
                 return Err(GivenUp { error, tries, took: begun.elapsed() });
             }
             if let (1, Some(tell)) = (tries, self.on_wait) {
-                let seconds = self.limit.saturating_sub(begun.elapsed()).as_secs();
+                let seconds = self.limit.saturating_sub(since.elapsed()).as_secs();
                 tell(&format!("the store does not answer; it is tried again for {seconds} s"));
             }
             sleep(jittered(pause)).await;
@@ -156,6 +159,21 @@ mod tests {
             assert_eq!(failing(text, u32::MAX).1, 1, "{text}");
         }
         assert!(failing("Server returned non-2xx status code: 429", u32::MAX).1 > 1);
+    }
+
+    /// However long it went well before.
+    #[test]
+    fn trouble_after_a_long_attempt_is_waited_out() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        let (limit, tries) = (Duration::from_millis(200), AtomicU32::new(0));
+        let attempt = || async {
+            if tries.fetch_add(1, Ordering::Relaxed) > 0 {
+                return Ok(());
+            }
+            sleep(2 * limit).await;
+            Err(Error::Generic { store: "test", source: "connection reset".into() })
+        };
+        runtime.block_on(waiting(limit).of(10 * limit).persist(attempt)).unwrap();
     }
 
     #[test]

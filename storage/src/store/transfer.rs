@@ -12,7 +12,7 @@ use futures_util::{TryStreamExt, stream};
 use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
 
-use super::patience::GivenUp;
+use super::patience::{GivenUp, is_no_bucket};
 use super::{ATTEMPT, Store};
 use crate::StorageError;
 use crate::error::READING;
@@ -43,13 +43,22 @@ impl Store {
         sent.map_err(|given_up| self.failed("writing", object, given_up))
     }
 
-    /// Fetches an object into an empty file, and returns its length in bytes.
-    pub(crate) fn download(&self, object: &str, temp: &mut TempFile) -> Result<u64, StorageError> {
+    /// Fetches an object into an empty file, and returns its length in bytes. Nothing is fetched of an object that has not
+    /// the length that is `expected`, where one is.
+    pub(crate) fn download(
+        &self,
+        object: &str,
+        temp: &mut TempFile,
+        expected: Option<u64>,
+    ) -> Result<u64, StorageError> {
         let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
         let file = Arc::new(file);
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let fetched = self.wait(READING, async move {
             let length = patience.persist(|| store.head(&place)).await?.size;
+            if expected.is_some_and(|expected| expected != length) {
+                return Ok((length, Ok(())));
+            }
             let attempt = || fetch(&store, &place, &file, length);
             patience.of(longest(length)).persist(attempt).await.map(|written| (length, written))
         })?;
@@ -112,7 +121,10 @@ async fn send(store: &Arc<dyn ObjectStore>, place: &Path, file: &File, length: u
         outcome = Ok(());
     }
     match outcome {
-        Ok(()) => upload.finish().await.map(drop),
+        Ok(()) => match upload.finish().await {
+            Err(error @ Error::NotFound { .. }) if !is_no_bucket(&error) => Err(forgotten()),
+            finished => finished.map(drop),
+        },
         Err(error) => {
             // What cannot be taken back now is removed by the store's own rules, see docs/stores.md.
             let _ = upload.abort().await;
@@ -134,6 +146,12 @@ async fn fetch(
     });
     let written: Vec<io::Result<()>> = fetched.try_buffer_unordered(PARTS).try_collect().await?;
     Ok(written.into_iter().collect())
+}
+
+/// The store does not know an upload that was to be ended. It may have ended it when it was asked first, and the answer was
+/// lost; or its rules have removed it. Either way it is sent once more.
+fn forgotten() -> Error {
+    Error::Generic { store: "upload", source: "the store does not know the upload any more".into() }
 }
 
 fn of_file(error: io::Error) -> Error {

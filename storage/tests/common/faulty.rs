@@ -14,6 +14,7 @@ use object_store::path::Path;
 use object_store::{
     CopyOptions, Error, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
     ObjectStore, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result,
+    UploadPart,
 };
 
 /// A kind of request.
@@ -21,6 +22,8 @@ use object_store::{
 pub enum Request {
     Put,
     Multipart,
+    /// The end of an upload in parts.
+    Complete,
     Get,
     Head,
     Delete,
@@ -48,6 +51,8 @@ pub enum Fault {
     Flip,
     /// A list shows nothing, whatever there is.
     Overlook,
+    /// It is done, and the answer is that there is no such thing.
+    Forgotten,
 }
 
 type Plan = Box<dyn FnMut(Request, &str) -> Fault + Send>;
@@ -127,6 +132,26 @@ impl fmt::Display for Faulty {
     }
 }
 
+/// An upload that is not known any more once it was ended.
+#[derive(Debug)]
+struct Forgotten(Box<dyn MultipartUpload>);
+
+#[async_trait]
+impl MultipartUpload for Forgotten {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        self.0.put_part(data)
+    }
+
+    async fn complete(&mut self) -> Result<PutResult> {
+        self.0.complete().await?;
+        Err(Error::NotFound { path: "upload".to_owned(), source: "NoSuchUpload".into() })
+    }
+
+    async fn abort(&mut self) -> Result<()> {
+        self.0.abort().await
+    }
+}
+
 #[async_trait]
 impl ObjectStore for Faulty {
     async fn put_opts(&self, place: &Path, payload: PutPayload, mut opts: PutOptions) -> Result<PutResult> {
@@ -144,7 +169,9 @@ impl ObjectStore for Faulty {
         opts: PutMultipartOptions,
     ) -> Result<Box<dyn MultipartUpload>> {
         self.fate(Request::Multipart, place).await?;
-        self.inner.put_multipart_opts(place, opts).await
+        let upload = self.inner.put_multipart_opts(place, opts).await?;
+        let fault = self.fate(Request::Complete, place).await?;
+        Ok(if fault == Fault::Forgotten { Box::new(Forgotten(upload)) } else { upload })
     }
 
     async fn get_opts(&self, place: &Path, options: GetOptions) -> Result<GetResult> {
