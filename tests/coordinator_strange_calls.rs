@@ -137,10 +137,17 @@ async fn calls_of_any_content_do_no_harm() {
         let answer = match among(6) {
             0 | 1 => {
                 let disk_bytes = [None, None, Some(0), Some(1 << 20), Some(u64::MAX)][among(5)];
-                let [any_kept, any_values] = [among(2) == 1, among(2) == 1];
+                let [any_kept, any_values, any_precision] = [among(2) == 1, among(2) == 1, among(2) == 1];
                 let must_exist = among(4) == 0;
-                let request =
-                    v1::SubmitRequest { parameters, name: job, disk_bytes, any_kept, any_values, must_exist };
+                let request = v1::SubmitRequest {
+                    parameters,
+                    name: job,
+                    disk_bytes,
+                    any_kept,
+                    any_values,
+                    any_precision,
+                    must_exist,
+                };
                 client.submit(request).await.map(drop)
             }
             2 => client.get(v1::GetRequest { job }).await.map(drop),

@@ -29,9 +29,10 @@ pub struct JobArgs {
     /// Only enumerate, up to this layer (tile sum): for boards too large to finish
     #[arg(long, value_name = "LAYER", allow_negative_numbers = true)]
     until_layer: Option<u32>,
-    /// Bits a stored value
-    #[arg(long, default_value = "32", value_parser = ["32", "64"])]
-    precision: String,
+    /// Bits a stored value; a run that has no values yet may be continued with others [default: 32, or as the run that is there
+    /// already]
+    #[arg(long, value_parser = ["32", "64"])]
+    precision: Option<String>,
     /// Tiles of at least 2^N are kept apart from the rest of the board: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     large: Option<u8>,
@@ -69,7 +70,14 @@ impl JobArgs {
     pub fn going_on(&self, params: Params, held: &Params) -> Params {
         let kept = if self.keep.is_none() { held.kept } else { params.kept };
         let best_moves = if self.values.is_none() { held.best_moves } else { params.best_moves };
-        params.with_kept(kept).with_best_moves(best_moves)
+        let precision = if self.precision.is_none() { held.precision } else { params.precision };
+        Params { precision, ..params.with_kept(kept).with_best_moves(best_moves) }
+    }
+
+    /// Whether it is said how many bits a value has.
+    #[cfg(feature = "net")]
+    pub fn has_precision(&self) -> bool {
+        self.precision.is_some()
     }
 
     /// Whether it is said whether to store best moves.
@@ -85,7 +93,8 @@ impl JobArgs {
 
     /// The parameters; wrong usage where there is no such run.
     pub fn params(&self) -> Result<Params> {
-        let precision = if self.precision == "64" { Precision::Bits64 } else { Precision::Bits32 };
+        let is_wide = self.precision.as_deref() == Some("64");
+        let precision = if is_wide { Precision::Bits64 } else { Precision::Bits32 };
         let (board, objective, spawn4) = (self.board, self.objective, self.spawn4);
         let params = match self.large {
             Some(large) => Params::with_large(board, objective, spawn4, precision, self.until_layer, large),

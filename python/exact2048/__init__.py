@@ -56,7 +56,7 @@ def solve(
     discount: str = "1",
     spawner: str = "random",
     keep: str | None = None,
-    precision: int = 32,
+    precision: int | None = None,
     best_moves: bool | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
@@ -74,7 +74,7 @@ def solve(
     discount: what a win is worth that takes one move more.
     spawner: "random" or "worst".
     keep: which layers' values to store: "4" for two in every four, "all", "starts". None: as the run that is there, or "4".
-    precision: bits of a value, 32 or 64.
+    precision: bits of a value, 32 or 64; unless given 32, or as the run that is there already.
     best_moves: whether to store the best move of every state. None: as the run that is there, or not.
     threads: None for all.
     memory_bytes: None for half of what there is.

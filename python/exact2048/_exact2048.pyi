@@ -129,7 +129,7 @@ def solve(
     discount: str = "1",
     spawner: str = "random",
     keep: str | None = None,
-    precision: int = 32,
+    precision: int | None = None,
     best_moves: bool | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,

@@ -86,6 +86,7 @@ pub fn main(args: &Args) -> Result<()> {
         disk_bytes,
         any_kept: args.job.keep().is_none(),
         any_values: !args.job.has_values(),
+        any_precision: !args.job.has_precision(),
         must_exist: too_small.is_some(),
     };
     let is_rest = request.must_exist;

@@ -204,6 +204,8 @@ pub struct WantedJob {
     pub any_kept: bool,
     /// Whether such a run may store best moves where this job does not, and the other way round.
     pub any_values: bool,
+    /// Whether values of such a run may have another precision.
+    pub any_precision: bool,
     /// Whether such a run must be there already.
     pub must_exist: bool,
 }
@@ -211,7 +213,14 @@ pub struct WantedJob {
 impl WantedJob {
     /// What goes on with a run as it is.
     fn of_run(params: Params) -> Self {
-        Self { params, disk_limit: None, any_kept: false, any_values: false, must_exist: false }
+        Self {
+            params,
+            disk_limit: None,
+            any_kept: false,
+            any_values: false,
+            any_precision: false,
+            must_exist: false,
+        }
     }
 }
 
@@ -226,7 +235,8 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, any_values, disk_limit, must_exist } = wanted;
+        let WantedJob { params: wanted, any_kept, any_values, any_precision, disk_limit, must_exist } =
+            wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok((!must_exist).then_some(Found { params: wanted, summary: None }));
@@ -234,7 +244,8 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         let run = Run::open(&location)?;
         let kept = if any_kept { run.params().kept } else { wanted.kept };
         let best_moves = if any_values { run.params().best_moves } else { wanted.best_moves };
-        let wanted = wanted.with_kept(kept).with_best_moves(best_moves);
+        let precision = if any_precision { run.params().precision } else { wanted.precision };
+        let wanted = Params { precision, ..wanted.with_kept(kept).with_best_moves(best_moves) };
         let params = run.continued_as(&wanted)?;
         let holdings = run.holdings();
         let is_tidy = disk_limit.is_none() || Recipe::new(run.params(), &holdings).passed().is_empty();

@@ -58,8 +58,15 @@ fn stopping() -> Status {
 #[tonic::async_trait]
 impl Coordinator for CoordinatorService {
     async fn submit(&self, request: Request<SubmitRequest>) -> Result<Response<SubmitResponse>, Status> {
-        let SubmitRequest { parameters, name, disk_bytes: disk_limit, any_kept, any_values, must_exist } =
-            request.into_inner();
+        let SubmitRequest {
+            parameters,
+            name,
+            disk_bytes: disk_limit,
+            any_kept,
+            any_values,
+            any_precision,
+            must_exist,
+        } = request.into_inner();
         let parameters = parameters.ok_or_else(|| invalid_argument("parameters", "they are missing"))?;
         let params = params_of(&parameters).map_err(|error| wire_status(&error))?;
         let job = match name.as_str() {
@@ -69,7 +76,7 @@ impl Coordinator for CoordinatorService {
         if disk_limit == Some(0) {
             return Err(invalid_argument("disk_bytes", "it is 0: leave it out where there is no limit"));
         }
-        let wanted = WantedJob { params, disk_limit, any_kept, any_values, must_exist };
+        let wanted = WantedJob { params, disk_limit, any_kept, any_values, any_precision, must_exist };
         let job = Self::change(Arc::clone(&self.0).submit(job, wanted)).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
