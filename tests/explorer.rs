@@ -336,9 +336,18 @@ fn pages_of_others_may_ask_only_where_that_is_allowed() {
             answer.headers.contains(policy) && answer.headers.contains("x-content-type-options: nosniff")
         );
     }
+    // What says that it comes from a page of another origin, also without saying which.
+    let status = |url: &str, headers: &[&str]| get_with(url, "api/v1/runs", headers).status;
+    let [own, foreign] = ["sec-fetch-site: same-origin", "sec-fetch-site: cross-site"];
+    assert_eq!(
+        (status(&url, &[own]), status(&url, &[foreign]), status(&url, &[from, foreign])),
+        (200, 403, 403)
+    );
+    assert_eq!(get_with(&url, "", &[foreign]).status, 200, "a link to the page");
     server.stop();
     let (server, url) = explorer(&["--allow-origin", "https://example.org"]);
     assert!(has(&get_with(&url, "api/v1/runs", &[from])));
+    assert_eq!((status(&url, &[from, foreign]), status(&url, &[foreign])), (200, 403));
     assert!(!has(&get_with(&url, "api/v1/runs", &["origin: https://example.com"])));
     let asks = ["access-control-request-method: GET", "access-control-request-headers: authorization"];
     let before = request(&url, "OPTIONS", "api/v1/runs", &[&[from][..], &asks].concat());

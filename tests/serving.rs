@@ -138,7 +138,7 @@ fn wrong_usage_of_clients() {
     exact2048(["serve"]).exits(2).says(&["--run"]);
     exact2048(["serve", "--run", run, "--listen", "nowhere"]).exits(2).says(&["--listen", "127.0.0.1:8048"]);
     for filter in ["a=b=c", "warning", "info,verbose"] {
-        exact2048(["serve", "--run", run, "--log", filter]).exits(1).says(&["log filter", "warn, info"]);
+        exact2048(["serve", "--run", run, "--log", filter]).exits(2).says(&["log filter", "warn, info"]);
     }
     exact2048(["serve", "--run", "/no/such/run"]).exits(1).says(&["/no/such/run"]);
 }

@@ -17,7 +17,7 @@ const PLAIN: &str = "\
     perfect permit play pool print problem progress protection protocol random rarely rate read reason refresh \
     refuse remedy remote reply request room sample seldom send serve setting short show shown solution solve \
     source sparse spec start stats status stop storage stream symmetric time told too took turn type unmet \
-    unnamed unreachable unsealed up use vector want watch weigh win with won worst write";
+    unnamed unreachable unsealed until up use vector want watch weigh win with won worst write";
 
 /// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
 const ONE_A_MODULE: [&str; 1] = ["Args"];

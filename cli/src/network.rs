@@ -10,7 +10,7 @@ use exact2048_cluster::coordinator::QueueError;
 use exact2048_cluster::worker::TurnedAway;
 use exact2048_net::client::{ClientOptions, ConnectError, Lack};
 use exact2048_net::limits::ServerLimits;
-use exact2048_net::logs::LogFormat;
+use exact2048_net::logs::{LogError, LogFormat};
 use exact2048_net::monitoring::MonitoringError;
 use exact2048_net::serve::{ServeError, ServerOptions};
 use exact2048_net::tls::{TlsError, TlsFiles};
@@ -266,4 +266,5 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         || connect
         || queue
         || matches!(error.downcast_ref::<TokenError>(), Some(TokenError::Unusable { .. }))
+        || matches!(error.downcast_ref::<LogError>(), Some(LogError::Filter { .. }))
 }

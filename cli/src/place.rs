@@ -12,6 +12,10 @@ use crate::{Failure, display};
 /// How long commands that only read wait for a store that was never reached.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 
+/// How long a server waits for a store that does not answer.
+#[cfg(feature = "net")]
+const SERVED_PATIENCE: Duration = Duration::from_secs(10);
+
 /// Where the run is.
 #[derive(clap::Args, Debug)]
 pub struct RunPlace {
@@ -70,6 +74,13 @@ impl StoreOptions {
     /// that does not answer.
     pub fn locate_to_read(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), ..self.settings() })
+    }
+
+    /// The same for a server: who asks it waits no longer than a request may take, and may ask again.
+    #[cfg(feature = "net")]
+    pub fn locate_to_serve(&self, text: &OsString) -> anyhow::Result<Location> {
+        let patience = Some(SERVED_PATIENCE);
+        locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), patience, ..self.settings() })
     }
 }
 

@@ -5,7 +5,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method};
 use axum::middleware::map_response;
 use axum::routing::{MethodRouter, get};
-use exact2048_net::pages::{files, for_known, with_headers};
+use exact2048_net::pages::{files, for_known, for_own_pages, with_headers};
 use tower_http::cors::CorsLayer;
 
 use crate::asked::no_such_path;
@@ -38,7 +38,7 @@ pub fn paths() -> Vec<&'static str> {
 /// The page for anyone, and the API for those who show the token. Pages from `origins` may ask the API too.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
-    let mut api = for_known(api, explorer.token().clone());
+    let mut api = for_own_pages(for_known(api, explorer.token().clone()), origins.into());
     if !origins.is_empty() {
         let cors = CorsLayer::new().allow_origin(origins.to_vec());
         api = api.layer(cors.allow_methods([Method::GET]).allow_headers([AUTHORIZATION]));

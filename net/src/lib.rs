@@ -21,7 +21,7 @@ pub mod monitoring;
 pub mod pages;
 pub mod policy;
 pub mod protocol;
-mod rarely;
+pub mod rarely;
 mod readers;
 pub mod requests;
 pub mod serve;

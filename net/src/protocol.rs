@@ -71,6 +71,7 @@ fn told_as(code: Code) -> (StatusCode, &'static str) {
     match code {
         Code::InvalidArgument => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
         Code::Unauthenticated => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
+        Code::PermissionDenied => (StatusCode::FORBIDDEN, "PERMISSION_DENIED"),
         Code::NotFound => (StatusCode::NOT_FOUND, "NOT_FOUND"),
         Code::Unimplemented => (StatusCode::METHOD_NOT_ALLOWED, "UNIMPLEMENTED"),
         Code::FailedPrecondition => (StatusCode::CONFLICT, "FAILED_PRECONDITION"),

@@ -22,6 +22,12 @@ struct Count {
 }
 
 impl Rarely {
+    /// Lets lines pass from now on.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+
     /// Whether a line may be written now, and how many were left out before it. The inner value is for a field of the
     /// line, which is missing where nothing was left out.
     pub fn may(&self, now: Instant) -> Option<Option<u64>> {

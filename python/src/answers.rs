@@ -7,7 +7,7 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::boards::Question;
-use crate::errors::{Exact2048Error, UnreachableError};
+use crate::errors::Exact2048Error;
 
 /// What is best where no move is legal, in arrays.
 pub(crate) const NO_MOVE: i8 = -1;
@@ -33,14 +33,14 @@ pub(crate) trait Source: Sync {
     fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>>;
 
     /// Why a board has no answer.
-    fn refusal(&self, board: Packed) -> String;
+    fn refusal(&self, board: Packed) -> PyErr;
 }
 
 /// The value of a board, or those of an array of boards: not a number where the run does not reach one.
 pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let values = py.detach(|| source.values(asked.boards()))?;
     match asked {
-        Question::One(board) => Ok(one(source, *board, values)?.into_pyobject(py)?.into_any()),
+        Question::One(board) => Ok(one(py, source, *board, values)?.into_pyobject(py)?.into_any()),
         Question::Many(_) => {
             let values: Vec<f64> = values.into_iter().map(|value| value.unwrap_or(f64::NAN)).collect();
             Ok(PyArray1::from_vec(py, values).into_any())
@@ -58,7 +58,7 @@ pub fn action_values<'py>(
     let numbers = |actions: Actions| actions.map(|value| value.unwrap_or(f64::NAN));
     match asked {
         Question::One(board) => {
-            let (actions, _) = one(source, *board, answers)?;
+            let (actions, _) = one(py, source, *board, answers)?;
             Ok(PyArray1::from_vec(py, numbers(actions).to_vec()).into_any())
         }
         Question::Many(boards) => {
@@ -76,7 +76,7 @@ pub fn best<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyR
     let answers = py.detach(|| source.best(asked.boards()))?;
     match asked {
         Question::One(board) => {
-            let best = one(source, *board, answers)?.map(Move::name);
+            let best = one(py, source, *board, answers)?.map(Move::name);
             Ok(best.into_pyobject(py)?.into_any())
         }
         Question::Many(_) => {
@@ -90,7 +90,7 @@ pub fn best<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyR
     }
 }
 
-fn one<T>(source: &impl Source, board: Packed, answers: Vec<Option<T>>) -> PyResult<T> {
+fn one<T>(py: Python<'_>, source: &impl Source, board: Packed, answers: Vec<Option<T>>) -> PyResult<T> {
     let answer = answers.into_iter().next().flatten();
-    answer.ok_or_else(|| UnreachableError::new_err(source.refusal(board)))
+    answer.ok_or_else(|| py.detach(|| source.refusal(board)))
 }

@@ -287,12 +287,12 @@ impl Source for Client {
     }
 
     /// In the server's words.
-    fn refusal(&self, board: Packed) -> String {
+    fn refusal(&self, board: Packed) -> PyErr {
         let board = Some(exact2048_proto::v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         let request = within(GetValueRequest { board, with_values: false });
         match self.runtime.block_on(async { self.client.clone().get_value(request).await }) {
-            Err(status) => plain_words(status.message(), MOST_WORDS).to_string(),
-            Ok(_) => "the server has no value for it".to_owned(),
+            Err(status) => failure(&status),
+            Ok(_) => UnreachableError::new_err("the server has no value for it"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Solved runs.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use exact2048_game::Board as Packed;
@@ -12,7 +13,7 @@ use pyo3::types::PyDict;
 use crate::answers::{self, MoveAnswer, Source};
 use crate::board::Board;
 use crate::boards::read;
-use crate::errors::{of_query, of_run, of_storage};
+use crate::errors::{UnreachableError, of_query, of_run, of_storage};
 use crate::rules;
 
 /// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
@@ -195,14 +196,15 @@ impl Run {
     }
 
     /// Another process opens it anew, with the same limits.
-    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf,))> {
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (OsString,))> {
         let Opened { place, cache_bytes, memory_bytes } = &self.opened;
         let limits = PyDict::new(py);
         limits.set_item("cache_bytes", cache_bytes)?;
         limits.set_item("memory_bytes", memory_bytes)?;
         let open =
             py.import("functools")?.getattr("partial")?.call((py.get_type::<Self>(),), Some(&limits))?;
-        Ok((open, (place.clone(),)))
+        // As text: a path would make one slash of the two of a URL.
+        Ok((open, (place.clone().into_os_string(),)))
     }
 
     fn __repr__(&self) -> String {
@@ -271,10 +273,13 @@ impl Source for Run {
         })
     }
 
-    fn refusal(&self, board: Packed) -> String {
+    fn refusal(&self, board: Packed) -> PyErr {
         match self.oracle.evaluate(board, &|| true) {
-            Err(error) => error.to_string(),
-            Ok(_) => format!("{} is not reachable in this run", board.to_text(self.oracle.params().board)),
+            Err(error) => of_query(&error),
+            Ok(_) => {
+                let board = board.to_text(self.oracle.params().board);
+                UnreachableError::new_err(format!("{board} is not reachable in this run"))
+            }
         }
     }
 }

@@ -151,6 +151,8 @@ def test_runs_are_copied_and_sent_to_other_processes(run: exact2048.Run) -> None
     assert copy.deepcopy(run) is run
     again = pickle.loads(pickle.dumps(run))
     assert again is not run and again.fingerprint == run.fingerprint
+    by_url = exact2048.Run(pathlib.Path(run.path).resolve().as_uri())
+    assert pickle.loads(pickle.dumps(by_url)).fingerprint == run.fingerprint
     small = exact2048.Run(run.path, cache_bytes=1 << 20, memory_bytes=1 << 21)
     opened, (place,) = small.__reduce__()
     assert opened.keywords == {"cache_bytes": 1 << 20, "memory_bytes": 1 << 21}

@@ -1,10 +1,16 @@
 //! What the failures of the oracle are called over gRPC.
 
+use std::time::Instant;
+
+use exact2048_net::rarely::Rarely;
 use exact2048_net::status;
 use exact2048_net::text::with_causes;
 use exact2048_solution::{Blame, QueryError, ReadError};
 use exact2048_storage::ErrorKind;
 use tonic::Status;
+
+/// Lines of the log about questions that failed: anybody may ask for what cannot be read, again and again.
+static LINES: Rarely = Rarely::new();
 
 /// The status of a failed question. What names files of the server goes to its log alone.
 pub fn of_query(error: &QueryError) -> Status {
@@ -15,7 +21,9 @@ pub fn of_query(error: &QueryError) -> Status {
             Status::failed_precondition(error.to_string())
         }
         QueryError::Read(unread) => {
-            tracing::error!(error = with_causes(unread), "a question failed");
+            if let Some(left_out) = LINES.may(Instant::now()) {
+                tracing::error!(error = with_causes(unread), left_out, "a question failed");
+            }
             of_read(unread)
         }
         QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
@@ -25,7 +33,9 @@ pub fn of_query(error: &QueryError) -> Status {
 
 /// The status of a task that panicked.
 pub fn of_panic(error: &tokio::task::JoinError) -> Status {
-    tracing::error!(%error, "a question failed");
+    if let Some(left_out) = LINES.may(Instant::now()) {
+        tracing::error!(%error, left_out, "a question failed");
+    }
     Status::internal("the server failed on this question; its log says how")
 }
 

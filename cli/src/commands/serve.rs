@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
@@ -25,6 +26,9 @@ use crate::place::{StoreOptions, named};
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2048;
+
+/// How long reads are waited for that nobody needs any more.
+const LAST_READS: Duration = Duration::from_secs(1);
 
 /// Options of `serve`.
 #[derive(clap::Args, Debug)]
@@ -105,7 +109,10 @@ pub fn main(args: &Args) -> Result<()> {
         .context("cannot start a runtime")?;
     // What takes long is worked out by all of them together.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start threads")?;
-    runtime.block_on(serve(args, threads))
+    let end = runtime.block_on(serve(args, threads));
+    // A read of a store that does not answer may go on for minutes, and nobody waits for it.
+    runtime.shutdown_timeout(LAST_READS);
+    end
 }
 
 async fn serve(args: &Args, threads: usize) -> Result<()> {
@@ -163,7 +170,7 @@ fn open(args: &Args) -> Result<Runs> {
     let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;
     let mut runs: Vec<NamedRun> = Vec::new();
     for (name, place) in named(&args.runs)? {
-        let location = args.store.locate(&place)?;
+        let location = args.store.locate_to_serve(&place)?;
         let oracle = OracleOptions {
             cache_bytes: args.memory.as_u64() / count,
             cone_bytes: share,
