@@ -211,7 +211,8 @@ fn full_standard_output() {
         let full = fs::File::options().write(true).open("/dev/full").unwrap();
         let mut command = command(args);
         command.stdout(full).stderr(Stdio::piped());
-        Finished::new(command.spawn().unwrap().wait_with_output().unwrap()).exits(1);
+        let finished = Finished::new(command.spawn().unwrap().wait_with_output().unwrap());
+        finished.exits(1).says(&["cannot write to stdout: No space left"]);
     }
 }
 

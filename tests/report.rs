@@ -387,7 +387,7 @@ fn wrong_use_is_refused() {
     refused(&["--run", &run, "--run", &run, "-o", out], 2, &["two runs are called run", "NAME=DIR"]);
     refused(&["--run", &run, "-o", out, "--values", "some"], 2, &["--values"]);
     refused(&["--run", &run, "-o", out, "--cutoff", "2"], 2, &["from 0 to below 1"]);
-    refused(&["--run", &run, "-o", out, "--memory", "1KiB"], 1, &["--memory", "--values stored"]);
+    refused(&["--run", &run, "-o", out, "--memory", "1KiB"], 2, &["--memory", "--values stored"]);
     refused(&["--run", &run, "-o", "/no/such/folder/page.html"], 2, &["no folder /no/such/folder"]);
     refused(&["--run", &run, "-o", "/dev/null/page.html"], 2, &["/dev/null"]);
     refused(&["--run", &run, "-o", "/proc/page.html"], 1, &["/proc/page.html cannot be written"]);

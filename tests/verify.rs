@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use common::forge::Forge;
-use common::{Place, Solved, command, exact2048, files, on_run, solve, text, whole};
+use common::{Place, Solved, command, exact2048, files, on_run, solve, solve_args, text, whole};
 use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::lane::lanes;
@@ -425,6 +425,26 @@ fn unfinished_runs_are_called_so() {
         let said = on_run(&run, "verify", options).exits(1);
         assert!(!said.stdout.contains("Nothing is wrong"), "{said:?}");
     }
+}
+
+/// What was not enumerated yet was not checked, and is not said to be.
+#[test]
+fn layers_that_are_not_enumerated_are_not_called_checked() {
+    let place = Place::new();
+    let run = place.join("run");
+    // With little room on the disk, states are committed in several ranges.
+    let args = solve_args(&run, "--board 3x3 --objective reach:512 --disk 2.4MB");
+    let died = command(args).env("FAILPOINTS", "journal.linked=1*off->return").output().unwrap();
+    assert!(!died.status.success());
+    let last =
+        Run::open(run.as_path()).unwrap().catalog().commits().iter().map(|commit| commit.last).max().unwrap();
+    let json = on_run(&run, "verify", &["--partial", "--json"]).exits(0).json();
+    assert_eq!((&json["verdict"], &json["layers"]), (&json!("right"), &json!([4, last.0])));
+    assert_eq!(json["missing"][0]["first"], last.0 + 2);
+    let above = format!("{}..", last.0 + 10);
+    let said =
+        on_run(&run, "verify", &["--layers", &above]).exits(1).says(&["nothing of what was to be checked"]);
+    assert!(!said.stderr.contains("of the run is committed"), "{said:?}");
 }
 
 /// Checks a span of a run, which must be right.

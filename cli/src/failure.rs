@@ -63,13 +63,19 @@ pub fn text(error: &anyhow::Error) -> String {
     }
 }
 
+const CANNOT_WRITE: &str = "cannot write to stdout: ";
+
 /// Prints an error to stderr and gives its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
         // The reader has read enough, as in `exact2048 layers | head`.
         return ExitCode::SUCCESS;
     }
-    let message = text(error);
+    let mut message = text(error);
+    if error.is::<io::Error>() && error.chain().count() == 1 {
+        // What is said of all else names it.
+        message.insert_str(0, CANNOT_WRITE);
+    }
     if !message.is_empty() {
         display::say(&format!("error: {message}"));
     }
@@ -84,7 +90,7 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
         if let Err(failed) = error.print()
             && failed.kind() != io::ErrorKind::BrokenPipe
         {
-            display::say(&format!("error: cannot write to stdout: {failed}"));
+            display::say(&format!("error: {CANNOT_WRITE}{failed}"));
             return ExitCode::FAILURE;
         }
     } else {

@@ -18,7 +18,7 @@ use crate::{Failure, output};
 
 /// Options of `count`.
 #[derive(clap::Args, Debug)]
-#[command(after_help = "\
+#[command(group = clap::ArgGroup::new("what").required(true), after_help = "\
 Examples:
   exact2048 count --board 4x4 --target 2048
   exact2048 count --board 4x3
@@ -30,13 +30,13 @@ These are bounds from above, by formulas: no board is looked at. Beside a run, t
 could be states are. docs/count.md has the formulas and the source.")]
 pub struct Args {
     /// Rows x columns, for example 4x4: 2 to 16 cells, sides of 1 to 8
-    #[arg(long, value_name = "RxC", required_unless_present = "run")]
+    #[arg(long, value_name = "RxC", group = "what")]
     board: Option<BoardSize>,
     /// Count boards with tiles below this one, a power of two from 8 to 131072; default: any tile that can be reached
     #[arg(long, value_name = "TILE", conflicts_with = "run")]
     target: Option<u64>,
     /// Count for the board of this run and show its states beside: a directory, file:///DIR, or s3://BUCKET/PREFIX
-    #[arg(long, value_name = "DIR|URL", conflicts_with = "board")]
+    #[arg(long, value_name = "DIR|URL", group = "what")]
     run: Option<OsString>,
     #[command(flatten)]
     store: StoreOptions,

@@ -116,6 +116,11 @@ pub fn main(args: &Args) -> Result<()> {
         Some(games) => sample(args, &engine, &oracle, games).map(Found::Sample),
         None => go_through(args, &engine, &oracle).map(Found::Exact),
     })?;
+    if let Found::Sample(sample) = &found
+        && sample.stats.games() == 0
+    {
+        return Err(Failure::failed("no game was played to its end".to_owned()).into());
+    }
     let report = Report { args, engine, objective: params.objective, perfect, oracle: &oracle };
     let seconds = begun.elapsed().as_secs_f64();
     let mut out = io::stdout().lock();
@@ -124,12 +129,7 @@ pub fn main(args: &Args) -> Result<()> {
     } else {
         report.write(&mut out, &found, seconds)?;
     }
-    match &found {
-        Found::Sample(sample) if sample.stats.games() == 0 => {
-            Err(Failure::failed("no game was played to its end".to_owned()).into())
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Counts all boards that a player can come to.
@@ -318,29 +318,35 @@ impl Report<'_> {
     }
 
     fn write_losses(&self, out: &mut impl Write, losses: &LossTable) -> Result<()> {
+        let all = [("all".to_owned(), &losses.all)];
+        let groups = losses.by_largest.iter().rev().map(|(e, of)| (count(1u32 << e), of)).chain(all);
+        let groups: Vec<_> = groups.collect();
+
+        writeln!(out)?;
+        let rows: Vec<_> = groups
+            .iter()
+            .map(|(name, of)| {
+                let (moves, best) = (units::mean(of.moves, 2), units::share(of.share_best()));
+                vec![name.clone(), moves, best, self.loss(of.mean())]
+            })
+            .collect();
+        output::write_all_columns(out, &["largest tile", "moves a game", "best", "mean loss"], &[], &rows)?;
+
         writeln!(out)?;
         let limits = losses.limits().map(|limit| match self.objective {
             Objective::Score if limit >= 1.0 => count(limit as u64),
             _ => limit.to_string(),
         });
-        let sizes = limits.iter().map(|limit| format!("< {limit}"));
         let last = format!(">= {}", limits.last().map_or("", String::as_str));
-        let header: Vec<String> = ["largest tile", "moves a game", "best", "mean loss"]
-            .into_iter()
-            .map(str::to_owned)
-            .chain(sizes)
-            .chain([last])
-            .collect();
+        let sizes = limits.iter().map(|limit| format!("< {limit}")).chain([last]).enumerate();
+        let sizes = sizes.map(|(i, size)| if i == 0 { format!("lose {size}") } else { size });
+        let header: Vec<String> = ["largest tile".to_owned()].into_iter().chain(sizes).collect();
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
-        let groups = losses.by_largest.iter().rev().map(|(e, of)| (count(1u32 << e), of));
         let rows: Vec<_> = groups
-            .chain([("all".to_owned(), &losses.all)])
+            .into_iter()
             .map(|(name, of)| {
                 let share = |moves: f64| units::share(if of.moves > 0.0 { moves / of.moves } else { 0.0 });
-                [name, units::mean(of.moves, 2), units::share(of.share_best()), self.loss(of.mean())]
-                    .into_iter()
-                    .chain(of.by_size.into_iter().map(share))
-                    .collect()
+                [name].into_iter().chain(of.by_size.into_iter().map(share)).collect()
             })
             .collect();
         output::write_all_columns(out, &header, &[], &rows)?;

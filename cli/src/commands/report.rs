@@ -129,9 +129,13 @@ pub fn main(args: &Args) -> Result<()> {
 fn failure(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Query(error) => error.into(),
-        ReportError::Memory { .. } => {
-            Failure::failed(format!("{error} (--memory SIZE, --values stored)")).into()
-        }
+        ReportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
+            "the largest layers take up to {} of memory while they are summed up, and {} are allowed: allow more, or report \
+             values of fewer layers (--memory SIZE, --values stored)",
+            units::size_at_least(needed_bytes),
+            units::size(limit_bytes),
+        ))
+        .into(),
         ReportError::Count { .. } => Failure::failed(error.to_string()).into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use exact2048_combo4w::{ComboProblem, Decision, Draw, Field, Outlook, PIECES, Piece, Placement};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ impl Args {
         let text = match self.field.as_str() {
             "-" => {
                 let mut text = String::new();
-                io::stdin().read_to_string(&mut text)?;
+                io::stdin().read_to_string(&mut text).context("cannot read from stdin")?;
                 text
             }
             given => given.to_owned(),

@@ -67,6 +67,9 @@ pub struct Report {
     seconds: f64,
 }
 
+/// What is missing where layers were not enumerated.
+const STATES: &str = "states";
+
 /// Layers that are not committed.
 #[derive(Debug, Serialize)]
 struct Missing {
@@ -117,13 +120,16 @@ impl Report {
             None => Some(span),
         };
         let first = left.map_or(span.first.0, |left| left.last.up(1).0);
-        let was_checked = !sampled && content.checked.layers > 0 && first <= span.last.0;
+        // States are committed from below: what is missing of them goes up to the end.
+        let unknown = missing.iter().find(|gap| gap.of == STATES && gap.last == span.last.0);
+        let last = unknown.map_or(span.last.0, |gap| gap.first - Layer::STEP);
+        let was_checked = !sampled && content.checked.layers > 0 && first <= last;
         let go_on = left.filter(|_| verdict == Verdict::Interrupted && !sampled);
         Self {
             run: args.place.given().to_string_lossy().into_owned(),
             given: args.place.given().to_owned(),
             verdict,
-            layers: was_checked.then_some([first, span.last.0]),
+            layers: was_checked.then_some([first, last]),
             shards: shards.checked.shards,
             bytes: shards.checked.bytes,
             frames: shards.checked.frames,
@@ -165,8 +171,14 @@ impl Report {
         let read = format!("{shards}, {bytes} in {frames}: all right");
         write_field(out, "checksums", read)?;
         if self.sampled {
-            let states = format!("{} states looked at for them", count(self.states));
-            let drawn = format!("{} stored values drawn, {states}: each follows", count(self.values));
+            let drawn = match self.values {
+                0 => "none were drawn".to_owned(),
+                values => format!(
+                    "{} stored values drawn, {} states looked at for them: each follows",
+                    count(values),
+                    count(self.states)
+                ),
+            };
             write_field(out, "values", drawn)?;
             if self.values_too_far > 0 {
                 let too_far = count(self.values_too_far);
@@ -292,7 +304,7 @@ impl Report {
                 );
             }
             (Verdict::Unfinished, _) if self.shards == 0 => {
-                say("nothing of the run is committed yet, and so nothing was checked");
+                say("nothing of what was to be checked is committed yet");
             }
             (Verdict::Unfinished, _) if self.missing.is_empty() && !self.removed.is_empty() => {
                 say("what was checked is right; --partial is content with that");
@@ -337,7 +349,7 @@ fn removed(run: &Run, span: Span) -> Vec<[u32; 2]> {
 fn missing(run: &Run, span: Span) -> Vec<Missing> {
     let gaps = run.missing().into_iter().filter(|gap| gap.first <= span.last && span.first <= gap.last);
     let missing = gaps.map(|gap| Missing {
-        of: if gap.phase == Phase::Enumerate { "states" } else { "values" },
+        of: if gap.phase == Phase::Enumerate { STATES } else { "values" },
         first: gap.first.max(span.first).0,
         last: gap.last.min(span.last).0,
     });
