@@ -82,15 +82,7 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let params =
         Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap().with_kept(kept);
     let job = JobId("job".to_owned());
-    let wanted = WantedJob {
-        params,
-        disk_limit: None,
-        any_kept: false,
-        any_values: false,
-        any_precision: false,
-        must_exist: false,
-    };
-    Arc::clone(&shell).submit(job.clone(), wanted).await.unwrap();
+    Arc::clone(&shell).submit(job.clone(), WantedJob::new(params)).await.unwrap();
     loop {
         let status = shell.look_at(&job).unwrap();
         match status.state() {

@@ -121,7 +121,7 @@ impl Shell {
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, WantedJob::of_run(params)).await.map(drop)
+        look(location, WantedJob::new(params)).await.map(drop)
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -211,8 +211,8 @@ pub struct WantedJob {
 }
 
 impl WantedJob {
-    /// What goes on with a run as it is.
-    fn of_run(params: Params) -> Self {
+    /// A job without a limit of the disk, which a run that is there already has to be as it is.
+    pub fn new(params: Params) -> Self {
         Self {
             params,
             disk_limit: None,

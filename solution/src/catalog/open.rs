@@ -181,11 +181,17 @@ mod tests {
     fn who_has_waited_for_an_attempt_that_failed_makes_none() {
         let nowhere = Place::from(std::path::Path::new("nowhere"));
         let (open, handle) = (OpenShards::default(), Arc::default());
-        let attempts = AtomicU64::default();
+        let (attempts, asking) = (AtomicU64::default(), AtomicU64::default());
+        let pause = |millis| std::thread::sleep(std::time::Duration::from_millis(millis));
         let ask = || {
+            asking.fetch_add(1, Ordering::Relaxed);
             let opened = open.reader(&handle, &nowhere, || {
                 attempts.fetch_add(1, Ordering::Relaxed);
-                std::thread::sleep(std::time::Duration::from_millis(500));
+                // All of them ask before the first one fails, however late their threads begin.
+                while asking.load(Ordering::Relaxed) < 4 {
+                    pause(1);
+                }
+                pause(300);
                 Err(not_opened(&nowhere))
             });
             assert_eq!(opened.unwrap_err().kind(), ErrorKind::Unavailable);
