@@ -16,8 +16,8 @@ pub struct ServerLimits {
     pub streams_per_connection: u32,
     /// Bytes of a message received; longer ones are refused before they are read.
     pub message_bytes: usize,
-    /// Time for a request without a deadline of its own, or with a later one. Streams of messages are not bound
-    /// by it but by their client's deadline.
+    /// Time for a request without a deadline of its own, or with a later one. A stream of answers must begin within it,
+    /// and is bound by its client's deadline alone from then on, as a stream of requests is.
     pub request_time: Duration,
     /// Time that a stream may be without a message.
     pub idle_time: Duration,

@@ -41,10 +41,21 @@ const RUNNING: &str = "exact2048_requests_running";
 pub struct Method {
     /// Its path as requests name it: `/package.Service/Method`.
     pub path: String,
-    /// Whether either side sends more than one message.
-    pub streaming: bool,
+    /// Which side sends as many messages as it likes.
+    pub streams: Streams,
     /// Whether it has room of its own, which no other request takes.
     pub reserved: bool,
+}
+
+/// Which side of a method sends as many messages as it likes. The other one sends a single message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Streams {
+    /// None: the answer is there in the time for a request.
+    Neither,
+    /// The server, and what it answers begins in that time.
+    Answer,
+    /// The client, and maybe the server. The method itself says how long messages may take.
+    Request,
 }
 
 /// Says what the metrics mean; once, when they are set up.
@@ -71,7 +82,7 @@ struct Shared {
 #[derive(Clone)]
 struct Known {
     name: Arc<str>,
-    streaming: bool,
+    streams: Streams,
     reserved: bool,
 }
 
@@ -104,7 +115,7 @@ impl RequestsLayer {
     ) -> Self {
         let named = |method: Method| {
             let name = Arc::from(method.path.trim_start_matches('/'));
-            (method.path, Known { name, streaming: method.streaming, reserved: method.reserved })
+            (method.path, Known { name, streams: method.streams, reserved: method.reserved })
         };
         let readers = Arc::new(Readers::new(limits.read_time));
         let looking = Arc::clone(&readers).look_after();
@@ -155,11 +166,10 @@ where
                 Ok(running) => running,
                 Err(status) => return Ok(shared.protocol.refusal(status)),
             };
-            let mut cut = Box::pin(shared.clone().cut(running.ends));
             let response = tokio::select! {
                 biased;
                 response = inner.call(request) => response?,
-                status = &mut cut => {
+                status = shared.clone().cut(running.begins) => {
                     running.end(status.code());
                     return Ok(shared.protocol.refusal(status));
                 }
@@ -168,6 +178,7 @@ where
                 running.end(code);
             }
             let reader = shared.readers.begin(peer);
+            let cut = Box::pin(shared.clone().cut(running.ends));
             Ok(response.map(|inner| {
                 let done = inner.is_end_stream();
                 Body::new(Answer { inner, cut, running, reader, done })
@@ -179,18 +190,19 @@ where
 impl Shared {
     fn admit<B>(&self, request: &Request<B>, peer: Option<&Peer>) -> Result<Running, Status> {
         let path = request.uri().path();
-        let streaming = self.protocol == Protocol::Grpc;
-        let unknown = || Known { name: Arc::from(OTHER), streaming, reserved: false };
-        let Known { name: method, streaming, reserved } =
+        let unknown = || Known { name: Arc::from(OTHER), streams: Streams::Neither, reserved: false };
+        let Known { name: method, streams, reserved } =
             self.methods.get(path).cloned().unwrap_or_else(unknown);
-        let own = timeout_of(request.headers());
-        let most = (!streaming).then_some(self.limits.request_time);
-        let time = own.into_iter().chain(most).min();
         let begun = Instant::now();
+        let after = |time: Duration| begun.checked_add(time);
+        let of_client = timeout_of(request.headers()).and_then(after);
+        let of_server = after(self.limits.request_time);
+        let earlier = of_client.into_iter().chain(of_server).min();
         let mut running = Running {
             method,
             begun,
-            ends: time.and_then(|time| begun.checked_add(time)),
+            begins: if streams == Streams::Request { of_client } else { earlier },
+            ends: if streams == Streams::Neither { earlier } else { of_client },
             room: None,
             ended: false,
         };
@@ -216,10 +228,10 @@ impl Shared {
     }
 
     /// Resolves when a request must end before it is done.
-    async fn cut(self: Arc<Self>, ends: Option<Instant>) -> Status {
+    async fn cut(self: Arc<Self>, deadline: Option<Instant>) -> Status {
         let deadline = async {
-            match ends {
-                Some(ends) => tokio::time::sleep_until(ends.into()).await,
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
                 None => std::future::pending().await,
             }
         };
@@ -234,6 +246,8 @@ impl Shared {
 struct Running {
     method: Arc<str>,
     begun: Instant,
+    /// By when its answer must have begun, and by when it must have ended.
+    begins: Option<Instant>,
     ends: Option<Instant>,
     room: Option<Permit>,
     ended: bool,

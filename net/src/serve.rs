@@ -13,7 +13,7 @@ use crate::accept::Accept;
 use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
-use crate::requests::{Method, RequestsLayer, Room};
+use crate::requests::{Method, RequestsLayer, Room, Streams};
 use crate::share::PermitPool;
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
@@ -221,7 +221,8 @@ impl Bound {
         paths: &[&str],
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
-        let method = |path: &&str| Method { path: (*path).to_owned(), streaming: false, reserved: false };
+        let method =
+            |path: &&str| Method { path: (*path).to_owned(), streams: Streams::Neither, reserved: false };
         self.serve(Routes::from(router), paths.iter().map(method).collect(), stop).await
     }
 

@@ -13,7 +13,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::server::Builder;
 use tower::Service;
 
-use crate::requests::Method;
+use crate::requests::{Method, Streams};
 use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
 
@@ -44,7 +44,9 @@ impl Services {
         };
         let (v1, v1alpha) = (reflection().build_v1(), reflection().build_v1alpha());
         let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
-        let methods = methods_of(descriptors).map_err(|error| unusable(&error))?;
+        let mut methods =
+            methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET).map_err(|error| unusable(&error))?;
+        methods.extend(methods_of(descriptors).map_err(|error| unusable(&error))?);
         let services = Self { bound, routes: Routes::new(health), methods };
         let services = services.with(v1.map_err(|error| unusable(&error))?);
         Ok(services.with(v1alpha.map_err(|error| unusable(&error))?))
@@ -92,7 +94,11 @@ fn methods_of(descriptors: &[u8]) -> Result<Vec<Method>, prost::DecodeError> {
         for service in &file.service {
             methods.extend(service.method.iter().map(|method| Method {
                 path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
-                streaming: method.client_streaming() || method.server_streaming(),
+                streams: match (method.client_streaming(), method.server_streaming()) {
+                    (true, _) => Streams::Request,
+                    (false, true) => Streams::Answer,
+                    (false, false) => Streams::Neither,
+                },
                 reserved: false,
             }));
         }
@@ -107,10 +113,11 @@ mod tests {
     #[test]
     fn methods_are_named_as_requests_name_them() {
         let methods = methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
-        for (path, streaming) in
-            [("/grpc.health.v1.Health/Check", false), ("/grpc.health.v1.Health/Watch", true)]
-        {
-            let method = Method { path: path.to_owned(), streaming, reserved: false };
+        for (path, streams) in [
+            ("/grpc.health.v1.Health/Check", Streams::Neither),
+            ("/grpc.health.v1.Health/Watch", Streams::Answer),
+        ] {
+            let method = Method { path: path.to_owned(), streams, reserved: false };
             assert!(methods.contains(&method), "{methods:?}");
         }
         assert!(methods_of(&[255]).is_err());

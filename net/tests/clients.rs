@@ -23,6 +23,8 @@ use tonic::codegen::{Bytes, StdError as BoxError};
 use tonic::server::NamedService;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
 use tower::{Service, ServiceExt};
 
 /// A bound for what hangs.
@@ -169,6 +171,37 @@ async fn clients_that_do_not_read_give_back_what_they_hold() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(unread);
+}
+
+/// Calls that take one message, which does not come, and one that takes many.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_say_nothing_are_ended() {
+    let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
+    let server = serve(limits, TlsFiles::default()).await;
+    let health = "grpc.health.v1.Health";
+    let reflection = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    for call in [&format!("{health}/Check"), &format!("{health}/Watch"), reflection] {
+        let silence = tokio_stream::pending::<Result<Bytes, Infallible>>();
+        let request = Request::post(format!("http://server/{call}"))
+            .header("content-type", "application/grpc")
+            .body(Body::new(axum::body::Body::from_stream(silence)));
+        let answer = client(&server).await.oneshot(request.unwrap());
+        let answer = tokio::time::timeout(PATIENCE, answer).await.unwrap().unwrap();
+        let status = match Status::from_header_map(answer.headers()) {
+            Some(status) => status,
+            None => {
+                let rest = http_body_util::BodyExt::collect(answer.into_body());
+                let rest = tokio::time::timeout(PATIENCE, rest).await.unwrap().unwrap();
+                Status::from_header_map(rest.trailers().unwrap()).unwrap()
+            }
+        };
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{call}: {status:?}");
+    }
+    // A stream of answers that has begun goes on.
+    let mut watching = HealthClient::new(client(&server).await);
+    let mut watched = watching.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
+    watched.message().await.unwrap().unwrap();
+    tokio::time::timeout(limits.request_time * 4, watched.message()).await.unwrap_err();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -7,24 +7,20 @@ use exact2048_game::board::{Board, BoardSize};
 use exact2048_net::status;
 use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, GetValueResponse};
 use exact2048_solution::{Asking, Oracle, QueryError};
-use futures_util::{Stream, StreamExt};
+use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;
 use tonic::Status;
 
 use crate::messages::{is_board, packed_advice, packed_value};
-use crate::observe;
 use crate::turns::Turns;
+use crate::{observe, stream};
 
 /// Boards that one message may hold.
 pub const MAX_BOARDS: usize = 1 << 16;
 
 /// The same where the moves of each board are asked for: answers are twenty times as long then.
 pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
-
-/// Messages of a stream that are under way at once: those that are worked on, and those whose answers wait for their
-/// turn to be sent.
-const UNDER_WAY: usize = 4;
 
 /// Answers the messages of a stream, in their order.
 pub fn answer(
@@ -34,16 +30,10 @@ pub fn answer(
     idle_time: Duration,
     requests: impl Stream<Item = Result<BatchGetValuesRequest, Status>> + Send + 'static,
 ) -> impl Stream<Item = Result<BatchGetValuesResponse, Status>> + Send + 'static {
-    let requests = tokio_stream::StreamExt::timeout(requests, idle_time);
-    let answers = tokio_stream::StreamExt::map(requests, move |request| {
+    stream::answers(requests, idle_time, move |request| {
         let (oracle, threads, turns) = (Arc::clone(&oracle), Arc::clone(&threads), turns.clone());
-        async move {
-            let idle = || format!("no message came for {} s", idle_time.as_secs_f64());
-            let request = request.map_err(|_| Status::deadline_exceeded(idle()))??;
-            answer_one(oracle, &threads, &turns, request).await
-        }
-    });
-    StreamExt::buffered(answers, UNDER_WAY)
+        async move { answer_one(oracle, &threads, &turns, request).await }
+    })
 }
 
 async fn answer_one(

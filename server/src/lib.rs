@@ -13,6 +13,7 @@ mod serve;
 mod served;
 mod service;
 mod state;
+mod stream;
 mod turns;
 
 pub use failures::of_query;
