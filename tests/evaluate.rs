@@ -123,6 +123,9 @@ fn unlikely_boards_are_left_out_and_the_error_says_so() {
     assert!(number(&few["error"]) < 0.1 * number(&all["value"]), "{few}");
     on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "2"]).exits(2).says(&["below 1"]);
     on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "0.1", "--games", "9"]).exits(2);
+    on_run(&run.run(), "evaluate", &["--player", "random", "--seed", "2"])
+        .exits(2)
+        .says(&["no game", "--games"]);
 }
 
 /// What perfect play leaves out is about what `stats` leaves out; and with the wanted tile a game is over.

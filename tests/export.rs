@@ -328,7 +328,7 @@ fn what_cannot_be_exported_is_said() {
         .exits(2)
         .says(&["1.0 MiB may be used", "--memory"]);
     fs::write(place.join("file"), "").unwrap();
-    export(&run, &place.join("file"), "--what states").exits(1).says(&["expected a folder, found a file"]);
+    export(&run, &place.join("file"), "--what states").exits(2).says(&["expected a folder, found a file"]);
     exact2048(["export", "--run", "/no/such/run", "--what", "states", "-o", "/tmp/x"]).exits(1);
     assert!(!place.join("none").exists());
     let begun = Place::new();

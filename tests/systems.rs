@@ -155,5 +155,6 @@ fn games_are_recorded_and_failures_told() {
     ])
     .exits(1)
     .says(&["game 0 ended early", "up", "no game was played to its end"]);
+    run("play --player random --watch --games 2").exits(2).says(&["--watch", "--games"]);
     run("play --player best").exits(2).says(&["no player \"best\"", "expectimax"]);
 }

@@ -48,9 +48,9 @@ pub struct Args {
     #[arg(long, value_name = "N", conflicts_with = "no_losses",
           value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
     games: Option<u64>,
-    /// Seed of the games
-    #[arg(long, value_name = "S", default_value_t = 1)]
-    seed: u64,
+    /// Seed of the games [default: 1]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
     /// Only say what the player is worth, not what its moves lose: quicker
     #[arg(long)]
     no_losses: bool,
@@ -71,6 +71,15 @@ pub struct Args {
 
 /// Games that are played where no number was asked for.
 const GAMES: u64 = 1_000;
+
+/// Their seed where none was asked for.
+const SEED: u64 = 1;
+
+impl Args {
+    fn seed(&self) -> u64 {
+        self.seed.unwrap_or(SEED)
+    }
+}
 
 /// What was found.
 #[allow(clippy::large_enum_variant, reason = "there is one of it")]
@@ -102,6 +111,14 @@ pub fn main(args: &Args) -> Result<()> {
         let message = format!("--no-losses: {} has to be sampled, which tells its losses too", args.player);
         return Err(Failure::usage(message).into());
     }
+    let games = args.games.or(is_free.then_some(GAMES));
+    if args.seed.is_some() && games.is_none() {
+        let message = format!(
+            "--seed: all boards of {} are counted, and no game is played; add --games N",
+            args.player
+        );
+        return Err(Failure::usage(message).into());
+    }
     let run = Run::open(args.place.location_to_read()?)?;
     let oracle = Arc::new(Oracle::new(&run)?);
     let params = run.params();
@@ -110,7 +127,6 @@ pub fn main(args: &Args) -> Result<()> {
     let starts = oracle.starts()?;
     let perfect = Perfect { value: starts.expected, error: starts.error_bound };
     let pool = limits::pool(args.threads)?;
-    let games = args.games.or(is_free.then_some(GAMES));
     let begun = Instant::now();
     let found = pool.install(|| match games {
         Some(games) => sample(args, &engine, &oracle, games).map(Found::Sample),
@@ -173,7 +189,7 @@ fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Res
         let text = format!("game {} of {}", count(played), count(games));
         line.show(played as f64 / games as f64, &[text]);
     };
-    let found = sampled(engine, &args.player, oracle, args.seed, games, show);
+    let found = sampled(engine, &args.player, oracle, args.seed(), games, show);
     line.finish();
     let found = found.map_err(|error| failure(args, error))?;
     if let Some(failure) = &found.first_failure {
@@ -297,7 +313,7 @@ impl Report<'_> {
 
     fn write_sample(&self, out: &mut impl Write, sample: &Sample) -> Result<()> {
         let stats = &sample.stats;
-        output::write_field(out, "games", format!("{}, seed {}", count(stats.games()), self.args.seed))?;
+        output::write_field(out, "games", format!("{}, seed {}", count(stats.games()), self.args.seed()))?;
         if stats.failed() > 0 {
             output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
         }
@@ -407,7 +423,7 @@ impl Report<'_> {
                     "high": of_player.high,
                     "half_width": of_player.half_width,
                     "estimated_by": of_player.by,
-                    "seed": self.args.seed,
+                    "seed": self.args.seed(),
                     "games": stats.games(),
                     "failed": stats.failed(),
                     "score": { "mean": score, "half_width": score_half_width },

@@ -119,6 +119,9 @@ fn failure(error: ExportError) -> anyhow::Error {
         ExportError::Query(error) => error.into(),
         ExportError::NoLayers { .. } => Failure::usage(format!("{error} (--layers A..B)")).into(),
         ExportError::Occupied { .. } => Failure::usage(format!("{error} (-o DIR)")).into(),
+        ExportError::Io { error: ref cause, .. } if cause.kind() == io::ErrorKind::NotADirectory => {
+            Failure::usage(format!("{error} (-o DIR)")).into()
+        }
         ExportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
             "the largest layers that are exported take up to {} of memory, and {} may be used: give more memory, or export \
              fewer layers (--memory SIZE, --layers A..B)",

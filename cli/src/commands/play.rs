@@ -71,7 +71,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
     /// Play one game and show it
-    #[arg(long, conflicts_with_all = ["json", "record"])]
+    #[arg(long, conflicts_with_all = ["games", "json", "record", "threads"])]
     watch: bool,
     /// Print one JSON object
     #[arg(long)]
