@@ -309,6 +309,28 @@ async fn a_server_that_goes_away_is_found_again() {
     again.stop();
 }
 
+/// Who opens the page before the run is solved has the values once it is.
+#[tokio::test]
+async fn a_run_that_is_solved_meanwhile_is_shown() {
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let (place, solved) = (Place::new(), Solved::new("--board 2x2"));
+    let last = common::files(&solved.run().join("journal")).pop().unwrap();
+    let aside = place.join("aside.json");
+    std::fs::rename(&last, &aside).unwrap();
+    let server = Server::start(&solved.run(), &HTTP);
+    browser.goto(&server.page.clone().unwrap()).await;
+    let is_unsolved = "document.querySelector('#run-facts').textContent.includes('not solved')";
+    browser.until(is_unsolved).await;
+    assert_eq!(browser.js(SHOWN).await, false);
+    std::fs::rename(&aside, &last).unwrap();
+    browser.until(&format!("!{is_unsolved} && ({SHOWN})")).await;
+    check(&solved.run(), &[look(&browser).await]);
+    // The browser itself notes the status 409 of the answer before.
+    let complaints = browser.complaints().await;
+    assert!(complaints.iter().all(|line| line.contains("409")), "{complaints:?}");
+    server.stop();
+}
+
 /// It plays the best moves by itself, at the speed that is chosen, until it is told to pause or the game is over.
 #[tokio::test]
 async fn it_plays_on_by_itself_until_it_is_paused() {

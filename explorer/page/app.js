@@ -14,12 +14,16 @@ const VIEWS = ["play", "quiz", "study"];
 /** Milliseconds without a change after which the address follows: browsers refuse to change it all the time. */
 const SETTLED = 250;
 
+/** Milliseconds after which it is asked whether a run was solved meanwhile. */
+const UNSOLVED = 3000;
+
 /** @type {any[]} */
 let runs = [];
 /** @type {any} */
 let run = null;
 let view = "play";
 let settling = 0;
+let waiting = 0;
 /** The address that was last followed or written. */
 let followed = "";
 /** Those of LATER that were opened. @type {Record<string, any>} */
@@ -98,13 +102,17 @@ async function loadRuns() {
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;
+  window.clearTimeout(waiting);
+  if (runs.some((of) => of.not_solved !== null)) waiting = window.setTimeout(() => loadRuns().catch(() => {}), UNSOLVED);
   const again = runs.find((of) => of.name === before?.name);
   // Another run may be in the place of the one that was shown; of the same one the game goes on.
   if (again !== undefined && again.run_id === before.run_id) {
+    const isSolvedNow = before.not_solved !== null && again.not_solved === null;
     Object.assign(before, again);
     runs[runs.indexOf(again)] = before;
     byId("run").value = before.name;
     showFacts();
+    if (isSolvedNow) goOn();
     return;
   }
   run = null;
