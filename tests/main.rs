@@ -29,12 +29,15 @@ mod coordinator_calls;
 mod coordinator_strange_calls;
 mod crash;
 mod damage;
+mod damaged_journals;
 mod determinism;
 mod disk;
 mod display;
 mod evaluate;
 #[cfg(feature = "net")]
 mod explorer;
+#[cfg(feature = "net")]
+mod explorer_description;
 #[cfg(feature = "net")]
 mod explorer_page;
 #[cfg(feature = "export")]

@@ -10,6 +10,7 @@ pub mod cluster;
 pub mod forge;
 pub mod golden;
 pub mod http;
+pub mod patient;
 pub mod proxy;
 #[cfg(feature = "net")]
 pub mod query_calls;
