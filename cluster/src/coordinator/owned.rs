@@ -1,12 +1,15 @@
 //! A journal that this process owns and appends to, while appends may fail: each record is there once.
 //!
 //! After a failure nobody knows whether the record is in the journal: the answer may have been lost. So before anything
-//! else is appended the journal is opened again, which fences off every other process that has it open. What it holds
-//! then tells.
+//! else is appended the journal is opened again, and what it holds tells. That fences off every other process that has it
+//! open, so that it is not done where somebody else has taken the journal over meanwhile.
 
 use exact2048_storage::Location;
 
 use crate::wire::OpeningId;
+
+/// Whether a journal holds what is expected: told by the number of its entries, and by the last one if that is a record.
+pub type IsExpected<'a, R> = &'a dyn Fn(u64, Option<&R>) -> bool;
 
 /// A journal that is open for writing: no earlier writer can append to it any more.
 pub trait Journal: Sized {
@@ -15,12 +18,16 @@ pub trait Journal: Sized {
     /// Why it cannot be opened or appended to.
     type Error;
 
-    /// Opens the journal of a place. Blocks on the store.
+    /// Opens the journal of a place again; `None` where it does not hold what is expected, and then nobody is fenced off.
+    /// Blocks on the store.
     ///
     /// # Errors
     ///
     /// Whether it was opened is then uncertain; it may be tried again.
-    fn open(location: &Location) -> Result<OpenJournal<Self>, Self::Error>;
+    fn open_again(
+        location: &Location,
+        is_expected: IsExpected<'_, Self::Record>,
+    ) -> Result<Option<OpenJournal<Self>>, Self::Error>;
 
     /// Appends a record. Blocks on the store.
     ///
@@ -116,7 +123,12 @@ impl<J: Journal> OwnedJournal<J> {
             broken => {
                 // This comes first, as it holds the lock.
                 drop(broken);
-                let opened = J::open(&self.location).map_err(Broken::Failed)?;
+                let (entries, uncertain) = (self.entries, self.uncertain.as_ref());
+                let is_expected = |found: u64, last: Option<&J::Record>| {
+                    found <= entries || found == entries + 1 && last.is_some() && last == uncertain
+                };
+                let opened = J::open_again(&self.location, &is_expected).map_err(Broken::Failed)?;
+                let opened = opened.ok_or(Broken::Foreign)?;
                 self.opening = opened.opening;
                 let found = match opened.found.checked_sub(self.entries) {
                     Some(0) => None,
@@ -201,14 +213,21 @@ mod tests {
         type Record = u32;
         type Error = ();
 
-        fn open(_: &Location) -> Result<OpenJournal<Self>, ()> {
+        fn open_again(
+            _: &Location,
+            is_expected: IsExpected<'_, u32>,
+        ) -> Result<Option<OpenJournal<Self>>, ()> {
             let records =
                 |entries: &Vec<Option<u32>>| entries.iter().flatten().copied().collect::<Vec<u32>>();
             let before = ENTRIES.with_borrow(records);
             let found = before.len() as u64;
+            if !is_expected(found, before.last()) {
+                return Ok(None);
+            }
             call(None)?;
             let opening = OpeningId(ENTRIES.with_borrow(|entries| entries.len() as u64) - 1);
-            Ok(OpenJournal { journal: Self, opening, found, last: before.last().copied(), entries: found })
+            let last = before.last().copied();
+            Ok(Some(OpenJournal { journal: Self, opening, found, last, entries: found }))
         }
 
         fn append(&mut self, record: &u32) -> Result<(), ()> {
@@ -225,7 +244,8 @@ mod tests {
         ENTRIES.take();
         ANSWERS.take();
         let location = Location::from(Path::new("/nowhere"));
-        let owned = OwnedJournal::new(location.clone(), Fake::open(&location).unwrap());
+        let owned =
+            OwnedJournal::new(location.clone(), Fake::open_again(&location, &|_, _| true).unwrap().unwrap());
         ANSWERS.set(answers.iter().rev().copied().collect());
         owned
     }
@@ -270,6 +290,11 @@ mod tests {
         journal.lose_answer(&16, true);
         assert_eq!(journal.append(&16), Err(Broken::Foreign));
         assert_eq!(journal.append(&16), Err(Broken::Foreign), "and stays so");
+        assert_eq!(
+            ENTRIES.with_borrow(|entries| entries.last().copied()),
+            Some(Some(9)),
+            "nobody is fenced off"
+        );
         assert!(journal.journal().is_none());
         ENTRIES.take();
         assert_eq!(journal.append(&16), Err(Broken::Fewer { known: 1, left: 0 }));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::AppendError;
-use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
+use super::owned::{Broken, IsExpected, Journal, OpenJournal, OwnedJournal};
 use crate::names;
 use crate::wire::OpeningId;
 
@@ -225,10 +225,13 @@ impl Journal for TypedRun<QueueRecord> {
     type Record = QueueRecord;
     type Error = StorageError;
 
-    fn open(location: &Location) -> Result<OpenJournal<Self>, StorageError> {
-        let mut journal = Self::open_for_writing(location)?;
+    fn open_again(
+        location: &Location,
+        is_expected: IsExpected<'_, QueueRecord>,
+    ) -> Result<Option<OpenJournal<Self>>, StorageError> {
+        let Some(mut journal) = Self::open_for_writing_if(location, is_expected)? else { return Ok(None) };
         let last = journal.take_records().pop();
-        opened(journal, last)
+        opened(journal, last).map(Some)
     }
 
     fn append(&mut self, record: &QueueRecord) -> Result<(), StorageError> {
@@ -512,9 +515,12 @@ mod tests {
         // On a file system that does not keep the lock, another opens the queue, and ends.
         queue.journal.lose_answer(&submitted("a"), false);
         drop(Queue::open(&store).unwrap());
+        let entries = || std::fs::read_dir(place.path().join(names::QUEUE).join("journal")).unwrap().count();
+        let before = entries();
         for _ in 0..2 {
             assert!(matches!(queue.append(&submitted("a")), Err(AppendError::Fenced(_))));
         }
+        assert_eq!(entries(), before, "the other one is not fenced off");
         assert!(Queue::open(&store).unwrap().1.is_empty());
     }
 

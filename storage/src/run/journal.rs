@@ -155,6 +155,12 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         self.next
     }
 
+    /// The last record, unless an opening came after it.
+    pub(super) fn last(&self) -> Option<&R> {
+        let is_last = self.numbers.last().is_some_and(|number| number + 1 == self.next);
+        self.records.last().filter(|_| is_last)
+    }
+
     /// Takes out the records that are held, each with its number.
     pub(super) fn take_records(&mut self) -> Vec<(u64, R)> {
         std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
@@ -222,33 +228,47 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
 
     /// Appends an opening record and returns its number: from now on no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
-        let opened = Opening::by_this_process();
         for _ in 0..OPENINGS {
-            let sequence = self.next;
-            let sealed = seal(&NumberedOpening { run_id: self.run, sequence, opened: &opened })?;
-            // What another writer appended since the journal was read is a part of it now.
-            let found = match &self.home {
-                Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
-                    Ok(()) => None,
-                    Err(StorageError::Conflict { .. }) => self.read_next()?,
-                    Err(error) => return Err(error),
-                },
-                Home::Store(store) => match store.create(&object_name(sequence), &sealed)? {
-                    Created::Here => None,
-                    Created::Taken(found) => Some(found),
-                },
-            };
-            match found {
+            let number = self.next;
+            match self.try_to_open()? {
+                // What another writer appended since the journal was read is a part of it now.
                 Some(found) => self.take(&found)?,
-                None => {
-                    self.push(Entry::Opening(opened));
-                    crash_point!("store.opened");
-                    return Ok(sequence);
-                }
+                None => return Ok(number),
             }
         }
         let by = "others, again and again while it was opened".to_owned();
         Err(StorageError::TakenOver { place: self.place(), by })
+    }
+
+    /// The same, where nobody has appended anything since the journal was read.
+    pub(super) fn open_as_it_is(&mut self) -> Result<u64, StorageError> {
+        let number = self.next;
+        match self.try_to_open()? {
+            Some(found) => Err(self.taken_over(&found)),
+            None => Ok(number),
+        }
+    }
+
+    /// Appends an opening record, unless there is a record of its number. Returns what that holds then.
+    fn try_to_open(&mut self) -> Result<Option<Bytes>, StorageError> {
+        let (sequence, opened) = (self.next, Opening::by_this_process());
+        let sealed = seal(&NumberedOpening { run_id: self.run, sequence, opened: &opened })?;
+        let found = match &self.home {
+            Home::Folder(folder) => match publish(folder, &file_name(sequence), &sealed) {
+                Ok(()) => None,
+                Err(conflict @ StorageError::Conflict { .. }) => Some(self.read_next()?.ok_or(conflict)?),
+                Err(error) => return Err(error),
+            },
+            Home::Store(store) => match store.create(&object_name(sequence), &sealed)? {
+                Created::Here => None,
+                Created::Taken(found) => Some(found),
+            },
+        };
+        if found.is_none() {
+            self.push(Entry::Opening(opened));
+            crash_point!("store.opened");
+        }
+        Ok(found)
     }
 
     /// Adds what the file of the next number holds.

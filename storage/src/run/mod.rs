@@ -159,6 +159,37 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
+    /// As [`open_for_writing`](Self::open_for_writing), if the journal is as it is expected to be: `is_expected` is told how
+    /// many entries it has, those of openings included, and the last one, if that is a record. Else nothing is changed, and
+    /// nobody is kept from writing.
+    ///
+    /// # Errors
+    ///
+    /// As for [`open_for_writing`](Self::open_for_writing), and [`StorageError::TakenOver`] where somebody has opened the run
+    /// in a store at the same time.
+    pub fn open_for_writing_if(
+        location: impl Into<Location>,
+        is_expected: &dyn Fn(u64, Option<&R>) -> bool,
+    ) -> Result<Option<Self>, StorageError> {
+        let is_expected = |run: &Self| is_expected(run.journal.next(), run.journal.last());
+        match location.into().0 {
+            Medium::Folder(path) => {
+                let run = Self::open_folder_for_writing(&path)?;
+                Ok(is_expected(&run).then_some(run))
+            }
+            Medium::Store(place) => {
+                let manifest = Manifest::read_in_store(&place.store)?;
+                place.store.probe()?;
+                let mut run = Self::in_store(&place, manifest)?;
+                if !is_expected(&run) {
+                    return Ok(None);
+                }
+                let number = run.journal.open_as_it_is()?;
+                Ok(Some(run.opened_at(number)))
+            }
+        }
+    }
+
     fn open_folder_for_writing(path: &Path) -> Result<Self, StorageError> {
         // First, so that no lock file appears in a folder that is no run.
         let manifest = Manifest::read(path)?;
@@ -227,9 +258,15 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// The run of a store, for writing from now on.
     fn opened(mut self) -> Result<Self, StorageError> {
-        let opening = Some(Opened { number: self.journal.open()?, shards: AtomicU64::new(0) });
+        let number = self.journal.open()?;
+        Ok(self.opened_at(number))
+    }
+
+    /// The run of a store whose opening record has this number.
+    fn opened_at(mut self, number: u64) -> Self {
+        let opening = Some(Opened { number, shards: AtomicU64::new(0) });
         self.writer = Some(Writer { _lock: None, opening });
-        Ok(self)
+        self
     }
 
     /// Lets other processes make shards that this one commits, and returns the number of its opening record, which
