@@ -8,6 +8,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
+use common::query_calls::client;
 use common::serving::Server;
 use common::{Finished, Solved, command, exact2048};
 use exact2048_proto::v1::BatchGetValuesRequest;
@@ -139,6 +140,13 @@ async fn slow_readers_cost_little_and_are_cut_off() {
     }
     let running = "exact2048_requests_running{method=\"exact2048.v1.Query/BatchGetValues\"} ";
     let count = || server.scrape().lines().find_map(|line| line.strip_prefix(running).map(str::to_owned));
+    assert_eq!(count().as_deref(), Some("48"));
+    // Others do not wait for them, not even for a thread to answer.
+    let mut other = client(&server).await;
+    let message = BatchGetValuesRequest { boards: vec![0x11], ..BatchGetValuesRequest::default() };
+    let mut answers = other.batch_get_values(tokio_stream::iter([message])).await.unwrap().into_inner();
+    assert_eq!(answers.message().await.unwrap().unwrap().values.len(), 1);
+    drop(answers);
     assert_eq!(count().as_deref(), Some("48"));
     let (begun, mut most) = (Instant::now(), 0);
     while count().as_deref() != Some("0") {

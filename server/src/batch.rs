@@ -10,11 +10,12 @@ use exact2048_solution::{Asking, Oracle, QueryError};
 use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
 use crate::messages::{is_board, packed_advice, packed_value};
 use crate::turns::Turns;
-use crate::{observe, stream};
+use crate::{failures, observe, stream};
 
 /// Boards that one message may hold.
 pub const MAX_BOARDS: usize = 1 << 16;
@@ -32,7 +33,11 @@ pub fn answer(
 ) -> impl Stream<Item = Result<BatchGetValuesResponse, Status>> + Send + 'static {
     stream::answers(requests, idle_time, move |request| {
         let (oracle, threads, turns) = (Arc::clone(&oracle), Arc::clone(&threads), turns.clone());
-        async move { answer_one(oracle, &threads, &turns, request).await }
+        // Whether the client takes answers or not: a turn that a message waits for must not be kept by one that nobody asks
+        // whether it goes on.
+        let answering = tokio::spawn(async move { answer_one(oracle, &threads, &turns, request).await });
+        let answering = AbortOnDropHandle::new(answering);
+        async move { answering.await.map_err(|error| failures::of_panic(&error))? }
     })
 }
 

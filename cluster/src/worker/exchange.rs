@@ -23,7 +23,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
-use super::membership::{Joined, Membership, Presence, admit, denied};
+use super::membership::{Joined, Membership, Presence, admit, denied, not_in, reached};
 use super::observe;
 use crate::wire::{proof_of, secret_of, wire_status};
 
@@ -34,7 +34,8 @@ const SMALL_BYTES: usize = 4 << 20;
 /// All pieces of a block but the last have at least this many bytes, so that little is kept beside each.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
 
-/// How long a sender waits here that begins an epoch before this worker does.
+/// How long a sender waits here that begins an epoch before this worker has heard of it, and how long it may take to say
+/// which epoch that is.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long a worker waits here that asks for a copy before this worker has heard of the epoch: it may go on without a
@@ -73,15 +74,24 @@ impl ExchangeService {
         Self { presence, joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
-    /// The epoch that a sender speaks of, once this worker is in it; `None` if it is over here.
-    async fn epoch(&self, number: EpochId) -> Result<Option<Arc<dyn Epoch>>, Status> {
-        let mut current = self.current.subscribe();
-        let reached = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= number);
-        let waited = tokio::time::timeout(PATIENCE, current.wait_for(reached)).await;
-        match waited {
-            Ok(Ok(epoch)) => Ok(epoch.clone().filter(|epoch| epoch.number() == number)),
-            Ok(Err(_)) => Err(Status::unavailable("this worker is stopping")),
-            Err(_) => Err(Status::unavailable(format!("this worker is not in epoch {number}"))),
+    /// The epoch that a sender shows to be a member of, once this worker runs it; `None` if it is over here. How long
+    /// this worker may take to open the run is for the coordinator to say, who ends the epoch then.
+    async fn epoch(&self, shown: Membership) -> Result<Option<Arc<dyn Epoch>>, Status> {
+        match reached(&self.joined, shown.epoch, PATIENCE).await {
+            Some(found) if found.epoch > shown.epoch => return Ok(None),
+            Some(found) if found != shown => return Err(denied(shown.epoch)),
+            Some(_) => {}
+            None => return Err(not_in(shown.epoch)),
+        }
+        let (mut joined, mut current) = (self.joined.subscribe(), self.current.subscribe());
+        let runs = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= shown.epoch);
+        tokio::select! {
+            biased;
+            running = current.wait_for(runs) => match running {
+                Ok(epoch) => Ok(epoch.clone().filter(|epoch| epoch.membership() == shown)),
+                Err(_) => Err(Status::unavailable("this worker is stopping")),
+            },
+            _ = joined.wait_for(|joined| *joined != Some(shown)) => Err(not_in(shown.epoch)),
         }
     }
 
@@ -143,18 +153,17 @@ impl Exchange for ExchangeService {
 
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
         let mut messages = request.into_inner();
-        let Some(PushRequest { content: Some(Content::Hello(hello)) }) = messages.message().await? else {
+        let first = tokio::time::timeout(PATIENCE, messages.message()).await;
+        let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
+        let Some(PushRequest { content: Some(Content::Hello(hello)) }) = first else {
             return Err(invalid("hello", "a stream that does not begin with a hello"));
         };
         let PushHello { protocol_version, epoch, worker, secret } = hello;
         require_version(protocol_version)?;
         let shown = Membership::shown(EpochId(epoch), &secret)?;
-        let Some(epoch) = self.epoch(shown.epoch).await? else {
+        let Some(epoch) = self.epoch(shown).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
         };
-        if epoch.membership() != shown {
-            return Err(denied(epoch.number()));
-        }
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
             let what = format!("worker {worker} is no other member of epoch {}", epoch.number());

@@ -56,15 +56,25 @@ pub type Joined = watch::Sender<Option<Membership>>;
 ///
 /// PERMISSION_DENIED to who does not know the secret, UNAVAILABLE where this worker is not in the epoch.
 pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Result<(), Status> {
-    let mut known = joined.subscribe();
-    let reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= shown.epoch);
-    let waited = tokio::time::timeout(patience, known.wait_for(reached)).await;
-    let found = waited.ok().and_then(Result::ok).and_then(|known| *known);
-    match found.filter(|found| found.epoch == shown.epoch) {
+    match reached(joined, shown.epoch, patience).await.filter(|found| found.epoch == shown.epoch) {
         Some(found) if found == shown => Ok(()),
         Some(_) => Err(denied(shown.epoch)),
-        None => Err(Status::unavailable(format!("this worker is not in epoch {}", shown.epoch))),
+        None => Err(not_in(shown.epoch)),
     }
+}
+
+/// The epoch that this worker has a share of, once it is this one or a later one; `None` where that takes longer than
+/// `patience`.
+pub async fn reached(joined: &Joined, epoch: EpochId, patience: Duration) -> Option<Membership> {
+    let mut known = joined.subscribe();
+    let is_reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= epoch);
+    let waited = tokio::time::timeout(patience, known.wait_for(is_reached)).await;
+    waited.ok().and_then(Result::ok).and_then(|known| *known)
+}
+
+/// The status for a caller of an epoch that this worker is not in.
+pub fn not_in(epoch: EpochId) -> Status {
+    Status::unavailable(format!("this worker is not in epoch {epoch}"))
 }
 
 /// The status for a caller that does not show the secret of the epoch.
