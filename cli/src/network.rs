@@ -16,6 +16,7 @@ use exact2048_net::serve::{ServeError, ServerOptions};
 use exact2048_net::tls::{TlsError, TlsFiles};
 use exact2048_net::token::{Token, TokenError};
 use exact2048_storage::ErrorKind;
+use tokio::runtime::Runtime;
 use tonic::{Code, Status};
 
 use crate::Failure;
@@ -77,6 +78,16 @@ pub struct ServerArgs {
     /// What is logged: error, warn, info, debug or trace, or levels by crate (net=debug,...)
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
+}
+
+/// Time for what still blocks when a server has ended.
+const LAST_READS: Duration = Duration::from_secs(1);
+
+/// Runs a server to its end. What waits for a store that does not answer may go on for minutes, and nobody waits for it.
+pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
+    let end = runtime.block_on(server);
+    runtime.shutdown_timeout(LAST_READS);
+    end
 }
 
 impl ServerArgs {

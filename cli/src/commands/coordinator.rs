@@ -13,7 +13,7 @@ use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 
-use crate::network::ServerArgs;
+use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
 
 /// Where it listens unless told otherwise.
@@ -57,7 +57,7 @@ pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.context("cannot start a runtime")?.block_on(coordinate(args))
+    run_to_end(runtime.context("cannot start a runtime")?, coordinate(args))
 }
 
 async fn coordinate(args: &Args) -> Result<()> {
@@ -76,7 +76,13 @@ async fn coordinate(args: &Args) -> Result<()> {
     let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
     let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
-    let shell = opening.await.context("the coordinator cannot start")??;
+    let shell = tokio::select! {
+        opened = opening => opened.context("the coordinator cannot start")??,
+        () = stop.over.cancelled() => {
+            tracing::warn!("stopped before the queue was read");
+            return Ok(());
+        }
+    };
     if let Some(address) = args.server.metrics_listen {
         let of_shell = Arc::clone(&shell);
         let refresh = Arc::new(move || of_shell.record_metrics());

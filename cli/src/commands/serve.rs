@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
@@ -21,14 +20,11 @@ use http::HeaderValue;
 use super::stats::follower_of;
 use crate::cones::ConeOptions;
 use crate::limits::{self, memory_bytes};
-use crate::network::ServerArgs;
+use crate::network::{ServerArgs, run_to_end};
 use crate::place::{StoreOptions, named};
 
 /// Where it listens unless told otherwise.
 const PORT: u16 = 2048;
-
-/// How long reads are waited for that nobody needs any more.
-const LAST_READS: Duration = Duration::from_secs(1);
 
 /// Options of `serve`.
 #[derive(clap::Args, Debug)]
@@ -109,10 +105,7 @@ pub fn main(args: &Args) -> Result<()> {
         .context("cannot start a runtime")?;
     // What takes long is worked out by all of them together.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start threads")?;
-    let end = runtime.block_on(serve(args, threads));
-    // A read of a store that does not answer may go on for minutes, and nobody waits for it.
-    runtime.shutdown_timeout(LAST_READS);
-    end
+    run_to_end(runtime, serve(args, threads))
 }
 
 async fn serve(args: &Args, threads: usize) -> Result<()> {

@@ -13,7 +13,7 @@ use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::{install_crypto, monitoring};
 
-use crate::network::ServerArgs;
+use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
 use crate::{Failure, limits, units};
 
@@ -69,7 +69,7 @@ pub fn main(args: &Args) -> Result<()> {
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
-    runtime.block_on(work(args, threads))
+    run_to_end(runtime, work(args, threads))
 }
 
 async fn work(args: &Args, threads: usize) -> Result<()> {
