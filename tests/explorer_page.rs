@@ -322,8 +322,13 @@ async fn a_run_that_is_solved_meanwhile_is_shown() {
     let is_unsolved = "document.querySelector('#run-facts').textContent.includes('not solved')";
     browser.until(is_unsolved).await;
     assert_eq!(browser.js(SHOWN).await, false);
+    browser.click("#to-study").await;
+    browser.until("document.querySelector('#positions-note').textContent !== ''").await;
+    assert_eq!(browser.js("document.querySelectorAll('#positions li').length").await, 0);
     std::fs::rename(&aside, &last).unwrap();
-    browser.until(&format!("!{is_unsolved} && ({SHOWN})")).await;
+    browser.until(&format!("!{is_unsolved} && document.querySelector('#positions li') !== null")).await;
+    browser.click("#to-play").await;
+    browser.until(SHOWN).await;
     check(&solved.run(), &[look(&browser).await]);
     // The browser itself notes the status 409 of the answer before.
     let complaints = browser.complaints().await;

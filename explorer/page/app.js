@@ -93,8 +93,17 @@ function showFacts() {
   byId("run-facts").textContent = facts.join(" · ");
 }
 
-/** Asks which runs there are. */
+/** Asks which runs there are, and again in a while where one of them is not solved. */
 async function loadRuns() {
+  window.clearTimeout(waiting);
+  try {
+    await readRuns();
+  } finally {
+    if (runs.some((of) => of.not_solved !== null)) waiting = window.setTimeout(() => loadRuns().catch(() => {}), UNSOLVED);
+  }
+}
+
+async function readRuns() {
   const told = await ask("runs");
   const before = run;
   runs = told.runs.map((/** @type {any} */ of) => ({
@@ -102,8 +111,6 @@ async function loadRuns() {
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;
-  window.clearTimeout(waiting);
-  if (runs.some((of) => of.not_solved !== null)) waiting = window.setTimeout(() => loadRuns().catch(() => {}), UNSOLVED);
   const again = runs.find((of) => of.name === before?.name);
   // Another run may be in the place of the one that was shown; of the same one the game goes on.
   if (again !== undefined && again.run_id === before.run_id) {

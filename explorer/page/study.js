@@ -19,6 +19,7 @@ const PASSING = ["AWAY", "UNAVAILABLE"];
 
 /** @type {any} */
 let run;
+let isSolved = false;
 /** @type {(board: number[]) => void} */
 let openInPlay = () => {};
 let seed = 0;
@@ -50,13 +51,14 @@ export function setUp(open) {
   byId("more").onclick = () => goingOn && search(goingOn);
 }
 
-/** Shows a run, or goes on with what the server did not answer. @param {any} opened */
+/** Shows a run, or of the same one goes on with what the server did not answer. @param {any} opened */
 export function openRun(opened) {
-  if (run === opened) {
+  const isSolvedNow = opened.not_solved === null;
+  if (run === opened && isSolved === isSolvedNow) {
     for (const again of [...failed.values()]) again();
     return;
   }
-  run = opened;
+  [run, isSolved] = [opened, isSolvedNow];
   for (const controller of asking.values()) controller.abort();
   failed.clear();
   for (const [id, layer] of [["from-layer", run.first_layer], ["to-layer", run.last_layer]]) byId(id).value = String(layer);
