@@ -49,6 +49,7 @@ class Evaluation(TypedDict):
     layer: int
     value: float
     error_bound: float
+    known_reachable: bool
     best: str | None
     moves: dict[str, MoveEvaluation]
 

@@ -14,7 +14,7 @@ use crate::answers::{self, MoveAnswer, Source};
 use crate::board::Board;
 use crate::boards::read;
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
-use crate::rules;
+use crate::{rules, solve};
 
 /// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -62,6 +62,8 @@ impl Run {
             let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
             let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
             let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
+            let kernels = solve::within(memory_bytes, solve::usual_threads());
+            let oracle = oracle.with_layer_solver(exact2048_run::layer_solver(&run, kernels));
             let starts = oracle.starts().map_err(|error| of_query(&error))?;
             let facts = Facts {
                 states: run.layer_counts().iter().map(|counts| counts.states).sum(),
@@ -104,6 +106,7 @@ impl Run {
         answer.set_item("layer", found.layer.0)?;
         answer.set_item("value", found.value)?;
         answer.set_item("error_bound", found.error_bound)?;
+        answer.set_item("known_reachable", found.is_known_reachable)?;
         answer.set_item("best", found.best.map(Move::name))?;
         let moves = PyDict::new(py);
         for of_move in &found.moves {

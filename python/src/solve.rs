@@ -129,7 +129,7 @@ pub fn solve(
         }
         None => params,
     };
-    let threads = threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)).max(1);
+    let threads = threads.unwrap_or_else(usual_threads).max(1);
     let tuning = tuning(&params, threads, memory_bytes)?;
     let told = Arc::new(Progress::default());
     let stop = Arc::new(AtomicBool::new(false));
@@ -180,9 +180,19 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
             params.board
         )));
     }
+    Ok(within(limit, threads).for_run(params))
+}
+
+/// Threads where nothing is said.
+pub(crate) fn usual_threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How the kernels may use so much memory.
+pub(crate) fn within(memory_bytes: u64, threads: usize) -> Tuning {
     // What the interpreter and others have on the heap is not the solver's.
-    let limit_bytes = heap_limit_bytes(limit, threads) + heap_bytes() as u64;
-    Ok(Tuning::within(limit_bytes, Heap::of(heap_bytes)).for_run(params))
+    let limit_bytes = heap_limit_bytes(memory_bytes, threads) + heap_bytes() as u64;
+    Tuning::within(limit_bytes, Heap::of(heap_bytes))
 }
 
 fn heap_bytes() -> usize {
