@@ -5,6 +5,7 @@ use crate::common;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +13,8 @@ use common::patient::{JOB, LARGE_JOB, Patient, contents, flip, name, seal};
 use common::{
     Place, Solved, command, committed, exact2048, files, layers, on_run, shards, solve, solve_args, try_solve,
 };
+use exact2048_run::remove_lost;
+use exact2048_solution::{Run, Unnamed};
 use exact2048_storage::{ShardReader, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -209,6 +212,28 @@ fn a_run_without_its_manifest_is_no_run() {
     // Solving does not begin a new run on top of an old one.
     try_solve(&patient.run(), JOB).exits(1).says(&["lost its manifest.json", "Restore"]);
     assert!(contents(&patient.run()) == before);
+}
+
+/// A check of all shards that is stopped has changed nothing: the next one finds all that is damaged.
+#[test]
+fn a_check_that_is_stopped_takes_nothing_out() {
+    let solved = Solved::new(LARGE_JOB);
+    let sound = committed(&solved.run());
+    for (path, _) in sound.iter().filter(|(path, _)| name(path).starts_with("values")) {
+        flip(path, fs::metadata(path).unwrap().len() as usize / 2, 1);
+    }
+    let params = Run::open(&solved.run()).unwrap().params().clone();
+    let mut run = Run::open_or_create(&solved.run(), &params, Unnamed::Refuse).unwrap();
+    let warned = AtomicU32::new(0);
+    let is_stopped = || warned.load(Ordering::Relaxed) > 0;
+    let warn = |_: &StorageError| {
+        warned.fetch_add(1, Ordering::Relaxed);
+    };
+    remove_lost(&mut run, 1, &is_stopped, &warn, &|_| ()).unwrap();
+    assert!(is_stopped() && run.missing().is_empty());
+    drop(run);
+    assert_eq!(solve(&solved.run(), LARGE_JOB)["fingerprint"], solved.summary["fingerprint"]);
+    on_run(&solved.run(), "verify", &["--sample", "10"]).exits(0);
 }
 
 /// Whatever asks a run for values says what makes those of a lost shard again.

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use exact2048_solution::{Catalog, CatalogShard, Commit, Run, RunError};
+use exact2048_solution::{Catalog, CatalogShard, Commit, JournalRecord, Run, RunError};
 use exact2048_storage::StorageError;
 use parking_lot::Mutex;
 
 /// Takes the shards out of a run that have to be made again. Of a run that lacks nothing, every byte is read, as
 /// [`damaged_shards`] does, and the journal says which commits do not count any more: nothing is read like that once making
 /// them again was begun. Of another one those go that are not there: the others are read when they are needed, and a run of
-/// days goes on at once. What is not there may come back, and so the journal says nothing of it.
+/// days goes on at once. What is not there may come back, and so the journal says nothing of it. Where it is stopped before
+/// all was read, nothing is taken out.
 ///
 /// # Errors
 ///
@@ -23,12 +24,17 @@ pub fn remove_lost(
     warn: &(dyn Fn(&StorageError) + Sync),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), RunError> {
-    let is_whole = run.missing().is_empty();
+    // Whoever retracted the last commit may have ended before those that were damaged as well.
+    let is_retracting = matches!(run.last_record(), Some(JournalRecord::Retraction(_)));
+    let is_whole = run.missing().is_empty() || is_retracting;
     let damaged = if is_whole {
         damaged_shards(run.catalog(), threads, is_stopped, warn, progress)?
     } else {
         Vec::new()
     };
+    if is_stopped() {
+        return Ok(());
+    }
     let mut absent = HashSet::new();
     for (shard, error) in run.absent_shards()? {
         if !is_whole {

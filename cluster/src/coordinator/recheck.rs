@@ -36,7 +36,9 @@ impl Shell {
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
         tokio::spawn(async move {
             let read = spawn_blocking(move || {
-                damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error))
+                let read = damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error));
+                // Not all of them were read: the job is done as before.
+                if stop.is_cancelled() { Err("the coordinator is stopping".to_owned()) } else { read }
             });
             let read = read.await;
             shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.to_string()))).await;
