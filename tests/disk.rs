@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    Finished, Place, Solved, command, files, layers, least_memory, on_run, query, solve, solve_args, text,
-    try_solve, whole,
+    Finished, Place, Solved, close, command, files, layers, least_memory, number, on_run, query, solve,
+    solve_args, text, try_solve, whole,
 };
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Run};
@@ -351,6 +351,28 @@ fn a_run_that_is_there_can_be_limited() {
         .says(&["its choice of kept layers is 32, and 64 was asked for", "--run OTHER"]);
 }
 
+/// Where reach is enumerated twice, the times of a run are of all that was done.
+#[test]
+fn times_count_what_was_enumerated_twice() {
+    let place = Place::new();
+    let run = place.join("run");
+    solve(&run, "--board 4x2 --disk 1MB");
+    let record = |path: &PathBuf| -> Value {
+        let sealed: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+        sealed["body"]["record"].clone()
+    };
+    let records = files(&run.join("journal"));
+    let records = records.iter().map(record).filter(|record| record["commit"]["phase"] == "enumerate");
+    let (mut layers, mut seconds) = (0, 0.0);
+    for record in records {
+        layers += (whole(&record["commit"]["last"]) - whole(&record["commit"]["first"])) / 2 + 1;
+        seconds += number(&record["took"]["seconds"]);
+    }
+    assert!(layers > 509, "nothing was enumerated twice");
+    let info = on_run(&run, "info", &["--json"]).exits(0).json();
+    close(number(&info["passes"][0]["seconds"]), seconds, 1e-9, "seconds");
+}
+
 #[test]
 fn what_is_kept_is_chosen_and_said() {
     for (limit, said) in [("8MB", "2 in every 16"), ("2.4MB", "2 in every 64")] {
@@ -373,6 +395,7 @@ fn too_little_is_refused_with_the_least() {
         let refused =
             try_solve(&run, &format!("{JOB} {options}")).exits(2).says(&["--disk", "at least about"]);
         assert!(!run.exists());
+        assert_eq!(refused.stderr.contains("would do"), options.contains("--keep"), "{refused:?}");
         let least = refused.stderr.split("at least about ").nth(1).unwrap().split("iB").next().unwrap();
         let least = format!("{least}iB").replace(' ', "");
         let keep = options.split_once("--keep").map_or(String::new(), |(_, keep)| format!("--keep {keep}"));

@@ -67,9 +67,12 @@ impl Choices {
     pub fn choose(&self, keep: Option<KeptLayers>, board: BoardSize) -> Result<Choice, Failure> {
         let choice = keep.map_or_else(|| self.best(), |kept| self.with(kept));
         choice.map_err(|least| {
-            let remedy = match keep {
-                Some(_) => " with this --keep; keep fewer layers, or give more",
-                None => "",
+            let remedy = match keep.map(|_| self.best()) {
+                Some(Ok(other)) => format!(" with this --keep; --keep {} would do", other.kept),
+                Some(Err(of_any)) if of_any < least => {
+                    format!(" with this --keep, and {} with another", units::size_at_least(of_any))
+                }
+                Some(Err(_)) | None => String::new(),
             };
             let (limit, least) = (units::size(self.limit_bytes), units::size_at_least(least));
             Failure::usage(format!(
@@ -149,6 +152,8 @@ pub struct LayerCost {
     longer: f64,
     threads: f64,
     cells: f64,
+    /// Whether any values are stored.
+    has_values: bool,
     /// Whether it is by the speed of this machine.
     is_measured: bool,
 }
@@ -166,6 +171,7 @@ impl LayerCost {
             longer: 1.0,
             threads: threads.max(1) as f64,
             cells: params.cells() as f64,
+            has_values: params.until_layer.is_none(),
             is_measured: true,
         }
     }
@@ -204,17 +210,22 @@ impl LayerCost {
         of_cone.min(of_layers).min(up + down)
     }
 
-    /// How long both take, and on which machine, in words.
+    /// Which layers are kept, and how long both take, and on which machine, in words.
     fn text(&self, kept: KeptLayers, enumerates_twice: bool) -> String {
         let place = match self.is_measured {
             true => "at the speed measured here",
             false => "on a machine as in docs/performance.md",
         };
-        let query = time_text(self.query_seconds(kept));
         let solve = time_text(self.solve_seconds(enumerates_twice));
+        if !self.has_values {
+            return format!("{place} the solve takes {solve}");
+        }
+        let query = time_text(self.query_seconds(kept));
         let twice = if enumerates_twice { ", in which most layers are enumerated twice" } else { "" };
         format!(
-            "{place} a query of a state half way between them takes {query}, and the solve {solve}{twice}"
+            "layers whose values are kept: {}; {place} a query of a state half way between them takes {query}, and the \
+             solve {solve}{twice}",
+            kept_text(kept, false)
         )
     }
 }
@@ -232,17 +243,15 @@ impl Choice {
     /// What is chosen, in some sentences.
     pub fn text(&self, limit_bytes: u64, layer_cost: &LayerCost) -> String {
         let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
-        let kept = kept_text(self.kept, false);
         let peak = units::size(peak_bytes.min(limit_bytes));
         let (limit, end) = (units::size(limit_bytes), units::size(end_bytes));
         let mut text = format!(
-            "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; layers whose values are \
-             kept: {kept}; {}",
+            "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; {}",
             layer_cost.text(self.kept, self.is_tight)
         );
-        if let Some((kept, bytes)) = self.more {
-            text +=
-                &format!("; with {} it would keep {}", units::size_at_least(bytes), kept_text(kept, false));
+        let more = self.more.map(|(kept, bytes)| (kept, units::size_at_least(bytes)));
+        if let Some((kept, size)) = more.filter(|(_, size)| layer_cost.has_values && *size != limit) {
+            text += &format!("; with {size} it would keep {}", kept_text(kept, false));
         }
         text
     }

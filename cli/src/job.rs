@@ -66,6 +66,11 @@ impl JobArgs {
         self.keep
     }
 
+    /// The same of a run with these parameters: what a run that only enumerates keeps is not a matter of choice.
+    pub fn keep_of(&self, params: &Params) -> Option<KeptLayers> {
+        self.keep.or(params.until_layer.map(|_| params.kept))
+    }
+
     /// The parameters for a run that is there already: where it is not said what to store, the same as there.
     pub fn going_on(&self, params: Params, held: &Params) -> Params {
         let kept = if self.keep.is_none() { held.kept } else { params.kept };

@@ -157,6 +157,8 @@ pub struct Catalog {
     ranges: RwLock<Ranges>,
     open: Arc<OpenShards>,
     next_serial: AtomicU64,
+    /// How long it took to enumerate ranges once more that were removed since.
+    again: Mutex<Vec<Option<Took>>>,
     /// The files of shards that records name and that do not count any more.
     superseded: Mutex<HashSet<String>>,
     /// The members' threads of the last record that has several shards, and what follows from them.
@@ -178,6 +180,7 @@ impl Catalog {
             ranges: RwLock::default(),
             open: Arc::default(),
             next_serial: AtomicU64::new(0),
+            again: Mutex::default(),
             superseded: Mutex::default(),
             last_owners: Mutex::default(),
         }
@@ -299,6 +302,9 @@ impl Catalog {
             superseded.extend(range.shards.drain(..).map(|shard| shard.record.file.clone()));
             let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
             // A range that was enumerated again is counted already.
+            if is_counted {
+                self.again.lock().push(range.took);
+            }
             !is_counted
         });
     }
@@ -398,12 +404,15 @@ impl Catalog {
         commits
     }
 
-    /// How long the committed ranges of a phase took; `None` if that is not recorded for all of them, or there are
-    /// none.
+    /// How long the committed ranges of a phase took, each time that they were enumerated; `None` if that is not recorded
+    /// for all of them, or there are none.
     pub fn took(&self, phase: Phase) -> Option<PassTime> {
         let ranges = self.read();
         let of_phase = ranges.all().iter().filter(|range| range.commit.phase == phase);
-        let took: Vec<Took> = of_phase.map(|range| range.took).collect::<Option<_>>()?;
+        let again = self.again.lock();
+        let again = again.iter().filter(|_| phase == Phase::Enumerate);
+        let took = of_phase.map(|range| range.took).chain(again.copied());
+        let took: Vec<Took> = took.collect::<Option<_>>()?;
         let threads = took.first()?.threads;
         let is_same = took.iter().all(|took| took.threads == threads);
         Some(PassTime {

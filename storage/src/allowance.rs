@@ -15,6 +15,9 @@ const NAME_BYTES: u64 = 256;
 /// Bytes that only the journal may take: a removal of shards is recorded there first, also on a full disk.
 const JOURNAL_BYTES: u64 = 128 << 10;
 
+/// Bytes that the record of a removal takes, at most as a rule.
+const REMOVAL_BYTES: u64 = 16 << 10;
+
 /// What a file of this length takes of a disk, its name included.
 #[must_use]
 pub fn file_cost(bytes: u64) -> u64 {
@@ -27,8 +30,8 @@ pub fn file_cost(bytes: u64) -> u64 {
 pub struct Allowance {
     place: Place,
     limit_bytes: u64,
-    /// How far the journal may go. Where more is taken than may be from the beginning, beyond the limit: what has to go is
-    /// recorded first.
+    /// How far the journal may go. Where so much is taken from the beginning that a removal cannot be recorded within the
+    /// limit, beyond it: what has to go is recorded first.
     journal_limit_bytes: u64,
     taken: AtomicU64,
     peak: AtomicU64,
@@ -38,7 +41,7 @@ impl Allowance {
     /// The allowance of a run that takes `taken` bytes already.
     pub(crate) fn new(place: Place, limit_bytes: u64, taken: u64) -> Self {
         let beyond = taken + JOURNAL_BYTES;
-        let journal_limit_bytes = if taken > limit_bytes { beyond } else { limit_bytes };
+        let journal_limit_bytes = if taken + REMOVAL_BYTES > limit_bytes { beyond } else { limit_bytes };
         Self { place, limit_bytes, journal_limit_bytes, taken: taken.into(), peak: taken.into() }
     }
 
@@ -221,6 +224,17 @@ mod tests {
         assert!(matches!(allowance.take_for_journal(1), Err(StorageError::OverLimit { .. })));
         allowance.give_back(10_000);
         assert!(allowance.free_bytes() < 0);
+    }
+
+    /// A removal, which is what makes room, is recorded with any limit.
+    #[test]
+    fn a_limit_of_just_what_is_there_leaves_room_for_a_removal() {
+        for limit in [9_999, 10_000, 10_001, 10_000 + file_cost(4096) - 1, 10_000 + file_cost(8192)] {
+            let allowance = allowance(limit);
+            assert!(allowance.take(1).is_err());
+            allowance.take_for_journal(file_cost(4096)).unwrap();
+        }
+        assert!(allowance(300_000).take_for_journal(300_000).is_err(), "elsewhere the limit holds");
     }
 
     #[test]

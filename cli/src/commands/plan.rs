@@ -104,7 +104,8 @@ pub fn main(args: &Args) -> Result<()> {
     // Before the seconds of measuring.
     let scratch_bytes = tuning.scratch_bytes(&params);
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
-    let chosen = args.disk.map(|_| match args.job.keep() {
+    let keep = args.job.keep_of(&params);
+    let chosen = args.disk.map(|_| match keep {
         Some(kept) => choices.with(kept),
         None => choices.best(),
     });
@@ -113,8 +114,6 @@ pub fn main(args: &Args) -> Result<()> {
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
-    // A run that only enumerates keeps no values.
-    let keep = args.job.keep().or(params.until_layer.map(|_| params.kept));
     let policies = match keep {
         Some(kept) => policies(&params, &choices, [kept], &layer_cost),
         None => all_policies(&params, &choices, &layer_cost),
@@ -316,7 +315,7 @@ impl Plan {
             units::size(self.memory_bytes)
         );
         write_field(out, "memory", memory)?;
-        if self.params.best_moves {
+        if self.params.best_moves && self.params.until_layer.is_none() {
             write_field(out, "best moves", "of every state, in what is said of the disk and of hours")?;
         }
         let [up, down] = self.measured_states_per_second.map(units::rate);

@@ -90,10 +90,10 @@ pub fn main(args: &Args) -> Result<()> {
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
     let stop = stop_on_signals("stopping after the running tasks; again to stop at once")?;
-    remove_lost_shards(&mut run, threads, &stop)?;
     if let Some(limit) = args.disk {
         run.limit_disk(limit.as_u64())?;
     }
+    remove_lost_shards(&mut run, threads, &stop)?;
     let missing = run.missing();
     let before = recorded_seconds(&run);
     if missing.is_empty() {
@@ -168,7 +168,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         let scratch_bytes =
             if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
         let choices = Choices::new(&params, limit, scratch_bytes);
-        let choice = choices.choose(args.job.keep(), params.board)?;
+        let choice = choices.choose(args.job.keep_of(&params), params.board)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::say(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);

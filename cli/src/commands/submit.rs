@@ -64,7 +64,9 @@ pub fn main(args: &Args) -> Result<()> {
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
     let chosen = match disk_bytes {
-        Some(limit) => Choices::new(&params, limit, 0).choose(args.job.keep(), params.board).map(Some),
+        Some(limit) => {
+            Choices::new(&params, limit, 0).choose(args.job.keep_of(&params), params.board).map(Some)
+        }
         None => Ok(None),
     };
     // What is too little for a whole run may do for what is left of one, where it is said which.
