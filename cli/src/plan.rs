@@ -97,6 +97,10 @@ pub struct FreeRoom {
 /// From this many bytes on it is said beforehand what a job takes.
 const WORTH_SAYING: u64 = 1 << 30;
 
+/// What any job takes of memory, and what it may take for each of its states: more than was ever seen where memory is not
+/// short.
+const MOST_MEMORY: (u64, f64) = (64 << 20, 16.0);
+
 /// What is to be said before a job begins that may use `memory_limit` bytes. What is too small comes as a warning.
 pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
@@ -113,11 +117,13 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
         }
         _ => {}
     }
-    if let Some(free) = room.memory_bytes.filter(|free| *free < memory_limit) {
+    let (any, a_state) = MOST_MEMORY;
+    let memory_bytes = memory_limit.min(any + (a_state * needs.states) as u64);
+    if let Some(free) = room.memory_bytes.filter(|free| *free < memory_bytes) {
         notes.push(format!(
             "warning: up to {} of memory may be used, and {} are free now. If that stays so, the system may end \
              the process: give a smaller --memory",
-            units::size(memory_limit),
+            units::size(memory_bytes),
             units::size(free)
         ));
     }

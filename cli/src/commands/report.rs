@@ -54,7 +54,8 @@ pub struct Args {
     #[arg(long)]
     no_play: bool,
     /// Of perfect play, leave out boards that a game comes to with less than this chance; 0 to leave out none
-    #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true,
+          conflicts_with = "no_play")]
     cutoff: f64,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
