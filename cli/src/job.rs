@@ -61,12 +61,14 @@ enum StoredValues {
 }
 
 impl JobArgs {
-    /// Which layers to keep, where it is said.
-    pub fn keep(&self) -> Option<KeptLayers> {
-        self.keep
+    /// Whether it is said which layers to keep.
+    #[cfg(feature = "net")]
+    pub fn has_keep(&self) -> bool {
+        self.keep.is_some()
     }
 
-    /// The same of a run with these parameters: what a run that only enumerates keeps is not a matter of choice.
+    /// Which layers to keep of a run with these parameters, where it is said; what a run that only enumerates keeps is no
+    /// matter of choice.
     pub fn keep_of(&self, params: &Params) -> Option<KeptLayers> {
         self.keep.or(params.until_layer.map(|_| params.kept))
     }

@@ -70,7 +70,7 @@ pub fn main(args: &Args) -> Result<()> {
         None => Ok(None),
     };
     // What is too little for a whole run may do for what is left of one, where it is said which.
-    let says_which = args.name.is_some() || args.job.keep().is_some();
+    let says_which = args.name.is_some() || args.job.has_keep();
     let (choice, too_small) = match chosen {
         Ok(choice) => (choice, None),
         Err(too_small) if says_which => (None, Some(too_small)),
@@ -86,7 +86,7 @@ pub fn main(args: &Args) -> Result<()> {
         parameters: Some((&params).into()),
         name: args.name.clone().unwrap_or_default(),
         disk_bytes,
-        any_kept: args.job.keep().is_none(),
+        any_kept: !args.job.has_keep(),
         any_values: !args.job.has_values(),
         any_precision: !args.job.has_precision(),
         must_exist: too_small.is_some(),
