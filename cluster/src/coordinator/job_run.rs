@@ -12,7 +12,7 @@ use exact2048_solution::{
 use exact2048_storage::{Location, ShardRecord, StorageError};
 
 use super::AppendError;
-use super::owned::{Broken, IsExpected, Journal, OpenJournal, OwnedJournal};
+use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::wire::OpeningId;
 
 /// For how long a shard may stay unseen that its worker has written: file systems on a network show files late.
@@ -84,7 +84,7 @@ impl Journal for Run {
     /// Who owns the queue owns its runs: whether that is so is looked at before.
     fn open_again(
         location: &Location,
-        _: IsExpected<'_, JournalRecord>,
+        _: &dyn Fn(u64, Option<&JournalRecord>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, RunError> {
         opened(Run::open_again(location)?).map(Some)
     }

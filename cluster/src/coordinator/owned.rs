@@ -8,9 +8,6 @@ use exact2048_storage::Location;
 
 use crate::wire::OpeningId;
 
-/// Whether a journal holds what is expected: told by the number of its entries, and by the last one if that is a record.
-pub type IsExpected<'a, R> = &'a dyn Fn(u64, Option<&R>) -> bool;
-
 /// A journal that is open for writing: no earlier writer can append to it any more.
 pub trait Journal: Sized {
     /// What it holds.
@@ -19,14 +16,14 @@ pub trait Journal: Sized {
     type Error;
 
     /// Opens the journal of a place again; `None` where it does not hold what is expected, and then nobody is fenced off.
-    /// Blocks on the store.
+    /// `is_expected` is told the number of its entries, and the last one if that is a record. Blocks on the store.
     ///
     /// # Errors
     ///
     /// Whether it was opened is then uncertain; it may be tried again.
     fn open_again(
         location: &Location,
-        is_expected: IsExpected<'_, Self::Record>,
+        is_expected: &dyn Fn(u64, Option<&Self::Record>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, Self::Error>;
 
     /// Appends a record. Blocks on the store.
@@ -215,7 +212,7 @@ mod tests {
 
         fn open_again(
             _: &Location,
-            is_expected: IsExpected<'_, u32>,
+            is_expected: &dyn Fn(u64, Option<&u32>) -> bool,
         ) -> Result<Option<OpenJournal<Self>>, ()> {
             let records =
                 |entries: &Vec<Option<u32>>| entries.iter().flatten().copied().collect::<Vec<u32>>();

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::AppendError;
-use super::owned::{Broken, IsExpected, Journal, OpenJournal, OwnedJournal};
+use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::names;
 use crate::wire::OpeningId;
 
@@ -227,7 +227,7 @@ impl Journal for TypedRun<QueueRecord> {
 
     fn open_again(
         location: &Location,
-        is_expected: IsExpected<'_, QueueRecord>,
+        is_expected: &dyn Fn(u64, Option<&QueueRecord>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, StorageError> {
         let Some(mut journal) = Self::open_for_writing_if(location, is_expected)? else { return Ok(None) };
         let last = journal.take_records().pop();
