@@ -57,6 +57,9 @@ pub enum CommandError {
 pub struct External {
     command: String,
     running: Option<Running>,
+    /// How the game began, where the program ran before that and has answered nothing since: it may have ended after the
+    /// last game, and read none of this one.
+    unheard: Option<String>,
 }
 
 struct Running {
@@ -73,7 +76,7 @@ impl External {
     ///
     /// [`CommandError::Start`].
     pub fn start(command: &str) -> Result<Self, CommandError> {
-        Ok(Self { command: command.to_owned(), running: Some(Running::start(command)?) })
+        Ok(Self { command: command.to_owned(), running: Some(Running::start(command)?), unheard: None })
     }
 
     fn direction(&self, answer: &str) -> Result<Move, CommandError> {
@@ -84,8 +87,26 @@ impl External {
         })
     }
 
-    /// Asks, and takes one line for an answer.
+    /// Asks, and takes one line for an answer. A program that turns out to have ended before this game is started again.
     fn ask(&mut self, question: &str) -> Result<String, CommandError> {
+        let unheard = self.unheard.take();
+        match (self.ask_running(question), unheard) {
+            (Err(CommandError::Ended { .. }), Some(game)) => {
+                self.start_again(&game)?;
+                self.ask_running(question)
+            }
+            (answer, _) => answer,
+        }
+    }
+
+    /// Starts the program, in place of one that has ended or failed, and begins a game.
+    fn start_again(&mut self, game: &str) -> Result<(), CommandError> {
+        self.running = None;
+        let running = self.running.insert(Running::start(&self.command)?);
+        writeln!(running.input, "{game}").map_err(|_| CommandError::Ended { command: self.command.clone() })
+    }
+
+    fn ask_running(&mut self, question: &str) -> Result<String, CommandError> {
         let command = || self.command.clone();
         let running = self.running.as_mut().ok_or_else(|| CommandError::Ended { command: command() })?;
         writeln!(running.input, "{question}").map_err(|_| CommandError::Ended { command: command() })?;
@@ -140,13 +161,12 @@ impl Drop for Running {
 
 impl Player for External {
     fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
-        let tell = |running: &mut Running| writeln!(running.input, "game {}", engine.size());
-        // A program that failed in the game before, or ended after it, is started again.
-        if self.running.as_mut().is_none_or(|running| tell(running).is_err()) {
-            self.running = None;
-            let told = tell(self.running.insert(Running::start(&self.command)?));
-            told.map_err(|_| CommandError::Ended { command: self.command.clone() })?;
+        let game = format!("game {}", engine.size());
+        let is_told = self.running.as_mut().is_some_and(|running| writeln!(running.input, "{game}").is_ok());
+        if !is_told {
+            self.start_again(&game)?;
         }
+        self.unheard = is_told.then_some(game);
         Ok(())
     }
 
@@ -177,11 +197,18 @@ mod tests {
     fn a_program_that_ends_after_each_game_is_started_for_the_next() {
         let engine = Engine::new("2x2".parse().unwrap(), exact2048_game::Spawn4::default());
         let mut player = External::start("read -r game; read -r question; echo left").unwrap();
-        for _ in 0..3 {
+        // Whether it has ended already when the next game begins, or is about to.
+        for waits in [true, false, false, true, false, false] {
             player.begin(&engine).unwrap();
             assert_eq!(player.ask("move").unwrap().trim(), "left");
-            player.running.as_mut().unwrap().child.wait().unwrap();
+            if waits {
+                player.running.as_mut().unwrap().child.wait().unwrap();
+            }
         }
+        // One that ends in a game has failed.
+        player.begin(&engine).unwrap();
+        player.ask("move").unwrap();
+        assert!(matches!(player.ask("move"), Err(CommandError::Ended { .. })));
     }
 
     /// The shell is not all that a command starts.
