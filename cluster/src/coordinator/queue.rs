@@ -360,9 +360,13 @@ fn is_taken_over(error: &StorageError) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
+
     use exact2048_game::{Objective, Precision, Spawn4};
-    use exact2048_storage::RunDir;
+    use exact2048_storage::{RunDir, StoreSettings};
+    use object_store::memory::InMemory;
+
+    use super::*;
 
     fn params(board: &str) -> Params {
         let board = board.parse().unwrap();
@@ -522,6 +526,31 @@ mod tests {
         }
         assert_eq!(entries(), before, "the other one is not fenced off");
         assert!(Queue::open(&store).unwrap().1.is_empty());
+    }
+
+    /// In a store, which has no lock: the new owner stays the owner, whatever the append was that had failed.
+    #[test]
+    fn who_has_taken_over_in_a_store_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        for is_there in [false, true] {
+            let settings =
+                StoreSettings { cache_folder: Some(folder.path().into()), ..StoreSettings::default() };
+            let objects = Arc::new(InMemory::new());
+            let store = Location::objects(objects, "s3://bucket/jobs", "jobs", &settings).unwrap();
+            let (mut old, _) = Queue::open(&store).unwrap();
+            if is_there {
+                Journal::append(old.journal.heal().unwrap().0, &submitted("a")).unwrap();
+            }
+            old.journal.lose_answer(&submitted("a"), true);
+            let (mut new, jobs) = Queue::open(&store).unwrap();
+            assert_eq!(jobs.len(), usize::from(is_there));
+            for _ in 0..2 {
+                assert!(matches!(old.confirm(), Err(AppendError::Fenced(_))));
+                assert!(matches!(old.append(&submitted("a")), Err(AppendError::Fenced(_))));
+            }
+            new.confirm().unwrap();
+            new.append(&submitted("b")).unwrap();
+        }
     }
 
     #[test]
