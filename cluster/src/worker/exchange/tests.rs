@@ -76,7 +76,12 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let memo = Arc::new(Memo::default());
     let current: Arc<dyn Epoch> = Arc::clone(&memo) as _;
     let joined = Arc::new(watch::Sender::new(Some(current.membership())));
-    let admitting = (joined, Arc::new(watch::Sender::new(Some(current))));
+    let client = connected_to((joined, Arc::new(watch::Sender::new(Some(current))))).await;
+    (memo, client)
+}
+
+/// A peer's connection to a worker that has a share of an epoch, and runs one.
+async fn connected_to(admitting: (Arc<Joined>, Arc<Current>)) -> ExchangeClient<Channel> {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
     let service = ExchangeServer::new(ExchangeService::new(
@@ -86,7 +91,7 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
         Copies::new(Default::default()),
     ));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
-    (memo, ExchangeClient::connect(url).await.unwrap())
+    ExchangeClient::connect(url).await.unwrap()
 }
 
 async fn push(client: &mut ExchangeClient<Channel>, contents: Vec<Content>) -> Result<u64, Status> {
@@ -189,6 +194,35 @@ async fn only_members_of_the_epoch_are_heard() {
     let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER, &SECRET)).await.unwrap();
     assert_eq!(late, 0, "the epoch is over: nothing is taken in, and nothing is wrong");
     assert!(memo.blocks.lock().is_empty());
+}
+
+/// A worker that still opens the run has its peers wait, those alone that know the secret, until it runs the epoch or
+/// leaves it.
+#[tokio::test]
+async fn who_opens_a_run_is_waited_for() {
+    let memo = Arc::new(Memo::default());
+    for leaves in [false, true] {
+        let joined = Arc::new(Joined::new(Some(memo.membership())));
+        let current = Arc::new(Current::new(None));
+        let mut client = connected_to((Arc::clone(&joined), Arc::clone(&current))).await;
+        let stranger = PushHello {
+            protocol_version: PROTOCOL_VERSION,
+            epoch: EPOCH,
+            worker: SENDER,
+            secret: [8; 16].to_vec(),
+        };
+        let refused = push(&mut client, vec![Content::Hello(stranger)]).await.unwrap_err();
+        assert_eq!(refused.code(), Code::PermissionDenied);
+        let mut waiting = Box::pin(push(&mut client, vec![hello(), block(0, &[])]));
+        tokio::time::timeout(Duration::from_millis(50), &mut waiting).await.unwrap_err();
+        if leaves {
+            joined.send_replace(None);
+            assert_eq!(waiting.await.unwrap_err().code(), Code::Unavailable);
+        } else {
+            current.send_replace(Some(Arc::clone(&memo) as _));
+            assert_eq!(waiting.await.unwrap(), 1);
+        }
+    }
 }
 
 #[tokio::test]
