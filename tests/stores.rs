@@ -18,7 +18,7 @@ use std::time::{Duration, Instant, SystemTime};
 use common::cluster::watch;
 use common::proxy::{Fate, Proxy};
 use common::serving::Server;
-use common::{Finished, Place, command, exact2048, files, text, whole};
+use common::{Finished, Place, command, exact2048, files, signal, text, whole};
 use exact2048_storage::{Location, RunDir, StoreSettings};
 use serde_json::Value;
 
@@ -546,4 +546,43 @@ fn settings_that_are_missing_or_wrong_are_told() {
     assert!(refused.stderr.contains("the store does not answer"), "{refused:?}");
     assert!(!refused.stderr.contains("resumes"), "{refused:?}");
     assert!(begun.elapsed() < Duration::from_secs(60), "it took too long to give up");
+}
+
+/// Needs no store. A coordinator ends when it is told to, whether or not a store answers: here one that takes connections and says nothing.
+#[test]
+fn a_coordinator_ends_while_its_store_does_not_answer() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let place = Place::new();
+    let mut coordinator = command([
+        "coordinator",
+        "--store",
+        "s3://bucket/x",
+        "--listen",
+        "127.0.0.1:0",
+        "--grace",
+        "1",
+        "--cache",
+    ]);
+    coordinator.arg(place.join("cache")).stdout(Stdio::piped()).stderr(Stdio::piped());
+    coordinator.envs([
+        ("AWS_ACCESS_KEY_ID", "AK"),
+        ("AWS_SECRET_ACCESS_KEY", "SK"),
+        ("AWS_ALLOW_HTTP", "true"),
+    ]);
+    let mut coordinator = coordinator.env("AWS_ENDPOINT_URL", endpoint).spawn().unwrap();
+    // It has asked the store.
+    let (_asked, _) = silent.accept().unwrap();
+    assert!(signal(coordinator.id(), "TERM"));
+    let begun = Instant::now();
+    while coordinator.try_wait().unwrap().is_none() {
+        if begun.elapsed() > Duration::from_secs(60) {
+            coordinator.kill().unwrap();
+            panic!("it waits for its store");
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Finished::new(coordinator.wait_with_output().unwrap())
+        .exits(0)
+        .says(&["stopped before the queue was read"]);
 }
