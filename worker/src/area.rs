@@ -1,4 +1,4 @@
-//! Long lists that reuse memory, since fresh pages cost about as much as filling them. Lists of some megabytes are
+//! Long lists that reuse memory, since fresh pages cost about as much as filling them. Lists of two megabytes and more are
 //! taken from an [`Arena`]; the memory of a shorter list is kept when it is dropped, for the next list of about the
 //! same length.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use parking_lot::Mutex;
 
-use crate::arena::{Arena, Extent};
+use crate::arena::{Arena, Extent, PAGE_BYTES};
 
 /// Shorter lists are not kept: the allocator has memory for them at hand.
 const LEAST_BYTES: usize = 16 << 10;
@@ -21,8 +21,8 @@ const MOST_KEPT: usize = 256;
 /// A kept list of at most this many words may be used for one of half its length even where memory is short.
 const SHORT_WORDS: usize = 1 << 17;
 
-/// Lists from this length on are taken from the arena, whose pages are small beside them.
-const LEAST_EXTENT_BYTES: usize = 8 << 20;
+/// Lists from this length on are taken from the arena: those that fill a page of it.
+const LEAST_EXTENT_BYTES: usize = PAGE_BYTES;
 
 /// Memory that waits to be used again. It may be freed at any time, so it does not count as used: code that needs other
 /// memory calls [`Pool::trim`] first.
@@ -255,15 +255,15 @@ mod tests {
     fn long_lists_are_not_taken_for_much_shorter_ones_where_memory_is_short() {
         let taken_for = |words: usize, heap_bytes: fn() -> usize| {
             let pool = Pool::new(1 << 30, heap_bytes);
-            let list = pool.area::<u64>(5 << 17);
+            let list = pool.area::<u64>(7 << 15);
             let at = list.as_ptr();
             drop(list);
             pool.area::<u64>(words).as_ptr() == at
         };
         let roomy: fn() -> usize = || 1 << 29;
         let short: fn() -> usize = || (1 << 29) + 1;
-        assert!(!taken_for(3 << 17, short) && taken_for(4 << 17, short));
-        assert!(!taken_for(2 << 17, roomy) && taken_for(3 << 17, roomy));
+        assert!(!taken_for(5 << 15, short) && taken_for(6 << 15, short));
+        assert!(!taken_for(3 << 15, roomy) && taken_for(4 << 15, roomy));
     }
 
     #[test]
