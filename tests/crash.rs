@@ -7,6 +7,7 @@ use crate::common;
 use std::fs;
 use std::path::Path;
 
+use common::patient::flip;
 use common::{
     Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text,
 };
@@ -186,10 +187,7 @@ fn crashes_while_several_damaged_shards_are_replaced() {
         let values: Vec<_> =
             committed(&run).into_iter().map(|(path, _)| path).filter(|path| is_of_values(path)).collect();
         for victim in [&values[0], values.last().unwrap()] {
-            let mut bytes = fs::read(victim).unwrap();
-            let middle = bytes.len() / 2;
-            bytes[middle] ^= 1;
-            fs::write(victim, bytes).unwrap();
+            flip(victim, fs::metadata(victim).unwrap().len() as usize / 2, 1);
         }
         crash(&run, LARGE_JOB, point);
         let summary = solve(&run, LARGE_JOB);
