@@ -195,8 +195,10 @@ impl Chart {
             .axis_desc_style(text_style());
         mesh.draw()?;
         let gap = (SIZE.0 * FINE / (6 * count as u32)) as i32;
+        // The library places the end of the last segment right only by this name: a single bar has no other end.
+        let end = |at: usize| if at + 1 == count { SegmentValue::Last } else { SegmentValue::Exact(at + 1) };
         let rectangles = bars.iter().enumerate().map(|(at, (_, height))| {
-            let ends = [(SegmentValue::Exact(at), 0.0), (SegmentValue::Exact(at + 1), *height)];
+            let ends = [(SegmentValue::Exact(at), 0.0), (end(at), *height)];
             let mut bar = Rectangle::new(ends, colour(COLOURS[0]).filled());
             bar.set_margin(0, 0, gap as u32, gap as u32);
             bar
@@ -341,9 +343,35 @@ mod tests {
                 assert!(drawn.contains("a &lt;b&gt;") && !drawn.contains("NaN"), "{drawn}");
             }
         }
-        for bars in [vec![], vec![("one".to_owned(), 1.0)], vec![("a".to_owned(), 0.0); 16]] {
+    }
+
+    /// Each bar has the same positive width, and a height unless its number is 0.
+    #[test]
+    fn any_number_of_bars_can_be_seen() {
+        let text: AxisText = |number| number.to_string();
+        let sizes = |bars: Vec<(String, f64)>| -> Vec<(i64, i64)> {
             let content = Content::Bars { x: "x".to_owned(), bars };
-            Chart { content, y: Axis { label: "y".to_owned(), text } }.draw();
+            let drawn = Chart { content, y: Axis { label: "y".to_owned(), text } }.draw();
+            let bars = drawn.lines().filter(|line| line.starts_with("<rect ") && line.contains(COLOURS[0]));
+            let number = |line: &str, name: &str| {
+                line.split_once(&format!(" {name}=\"")).unwrap().1.split('"').next().unwrap().parse().unwrap()
+            };
+            bars.map(|line| (number(line, "width"), number(line, "height"))).collect()
+        };
+        assert_eq!(sizes(vec![]), []);
+        for count in 1..=16 {
+            let bars = sizes(vec![("a".to_owned(), 1.0); count]);
+            assert_eq!(bars.len(), count);
+            let widest = i64::from(SIZE.0 * FINE) / count as i64;
+            for (width, height) in bars {
+                assert!(
+                    (widest / 3..widest).contains(&width) && height > 1000,
+                    "{count}: {width} × {height}"
+                );
+            }
         }
+        assert!(
+            sizes(vec![("a".to_owned(), 0.0); 16]).iter().all(|&(width, height)| width > 0 && height == 0)
+        );
     }
 }
