@@ -11,6 +11,7 @@ use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize};
 use exact2048_run::{PlayProgress, play_follower};
 use exact2048_solution::{Oracle, Run};
+use exact2048_stats::{KeptStatistics, ToldStatistics};
 use exact2048_worker::{Heap, Tuning};
 use serde_json::Value;
 
@@ -71,8 +72,9 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     ends
 }
 
+/// Statistics that are followed, not those that the run keeps.
 fn stats(run: &Solved, options: &[&str]) -> Value {
-    let mut found = on_run(&run.run(), "stats", &[options, &["--json"]].concat()).exits(0).json();
+    let mut found = on_run(&run.run(), "stats", &[options, &["--again", "--json"]].concat()).exits(0).json();
     found["seconds"] = 0.into();
     found
 }
@@ -172,6 +174,35 @@ fn cutoffs_are_accounted_for() {
     }
 }
 
+/// The time is kept too, so that equal times show that no game was followed again.
+#[test]
+fn statistics_that_a_run_keeps_are_printed_again() {
+    let run = Solved::new("--board 3x2 --keep 16");
+    let stats = |options: &[&str]| on_run(&run.run(), "stats", &[options, &["--json"]].concat()).exits(0);
+    let first = stats(&["--threads", "1"]);
+    // Too little memory to follow anything.
+    let second = stats(&["--memory", "1KiB"]).says(&["keeps these statistics", "--again"]);
+    assert_eq!(second.stdout, first.stdout);
+    on_run(&run.run(), "stats", &["--memory", "1KiB", "--again"]).exits(2);
+    on_run(&run.run(), "stats", &["--memory", "1KiB", "--cutoff", "0"]).exits(2);
+    let again = stats(&["--again"]);
+    assert!(!again.stderr.contains("keeps these"), "{again:?}");
+    let without_time = |stats: &common::Finished| {
+        let mut json: Value = serde_json::from_str(&stats.stdout).unwrap();
+        json["seconds"] = 0.into();
+        json
+    };
+    assert_eq!(without_time(&again), without_time(&first));
+    for form in [&[][..], &["--csv"]] {
+        let kept = on_run(&run.run(), "stats", form).exits(0);
+        let anew = on_run(&run.run(), "stats", &[form, &["--again"]].concat()).exits(0);
+        let lines = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with("time")).map(str::to_owned).collect()
+        };
+        assert_eq!(lines(&kept.stdout), lines(&anew.stdout), "{form:?}");
+    }
+}
+
 /// Nothing but the time changes where there is no memory, so that all waits in scratch files.
 #[test]
 fn memory_changes_no_bit() {
@@ -250,9 +281,17 @@ fn statistics_of_nothing_and_of_a_run_that_is_gone() {
     assert!(none["last_layer"].is_null(), "{none}");
     let shown = on_run(&solved.run(), "stats", &["--cutoff", "0.9"]).exits(0);
     assert!(shown.stdout.contains("no game was followed to its end"), "{shown:?}");
-    let gone = solved.run().join("gone");
-    let kept = exact2048_stats::KeptStatistics::new(&gone.join("cones"), "a", 1);
-    assert!(kept.keep("{}").is_err() && !gone.exists());
+    let (gone, run) = (solved.run().join("gone"), Run::open(&solved.run()).unwrap());
+    let tuning = Tuning {
+        limit_bytes: 1 << 30,
+        heap: Heap::of(|| 0),
+        dense_rows: Tuning::DENSE_ROWS,
+        piece_bytes: Tuning::PIECE_BYTES,
+    };
+    let follower = play_follower(&run, tuning, None).unwrap();
+    let found = ToldStatistics::follow(&run, &*follower, 0.0, &mut |_| ()).unwrap();
+    let kept = KeptStatistics::of_run(&gone.join("cones"), &run);
+    assert!(kept.keep(&found).is_err() && !gone.exists());
 }
 
 #[test]

@@ -7,6 +7,7 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::KeptLayers;
 use exact2048_solution::{ConeProgress, LayerSolver, Run};
+use exact2048_stats::KeptStatistics;
 use exact2048_storage::Location;
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -21,7 +22,7 @@ const KEPT_BYTES: u64 = 4 << 30;
 const FOLDER: &str = "cones";
 
 /// Where values are kept that were worked out.
-#[derive(clap::Args, Debug)]
+#[derive(clap::Args, Default, Debug)]
 pub struct ConeOptions {
     /// Folder where values and statistics are kept that had to be worked out, for the next who asks; may be shared by runs
     /// [default: cones in the run's own folder, none for a run in a store]
@@ -43,6 +44,11 @@ impl ConeOptions {
         }
         let folder = self.cone_cache.clone().or_else(own)?;
         (bytes > 0).then_some((folder, bytes))
+    }
+
+    /// The file that keeps the statistics of an open run, if anything is to be kept of it.
+    pub fn kept_statistics(&self, run: &Run, location: &Location) -> Option<KeptStatistics> {
+        self.files(location).map(|(folder, _)| KeptStatistics::of_run(&folder, run))
     }
 
     /// Refuses them for a server, which has its own.

@@ -3,13 +3,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::text::numbers::count;
 use exact2048_server::{RunSnapshot, Served, of_query};
-use exact2048_solution::Oracle;
 use exact2048_stats::{
     FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatsProgress, ToldStatistics, has_usual_rules,
 };
@@ -101,52 +100,50 @@ fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
 /// What is to be worked out.
 struct PlayWork {
     served: Arc<Served>,
-    oracle: Arc<Oracle>,
     kept: Option<KeptStatistics>,
     states: u64,
 }
 
 impl PlayWork {
-    /// The statistics, from where they are kept or worked out.
+    /// The statistics: those that are kept, or new ones.
     fn end(
         &self,
         turn: &Mutex<()>,
         limits: PlayLimits,
         tell: &watch::Sender<PlayState>,
     ) -> Result<PlayState, Status> {
-        let raw = |told: String| RawValue::from_string(told).map(|raw| PlayState::Done(raw.into()));
-        if let Some(Ok(kept)) = self.kept.as_ref().and_then(KeptStatistics::read).map(raw) {
-            return Ok(kept);
+        if let Some(kept) = self.kept.as_ref().and_then(KeptStatistics::read) {
+            return done(&kept);
         }
         check_size(self.states)?;
         let _turn = turn.lock();
-        let internal = |error: &dyn std::fmt::Display| Status::internal(error.to_string());
         let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
-        let told = pool.map_err(|error| internal(&error))?.install(|| self.work_out(limits, tell))?;
-        let told = serde_json::to_string(&told).map_err(|error| internal(&error))?;
-        if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&told)) {
-            tracing::warn!(%error, "how perfect games end is not kept, and is worked out again by the next server");
+        let found = pool.map_err(|error| internal(&error))?.install(|| self.follow(limits, tell))?;
+        if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&found)) {
+            tracing::warn!(%error, "perfect-play statistics not kept; the next server follows the games again");
         }
-        raw(told).map_err(|error| internal(&error))
+        done(&found)
     }
 
-    fn work_out(
-        &self,
-        limits: PlayLimits,
-        tell: &watch::Sender<PlayState>,
-    ) -> Result<ToldStatistics, Status> {
-        let (begun, oracle) = (Instant::now(), &*self.oracle);
+    fn follow(&self, limits: PlayLimits, tell: &watch::Sender<PlayState>) -> Result<ToldStatistics, Status> {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
-        // The work goes on when all requests for it are gone, so that the next one is answered at once.
+        // The work continues without requests, so that the next request gets its answer at once.
         let mut progress = |at: StatsProgress| {
             tell.send_replace(PlayState::Working(at.share));
         };
-        let found = follower.follow(LEAST_FOLLOWED, &mut progress).map_err(|error| of_query(&error))?;
-        let starts = oracle.starts().map_err(|error| of_query(&error))?;
-        let perfect = (starts.expected, starts.error_bound);
-        Ok(ToldStatistics::new(&found, oracle.params(), perfect, begun.elapsed().as_secs_f64()))
+        let found = ToldStatistics::follow(&run, &*follower, LEAST_FOLLOWED, &mut progress);
+        found.map_err(|error| of_query(&error))
     }
+}
+
+fn done(statistics: &ToldStatistics) -> Result<PlayState, Status> {
+    let json = serde_json::value::to_raw_value(statistics).map_err(|error| internal(&error))?;
+    Ok(PlayState::Done(json.into()))
+}
+
+fn internal(error: &dyn std::fmt::Display) -> Status {
+    Status::internal(error.to_string())
 }
 
 /// An error for a run with more states than a server works statistics out for.
@@ -184,17 +181,17 @@ pub async fn told(
 ) -> Result<ToldAnswer<PlayAnswer>, RequestFailure> {
     let served = explorer.served(asked.run.as_deref())?;
     let run = served.now();
-    let oracle = run.oracle()?;
+    run.oracle()?;
     if !has_usual_rules(&run.params) {
         let what = "games by chance are not worth what the values of this run say: how they end is told of runs of the \
                     score or a tile to reach, without a discount, where tiles come by chance";
         return Err(Status::failed_precondition(what).into());
     }
-    let fingerprint = run.fingerprint.unwrap_or_default();
-    let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &run.run_id, fingerprint));
+    let asked = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
+    let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &asked.0, asked.1));
     let states = run.layers.iter().map(|counts| counts.states).sum();
     let mut state =
-        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), oracle, kept, states })?;
+        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
     // Looked at before the state: a thread that ends in between has told its last state.

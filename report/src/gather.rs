@@ -13,7 +13,7 @@ use exact2048_solution::{
     DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions, Phase, QueryError,
     Run, StateReader,
 };
-use exact2048_stats::{FollowerOfRun, has_usual_rules};
+use exact2048_stats::{FollowerOfRun, KeptStatistics, StatsProgress, ToldStatistics, has_usual_rules};
 use rayon::prelude::*;
 
 use crate::gathered::{
@@ -89,7 +89,8 @@ pub enum ReportError {
     },
 }
 
-/// Gathers what a report says of a solved run; `name` is what the report calls it. Works with the threads of the rayon
+/// Gathers what a report says of a solved run; `name` is what the report calls it, and `kept` is the file for its
+/// statistics of perfect play. Works with the threads of the rayon
 /// pool that this is called in; what comes out does not depend on them, nor on what the run stores where values of all
 /// layers are wanted.
 ///
@@ -99,6 +100,7 @@ pub enum ReportError {
 pub fn gather(
     name: &str,
     run: &Run,
+    kept: Option<&KeptStatistics>,
     options: &ReportOptions,
     mut progress: impl FnMut(ReportProgress),
 ) -> Result<RunReport, ReportError> {
@@ -111,10 +113,21 @@ pub fn gather(
         _ if !has_usual_rules(params) => ReportedPlay::OtherRules,
         None => ReportedPlay::LeftOut,
         Some((follower_of, least_chance)) => {
-            let follower = follower_of(run, options.memory_bytes)?;
-            ReportedPlay::Statistics(follower.follow(least_chance, &mut |at| {
-                progress(ReportProgress { what: "perfect play", share: at.share, layer: Layer(at.layer) });
-            })?)
+            let found = match kept.and_then(|kept| kept.read_with(least_chance)) {
+                Some(found) => found,
+                None => {
+                    let follower = follower_of(run, options.memory_bytes)?;
+                    let mut show = |at: StatsProgress| {
+                        let layer = Layer(at.layer);
+                        progress(ReportProgress { what: "perfect play", share: at.share, layer });
+                    };
+                    let found = ToldStatistics::follow(run, &*follower, least_chance, &mut show)?;
+                    // A folder that cannot be written to costs the next reader time, and no report.
+                    let _ = kept.map(|kept| kept.keep(&found));
+                    found
+                }
+            };
+            ReportedPlay::Statistics(found.statistics())
         }
     };
     Ok(RunReport {

@@ -4,17 +4,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Params, Spawn4};
+use exact2048_solution::{Oracle, QueryError, Run};
 use exact2048_storage::{StorageError, replace_file};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::outcome::PlayStatistics;
+use crate::follow::{FollowPlay, LEAST_FOLLOWED, StatsProgress};
+use crate::outcome::{LayerStatistics, PlayStatistics};
 
 /// Statistics of perfect play, as JSON tells them.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToldStatistics {
     board: String,
     objective: String,
@@ -27,6 +30,9 @@ pub struct ToldStatistics {
     /// None where no game was followed to its end.
     last_layer: Option<Spread>,
     states: u64,
+    /// Boards with a smaller chance were left out. Files of earlier versions lack it and used the default.
+    #[serde(default = "least_followed")]
+    cutoff: f64,
     left_out: f64,
     rounding: f64,
     tiles: Vec<ToldTile>,
@@ -34,27 +40,31 @@ pub struct ToldStatistics {
     seconds: f64,
 }
 
+fn least_followed() -> f64 {
+    LEAST_FOLLOWED
+}
+
 /// A number with the bound of its error.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Bounded {
     value: f64,
     error: f64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Spread {
     mean: f64,
     standard_deviation: f64,
 }
 
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct ToldTile {
     tile: u32,
     ended: f64,
     reached: f64,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 struct ToldLayer {
     layer: u32,
     states: u64,
@@ -64,10 +74,29 @@ struct ToldLayer {
 }
 
 impl ToldStatistics {
-    /// The statistics of a run. `perfect` is what the start is worth by the values of the run, and the error of that;
-    /// `seconds` is how long the statistics took.
+    /// Follows the games of a run, except boards that a game reaches with a chance below `cutoff`. Reads the starts first,
+    /// so that a run without values fails before hours of work.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Oracle::starts`] and [`FollowPlay::follow`].
+    pub fn follow(
+        run: &Run,
+        follower: &dyn FollowPlay,
+        cutoff: f64,
+        progress: &mut dyn FnMut(StatsProgress),
+    ) -> Result<Self, QueryError> {
+        let begun = Instant::now();
+        let starts = Oracle::new(run)?.starts()?;
+        let found = follower.follow(cutoff, progress)?;
+        let perfect = (starts.expected, starts.error_bound);
+        Ok(Self::new(&found, run.params(), cutoff, perfect, begun.elapsed().as_secs_f64()))
+    }
+
+    /// The statistics of a run. `perfect` is the value of the start in the run, with its error bound; `seconds` is the time
+    /// that the statistics took.
     #[must_use]
-    pub fn new(found: &PlayStatistics, params: &Params, perfect: (f64, f64), seconds: f64) -> Self {
+    fn new(found: &PlayStatistics, params: &Params, cutoff: f64, perfect: (f64, f64), seconds: f64) -> Self {
         let spread = |(mean, standard_deviation)| Spread { mean, standard_deviation };
         let tile = |(exponent, ended, reached)| ToldTile { tile: 1u32 << exponent, ended, reached };
         let bounded = |(value, error)| Bounded { value, error };
@@ -80,6 +109,7 @@ impl ToldStatistics {
             moves: bounded((found.moves, found.moves_error)),
             last_layer: found.last_layer().map(spread),
             states: found.states(),
+            cutoff,
             left_out: found.dropped,
             rounding: found.rounding,
             tiles: found.tiles().into_iter().map(tile).collect(),
@@ -100,9 +130,42 @@ impl ToldStatistics {
             seconds,
         }
     }
+
+    /// The value of the start in the run, with its error bound.
+    #[must_use]
+    pub fn perfect(&self) -> (f64, f64) {
+        (self.perfect.value, self.perfect.error)
+    }
+
+    /// Seconds that the statistics took.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    /// The same numbers as they were followed: JSON keeps every bit of them.
+    #[must_use]
+    pub fn statistics(&self) -> PlayStatistics {
+        let layer = |of: &ToldLayer| {
+            let mut ended = [0.0; EXPONENTS];
+            for (tile, &share) in &of.ended_with {
+                ended[tile.trailing_zeros() as usize % EXPONENTS] = share;
+            }
+            LayerStatistics { layer: of.layer, states: of.states, reached: of.reached, ended }
+        };
+        PlayStatistics {
+            layers: self.layers.iter().map(layer).collect(),
+            value: self.value.value,
+            value_error: self.value.error,
+            moves: self.moves.value,
+            moves_error: self.moves.error,
+            dropped: self.left_out,
+            rounding: self.rounding,
+        }
+    }
 }
 
-/// Where the statistics of a run are kept for the next that asks for them: a file in a folder that runs may share.
+/// The file that keeps the statistics of a run for later readers, in a folder that runs may share.
 ///
 /// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged, or of other
 /// values, counts as none.
@@ -123,47 +186,113 @@ impl KeptStatistics {
         }
     }
 
-    /// The statistics that are kept, as JSON; `None` if there are none.
+    /// The statistics of an open run.
     #[must_use]
-    pub fn read(&self) -> Option<String> {
-        let text = fs::read_to_string(&self.place).ok()?;
-        let (checksum, told) = text.strip_prefix(&self.run)?.split_once('\n')?;
-        (checksum == checksum_of(told)).then(|| told.to_owned())
+    pub fn of_run(folder: &Path, run: &Run) -> Self {
+        Self::new(folder, &run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default())
     }
 
-    /// Keeps statistics, which are given as JSON.
+    /// The statistics that are kept; `None` if there are none.
+    #[must_use]
+    pub fn read(&self) -> Option<ToldStatistics> {
+        let text = fs::read_to_string(&self.place).ok()?;
+        let (checksum, json) = text.strip_prefix(&self.run)?.split_once('\n')?;
+        (checksum == checksum_of(json)).then(|| serde_json::from_str(json).ok())?
+    }
+
+    /// The statistics that are kept, if `cutoff` gave them: so a caller gets the bits that it would compute.
+    #[must_use]
+    pub fn read_with(&self, cutoff: f64) -> Option<ToldStatistics> {
+        self.read().filter(|kept| kept.cutoff == cutoff)
+    }
+
+    /// Keeps statistics, unless their cutoff is above the usual one.
     ///
     /// # Errors
     ///
-    /// A failure of the system; what was kept before stays then.
-    pub fn keep(&self, told: &str) -> Result<(), StorageError> {
-        replace_file(&self.place, |file| write!(file, "{}{}\n{told}", self.run, checksum_of(told)))
+    /// A failure of the system; then the earlier file stays.
+    pub fn keep(&self, statistics: &ToldStatistics) -> Result<(), StorageError> {
+        if statistics.cutoff > LEAST_FOLLOWED {
+            return Ok(());
+        }
+        let json = serde_json::to_string(statistics).unwrap_or_default();
+        replace_file(&self.place, |file| write!(file, "{}{}\n{json}", self.run, checksum_of(&json)))
     }
 }
 
-fn checksum_of(told: &str) -> String {
-    format!("{:016x}", xxh3_64(told.as_bytes()))
+fn checksum_of(json: &str) -> String {
+    format!("{:016x}", xxh3_64(json.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
+    use exact2048_game::{Objective, Precision};
+
     use super::*;
 
+    fn params() -> Params {
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    }
+
+    /// Numbers that need all digits, of a game that ends with a 4 or an 8.
+    fn found() -> PlayStatistics {
+        let mut ended = [0.0; EXPONENTS];
+        (ended[2], ended[3]) = (0.1 + 0.2, 1.0 / 3.0);
+        PlayStatistics {
+            layers: vec![LayerStatistics { layer: 12, states: 7, reached: 0.7 - 0.1, ended }],
+            value: 2.0f64.sqrt(),
+            value_error: 5e-324,
+            moves: 1e300 / 7.0,
+            moves_error: f64::EPSILON / 3.0,
+            dropped: 1.0 / 49.0,
+            rounding: 0.1,
+        }
+    }
+
+    fn told(cutoff: f64) -> ToldStatistics {
+        ToldStatistics::new(&found(), &params(), cutoff, (1.0 / 7.0, 1e-9), 0.3)
+    }
+
     #[test]
-    fn what_is_kept_is_of_one_run_and_whole() {
+    fn kept_statistics_belong_to_one_run_and_keep_every_bit() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("kept");
         let kept = KeptStatistics::new(&folder, "a1", 7);
         assert_eq!(kept.read(), None);
-        kept.keep("{\"moves\":1}").unwrap();
-        kept.keep("{\"moves\":2}").unwrap();
-        assert_eq!(kept.read().as_deref(), Some("{\"moves\":2}"));
-        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing temporary is left");
+        kept.keep(&told(0.0)).unwrap();
+        kept.keep(&told(LEAST_FOLLOWED)).unwrap();
+        let read = kept.read().unwrap();
+        assert_eq!(read, told(LEAST_FOLLOWED));
+        assert_eq!(read.statistics(), found());
+        assert_eq!((read.perfect(), read.seconds()), ((1.0 / 7.0, 1e-9), 0.3));
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
         assert_eq!(KeptStatistics::new(&folder, "a1", 8).read(), None, "solved anew with other values");
         let file = folder.join("perfect-play-a1.json");
         for damaged in ["", "exact2048", &fs::read_to_string(&file).unwrap().replace('2', "3")] {
             fs::write(&file, damaged).unwrap();
             assert_eq!(kept.read(), None, "{damaged}");
         }
+    }
+
+    #[test]
+    fn only_the_cutoff_of_the_caller_gives_its_statistics() {
+        let place = tempfile::tempdir().unwrap();
+        let kept = KeptStatistics::new(place.path(), "a1", 7);
+        kept.keep(&told(LEAST_FOLLOWED)).unwrap();
+        assert_eq!(kept.read_with(0.0), None);
+        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(told(LEAST_FOLLOWED)));
+        kept.keep(&told(1e-9)).unwrap();
+        assert_eq!(kept.read_with(1e-9), None, "a large cutoff leaves too much out for the explorer");
+        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(told(LEAST_FOLLOWED)));
+    }
+
+    /// Files of earlier versions name no cutoff.
+    #[test]
+    fn files_without_a_cutoff_have_the_usual_one() {
+        let mut json = serde_json::to_value(told(0.5)).unwrap();
+        json.as_object_mut().unwrap().remove("cutoff").unwrap();
+        let read: ToldStatistics = serde_json::from_value(json).unwrap();
+        assert_eq!(read, told(LEAST_FOLLOWED));
     }
 }

@@ -15,7 +15,7 @@ use exact2048_stats::FollowerOfRun;
 use serde_json::json;
 
 use super::stats::{chance, follower_of};
-use crate::cones::layer_solver;
+use crate::cones::{ConeOptions, layer_solver};
 use crate::display::ProgressLine;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};
@@ -32,8 +32,8 @@ Examples:
 
 One HTML file without scripts, which loads nothing: the certificate, states by layer, values, empty
 cells, best moves, and how perfect games end; with several runs also a comparison. The same runs
-give the same bytes, with any number of threads. Most of the time goes into perfect play, which
---no-play leaves out. docs/report.md says what every number means.")]
+give the same bytes, with any number of threads. Most of the time goes into perfect play, unless the run
+keeps its statistics (exact2048 stats); --no-play leaves them out. docs/report.md says what every number means.")]
 pub struct Args {
     /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
     /// times, with names for the report
@@ -86,7 +86,12 @@ pub fn main(args: &Args) -> Result<()> {
     require_free(&args.file, "-o FILE")?;
     let runs = runs
         .into_iter()
-        .map(|(name, place)| Ok((name, Run::open(args.store.locate_to_read(&place)?)?)))
+        .map(|(name, place)| {
+            let location = args.store.locate_to_read(&place)?;
+            let run = Run::open(location.clone())?;
+            let kept = ConeOptions::default().kept_statistics(&run, &location);
+            Ok((name, run, kept))
+        })
         .collect::<Result<Vec<_>>>()?;
     if let Some(folder) = &args.svg {
         require_empty_folder(folder, "--svg DIR")?;
@@ -105,13 +110,13 @@ pub fn main(args: &Args) -> Result<()> {
     let line = ProgressLine::new("report");
     let gathered: Result<Vec<RunReport>> = runs
         .iter()
-        .map(|(name, run)| {
+        .map(|(name, run, kept)| {
             let last = run.params().last_layer();
             let show = |at: ReportProgress| {
                 let layer = format!("layer {} of {}", count(at.layer.0), count(last.0));
                 line.show(at.share, &[line.eta(at.share), format!("{name}: {}", at.what), layer]);
             };
-            pool.install(|| gather(name, run, &options, show)).map_err(failure)
+            pool.install(|| gather(name, run, kept.as_ref(), &options, show)).map_err(failure)
         })
         .collect();
     line.finish();

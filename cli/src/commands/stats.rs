@@ -1,16 +1,14 @@
 //! `exact2048 stats`: what perfect play comes to, without sampling.
 
 use std::io::{self, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::Params;
 use exact2048_run::{PlayProgress, play_follower, span_bytes};
-use exact2048_solution::{Oracle, QueryError, Run};
-use exact2048_stats::{
-    FollowPlay, KeptStatistics, LEAST_FOLLOWED, PlayStatistics, StatsProgress, ToldStatistics,
-};
+use exact2048_solution::{QueryError, Run};
+use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress, ToldStatistics};
 use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
@@ -38,8 +36,9 @@ the cutoff are left out, and their sum is said: no share of games that make thes
 --csv has a row for each layer: the states that were followed, the share of games that come to
 it, that end in it, and that end in it with each largest tile.
 
-It may be interrupted: the same command goes on, also after hours. What is found is kept for the
-explorer (exact2048 serve --http), unless the cutoff is larger than usual: see --cone-cache.")]
+An interrupted command resumes, also after hours. The run keeps the statistics (see --cone-cache): the
+same command prints them at once the next time, and the explorer and report use them. Statistics with a
+cutoff above the default are not kept.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -48,6 +47,9 @@ pub struct Args {
     /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
     #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
     cutoff: f64,
+    /// Follow the games again, though the run keeps statistics with this cutoff
+    #[arg(long)]
+    again: bool,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -93,14 +95,6 @@ impl Args {
         };
         files.map(|(folder, _)| PlayProgress { folder, interval: KEPT_EVERY, unkept })
     }
-
-    /// Keeps what was found for the explorer, where the run's folder can be written to.
-    fn keep(&self, run: &Run, location: &Location, told: &str) {
-        if let Some((folder, _)) = self.cone_options.files(location) {
-            let id = run.dir().run_id().to_string();
-            let _ = KeptStatistics::new(&folder, &id, run.fingerprint().unwrap_or_default()).keep(told);
-        }
-    }
 }
 
 /// Warns where the best moves of a span of layers may have no room.
@@ -127,43 +121,55 @@ pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location_to_read()?;
     let run = Run::open(location.clone())?;
     require_usual_rules(run.params())?;
+    let kept = args.cone_options.kept_statistics(&run, &location);
+    let found = kept.as_ref().filter(|_| !args.again).and_then(|kept| kept.read_with(args.cutoff));
+    let statistics = match found {
+        Some(found) => {
+            display::say(
+                "note: the run keeps these statistics from an earlier command; --again follows the games again",
+            );
+            found
+        }
+        None => {
+            let found = follow(args, &run, &location)?;
+            if let Some(Err(error)) = kept.map(|kept| kept.keep(&found)) {
+                display::say(&format!("warning: the statistics are not kept: {}", with_causes(&error)));
+            }
+            found
+        }
+    };
+    let mut out = io::BufWriter::new(io::stdout().lock());
+    if args.json {
+        writeln!(out, "{}", serde_json::to_string(&statistics)?)?;
+    } else {
+        let (perfect, seconds) = (statistics.perfect(), statistics.seconds());
+        let report = Report { params: run.params(), perfect, found: &statistics.statistics(), seconds };
+        if args.csv { report.write_csv(&mut out)? } else { report.write(&mut out)? }
+    }
+    Ok(out.flush()?)
+}
+
+/// Follows the games of a run and shows the progress.
+fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics> {
     let memory = limits::memory_or_half(args.memory);
     let threads = args.threads.map_or_else(limits::threads, usize::from);
     let usual = limits::worker_tuning(memory, threads);
     let tuning = Tuning { dense_rows: args.dense_rows.unwrap_or(usual.dense_rows), ..usual };
     limits::require_memory_of_statistics(memory, run.params(), tuning, threads)?;
     limits::tune_allocator(tuning.limit_bytes, threads);
-    let progress = args.progress(&location);
-    warn_of_room(&run, memory);
-    let follower = play_follower(&run, tuning, progress)?;
+    let progress = args.progress(location);
+    warn_of_room(run, memory);
+    let follower = play_follower(run, tuning, progress)?;
     let pool = limits::pool(args.threads)?;
-    let begun = Instant::now();
     let line = ProgressLine::new("stats");
     let mut show = |at: StatsProgress| {
         let layer = format!("layer {} of {}", count(at.layer), count(at.last_layer));
         let states = format!("{} states", count(at.states));
         line.show(at.share, &[line.eta(at.share), layer, states]);
     };
-    // First: what makes it fail does so before hours of work.
-    let starts = Oracle::new(&run)?.starts()?;
-    let found = pool.install(|| follower.follow(args.cutoff, &mut show));
+    let found = pool.install(|| ToldStatistics::follow(run, &*follower, args.cutoff, &mut show));
     line.finish();
-    let found = found?;
-    let (perfect, seconds) = ((starts.expected, starts.error_bound), begun.elapsed().as_secs_f64());
-    let told = serde_json::to_string(&ToldStatistics::new(&found, run.params(), perfect, seconds))?;
-    if args.cutoff <= LEAST_FOLLOWED {
-        args.keep(&run, &location, &told);
-    }
-    let report = Report { params: run.params(), perfect, found: &found, seconds };
-    let mut out = io::BufWriter::new(io::stdout().lock());
-    if args.json {
-        writeln!(out, "{told}")?;
-    } else if args.csv {
-        report.write_csv(&mut out)?;
-    } else {
-        report.write(&mut out)?;
-    }
-    Ok(out.flush()?)
+    Ok(found?)
 }
 
 struct Report<'a> {
