@@ -100,6 +100,8 @@ fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
 /// What is to be worked out.
 struct PlayWork {
     served: Arc<Served>,
+    /// The run that was asked about, by id and fingerprint.
+    asked: (String, u128),
     kept: Option<KeptStatistics>,
     states: u64,
 }
@@ -127,6 +129,7 @@ impl PlayWork {
 
     fn follow(&self, limits: PlayLimits, tell: &watch::Sender<PlayState>) -> Result<ToldStatistics, Status> {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
+        check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
         // The work continues without requests, so that the next request gets its answer at once.
         let mut progress = |at: StatsProgress| {
@@ -144,6 +147,18 @@ fn done(statistics: &ToldStatistics) -> Result<PlayState, Status> {
 
 fn internal(error: &dyn std::fmt::Display) -> Status {
     Status::internal(error.to_string())
+}
+
+/// An error if another run lies in the place of the one that was asked about: its statistics are not this run's.
+fn check_identity(asked: &(String, u128), found: (String, u128)) -> Result<(), Status> {
+    if found == *asked {
+        return Ok(());
+    }
+    Err(Status::unavailable(format!(
+        "expected run {} with fingerprint {:032x}, found run {} with fingerprint {:032x} in its place; ask again when the \
+         server has opened the new run",
+        asked.0, asked.1, found.0, found.1
+    )))
 }
 
 /// An error for a run with more states than a server works statistics out for.
@@ -191,7 +206,7 @@ pub async fn told(
     let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &asked.0, asked.1));
     let states = run.layers.iter().map(|counts| counts.states).sum();
     let mut state =
-        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), kept, states })?;
+        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
     // Looked at before the state: a thread that ends in between has told its last state.
@@ -220,6 +235,16 @@ mod tests {
         assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
         for says in ["1,814,373,350", "200,000,000", "exact2048 stats"] {
             assert!(refused.message().contains(says), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_was_replaced_in_place_has_statistics_of_its_own() {
+        let asked = ("a1".to_owned(), 7);
+        assert!(check_identity(&asked, asked.clone()).is_ok());
+        for replaced in [("a2".to_owned(), 7), ("a1".to_owned(), 8)] {
+            let refused = check_identity(&asked, replaced).unwrap_err();
+            assert_eq!(refused.code(), tonic::Code::Unavailable);
         }
     }
 }
