@@ -1,8 +1,10 @@
 //! Positions worth a look: where one move is much better than all others, or hardly better.
 
+use std::collections::HashSet;
+
 use axum::extract::State;
-use exact2048_game::board::BoardSize;
-use exact2048_game::{KeptLayers, Layer};
+use exact2048_game::board::{BoardSize, MOST_CELLS};
+use exact2048_game::{Board, KeptLayers, Layer};
 use exact2048_net::pages::{RequestFailure, ToldAnswer};
 use exact2048_net::status;
 use exact2048_solution::{Advice, Asking, Evaluation, Oracle, QueryError, StateAnswer, ToldState};
@@ -188,22 +190,42 @@ fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// The positions that show their kind best.
+/// The positions that show their kind best, the best first, as different from each other as there are.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
         // Taken from all layers evenly.
-        PositionKind::Any => found = every_so_often(found, limit),
+        PositionKind::Any => return every_so_often(found, limit),
     }
-    found.truncate(limit);
-    found
+    different(&found.iter().map(|position| position.answer.state().1).collect::<Vec<_>>(), limit)
+        .into_iter()
+        .map(|at| found[at].clone())
+        .collect()
+}
+
+/// Exponents below this are small tiles, in which boards that look the same differ.
+const SMALL: u8 = 3;
+
+/// Up to `limit` of these boards, by their numbers, ascending. A board looks like an earlier one if their large tiles stand
+/// in the same cells: such a board is chosen only where there are too few others.
+fn different(boards: &[Board], limit: usize) -> Vec<usize> {
+    let large = |board: &Board| {
+        let exponents = (0..MOST_CELLS).map(|cell| board.get(cell));
+        exponents.map(|exponent| if exponent < SMALL { 0 } else { exponent }).collect::<Vec<_>>()
+    };
+    let mut seen = HashSet::new();
+    let (first, others): (Vec<usize>, Vec<usize>) =
+        (0..boards.len()).partition(|&at| seen.insert(large(&boards[at])));
+    let mut chosen: Vec<usize> = first.into_iter().chain(others).take(limit).collect();
+    chosen.sort_unstable();
+    chosen
 }
 
 fn every_so_often(found: Vec<Position>, limit: usize) -> Vec<Position> {
     let step = (found.len() / limit.max(1)).max(1);
-    found.into_iter().step_by(step).collect()
+    found.into_iter().step_by(step).take(limit).collect()
 }
 
 fn told(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosition {
@@ -214,7 +236,6 @@ fn told(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosit
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::board::Board;
     use exact2048_game::rules::Move;
     use exact2048_solution::{MoveOutcome, MoveValue};
 
@@ -255,6 +276,15 @@ mod tests {
         assert!(of(two, PositionKind::Close, false).is_some());
         assert_eq!(of([Some(8.0), Some(8.0), Some(1.0), None], PositionKind::Gap, false), None, "a tie");
         assert_eq!(of([Some(8.0), None, None, None], PositionKind::Any, false), None, "no choice");
+    }
+
+    #[test]
+    fn positions_that_look_the_same_are_chosen_last() {
+        let boards = ["64 2 / 4 0", "64 4 / 2 0", "32 16 / 2 0", "32 16 / 0 4", "16 32 / 0 4"];
+        let boards = boards.map(|text| Board::parse(text, "2x2".parse().unwrap()).unwrap());
+        assert_eq!(different(&boards, 3), [0, 2, 4]);
+        assert_eq!(different(&boards, 4), [0, 1, 2, 4]);
+        assert_eq!(different(&boards, 9), [0, 1, 2, 3, 4]);
     }
 
     #[test]
