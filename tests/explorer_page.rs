@@ -235,7 +235,18 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     // 32 8 / 2 4 / 0 0, cell by cell.
     browser.press(&['e']).await;
     browser.until("document.activeElement.matches('#board button')").await;
-    browser.press(&['5', RIGHT, '3', DOWN, '2', LEFT, '2', '-']).await;
+    for shown in ["#hint-panel", "#course"] {
+        let is_hidden = browser.js(&format!("document.querySelector('{shown}').hidden")).await;
+        assert_eq!(is_hidden, true, "{shown} is of the board before");
+    }
+    browser.press(&['e']).await;
+    browser
+        .until(&format!("{BOARD} === '2 0 / 0 2 / 0 0' && document.querySelector('#edit-form').hidden"))
+        .await;
+    browser.press(&['e']).await;
+    browser.until("document.activeElement.matches('#board button')").await;
+    // Digits are those of tiles; 5 continues none, so that 3 and 2 begin another one.
+    browser.press(&['5', '3', '2', RIGHT, '1', '6', '8', DOWN, '4', LEFT, '4', '-']).await;
     browser.until("document.querySelector('#board-text').value === '32 8 / 2 4 / 0 0'").await;
     let apply = "document.activeElement === document.querySelector('#edit-form button')";
     for _ in 0..40 {
@@ -451,8 +462,15 @@ async fn positions_are_studied_and_quizzed() {
     assert!(text(&page["board"]).starts_with("32 ") && text(&page["board"]).ends_with(" 0"), "{page}");
     check(&run().run(), &[page]);
 
+    let live = "document.querySelector('#live').textContent";
+    browser.until(&format!("{live}.includes('Worth')")).await;
     browser.click("#to-quiz").await;
     browser.until("document.querySelectorAll('#quiz-board .tile').length === 6").await;
+    browser.until(&format!("{live} === ''")).await;
+    browser.click("#to-play").await;
+    browser.until(&format!("{live}.includes('Worth')")).await;
+    browser.click("#to-quiz").await;
+    says_why_no_tile_moves(&browser).await;
     for answers in 1..=3 {
         browser.press(&[LEFT, UP, RIGHT, DOWN]).await;
         browser.until(&format!("document.querySelector('#quiz-count').textContent === '{answers}'")).await;
@@ -460,6 +478,41 @@ async fn positions_are_studied_and_quizzed() {
         browser.press(&[' ']).await;
         browser.until("document.querySelector('#quiz-answer').textContent === ''").await;
     }
+    browser.close().await;
+    server.stop();
+}
+
+/// Presses the arrow of an illegal move, in the first position of the quiz that has one.
+async fn says_why_no_tile_moves(browser: &Browser) {
+    let illegal =
+        "[...document.querySelectorAll('#quiz-moves button')].findIndex((button) => button.disabled)";
+    loop {
+        if let Some(at) = browser.js(illegal).await.as_u64() {
+            browser.press(&[[LEFT, RIGHT, UP, DOWN][at as usize]]).await;
+            browser
+                .until("document.querySelector('#quiz-answer').textContent.startsWith('No tile can move ')")
+                .await;
+            assert_eq!(browser.js("document.querySelector('#quiz-count').textContent").await, "0");
+            return;
+        }
+        let before = browser.js("document.querySelector('#quiz-board').getAttribute('aria-label')").await;
+        browser.press(&[' ']).await;
+        let label = "document.querySelector('#quiz-board').getAttribute('aria-label')";
+        browser.until(&format!("{label} !== {before}")).await;
+    }
+}
+
+/// The moves are what a player needs beside the board, so that no button stands between them.
+#[tokio::test]
+async fn on_a_phone_the_moves_follow_the_board() {
+    let Some(browser) = Browser::open(390, 844).await else { return };
+    let server = serve(&HTTP);
+    browser.goto(&format!("{}#view=play&run=run", server.page.clone().unwrap())).await;
+    browser.until(SHOWN).await;
+    let order = "['#board', '#moves', '#new', '#spawns'].map((id) => document.querySelector(id).getBoundingClientRect().top)";
+    let tops = browser.js(&format!("(({order}))")).await;
+    let tops: Vec<f64> = tops.as_array().unwrap().iter().map(number).collect();
+    assert!(tops.is_sorted(), "{tops:?}");
     browser.close().await;
     server.stop();
 }

@@ -2,7 +2,7 @@
 
 import { ask, onceBack } from "./api.js";
 import { toText } from "./board.js";
-import { byId, element, isWriting, tell } from "./dom.js";
+import { byId, element, isWriting, say, tell } from "./dom.js";
 import { axisText, count, valueText } from "./numbers.js";
 import * as play from "./play.js";
 
@@ -61,8 +61,12 @@ function followAddress() {
     byId(name).hidden = name !== view;
     byId(`to-${name}`).toggleAttribute("aria-current", name === view);
   }
+  if (view !== "play") say("");
   if (isOther || (view === "play" && parts.has("board"))) play.openRun(run, parts.get("board"));
-  else if (view === "play") setAddress(play.boardText());
+  else if (view === "play") {
+    setAddress(play.boardText());
+    play.sayAgain();
+  }
   if (view in LATER) openLater(view).catch((error) => tell(error.message, "error"));
   byId(view === "quiz" ? "quiz-board" : "board").focus({ preventScroll: true });
 }

@@ -8,6 +8,9 @@ export const MOVES = ["left", "right", "up", "down"];
 
 const LARGEST = 15;
 
+/** The tile of each exponent; 0 for an empty cell. */
+export const TILES = Array.from({ length: LARGEST + 1 }, (_, exponent) => tileOf(exponent));
+
 /** The cells that slide together, each line from the wall outward. @param {Move} move @param {Size} size */
 function lines(move, { rows, columns }) {
   const row = (/** @type {number} */ r) => Array.from({ length: columns }, (_, c) => r * columns + c);

@@ -24,6 +24,8 @@ let game;
  * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
  */
 let open = null;
+/** Digits of a tile that were typed so far, and the cell that they are for. */
+let [typed, typedInto] = ["", 0];
 /** The move whose spawns are shown. @type {Move | null} */
 let shownMove = null;
 let isPlaying = false;
@@ -109,7 +111,8 @@ export function key(event) {
   if (onButton) return false;
   const isUndo = name === "u" || event.key === "Backspace";
   if (open !== null) {
-    if (event.key === "Escape" || (open.move !== undefined && isUndo)) undo();
+    const isEdited = open.move === undefined;
+    if (event.key === "Escape" || (isEdited ? name === "e" : isUndo)) undo();
     // While the worst tile is waited for moves have to wait, too; nor do their keys scroll the page.
     else return open.isByHand === false && (move !== undefined || event.key === " ");
     return true;
@@ -227,7 +230,9 @@ function playOn() {
 function edit() {
   setPlaying(false);
   open = { board: game.board.slice() };
-  showControls();
+  typed = "";
+  // Values of the board before are not values of the edited one.
+  showAll();
   byId("board-text").value = boards.toText(open.board, run.size);
   showEditing();
 }
@@ -237,12 +242,25 @@ function showEditing() {
   showCells(byId("board"), board, run.size, () => true, (cell, event) => {
     const largest = 15;
     const is = /** @type {any} */ (event);
-    if (/^[0-9]$/.test(is.key)) board[cell] = Number(is.key);
+    if (/^[0-9]$/.test(is.key)) board[cell] = typeTile(cell, is.key);
     else if (is.key === "-" || is.shiftKey || event.type === "contextmenu") board[cell] = (board[cell] + largest) % (largest + 1);
     else board[cell] = (board[cell] + 1) % (largest + 1);
     byId("board-text").value = boards.toText(board, run.size);
     showEditing();
   });
+}
+
+/**
+ * The exponent in a cell after one more digit of its tile: 1 and 6 are 16. A digit that continues no tile begins a new one.
+ * @param {number} cell @param {string} digit
+ */
+function typeTile(cell, digit) {
+  const isBegun = (/** @type {string} */ text) => boards.TILES.some((tile) => String(tile).startsWith(text));
+  const longer = cell === typedInto ? typed + digit : digit;
+  [typed, typedInto] = [isBegun(longer) ? longer : digit, cell];
+  const { board } = /** @type {{board: number[]}} */ (open);
+  const exponent = boards.TILES.indexOf(Number(typed));
+  return exponent < 0 ? board[cell] : exponent;
 }
 
 function readEdit() {
@@ -369,8 +387,15 @@ function measure() {
   pressedAt = null;
 }
 
+/** Says the values of the board again, as when this view is shown again. */
+export function sayAgain() {
+  if (game?.now.answer !== undefined && open === null) sayValues();
+}
+
 function sayValues() {
   const { answer } = game.now;
+  // Another view may be shown by now, and the reader would take the text for its board.
+  if (byId("play").hidden) return;
   if (answer.refused) say(answer.refused);
   else if (!byId("hints").checked || answer.value === undefined) say(inWords(game.board, run.size));
   else if (answer.best === null) say(`${inWords(game.board, run.size)} No move is legal.`);
@@ -404,7 +429,8 @@ function showControls() {
 
 function showAll() {
   const { answer, score, spawns } = game.now;
-  const isShown = byId("hints").checked;
+  const isEdited = open !== null && open.move === undefined;
+  const isShown = byId("hints").checked && !isEdited;
   showControls();
   if (open === null) {
     showBoard(byId("board"), game.board, run.size, { spawned: spawns.map((spawn) => spawn.cell) });
@@ -413,7 +439,7 @@ function showAll() {
   byId("value").textContent = isShown && answer?.value !== undefined ? worth(answer.value) : "–";
   byId("best").disabled = !answer?.best;
   const isOver = !boards.canMove(game.board, run.size);
-  byId("over").hidden = !isOver && !isWon();
+  byId("over").hidden = isEdited || (!isOver && !isWon());
   byId("over").textContent = isWon() ? "Won." : "No move is legal: the game is over.";
   byId("hint-panel").hidden = !isShown;
   byId("course").hidden = !isShown;

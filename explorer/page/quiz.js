@@ -81,7 +81,11 @@ async function next() {
 
 /** @param {Move} move */
 function answer(move) {
-  if (now === null || now.isAnswered || makeMove(now.board, move, run.size) === null) return;
+  if (now === null || now.isAnswered) return;
+  if (makeMove(now.board, move, run.size) === null) {
+    byId("quiz-answer").textContent = `No tile can move ${move}. Choose another move.`;
+    return;
+  }
   const loss = lossOf(now.position.moves, move);
   const isRight = loss === 0 || now.position.moves.some((/** @type {any} */ other) => other.move === move && other.best);
   now.isAnswered = true;
