@@ -74,6 +74,8 @@ pub use place::{Place, ShardId};
 pub use publish::replace_file;
 pub use run::{RunDir, RunInfo, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
+#[cfg(feature = "stores")]
+pub use store::settings::check_environment;
 
 /// Version of the runs that this crate creates, and the newest that it can read: what manifest, journal and items mean.
 ///

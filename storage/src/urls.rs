@@ -6,6 +6,7 @@ use object_store::ObjectStore;
 use url::Url;
 
 use crate::location::{Medium, StorePlace, refused};
+use crate::store::settings::S3Settings;
 use crate::store::{FIRST_PATIENCE, PATIENCE, Patience, Store, s3};
 use crate::{Location, StorageError, StoreSettings};
 
@@ -37,8 +38,8 @@ impl Location {
         if bucket.is_empty() || url.port().is_some() {
             return Err(refused(address, "expected s3://BUCKET/PREFIX"));
         }
-        let objects = s3::open(bucket, |name| std::env::var(name).ok());
-        let objects = objects.map_err(|reason| refused(address, reason))?;
+        let opened = S3Settings::of_environment().and_then(|settings| s3::open(bucket, &settings));
+        let objects = opened.map_err(|reason| refused(address, reason))?;
         Self::objects(objects, address, url.path(), settings)
     }
 

@@ -9,7 +9,8 @@
 //! | `probe` | whether the store keeps what commits rest on |
 //! | `cache` | shards that were read, as files |
 //! | `found` | what is learnt of objects |
-//! | `s3` | the settings of an S3 store |
+//! | `s3` | open a bucket of an S3 store |
+//! | `settings` | the settings of an S3 store, checked |
 //! | `absent` | all of this, in a program that was built without the feature `stores` |
 
 pub(crate) mod cache;
@@ -18,6 +19,7 @@ mod patience;
 mod probe;
 mod runtime;
 pub(crate) mod s3;
+pub(crate) mod settings;
 mod transfer;
 
 use std::convert::Infallible;

@@ -4,14 +4,26 @@
 //! the thread that asks for one waits on a channel, not inside a runtime, so that the caller may be any thread: a plain
 //! one, or one of another runtime.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
+use std::panic::{self, AssertUnwindSafe, Location};
 use std::sync::{Mutex, OnceLock, PoisonError, mpsc};
+use std::thread;
 
+use futures_util::FutureExt;
 use tokio::runtime::{Builder, Runtime};
 
 /// Requests wait for the network and do next to nothing themselves.
 const THREADS: usize = 2;
+
+/// The name of the threads of the runtime.
+const NAME: &str = "store";
+
+thread_local! {
+    /// Where the last panic on this thread of the runtime was.
+    static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
+}
 
 /// The runtime, made when the first run in a store is opened. Never dropped: that would have to wait.
 fn runtime() -> io::Result<&'static Runtime> {
@@ -21,9 +33,31 @@ fn runtime() -> io::Result<&'static Runtime> {
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }
-    let made =
-        Builder::new_multi_thread().worker_threads(THREADS).thread_name("store").enable_all().build()?;
+    let made = Builder::new_multi_thread().worker_threads(THREADS).thread_name(NAME).enable_all().build()?;
+    silence_panics();
     Ok(RUNTIME.get_or_init(|| made))
+}
+
+/// Keeps panics on the threads of the runtime off stderr, because their messages may quote keys. The error of the
+/// request says where in the code the panic was.
+fn silence_panics() {
+    let others = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        if thread::current().name() == Some(NAME) {
+            PANICKED_AT.set(panic.location().map(place));
+        } else {
+            others(panic);
+        }
+    }));
+}
+
+/// A place in the code, without the folder that the crate was built in.
+fn place(at: &Location) -> String {
+    let file = match at.file().rsplit_once("/src/") {
+        Some((folder, file)) => format!("{}/src/{file}", folder.rsplit('/').next().unwrap_or(folder)),
+        None => at.file().to_owned(),
+    };
+    format!(" at {file}:{}", at.line())
 }
 
 /// Runs a future to its end and waits for it.
@@ -34,10 +68,16 @@ fn runtime() -> io::Result<&'static Runtime> {
 pub(super) fn wait_for<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     let (done, result) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
+        let end = AssertUnwindSafe(future).catch_unwind().await;
         // Fails only if nobody waits any more.
-        let _ = done.send(future.await);
+        let _ = done.send(end.map_err(|_| PANICKED_AT.take().unwrap_or_default()));
     });
-    result.recv().map_err(|_| io::Error::other("a request to the store panicked"))
+    let ended = result.recv().unwrap_or_else(|_| Err(String::new()));
+    ended.map_err(|at| {
+        io::Error::other(format!(
+            "the request stopped at a mistake in the program{at}; report that with this message"
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -53,7 +93,20 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error() {
-        assert!(wait_for(async { panic!("on purpose") }).is_err());
+    fn a_panic_is_an_error_that_says_where() {
+        let error = wait_for(async { panic!("on purpose") }).map(|()| "no error").unwrap_err().to_string();
+        assert!(error.contains(" at storage/src/store/runtime.rs:") && !error.contains("purpose"), "{error}");
+    }
+
+    /// The test above in a process of its own, where nothing else prints.
+    #[test]
+    fn no_message_of_a_panic_is_shown() {
+        let name = "store::runtime::tests::a_panic_is_an_error_that_says_where";
+        let mut again = std::process::Command::new(std::env::current_exe().unwrap());
+        let shown = again.args(["--exact", name, "--nocapture"]).output().unwrap();
+        let shown =
+            format!("{}{}", String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
+        assert!(shown.contains("1 passed"), "{shown}");
+        assert!(!shown.contains("purpose") && !shown.contains("panicked"), "{shown}");
     }
 }
