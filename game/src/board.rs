@@ -136,12 +136,6 @@ impl Board {
         Self(self.0 & !(15 << (4 * cell)) | (u64::from(exponent) << (4 * cell)))
     }
 
-    /// Whether there is a 2 or a 4, as there is in every state: the tile that was spawned last.
-    #[must_use]
-    pub fn has_spawned(self) -> bool {
-        (0..16).any(|cell| matches!(self.get(cell), 1 | 2))
-    }
-
     /// The exponent of the largest tile; 0 of an empty board.
     #[inline]
     #[must_use]

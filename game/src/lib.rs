@@ -57,6 +57,7 @@ pub mod spawning;
 pub mod symmetry;
 pub mod table;
 pub mod transitions;
+mod unreachable;
 pub mod value;
 
 pub use board::{Board, BoardError, BoardSize};
@@ -67,3 +68,4 @@ pub use lane::Lane;
 pub use layer::{Layer, SpawnKind};
 pub use objective::{Objective, Spawn4, Spawner};
 pub use params::{Params, ParamsError, Precision};
+pub use unreachable::why_unreachable;

@@ -13,7 +13,7 @@ use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::{Backup, Stored};
-use exact2048_game::{Layer, Params, SpawnKind};
+use exact2048_game::{Layer, Params, SpawnKind, why_unreachable};
 use exact2048_storage::ItemKey;
 
 use crate::archive::{Archive, ReadError};
@@ -326,8 +326,6 @@ impl Oracle {
                 if let Some(part) = &part {
                     let Some(rank) = part.rank(entry.number) else { continue };
                     values[*i] = part.value(rank)?;
-                } else if !boards[*i].has_spawned() {
-                    continue;
                 }
                 if values[*i].is_none() {
                     let state = self.cones.packed().canonical(boards[*i]);
@@ -368,7 +366,7 @@ impl Oracle {
     /// The entries of those boards that may be reachable, part by part, each with its index in `boards`.
     fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
         let in_range =
-            boards.iter().enumerate().filter(|&(_, &board)| self.why_out_of_range(board).is_none());
+            boards.iter().enumerate().filter(|&(_, &board)| why_unreachable(board, &self.params).is_none());
         let mut entries: Vec<_> = in_range.filter_map(|(i, &board)| Some((self.entry(board)?, i))).collect();
         entries.sort_unstable_by_key(|(entry, i)| (entry.key, entry.number, *i));
         entries
@@ -382,7 +380,7 @@ impl Oracle {
     pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
         let values = self.stored(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
-        values[0].ok_or_else(|| self.unreachable(board, ""))
+        values[0].ok_or_else(|| self.refusal(board))
     }
 
     /// Whether every part of the run that was asked for could be read, as far as is known.
@@ -412,21 +410,10 @@ impl Oracle {
         Layer(board.tile_sum(self.params.cells()))
     }
 
-    /// Why a board cannot be reachable, where that is plain to see.
-    fn why_out_of_range(&self, board: Board) -> Option<&'static str> {
-        if self.is_won(board) {
-            return Some(": it holds the wanted tile, and won boards are not expanded");
-        }
-        let layer = self.layer(board).0;
-        if layer < Layer::FIRST.0 {
-            return Some(": a game starts with two tiles");
-        }
-        (layer > self.params.last_layer().0).then_some(": its tiles sum to more than any reachable board's")
-    }
-
     /// What is said of a board that the run does not reach.
     fn refusal(&self, board: Board) -> QueryError {
-        self.unreachable(board, self.why_out_of_range(board).unwrap_or_default())
+        let why = why_unreachable(board, &self.params).map(|why| format!(": {why}"));
+        self.unreachable(board, &why.unwrap_or_default())
     }
 
     fn unreachable(&self, board: Board, reason: &str) -> QueryError {

@@ -57,7 +57,7 @@ impl Oracle {
                 Some(rank) => Some((part, rank)),
                 None => return Ok(None),
             },
-            None if self.has_reach(entry.layer()) || !board.has_spawned() => return Ok(None),
+            None if self.has_reach(entry.layer()) => return Ok(None),
             None => None,
         };
         let moves = self.cones.packed().moves(board);

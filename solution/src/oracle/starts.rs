@@ -38,7 +38,7 @@ impl Oracle {
         let values = self.stored(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
         for ((board, [first, second]), stored) in boards.into_iter().zip(spawns).zip(values) {
-            let stored = stored.ok_or_else(|| self.unreachable(board, ""))?;
+            let stored = stored.ok_or_else(|| self.refusal(board))?;
             let layer = Layer(board.tile_sum(cells));
             error_bound = self.scale.error_bound(layer, stored).max(error_bound);
             starts.push(Start {

@@ -1,0 +1,97 @@
+//! Why no game comes to a board, where the board itself shows it.
+
+use crate::board::Board;
+use crate::params::Params;
+
+/// A proof that a run does not count a board, as the end of a sentence; `None` for a board that shows none, which may be
+/// unreachable all the same.
+///
+/// Both tiles count as possible, whatever their chances are, because runs count so. Costs one pass over the cells.
+#[must_use]
+pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
+    let cells = params.cells();
+    let mut of_exponent = [0usize; 16];
+    for cell in 0..cells {
+        of_exponent[usize::from(board.get(cell))] += 1;
+    }
+    let [empty, twos, fours, ..] = of_exponent;
+    let wins = params.winning_exponent().map_or(of_exponent.len(), usize::from);
+    if of_exponent[wins.min(of_exponent.len())..].iter().any(|&tiles| tiles > 0) {
+        return Some("it holds the wanted tile, and won boards are not expanded");
+    }
+    if cells - empty < 2 {
+        return Some("a game starts with two tiles");
+    }
+    if board.tile_sum(cells) > params.last_layer().0 {
+        return Some("its tiles sum to more than any reachable board's");
+    }
+    if twos + fours == 0 {
+        return Some("it has neither a 2 nor a 4, one of which came last");
+    }
+    let mut tiles = 0;
+    let is_too_full = |(exponent, &of_this): (usize, &usize)| {
+        tiles += of_this;
+        tiles > params.most_cells_with(exponent as u8)
+    };
+    let crowded = of_exponent.iter().enumerate().skip(1).rev().any(is_too_full);
+    crowded.then_some("the board has too few cells to make that many large tiles")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::rules::{self, Move};
+    use crate::{Objective, Precision, Spawn4, SpawnKind};
+
+    fn params(size: &str, objective: &str) -> Params {
+        let objective: Objective = objective.parse().unwrap();
+        Params::new(size.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
+    }
+
+    fn why(size: &str, objective: &str, board: &str) -> Option<&'static str> {
+        let params = params(size, objective);
+        why_unreachable(Board::parse(board, params.board).unwrap(), &params)
+    }
+
+    #[test]
+    fn each_reason_is_given() {
+        for (size, objective, board, reason) in [
+            ("3x2", "score", "8 8 / 8 8 / 8 8", "neither a 2 nor a 4"),
+            ("2x2", "score", "0 0 / 0 0", "starts with two tiles"),
+            ("2x2", "score", "4 0 / 0 0", "starts with two tiles"),
+            ("2x2", "reach:16", "16 2 / 0 0", "wanted tile"),
+            ("2x2", "score", "32 32 / 2 2", "sum to more"),
+            ("2x2", "score", "16 16 / 16 2", "too few cells"),
+        ] {
+            let why = why(size, objective, board);
+            assert!(why.is_some_and(|why| why.contains(reason)), "{board}: {why:?}");
+        }
+        assert_eq!(why("2x2", "score", "32 16 / 8 4"), None);
+    }
+
+    /// Plays all games of small boards: none of them comes to a board with a reason.
+    #[test]
+    fn no_reachable_board_has_a_reason() {
+        for (size, objective) in
+            [("2x2", "score"), ("2x2", "reach:16"), ("1x4", "score"), ("5x1", "score"), ("3x2", "reach:32")]
+        {
+            let params = params(size, objective);
+            let mut open: Vec<Board> = rules::starts(params.board).map(|(board, _)| board).collect();
+            let mut seen: HashSet<Board> = open.iter().copied().collect();
+            while let Some(board) = open.pop() {
+                let wins = params.winning_exponent().is_some_and(|wins| board.largest() >= wins);
+                let why = why_unreachable(board, &params);
+                assert_eq!(why.is_some(), wins, "{size} {}: {why:?}", board.to_text(params.board));
+                let moves = Move::ALL.into_iter().filter(|_| !wins);
+                for (after, _) in moves.filter_map(|way| rules::make_move(board, way, params.board)) {
+                    for cell in rules::empty_cells(after, params.board) {
+                        let with = SpawnKind::ALL.iter().map(|spawn| after.with(cell, spawn.exponent()));
+                        open.extend(with.filter(|&next| seen.insert(next)));
+                    }
+                }
+            }
+        }
+    }
+}
