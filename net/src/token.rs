@@ -67,10 +67,14 @@ impl Token {
         use std::io::Read;
 
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
-        let mut text = String::new();
+        let mut bytes = Vec::new();
         let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(2 * MAX_LENGTH as u64).read_to_string(&mut text).map_err(failed)?;
-        Self::new(&text, &path.display().to_string())
+        file.take(2 * MAX_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
+        let origin = path.display().to_string();
+        match exact2048_text::utf8(&bytes) {
+            Ok(text) => Self::new(text, &origin),
+            Err(found) => Err(TokenError::Unusable { origin, found }),
+        }
     }
 
     /// A token given as text; `origin` says in errors where it comes from.

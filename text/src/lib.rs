@@ -24,6 +24,24 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
+/// Bytes as text.
+///
+/// # Errors
+///
+/// What was found in place of UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which other systems write by
+/// default: no text that is read here has one.
+pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
+    let is_utf16 = bytes.contains(&0) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
+    match std::str::from_utf8(bytes) {
+        _ if is_utf16 => Err("text in UTF-16; convert it to UTF-8 with iconv -f UTF-16 -t UTF-8".to_owned()),
+        Ok(text) => Ok(text),
+        Err(error) => {
+            let at = error.valid_up_to();
+            Err(format!("what is no UTF-8: byte {} is {:#04x}", at + 1, bytes[at]))
+        }
+    }
+}
+
 /// An error and what it comes from, one after the other.
 pub fn chain<'a>(
     error: &'a (dyn std::error::Error + 'static),
@@ -79,6 +97,21 @@ fn is_plain(char: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_is_no_utf8_is_named() {
+        let utf16 =
+            |text: &str, bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
+        for wrong in [
+            utf16("\u{feff}2 2 / 0 0\n", u16::to_le_bytes),
+            utf16("\u{feff}2 2 / 0 0\n", u16::to_be_bytes),
+            utf16("2 2", u16::to_le_bytes),
+        ] {
+            assert!(utf8(&wrong).unwrap_err().contains("UTF-16"), "{wrong:?}");
+        }
+        assert_eq!(utf8(b"2 \xfc").unwrap_err(), "what is no UTF-8: byte 3 is 0xfc");
+        assert_eq!(utf8("\u{feff}2 \u{e4}".as_bytes()), Ok("\u{feff}2 \u{e4}"));
+    }
 
     #[test]
     fn what_could_command_a_terminal_is_escaped() {

@@ -88,9 +88,10 @@ impl Args {
     fn decision(&self) -> Result<Decision> {
         let text = match self.field.as_str() {
             "-" => {
-                let mut text = String::new();
-                io::stdin().read_to_string(&mut text).context("cannot read from stdin")?;
-                text
+                let mut bytes = Vec::new();
+                io::stdin().read_to_end(&mut bytes).context("cannot read from stdin")?;
+                let text = exact2048_text::utf8(&bytes);
+                text.map_err(|found| Failure::usage(format!("expected a field, found {found}")))?.to_owned()
             }
             given => given.to_owned(),
         };

@@ -113,18 +113,13 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
 /// What a line asks for.
 fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
     let is_too_long = bytes.len() as u64 > LONGEST;
-    let board = match std::str::from_utf8(bytes) {
+    let board = match exact2048_text::utf8(bytes) {
         _ if is_too_long => {
             let message = format!("expected a board, found a line of more than {LONGEST} bytes");
             Err(Failure::usage(message).into())
         }
         Ok(text) => Board::parse(without_mark(text), size).map_err(|error| QueryError::from(error).into()),
-        Err(error) => {
-            let (byte, at) = (bytes[error.valid_up_to()], error.valid_up_to() + 1);
-            let message =
-                format!("expected a board, found what is no UTF-8: byte {at} of the line is {byte:#04x}");
-            Err(Failure::usage(message).into())
-        }
+        Err(found) => Err(Failure::usage(format!("expected a board, found {found}")).into()),
     };
     let text = String::from_utf8_lossy(bytes);
     let text = without_mark(&text).trim();
