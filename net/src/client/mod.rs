@@ -85,15 +85,14 @@ impl ClientOptions {
 
     /// The server's address, and whether connections to it are encrypted.
     fn target(&self) -> Result<(Uri, bool), ConnectError> {
-        let url = || self.server.clone();
-        let parsed: Option<Uri> = self.server.parse().ok();
-        let uri = parsed.filter(|uri| uri.host().is_some() && uri.path().trim_matches('/').is_empty());
-        let uri = uri.ok_or_else(|| ConnectError::Url { url: url() })?;
-        let encrypted = match uri.scheme_str() {
-            Some("https") => true,
-            Some("http") => false,
-            _ => return Err(ConnectError::Url { url: url() }),
+        let url = || match self.server.rsplit_once('@') {
+            // There may be a password before it.
+            Some((_, host)) => format!("...@{host}"),
+            None => self.server.clone(),
         };
+        let parsed: Option<Uri> = self.server.parse().ok().filter(|_| is_address(&self.server));
+        let uri = parsed.ok_or_else(|| ConnectError::Url { url: url() })?;
+        let encrypted = uri.scheme_str() == Some("https");
         if !encrypted && self.tls.any() {
             return Err(ConnectError::NoTls { url: url() });
         }
@@ -196,8 +195,19 @@ mod tests {
             assert_eq!(options.check().is_ok(), unchecked, "{server}: {refused}");
             refused
         };
-        for url in ["", "localhost", "127.0.0.1:1", "ftp://localhost", "http://localhost/path", "http://"] {
-            assert!(matches!(attempt(url, TlsFiles::default()).await, ConnectError::Url { .. }), "{url}");
+        for url in [
+            "",
+            "localhost",
+            "127.0.0.1:1",
+            "ftp://localhost",
+            "http://localhost/path",
+            "http://",
+            "http://localhost:99999",
+            "http://user:hush@localhost:1",
+        ] {
+            let refused = attempt(url, TlsFiles::default()).await;
+            assert!(matches!(refused, ConnectError::Url { .. }), "{url}");
+            assert!(!refused.to_string().contains("hush"), "{refused}");
         }
         let plain = attempt("http://192.0.2.1:1", TlsFiles::default()).await;
         assert!(matches!(plain, ConnectError::PlainToken { .. }));
