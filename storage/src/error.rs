@@ -35,7 +35,7 @@ pub enum ErrorKind {
     Unavailable,
     /// A setting, a permission or a property of the place has to be changed first.
     Refused,
-    /// Other users can change the folder for copies of shards: another one has to be chosen.
+    /// The folder for copies of shards cannot be made, or other users can change it: another one has to be chosen.
     UnsafeCache,
     /// What was asked for is not computed: the run has to be continued first.
     NotComputed,
@@ -146,12 +146,12 @@ pub enum StorageError {
         bucket: String,
     },
 
-    /// Other users could change what is in the folder for copies of shards.
+    /// The folder for copies of shards cannot be made, or other users could change what is in it.
     #[error("{folder} cannot hold copies of shards: {reason}. Choose a folder that only you can change")]
     UnsafeCache {
         /// The folder.
         folder: Place,
-        /// Who could change it.
+        /// Why it cannot be made, or who could change it.
         reason: String,
     },
 
@@ -306,7 +306,7 @@ pub enum StorageError {
     /// The object store does not keep the promise that commits rest on.
     #[error(
         "the store of {place} does not keep objects from being overwritten: {found}. Two processes could destroy each \
-         other's work: use a server that supports If-None-Match on PUT (docs/stores.md), or a directory"
+         other's work: use a server that supports If-None-Match on PUT, as Amazon S3 and Ceph do, or a directory"
     )]
     UnsafeStore {
         /// The run.
@@ -406,6 +406,17 @@ impl StorageError {
             Self::NotWritable { .. } | Self::UnsafeStore { .. } | Self::Settings { .. } => ErrorKind::Refused,
             Self::ReadOnly { .. } | Self::TooLarge { .. } | Self::InvalidInput { .. } => ErrorKind::Internal,
         }
+    }
+
+    /// The error of a folder for copies of shards in which this user may make nothing; `None` where the system failed for
+    /// another reason.
+    #[must_use]
+    pub fn closed_cache(folder: &Path, error: &io::Error) -> Option<Self> {
+        use io::ErrorKind::{NotADirectory, PermissionDenied, ReadOnlyFilesystem};
+        let is_closed = matches!(error.kind(), NotADirectory | PermissionDenied | ReadOnlyFilesystem);
+        let reason = format!("nothing can be made in it ({error})");
+        (is_closed && error.raw_os_error().is_some())
+            .then(|| Self::UnsafeCache { folder: folder.into(), reason })
     }
 
     /// The shard that is damaged, foreign or missing, so that making it again helps.

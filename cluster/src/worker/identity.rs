@@ -8,6 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{Incarnation, Secret, WorkerId};
+use exact2048_storage::StorageError;
 use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
@@ -37,11 +38,16 @@ impl Identity {
     ///
     /// Failures of the system; and where as many workers run in the folder as may.
     pub fn take(folder: &Path) -> Result<Self> {
-        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let explained = |error: io::Error| match StorageError::closed_cache(folder, &error) {
+            Some(closed) => closed.into(),
+            None => anyhow::Error::from(error),
+        };
+        let made = fs::create_dir_all(folder).map_err(explained);
+        made.with_context(|| format!("cannot make {}", folder.display()))?;
         for number in 0..MOST_WORKERS {
             let path = folder.join(format!("worker-{number}"));
             let failed = || format!("cannot use {}", path.display());
-            let mut file = open(&path).with_context(failed)?;
+            let mut file = open(&path).map_err(explained).with_context(failed)?;
             match file.try_lock() {
                 Ok(()) => {}
                 Err(TryLockError::WouldBlock) => continue,

@@ -54,7 +54,10 @@ fn is_shared(metadata: &Metadata) -> bool {
 /// Makes a folder if there is none; only this user can read it then.
 fn make(folder: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-    made.map_err(|e| StorageError::io("create the folder", folder, e))
+    made.map_err(|error| match StorageError::closed_cache(folder, &error) {
+        Some(closed) => closed,
+        None => StorageError::io("create the folder", folder, error),
+    })
 }
 
 /// Requires that nobody else can put files into the folder of a cache, or another folder in its place.
