@@ -5,7 +5,8 @@ use std::fs;
 
 use bytesize::ByteSize;
 use cap::Cap;
-use exact2048_game::Params;
+use exact2048_game::{BoardSize, Params};
+use exact2048_run::machine;
 use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -42,9 +43,14 @@ pub fn memory_or_half(asked: Option<ByteSize>) -> u64 {
     asked.map_or_else(|| memory_bytes() / 2, |size| size.as_u64())
 }
 
-/// As many threads as asked for, or one for each core.
+/// As many threads as asked for, at most a few for each core, or one for each core.
 pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
-    ThreadPoolBuilder::new().num_threads(asked.map_or_else(threads, usize::from)).build()
+    ThreadPoolBuilder::new().num_threads(useful_threads(asked, None)).build()
+}
+
+/// The number of threads that have work of those asked for, or of one a core.
+pub fn useful_threads(asked: Option<u16>, board: Option<BoardSize>) -> usize {
+    machine::useful_threads(asked.map(usize::from), board)
 }
 
 /// How the kernels may use so much memory, with all else that is on the heap.
@@ -100,12 +106,6 @@ pub fn tune_allocator(heap_limit: usize, threads: usize) {
     }
     #[cfg(not(target_env = "gnu"))]
     let _ = (heap_limit, threads);
-}
-
-/// Number of threads the process may use at once: those of its CPU set, or as many as its control groups give it time
-/// for.
-pub fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// The most memory that was resident at once so far, mapped files included; 0 where unknown.

@@ -1,10 +1,17 @@
 //! Values of options, with errors that say what is expected.
 
 use bytesize::ByteSize;
+use clap::builder::RangedI64ValueParser;
+use exact2048_run::machine::MOST_THREADS;
 
 /// A number of bytes, as in `60GB` or `512MiB`.
 pub fn size(text: &str) -> Result<ByteSize, String> {
     text.parse().map_err(|_| "expected a size such as 512MiB or 60GB".to_owned())
+}
+
+/// A number of threads.
+pub fn threads() -> RangedI64ValueParser<u16> {
+    clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
 }
 
 #[cfg(test)]

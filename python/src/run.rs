@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
+use exact2048_run::machine::cores;
 use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run as OpenRun};
 use exact2048_storage::{Location, StoreSettings};
 use pyo3::prelude::*;
@@ -62,7 +63,7 @@ impl Run {
             let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
             let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
             let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
-            let kernels = solve::within(memory_bytes, solve::usual_threads());
+            let kernels = solve::within(memory_bytes, cores());
             let oracle = oracle.with_layer_solver(exact2048_run::layer_solver(&run, kernels));
             let starts = oracle.starts().map_err(|error| of_query(&error))?;
             let facts = Facts {

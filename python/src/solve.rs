@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
 use exact2048_run::alone::{self, SolveWatch};
-use exact2048_run::machine;
+use exact2048_run::machine::{self, MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
 use exact2048_run::remove_lost;
 use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
@@ -129,7 +129,10 @@ pub fn solve(
         }
         None => params,
     };
-    let threads = threads.unwrap_or_else(usual_threads).max(1);
+    if let Some(threads) = threads.filter(|threads| !(1..=usize::from(MOST_THREADS)).contains(threads)) {
+        return Err(UsageError::new_err(format!("expected 1 to {MOST_THREADS} threads, found {threads}")));
+    }
+    let threads = useful_threads(threads, Some(params.board));
     let tuning = tuning(&params, threads, memory_bytes)?;
     let told = Arc::new(Progress::default());
     let stop = Arc::new(AtomicBool::new(false));
@@ -181,11 +184,6 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
         )));
     }
     Ok(within(limit, threads).for_run(params))
-}
-
-/// Threads where nothing is said.
-pub(crate) fn usual_threads() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// How the kernels may use so much memory.

@@ -1,9 +1,44 @@
-//! The memory that this machine has, or less where the control groups of the process allow less.
+//! The memory and the threads that this machine has, or less where the control groups of the process allow less.
 
 mod cgroup;
 
 use std::fs;
 use std::path::Path;
+use std::thread;
+
+use exact2048_game::BoardSize;
+
+/// The most threads that the program and the Python package take: far more than machines have cores.
+pub const MOST_THREADS: u16 = 1024;
+
+/// Computing threads a core at most. A thread that waits for the disk leaves its core to another; more threads only take
+/// turns.
+const THREADS_A_CORE: usize = 4;
+
+/// Boards a thread at least, reachable or not. Below that, threads cost more than they compute.
+const BOARDS_A_THREAD: u64 = 1 << 14;
+
+/// Threads that every board may have, so that small boards are computed in parallel too.
+const THREADS_OF_ANY_BOARD: u64 = 4;
+
+/// Threads that this process may run at once: those of its CPU set, or as many as its control groups give it time for.
+pub fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The number of threads that have work of those asked for, or of one a core: a few a core, and on a small board fewer.
+/// No result depends on it.
+pub fn useful_threads(asked: Option<usize>, board: Option<BoardSize>) -> usize {
+    threads_within(cores(), asked, board)
+}
+
+fn threads_within(cores: usize, asked: Option<usize>, board: Option<BoardSize>) -> usize {
+    // A cell is empty or holds a tile of an exponent up to the number of cells and one.
+    let boards = |size: BoardSize| (size.cells() as u64 + 2).saturating_pow(size.cells() as u32);
+    let of_board = board.map_or(u64::MAX, |size| (boards(size) / BOARDS_A_THREAD).max(THREADS_OF_ANY_BOARD));
+    let most = usize::try_from(of_board).unwrap_or(usize::MAX).min(THREADS_A_CORE * cores);
+    asked.unwrap_or(cores).clamp(1, most)
+}
 
 /// Memory available to the process in bytes: the machine's, or what its control groups allow where that is less.
 pub fn memory_bytes() -> u64 {
@@ -24,4 +59,27 @@ fn meminfo(name: &str) -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_than_have_work() {
+        for (cores, asked, board, threads) in [
+            (2, Some(1000), Some("2x2"), 4),
+            (2, Some(1000), Some("3x3"), 8),
+            (2, Some(1000), None, 8),
+            (2, Some(3), Some("3x3"), 3),
+            (2, Some(0), None, 1),
+            (128, None, Some("2x2"), 4),
+            (128, None, Some("3x2"), 16),
+            (128, None, Some("4x4"), 128),
+            (1, Some(4), Some("2x2"), 4),
+        ] {
+            let size = board.map(|board| board.parse().unwrap());
+            assert_eq!(threads_within(cores, asked, size), threads, "{cores} {asked:?} {board:?}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(short = 'o', long = "output", value_name = "DIR")]
     folder: PathBuf,
     /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Most memory that layers may take while they are worked on [default: half of what there is]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]

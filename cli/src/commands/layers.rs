@@ -29,7 +29,7 @@ pub struct Args {
     #[arg(long)]
     dead: bool,
     /// Threads that count dead states [default: all]
-    #[arg(long, value_name = "N", requires = "dead", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", requires = "dead", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Print one JSON object a layer, on a line of its own
     #[arg(long, conflicts_with = "csv")]

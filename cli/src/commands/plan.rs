@@ -47,7 +47,7 @@ pub struct Args {
     memory: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Print one JSON object
     #[arg(long)]
@@ -96,19 +96,16 @@ struct Policy {
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let asked = args.job.params()?;
+    let threads = limits::useful_threads(args.threads, Some(asked.board));
     let memory_bytes = limits::memory_or_half(args.memory);
     let tuning = limits::worker_tuning(memory_bytes, threads);
-    let asked = args.job.params()?;
     let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
-    // Before the seconds of measuring.
     let scratch_bytes = tuning.scratch_bytes(&params);
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
     let keep = args.job.keep_of(&params);
-    let chosen = args.disk.map(|_| match keep {
-        Some(kept) => choices.with(kept),
-        None => choices.best(),
-    });
+    // Refused before the seconds of measuring.
+    let chosen = args.disk.map(|_| choices.choose(keep, params.board)).transpose()?;
     let stop = stop_on_signals("stopping; again to stop at once")?;
     let rates = measure(threads, params.best_moves, &stop)?;
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
@@ -128,7 +125,7 @@ pub fn main(args: &Args) -> Result<()> {
         memory_bytes,
         measured_states_per_second: rates.seconds.map(|seconds| rates.states / seconds),
         policies,
-        chosen: chosen.and_then(Result::ok).map(|choice| choice.kept.to_string()),
+        chosen: chosen.map(|choice| choice.kept.to_string()),
         params,
     };
     let mut out = io::stdout().lock();
@@ -136,15 +133,11 @@ pub fn main(args: &Args) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string(&plan)?)?;
     } else {
         plan.write(&mut out)?;
-        if let Some(Ok(choice)) = chosen {
+        if let Some(choice) = chosen {
             let limit = args.disk.map_or(0, |disk| disk.as_u64());
             writeln!(out)?;
             write_sentence(&mut out, &choice.text(limit, &layer_cost))?;
         }
-    }
-    if let Some(Err(least)) = chosen {
-        let least = units::size_at_least(least);
-        return Err(Failure::usage(format!("--disk is too small: expected at least about {least}")).into());
     }
     Ok(())
 }

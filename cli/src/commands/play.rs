@@ -65,7 +65,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "spawn4")]
     paper_rules: bool,
     /// Threads that play [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Write every game to this new file, one JSON object a line
     #[arg(long, value_name = "FILE")]

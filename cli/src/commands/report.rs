@@ -58,7 +58,7 @@ pub struct Args {
           conflicts_with = "no_play")]
     cutoff: f64,
     /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Most memory that layers, states and values may take [default: half of what there is]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]

@@ -70,7 +70,7 @@ pub struct Args {
     #[command(flatten)]
     cone_options: ConeOptions,
     /// Threads that answer [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     #[command(flatten)]
     server: ServerArgs,
@@ -94,7 +94,7 @@ fn origin(text: &str) -> Result<HeaderValue, String> {
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let threads = limits::useful_threads(args.threads, None);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         // For the oracle: as many as batches may use, as many for what the explorer looks through, as many for single

@@ -58,7 +58,7 @@ pub struct Args {
     disk: Option<ByteSize>,
     /// Compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Blocks with at most N rows hold all of them: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
@@ -77,7 +77,11 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let threads = limits::useful_threads(args.threads, Some(args.job.params()?.board));
+    if let Some(asked) = args.threads.map(usize::from).filter(|&asked| asked > threads) {
+        let (threads, asked) = (units::count(threads), units::several(asked, "thread"));
+        display::say(&format!("note: {threads} of {asked} have work on this board and machine"));
+    }
     let location = args.place.location()?;
     let params = params(args, &location, threads)?;
     let tuning = tuning(args, &params, threads);

@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long)]
     again: bool,
     /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Most memory that it may take [default: half of what there is]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
@@ -152,7 +152,7 @@ pub fn main(args: &Args) -> Result<()> {
 /// Follows the games of a run and shows the progress.
 fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics> {
     let memory = limits::memory_or_half(args.memory);
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let threads = limits::useful_threads(args.threads, None);
     let usual = limits::worker_tuning(memory, threads);
     let tuning = Tuning { dense_rows: args.dense_rows.unwrap_or(usual.dense_rows), ..usual };
     limits::require_memory_of_statistics(memory, run.params(), tuning, threads)?;

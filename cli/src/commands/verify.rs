@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long)]
     partial: bool,
     /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Memory that the check may take, for example 8GiB [default: half of what there is]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
@@ -77,7 +77,7 @@ pub fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let threads = limits::useful_threads(args.threads, None);
     limits::tune_allocator(usize::try_from(memory_limit(args)).unwrap_or(usize::MAX), threads);
     let stop = stop_on_signals("stopping after this layer; again to stop at once")?;
     let watch = Watch::default();

@@ -39,7 +39,7 @@ pub struct Args {
     advertise: Option<Advertise>,
     /// Threads that compute [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
-        value_parser = clap::value_parser!(u16).range(1..=1024))]
+        value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Memory that may be in use, for example 64GiB [default: 3/4 of what there is]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
@@ -62,7 +62,7 @@ fn network_threads(threads: usize) -> usize {
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
-    let threads = args.threads.map_or_else(limits::threads, usize::from);
+    let threads = limits::useful_threads(args.threads, None);
     // Computing has its own threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(network_threads(threads))

@@ -132,7 +132,7 @@ pub struct SolveArgs {
     #[arg(long, default_value = "1e-12", value_name = "CHANGE", value_parser = goal)]
     goal: f64,
     /// Threads; values do not depend on them [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Memory that may be used [default: what is free]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
