@@ -26,7 +26,7 @@ const FOLDER: &str = "cones";
 pub struct ConeOptions {
     /// Folder where values and statistics are kept that had to be worked out, for the next who asks; may be shared by runs
     /// [default: cones in the run's own folder, none for a run in a store]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     cone_cache: Option<PathBuf>,
     /// Most that such values may take together, 0 to keep nothing: what was not used for longest goes first [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]

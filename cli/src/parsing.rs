@@ -1,7 +1,10 @@
 //! Values of options, with errors that say what is expected.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use bytesize::ByteSize;
-use clap::builder::RangedI64ValueParser;
+use clap::builder::{OsStringValueParser, RangedI64ValueParser, TypedValueParser};
 use exact2048_run::machine::MOST_THREADS;
 
 /// A number of bytes, as in `60GB` or `512MiB`.
@@ -12,6 +15,20 @@ pub fn size(text: &str) -> Result<ByteSize, String> {
 /// A number of threads.
 pub fn threads() -> RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
+}
+
+/// A file or a folder of this machine.
+pub fn local_path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(is_not_stdout).map(PathBuf::from)
+}
+
+/// Refuses `-`, for which other programs write to stdout.
+fn is_not_stdout(text: OsString) -> Result<OsString, &'static str> {
+    if text == "-" {
+        Err("expected a file or a folder, found '-'; write ./- for one of that name")
+    } else {
+        Ok(text)
+    }
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ impl RunPlace {
 #[derive(clap::Args, Debug)]
 pub struct StoreOptions {
     /// Folder for copies of shards of a run in a store [default: exact2048 in the user's cache folder]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     cache: Option<PathBuf>,
     /// Most that the copies in the cache may take together [default: 32GiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]

@@ -51,7 +51,7 @@ pub struct Args {
     #[arg(long, value_name = "FORMAT", default_value = "parquet")]
     format: FileFormat,
     /// Folder for the files
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
+    #[arg(short = 'o', long = "output", value_name = "DIR", value_parser = crate::parsing::local_path())]
     folder: PathBuf,
     /// Threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]

@@ -17,7 +17,7 @@ Examples:
   exact2048 man --out ~/.local/share/man/man1")]
 pub struct Args {
     /// Write exact2048.1 and a page for each command into this folder, which is made
-    #[arg(long, short, value_name = "DIR")]
+    #[arg(long, short, value_name = "DIR", value_parser = crate::parsing::local_path())]
     out: Option<PathBuf>,
 }
 

@@ -68,7 +68,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     /// Write every game to this new file, one JSON object a line
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = crate::parsing::local_path())]
     record: Option<PathBuf>,
     /// Play one game and show it
     #[arg(long, conflicts_with_all = ["games", "json", "record", "threads"])]

@@ -42,10 +42,10 @@ pub struct Args {
     #[command(flatten)]
     store: StoreOptions,
     /// File for the page; there must be none yet
-    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = crate::parsing::local_path())]
     file: PathBuf,
     /// Write each figure as an SVG file too, into this folder, which must be empty or not be there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     svg: Option<PathBuf>,
     /// Of which layers to report values: all, those that the run stores, or none
     #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
