@@ -26,8 +26,8 @@ const REQUEST_TIME: Duration = Duration::from_secs(120);
 #[derive(clap::Args, Debug)]
 #[command(after_help = "\
 Examples:
-  exact2048 coordinator --store file:///shared/2048
-  exact2048 coordinator --store file:///shared/2048 --http 127.0.0.1:8049
+  exact2048 coordinator --store /shared/2048
+  exact2048 coordinator --store /shared/2048 --http 127.0.0.1:8049
   exact2048 coordinator --store s3://bucket/2048 --listen 0.0.0.0:2049 \\
       --tls-cert head.pem --tls-key head.key --tls-ca ca.pem
   exact2048 worker --coordinator http://127.0.0.1:2049
@@ -61,6 +61,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn coordinate(args: &Args) -> Result<()> {
+    let store = args.cache.locate(&args.store)?;
     let mut options = args.server.cluster_options(PORT)?;
     options.limits.request_time = REQUEST_TIME;
     let limits = options.limits;
@@ -70,7 +71,6 @@ async fn coordinate(args: &Args) -> Result<()> {
         Some(address) => Some(bound.http_beside(address).await?),
         None => None,
     };
-    let store = args.cache.locate(&args.store)?;
     let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
     // Who shows a token or a certificate is no stranger.
     let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };

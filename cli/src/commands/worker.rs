@@ -62,6 +62,8 @@ fn network_threads(threads: usize) -> usize {
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
+    // Which stores the jobs are in, the coordinator says later.
+    exact2048_storage::check_environment().map_err(|error| Failure::usage(error.to_string()))?;
     let threads = limits::useful_threads(args.threads, None);
     // Computing has its own threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
