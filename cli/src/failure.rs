@@ -10,6 +10,7 @@ use exact2048_solution::{QueryError, RunError};
 use exact2048_storage as storage;
 use exact2048_text::with_causes;
 
+use crate::help::{PAGE, PLACE_OF_PAGES};
 use crate::{display, network, remedy};
 
 /// A failure with an exit code of its own.
@@ -56,11 +57,14 @@ impl std::error::Error for Failure {}
 
 /// An error with what caused it and what to type against it, on one line.
 pub fn text(error: &anyhow::Error) -> String {
-    let text = with_causes(&**error);
-    match remedy::of(error) {
-        Some(remedy) => format!("{text} ({remedy})"),
-        None => text,
+    let mut text = with_causes(&**error);
+    if text.contains(PAGE) {
+        text.push_str(&format!(" ({PLACE_OF_PAGES})"));
     }
+    if let Some(remedy) = remedy::of(error) {
+        text.push_str(&format!(" ({remedy})"));
+    }
+    text
 }
 
 const CANNOT_WRITE: &str = "cannot write to stdout: ";

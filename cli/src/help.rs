@@ -12,6 +12,12 @@ const WIDEST: usize = 100;
 /// Columns that help takes at least, however narrow the terminal is.
 const NARROWEST: usize = 40;
 
+/// The end of a text that names a page of the documentation, because an installed program comes without the pages.
+pub const PLACE_OF_PAGES: &str = "docs/ is in the source code of exact2048";
+
+/// How texts name pages.
+pub const PAGE: &str = "docs/";
+
 /// What begins the example commands.
 const EXAMPLES: &str = "Examples:";
 
@@ -32,7 +38,10 @@ fn with_own_end(command: Command, columns: usize) -> Command {
         "help" => option.help("Print help"),
         _ => option,
     });
-    let Some(end) = command.get_after_help().map(StyledStr::to_string) else { return command };
+    let Some(mut end) = command.get_after_help().map(StyledStr::to_string) else { return command };
+    if end.contains(PAGE) {
+        end.push_str(&format!(" ({PLACE_OF_PAGES})"));
+    }
     let mut command = command.after_help(Resettable::Reset);
     let head = with_usage_wrapped(&command.render_help().ansi().to_string(), columns);
     command.override_help(format!("{}\n\n{}\n", head.trim_end(), wrapped(&end, columns)))

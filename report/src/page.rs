@@ -53,7 +53,7 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
     let _ = write!(
         page,
         "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. What every number \
-         means, and how to make the page again, is in docs/report.md.</p></footer>\n</body>\n</html>\n"
+         means, and how to make the page again, is in docs/report.md of its source code.</p></footer>\n</body>\n</html>\n"
     );
     page
 }
