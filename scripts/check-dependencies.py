@@ -68,6 +68,7 @@ def wrong(built, shipped, required, rules):
 def check_the_check(rules):
     """Requires that what is wrong would be found, and that deny.toml has no rules that this does not know."""
     assert rules["licenses"].keys() == {"allow", "private"}, rules["licenses"]
+    assert rules["advisories"] == {"yanked": "deny"}, rules["advisories"]
     assert rules["sources"] == {"unknown-registry": "deny", "unknown-git": "deny"}, rules["sources"]
     assert rules["bans"].keys() == {"multiple-versions", "wildcards", "allow-wildcard-paths", "deny"}, rules["bans"]
     bad = {
