@@ -69,6 +69,8 @@ mod serving;
 mod serving_limits;
 #[cfg(feature = "net")]
 mod serving_security;
+#[cfg(feature = "net")]
+mod settings;
 mod stats;
 #[cfg(feature = "net")]
 mod status_page;
