@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the dependencies: that what reads runs links none of the code that computes them, that our crates use each other
-as docs/dev/architecture.md says, licences, crates and sources as deny.toml says, whether each is used, and vulnerabilities
-that are known.
+as docs/dev/architecture.md says, licences, crates and sources as deny.toml says, whether each is used and built once for
+program and tests, and vulnerabilities that are known.
 
     scripts/check-dependencies.py
 
@@ -21,6 +21,8 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READERS = ["server", "explorer", "stats", "export", "report", "players"]
 COMPUTES = {"exact2048-worker", "exact2048-coordinator", "exact2048-run", "exact2048-cluster"}
+# What the tests need more of would be in the program that is shipped.
+BUILT_TWICE = {"matchers", "regex-automata", "regex-syntax", "tracing-subscriber"}
 CARGO_DENY = "0.20.2"
 ADVISORIES = "https://github.com/RustSec/advisory-db"
 
@@ -110,6 +112,35 @@ def differs(package, rows):
         yield f"{folder} uses {sorted(ours)}, and docs/dev/architecture.md says {said and sorted(said)}"
 
 
+def units(*args):
+    """What a cargo command builds: the package of each unit, by all that decides whether an earlier build of it is used."""
+    # The graph is unstable, and this is the only answer that cargo has.
+    graph = json.loads(subprocess.run(
+        ["cargo", *args, "--locked", "--unit-graph", "-Zunstable-options"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
+        text=True, env=os.environ | {"RUSTC_BOOTSTRAP": "1"}).stdout)["units"]
+    known = {}
+
+    def key(number):
+        if number not in known:
+            unit = graph[number]
+            profile = sorted((name, str(value)) for name, value in unit["profile"].items() if name != "name")
+            known[number] = hash((unit["pkg_id"], str(unit["target"]), unit["mode"], unit["platform"], *unit["features"],
+                                  *profile, *sorted(key(dependency["index"]) for dependency in unit["dependencies"])))
+        return known[number]
+
+    return {key(number): unit["pkg_id"] for number, unit in enumerate(graph)}
+
+
+def built_twice():
+    """Crates of others that `cargo build` builds although `cargo test --workspace` has built them, for other features."""
+    tests = units("test", "--workspace")
+    again = {package.split("#")[-1].split("@")[0] for unit, package in units("build").items()
+             if unit not in tests and package.startswith("registry")}
+    for name in sorted(again ^ BUILT_TWICE):
+        yield (f"{name} is built twice, with other features for the tests: cli/Cargo.toml can turn these on"
+               if name in again else f"{name} is not built twice any more: BUILT_TWICE may do without it")
+
+
 def vulnerabilities():
     """Those of the list on GitHub, which not every machine reaches."""
     if subprocess.run(["git", "ls-remote", "--quiet", ADVISORIES, "HEAD"], stdout=subprocess.DEVNULL).returncode:
@@ -143,9 +174,10 @@ def main():
     table = (ROOT / "docs/dev/architecture.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)/` \|.*\| (.*) \|$", table, re.MULTILINE))
     errors += [error for package in packages for error in differs(package, rows)]
+    errors += built_twice()
     if errors:
         sys.exit("\n".join(f"error: {error}" for error in errors))
-    print(f"{len(built)} packages keep to deny.toml, and each dependency is used.")
+    print(f"{len(built)} packages keep to deny.toml, and each dependency is used and built once.")
     vulnerabilities()
 
 
