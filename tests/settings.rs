@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{Finished, Place, Solved, command, exact2048};
+use crate::common::{Finished, Place, Solved, command, exact2048, try_solve};
 
 /// What the variables of a store are unless a test sets one of them: nothing answers there.
 const STORE: [(&str, &str); 4] = [
@@ -214,6 +214,14 @@ fn a_cache_that_cannot_be_made_names_the_option() {
         command.envs(STORE).env("HOME", home).env_remove("XDG_CACHE_HOME");
         Finished::new(command.output().unwrap()).exits(1).says(&[".cache/exact2048", "--cache DIR"]);
     }
+}
+
+/// A thousand threads would starve a machine for minutes.
+#[test]
+fn threads_without_work_are_not_started() {
+    let place = Place::new();
+    let solved = try_solve(&place.join("run"), "--board 2x2 --threads 1000").exits(0).says(&["of 1,000 threads"]);
+    assert_eq!(solved.json()["fingerprint"], Solved::new("--board 2x2").fingerprint());
 }
 
 #[test]

@@ -49,6 +49,12 @@ def test_a_run_goes_on_with_what_it_stores(tmp_path: pathlib.Path) -> None:
         exact2048.solve("3x2", tmp_path / "run", best_moves=False)
 
 
+@pytest.mark.parametrize("threads", [0, 10**6])
+def test_threads_have_the_limit_of_the_program(tmp_path: pathlib.Path, threads: int) -> None:
+    with pytest.raises(exact2048.UsageError, match="expected 1 to 1024 threads"):
+        exact2048.solve("2x2", tmp_path / "2x2", threads=threads)
+
+
 def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path) -> None:
     def fail(*_: object) -> None:
         raise ValueError("enough")
