@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use common::{
-    Finished, Place, Solved, close, command, files, layers, least_memory, number, on_run, query, solve,
-    solve_args, text, try_solve, whole,
+    Finished, Place, Solved, close, command, content_of, files, layers, least_memory, number, on_run, query,
+    solve, solve_args, text, try_solve, whole,
 };
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Run};
@@ -349,6 +349,31 @@ fn a_run_that_is_there_can_be_limited() {
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)
         .says(&["its choice of kept layers is 32, and 64 was asked for", "--run OTHER"]);
+}
+
+/// A finished run keeps what it holds under any limit: what `verify` and `export` read is still there.
+#[test]
+fn a_finished_run_keeps_all_reach() {
+    let place = Place::new();
+    let run = place.join("run");
+    begin(&run, "64");
+    // A limit makes shards small. Interrupted on the way up, the run goes on without one and keeps all its reach.
+    let died = solve_failing(&run, &format!("{JOB} --disk 8MB"), "shard.renamed=3*off->return");
+    assert_eq!(died.signal, Some(6), "{died:?}");
+    solve(&run, JOB);
+    // All but the lock, which has the id of the last process.
+    let content =
+        || -> Vec<_> { content_of(&run).into_iter().filter(|(path, _)| !path.ends_with("lock")).collect() };
+    let before = content();
+    assert!(shards_of_reach(&run) > 1);
+    for (limit, is_exceeded) in [("1GB", false), ("8MB", false), ("100kB", true)] {
+        let again = try_solve(&run, &format!("{JOB} --disk {limit}")).exits(0);
+        assert_eq!(again.stderr.contains("more than the"), is_exceeded, "{again:?}");
+        assert!(content() == before, "--disk {limit} changed the run");
+    }
+    assert!(on_run(&run, "verify", &[]).exits(0).stdout.contains("Nothing is wrong."));
+    let folder = place.join("out");
+    on_run(&run, "export", &["--what", "states", "-o", folder.to_str().unwrap()]).exits(0);
 }
 
 /// Where reach is enumerated twice, the times of a run are of all that was done.

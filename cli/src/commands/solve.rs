@@ -53,7 +53,7 @@ pub struct Args {
     memory: Option<ByteSize>,
     /// Disk that the run may take, for example 60GB: never exceeded, scratch files and journal included. What is kept is
     /// chosen so that it fits, unless --keep says it; reach that is not needed is removed, and where room is short enumerated
-    /// again. A run that is there already may be given any limit, or another one
+    /// again. A run that is there already may be given any limit, or another one; of a finished run nothing is removed
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Compute threads [default: all cores]
@@ -101,7 +101,6 @@ pub fn main(args: &Args) -> Result<()> {
     let missing = run.missing();
     let before = recorded_seconds(&run);
     if missing.is_empty() {
-        disk::tidy(&mut run)?;
         say_what_is_over(&run);
     } else {
         let tuning = tuning?;
@@ -192,13 +191,19 @@ fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     for note in notes(&needs, memory_limit, &room) {
         display::say(&note);
     }
+    if left_bytes.is_some() && disk::removable_bytes(run) > 0 {
+        display::say(&format!(
+            "note: with --disk, reach is removed once no value needs it: {} of what this run holds",
+            units::size(disk::removable_bytes(run)),
+        ));
+    }
 }
 
-/// Says where a finished run takes more of the disk than it was to: all that is left of it is kept.
+/// Reports a limit that a finished run exceeds: nothing of it is removed.
 fn say_what_is_over(run: &Run) {
     if let Some(over) = run.dir().allowance().filter(|held| held.taken_bytes() > held.limit_bytes()) {
         display::say(&format!(
-            "note: this run takes {}, more than the {} of --disk: it is finished, and what it holds is to be kept",
+            "note: this run takes {}, more than the {} of --disk; it is finished, so nothing of it is removed",
             units::size(over.taken_bytes()),
             units::size(over.limit_bytes()),
         ));

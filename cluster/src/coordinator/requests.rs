@@ -12,7 +12,7 @@ use exact2048_game::Params;
 use exact2048_net::status::unavailable;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
-use exact2048_solution::{Recipe, Run, RunError};
+use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Location, RunDir};
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
@@ -235,8 +235,7 @@ struct Found {
 /// Looks what is in the place of a job's run, and changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, any_values, any_precision, disk_limit, must_exist } =
-            wanted;
+        let WantedJob { params: wanted, any_kept, any_values, any_precision, must_exist, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok((!must_exist).then_some(Found { params: wanted, summary: None }));
@@ -247,9 +246,8 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         let precision = if any_precision { run.params().precision } else { wanted.precision };
         let wanted = Params { precision, ..wanted.with_kept(kept).with_best_moves(best_moves) };
         let params = run.continued_as(&wanted)?;
-        let holdings = run.holdings();
-        let is_tidy = disk_limit.is_none() || Recipe::new(run.params(), &holdings).passed().is_empty();
-        let is_done = run.missing().is_empty() && is_tidy && run.absent()?.is_empty();
+        // Whatever its limit is: a finished run keeps what it holds.
+        let is_done = run.missing().is_empty() && run.absent()?.is_empty();
         if !is_done {
             run.require_own_format()?;
         }

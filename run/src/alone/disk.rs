@@ -11,7 +11,7 @@ const FORECAST_SHARE: u64 = 4;
 
 /// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
 /// until there is room for what is written next.
-pub fn tidy(run: &mut Run) -> Result<(), RunError> {
+pub(super) fn tidy(run: &mut Run) -> Result<(), RunError> {
     remove_needless(run, 1)
 }
 
@@ -39,13 +39,14 @@ pub struct Shortage {
 }
 
 /// Before a segment, or after one that found no room, removes what has to go so that the rest of the run fits, with
-/// `times` times the usual headroom left free. Returns what is missing even then.
+/// `times` times the usual headroom left free. Returns what is missing even then. A finished run keeps what it holds.
 pub fn make_room(run: &mut Run, times: u64) -> Result<Shortage, RunError> {
-    let Some(allowance) = run.dir().allowance().cloned() else { return Ok(Shortage::default()) };
+    let is_finished = run.missing().is_empty();
+    let Some(allowance) = run.dir().allowance().cloned().filter(|_| !is_finished) else {
+        return Ok(Shortage::default());
+    };
     let (limit, usual) = (allowance.limit_bytes(), headroom(allowance.limit_bytes()));
-    let removable = Recipe::new(run.params(), &run.holdings()).removable();
-    let removable: u64 = removable.into_iter().map(|range| reach_bytes(run, range)).sum();
-    let beyond = allowance.taken_bytes().saturating_sub(removable).saturating_sub(limit);
+    let beyond = allowance.taken_bytes().saturating_sub(removable_bytes(run)).saturating_sub(limit);
     if beyond > 0 {
         return Ok(Shortage { missing_bytes: beyond + usual, is_certain: true });
     }
@@ -67,6 +68,13 @@ pub fn make_room(run: &mut Run, times: u64) -> Result<Shortage, RunError> {
         missing => missing.saturating_sub((times - 1) * usual).max(usual),
     };
     Ok(Shortage { missing_bytes, is_certain: false })
+}
+
+/// Bytes of the reach that a solve within a limit removes, at the latest when it ends.
+#[must_use]
+pub fn removable_bytes(run: &Run) -> u64 {
+    let removable = Recipe::new(run.params(), &run.holdings()).removable();
+    removable.into_iter().map(|range| reach_bytes(run, range)).sum()
 }
 
 /// The most bytes that the rest of a run takes at a time beside what it takes now; `None` on the way up.
