@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 
 use common::patient::{JOB, LARGE_JOB, Patient, contents, flip, seal};
-use common::{Solved, files, on_run, shards, solve, text, try_solve};
+use common::{Solved, files, on_run, shards, solve, text, try_solve, whole};
+use exact2048_game::{KeptLayers, Layer};
+use serde_json::{Value, json};
 
 #[test]
 fn damaged_journal_records_are_refused() {
@@ -67,6 +69,42 @@ fn unknown_journal_records_are_refused() {
     }
     try_solve(&patient.run(), JOB).exits(1).says(&["journal", "0"]);
     assert!(contents(&patient.run()) == before);
+}
+
+/// No program removes the reach of kept layers. Where a record does, all commands say that it is missing, and solving the
+/// run again enumerates it.
+#[test]
+fn kept_reach_that_a_record_removes_is_missing() {
+    let patient = Patient::of(&Solved::new(JOB));
+    let (run, journal) = (patient.run(), patient.run().join("journal"));
+    let records = files(&journal);
+    let last: Value = serde_json::from_slice(&fs::read(records.last().unwrap()).unwrap()).unwrap();
+    let mut body = last["body"].clone();
+    body["sequence"] = json!(records.len());
+    body["record"] = json!({ "removed": [{ "first": 4, "last": 1000 }] });
+    fs::write(journal.join(format!("{:06}.json", records.len())), seal(&body.to_string())).unwrap();
+
+    let info = on_run(&run, "info", &["--json"]).exits(0).json();
+    assert_eq!(text(&info["progress"]), "unfinished");
+    let ranges = |field: &str| -> Vec<u64> {
+        let ranges = info["passes"][0][field].as_array().unwrap();
+        ranges.iter().flat_map(|range| (whole(&range[0])..=whole(&range[1])).step_by(2)).collect()
+    };
+    let (missing, removed) = (ranges("missing"), ranges("removed"));
+    assert!(!missing.is_empty() && !removed.is_empty(), "{info}");
+    for layer in missing.iter().chain(&removed) {
+        let is_kept = KeptLayers::TWO_IN_FOUR.keeps(Layer(*layer as u32));
+        assert_eq!(missing.contains(layer), is_kept, "layer {layer}: {info}");
+    }
+    on_run(&run, "layers", &[]).exits(0).says(&["are not enumerated yet"]);
+    on_run(&run, "query", &["2 2 / 0 0"]).exits(1).says(&["not solved", "enumerate layers"]);
+    let found = on_run(&run, "verify", &["--json"]).exits(1).json();
+    assert_eq!((text(&found["verdict"]), &found["removed"]), ("unfinished", &info["passes"][0]["removed"]));
+    // Between kept layers nothing needs it.
+    assert_eq!(text(&solve(&run, JOB)["fingerprint"]), patient.fingerprint);
+    on_run(&run, "query", &["2 2 / 0 0"]).exits(0);
+    let info = on_run(&run, "info", &["--json"]).exits(0).json();
+    assert_eq!((text(&info["progress"]), &info["passes"][0]["missing"]), ("solved", &json!([])));
 }
 
 /// The last record cannot be told from one that never was: the work is simply done again.

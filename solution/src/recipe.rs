@@ -38,7 +38,7 @@ pub enum ReachSource {
     Stored,
     /// It was enumerated and removed: it is enumerated again where it is needed.
     Recomputed,
-    /// It was not enumerated yet, or its shards are lost.
+    /// It was not enumerated yet, its shards are lost, or a record removes it although the run keeps it.
     Missing,
 }
 
@@ -151,9 +151,14 @@ impl<'a> Recipe<'a> {
     pub fn reach(&self, layer: Layer) -> ReachSource {
         match self.layers.get(layer.index()) {
             Some(Standing { has_reach: true, .. }) => ReachSource::Stored,
-            Some(Standing { is_counted: true, .. }) => ReachSource::Recomputed,
+            Some(standing) if !self.is_missing(layer.index(), standing) => ReachSource::Recomputed,
             _ => ReachSource::Missing,
         }
+    }
+
+    /// Whether the reach of a layer has to be enumerated before the run is finished. `Standing` says what is committed of it.
+    fn is_missing(&self, number: usize, standing: &Standing) -> bool {
+        !standing.is_counted || self.keeps_reach(number) && !standing.has_reach
     }
 
     /// The segments that complete the run, in the order in which they must be done. A fresh run has one upward and one
@@ -161,10 +166,8 @@ impl<'a> Recipe<'a> {
     /// again just before the values of its layers are computed.
     pub fn steps(&self) -> Vec<Segment> {
         let mut steps = Steps { layers: self.layers.clone(), steps: Vec::new() };
-        let is_missing =
-            |n: usize, layer: &Standing| !layer.is_counted || self.keeps_reach(n) && !layer.has_reach;
         let all = 0..self.layers.len();
-        for gap in runs(all.clone().filter(|&n| is_missing(n, &self.layers[n]))) {
+        for gap in runs(all.clone().filter(|&n| self.is_missing(n, &self.layers[n]))) {
             steps.enumerate(gap);
         }
         if self.params.until_layer.is_none() {

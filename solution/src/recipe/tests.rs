@@ -64,6 +64,7 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     assert_eq!(recipe.reach(Layer(44)), ReachSource::Recomputed);
     assert_eq!(recipe.reach(Layer(48)), ReachSource::Stored);
     assert_eq!(recipe.reach(Layer(90)), ReachSource::Missing);
+    assert_eq!(recipe.reach(Layer(32)), ReachSource::Missing, "it is kept, whatever a record removes");
     // What is needed for good comes first: here the reach of kept layers is gone too.
     assert_eq!(recipe.steps()[..3], [up(10, 18), up(20, 34), down(48, 60)]);
 
