@@ -290,6 +290,38 @@ fn directories_that_cannot_be_written() {
     try_solve(Path::new("/proc/run"), "--board 2x2").exits(1).says(&["/proc"]);
 }
 
+/// Each would become a folder called `~` or `s3:`: the shell replaces neither.
+#[test]
+fn places_that_only_look_like_paths() {
+    let place = Place::new();
+    let solved = Solved::new("--board 2x2");
+    let run = format!("--run={}", solved.run().display());
+    let here = |args: &[&str]| Finished::new(command(args).current_dir(place.path()).output().unwrap());
+    for (args, form) in [
+        (&["solve", "--board", "2x2", "--run=~/x"][..], "./~/x for a folder of that name"),
+        (&["solve", "--board", "2x2", "--run", "s3:/bucket/x"], "expected s3://bucket/x"),
+        (&["query", "--run", "file:x", "2 2 / 0 0"], "expected file:///x"),
+        (&["query", &run, "--cone-cache=~/x", "2 2 / 0 0"], "./~/x"),
+        (&["info", &run, "--cache=~/x"], "./~/x"),
+        (&["export", &run, "--what", "states", "--output=~/x"], "./~/x"),
+        (&["export", &run, "--what", "states", "-o", "s3://bucket/x"], "expected a path of this machine"),
+        (&["report", &run, "--output=~/x"], "./~/x"),
+        (&["play", "--player", "random", "--record=~/x"], "./~/x"),
+        (&["man", "--out=~/x"], "./~/x"),
+        #[cfg(feature = "net")]
+        (&["coordinator", "--store=~/x"], "./~/x"),
+    ] {
+        here(args).exits(2).says(&[form]);
+        assert!(files(place.path()).is_empty(), "{args:?} made something");
+    }
+    for name in ["a", "./~"] {
+        let given =
+            if name == "a" { format!("file:{}", place.join(name).display()) } else { name.to_owned() };
+        here(&["solve", "--board", "2x2", "--run", &given]).exits(0);
+        assert!(place.join(name).join("manifest.json").exists(), "{given}");
+    }
+}
+
 #[test]
 fn one_writer_at_a_time() {
     let solved = Solved::new("--board 2x2");

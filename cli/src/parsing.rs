@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use bytesize::ByteSize;
 use clap::builder::{OsStringValueParser, RangedI64ValueParser, TypedValueParser};
 use exact2048_run::machine::MOST_THREADS;
+use exact2048_storage::Location;
 
 /// A number of bytes, as in `60GB` or `512MiB`.
 pub fn size(text: &str) -> Result<ByteSize, String> {
@@ -17,9 +18,9 @@ pub fn threads() -> RangedI64ValueParser<u16> {
     clap::value_parser!(u16).range(1..=i64::from(MOST_THREADS))
 }
 
-/// A file or a folder of this machine.
+/// A file or a folder of this machine: a path, or `file:///PATH`.
 pub fn local_path() -> impl TypedValueParser<Value = PathBuf> {
-    OsStringValueParser::new().try_map(is_not_stdout).map(PathBuf::from)
+    OsStringValueParser::new().try_map(is_not_stdout).try_map(|text| Location::parse_local(&text))
 }
 
 /// Refuses `-`, for which other programs write to stdout.

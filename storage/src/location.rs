@@ -101,14 +101,10 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] if the URL is of another kind, or a setting is missing or wrong.
+    /// [`StorageError::Settings`] if the URL is of another kind, a setting is missing or wrong, or the text is neither:
+    /// `~/x`, `s3:/bucket/x`.
     pub fn parse(text: &OsStr, settings: &StoreSettings) -> Result<Self, StorageError> {
-        if text.is_empty() {
-            return Err(refused("an empty place", "give a directory or a URL"));
-        }
-        let Some(address) = text.to_str().filter(|text| text.contains("://")) else {
-            return Ok(Self::from(Path::new(text)));
-        };
+        let Some(address) = url_of(text)? else { return Ok(Self::from(Path::new(text))) };
         #[cfg(feature = "stores")]
         return Self::of_url(address, settings);
         #[cfg(not(feature = "stores"))]
@@ -117,6 +113,23 @@ impl Location {
             let reason = "this program was built without object stores: give a path, or build it with its default features";
             Err(refused(address, reason))
         }
+    }
+
+    /// Reads what a user gives for a file or a folder of this machine: a path, or `file:///path`.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Settings`] for other URLs, and as for [`parse`](Self::parse).
+    pub fn parse_local(text: &OsStr) -> Result<PathBuf, StorageError> {
+        // Without the rest: there may be a password in it.
+        let not_local = |scheme: &str| refused(&format!("{scheme}://..."), "expected a path of this machine");
+        if let Some((scheme, _)) = url_of(text)?.and_then(|address| address.split_once(':'))
+            && !scheme.eq_ignore_ascii_case("file")
+        {
+            return Err(not_local(scheme));
+        }
+        let place = Self::parse(text, &StoreSettings::default())?;
+        place.as_folder().map(Path::to_path_buf).ok_or_else(|| not_local("file"))
     }
 
     /// The place of this name in the directory, or below the prefix. Nothing is looked up there.
@@ -169,6 +182,41 @@ impl Location {
             Medium::Store(place) => shard::open_lone_object(&place.store, &*place.open_cache()?),
         }
     }
+}
+
+/// The URL that a text is, `None` for a path. Refuses what looks like a path and is meant otherwise: it would become a
+/// folder called `~` or `s3:`.
+fn url_of(text: &OsStr) -> Result<Option<&str>, StorageError> {
+    if text.is_empty() {
+        return Err(refused("an empty place", "give a directory or a URL"));
+    }
+    let Some(text) = text.to_str() else { return Ok(None) };
+    if text.starts_with('~') {
+        let reason =
+            "only a shell replaces ~, and only where a word begins with it; write the path in full, or";
+        return Err(refused(text, format!("{reason} ./{text} for a folder of that name")));
+    }
+    if text.contains("://") {
+        return Ok(Some(text));
+    }
+    let Some((scheme, rest)) = text.split_once(':') else { return Ok(None) };
+    if scheme.eq_ignore_ascii_case("file") && rest.starts_with('/') {
+        return Ok(Some(text));
+    }
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-".contains(&byte));
+    let within = rest.trim_start_matches('/');
+    let form = match scheme.to_ascii_lowercase().as_str() {
+        "file" => format!("file:///{within}"),
+        "s3" => format!("s3://{within}"),
+        _ if is_scheme && rest.starts_with('/') => "a path or a URL".to_owned(),
+        _ => return Ok(None),
+    };
+    if rest.contains('@') {
+        // There may be a password before it.
+        return Err(refused(&format!("{scheme}:..."), "expected s3://BUCKET/PREFIX or a path"));
+    }
+    Err(refused(text, format!("expected {form}, or ./{text} for a folder of that name")))
 }
 
 pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {

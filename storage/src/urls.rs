@@ -103,9 +103,41 @@ mod tests {
             ("file:///shared/dir", "/shared/dir"),
             ("file:///a%20b", "/a b"),
             ("file://localhost/x", "/x"),
-            ("s3:/no-url", "s3:/no-url"),
+            ("file:/shared/dir", "/shared/dir"),
+            ("FILE:/shared/dir", "/shared/dir"),
+            ("./~/x", "./~/x"),
+            ("./s3:/x", "./s3:/x"),
+            ("runs/~/x", "runs/~/x"),
+            ("3x3:old", "3x3:old"),
+            ("a b:/x", "a b:/x"),
         ] {
             assert_eq!(parse(text).unwrap().as_folder(), Some(Path::new(path)), "{text}");
+            assert_eq!(Location::parse_local(OsStr::new(text)).unwrap(), Path::new(path), "{text}");
+        }
+    }
+
+    /// Each would become a folder here, called `~` or `s3:`.
+    #[test]
+    fn what_is_no_path_is_refused_with_the_right_form() {
+        for (text, form) in [
+            ("~", "./~ for"),
+            ("~/runs/3x3", "./~/runs/3x3 for"),
+            ("~user/x", "./~user/x for"),
+            ("s3:/bucket/x", "expected s3://bucket/x, or ./s3:/bucket/x"),
+            ("s3:bucket/x", "expected s3://bucket/x"),
+            ("S3:/bucket/x", "expected s3://bucket/x"),
+            ("file:x", "expected file:///x"),
+            ("gs:/bucket/x", "expected a path or a URL, or ./gs:/bucket/x"),
+            ("s3:/key:hush@bucket/x", "s3:... cannot be used"),
+        ] {
+            for error in [parse(text).unwrap_err(), Location::parse_local(OsStr::new(text)).unwrap_err()] {
+                assert!(matches!(error, StorageError::Settings { .. }), "{text}: {error}");
+                assert!(error.to_string().contains(form), "{text}: {error}");
+            }
+        }
+        for text in ["s3://bucket/x", "http://user:hush@host/x"] {
+            let error = Location::parse_local(OsStr::new(text)).unwrap_err().to_string();
+            assert!(error.contains("expected a path of this machine") && !error.contains("hush"), "{error}");
         }
     }
 
