@@ -7,8 +7,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use common::{Finished, Solved, files, on_run, shards, text, try_solve};
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use common::{Finished, Place, Solved, exact2048, files, make_fifo, on_run, shards, text, try_solve};
+use exact2048_solution::Run;
 
 /// The commands that read a run, with what else they need.
 const READERS: [(&str, &[&str]); 6] = [
@@ -19,10 +19,6 @@ const READERS: [(&str, &[&str]); 6] = [
     ("count", &[]),
     ("query", &["2 2 / 0 0"]),
 ];
-
-fn make_fifo(path: &Path) {
-    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-}
 
 /// A run without its journal is not one that has not begun: all say the same of it.
 #[test]
@@ -83,6 +79,35 @@ fn a_fifo_keeps_nobody_waiting() {
             try_solve(&solved.run(), "--board 2x2").exits(0);
         }
     }
+}
+
+/// The same for what is kept beside a run, and for secrets.
+#[test]
+fn a_fifo_beside_a_run_keeps_nobody_waiting() {
+    let solved = Solved::new("--board 2x2 --keep starts");
+    let (run, cones) = (solved.run(), solved.run().join("cones"));
+    let id = Run::open(&run).unwrap().dir().run_id();
+    fs::create_dir(&cones).unwrap();
+    for name in [format!("perfect-play-{id}.json"), format!("000004-000060-{:016x}.cone", 7)] {
+        make_fifo(&cones.join(name));
+    }
+    on_run(&run, "query", &["8 4 / 2 2"]).exits(0);
+    on_run(&run, "stats", &[]).exits(0);
+
+    let place = Place::new();
+    let secret = place.join("secret");
+    make_fifo(&secret);
+    for option in ["--token-file", "--tls-ca"] {
+        let server =
+            ["query", "--server", "https://127.0.0.1:1", option, secret.to_str().unwrap(), "2 2 / 0 0"];
+        exact2048(server).exits(1).says(&["cannot read", "expected a file, found a FIFO"]);
+    }
+    let folder = place.join("export");
+    fs::create_dir(&folder).unwrap();
+    make_fifo(&folder.join("_export.txt"));
+    on_run(&run, "export", &["--what", "states", "-o", folder.to_str().unwrap()])
+        .exits(1)
+        .says(&["expected a file, found a FIFO"]);
 }
 
 /// Something else than a folder has the name of one: all say so, and removing it, as they advise, helps.

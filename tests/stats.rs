@@ -265,6 +265,10 @@ fn interruptions_change_no_bit() {
         fs::write(&file, damaged).unwrap();
         assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
     }
+    // Opening a FIFO waits for a writer, who never comes.
+    fs::remove_file(&file).unwrap_or(());
+    common::make_fifo(&file);
+    assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
     // A pass with another cutoff neither goes on with it nor takes it away.
     fs::write(&file, &written).unwrap();
     assert_eq!(follow(Some(progress.clone()), 1e-9, usize::MAX).1, steps);

@@ -4,6 +4,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use exact2048_files::open;
 use exact2048_game::Layer;
 
 /// The file that says, in a line, what the folder holds an export of, so that files of two runs are never mixed.
@@ -64,7 +65,7 @@ impl Folder {
         }
         fs::create_dir_all(path).map_err(io)?;
         let held = path.join(DESCRIPTION);
-        match fs::read_to_string(&held) {
+        match open(&held).and_then(io::read_to_string) {
             Ok(text) if text.trim_end() == description => return folder.locked(),
             Ok(text) => return Err(FolderError::Occupied(format!("an export of: {}", text.trim_end()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -88,7 +89,7 @@ impl Folder {
     /// The folder, for one process at a time.
     fn locked(mut self) -> Result<Self, FolderError> {
         let held = self.path.join(DESCRIPTION);
-        let file = File::open(&held).map_err(|error| FolderError::Io(held, error))?;
+        let file = open(&held).map_err(|error| FolderError::Io(held, error))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => {
                 return Err(FolderError::Occupied("an export that another process is at".to_owned()));

@@ -68,7 +68,7 @@ impl Token {
 
         let failed = |source| TokenError::Read { path: path.to_path_buf(), source };
         let mut bytes = Vec::new();
-        let file = std::fs::File::open(path).map_err(failed)?;
+        let file = exact2048_files::open(path).map_err(failed)?;
         file.take(2 * MAX_LENGTH as u64).read_to_end(&mut bytes).map_err(failed)?;
         let origin = path.display().to_string();
         match exact2048_text::utf8(&bytes) {

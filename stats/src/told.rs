@@ -1,11 +1,11 @@
 //! Statistics of perfect play as they are told and kept.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use exact2048_files::open;
 use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Params, Spawn4};
 use exact2048_solution::{Oracle, QueryError, Run};
@@ -195,7 +195,8 @@ impl KeptStatistics {
     /// The statistics that are kept; `None` if there are none.
     #[must_use]
     pub fn read(&self) -> Option<ToldStatistics> {
-        let text = fs::read_to_string(&self.place).ok()?;
+        let mut text = String::new();
+        open(&self.place).ok()?.read_to_string(&mut text).ok()?;
         let (checksum, json) = text.strip_prefix(&self.run)?.split_once('\n')?;
         (checksum == checksum_of(json)).then(|| serde_json::from_str(json).ok())?
     }
@@ -226,6 +227,8 @@ fn checksum_of(json: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use exact2048_game::{Objective, Precision};
 
     use super::*;

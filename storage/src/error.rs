@@ -5,9 +5,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use exact2048_files::not_a_file;
 use rustix::io::Errno;
 
-use crate::publish::{full_folder, not_a_file};
+use crate::publish::full_folder;
 use crate::{Place, ShardId};
 
 /// What can be done about an error of this crate or of one that reads or writes runs by it, so that nobody has to take

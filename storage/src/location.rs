@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use crate::publish::open_file;
 use crate::store::{Cache, Store, cache};
 use crate::{Peers, Place, RunId, ShardReader, StorageError, shard};
 
@@ -53,7 +52,7 @@ impl StoreSettings {
     ///
     /// A failure of the system.
     pub fn open_copy(&self, run: RunId, header_checksum: u64) -> io::Result<Option<File>> {
-        match open_file(&cache::entry(&self.cache_folder(), run, header_checksum)) {
+        match exact2048_files::open(&cache::entry(&self.cache_folder(), run, header_checksum)) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

@@ -4,74 +4,15 @@
 //! The steps are single functions, and all code that publishes calls them in that order with a crash point
 //! between any two.
 
-use std::fs::{self, File, FileType, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
-use rustix::io::Errno;
 
 use crate::StorageError;
 use crate::ids::random_bits;
 
 /// Every temporary file has a name that begins like this, and nothing else has.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
-
-/// Opens a file to read it. Where something else has its name, such as a FIFO, this does not wait for it.
-///
-/// # Errors
-///
-/// `InvalidData` says what else it is, `IsADirectory` that it is a directory.
-pub(crate) fn open_file(path: &Path) -> io::Result<File> {
-    open_with(File::options().read(true), path)
-}
-
-/// As [`open_file`], with other options.
-pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
-    let file = options.custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)?;
-    let kind = file.metadata()?.file_type();
-    if kind.is_file() {
-        return Ok(file);
-    }
-    if kind.is_dir() {
-        return Err(io::ErrorKind::IsADirectory.into());
-    }
-    Err(io::Error::new(io::ErrorKind::InvalidData, special(kind)))
-}
-
-/// What has the name of a folder and is something else; `None` where it is a folder, or nothing has its name.
-pub(crate) fn not_a_folder(path: &Path) -> Result<Option<&'static str>, StorageError> {
-    match fs::metadata(path) {
-        Ok(found) if found.is_dir() => Ok(None),
-        Ok(found) if found.is_file() => Ok(Some("a file")),
-        Ok(found) => Ok(Some(special(found.file_type()))),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => {
-            Ok(fs::symlink_metadata(path).is_ok().then_some("a symbolic link that leads nowhere"))
-        }
-        Err(e) if Errno::from_io_error(&e) == Some(Errno::LOOP) => Ok(Some(LINK_LOOP)),
-        Err(e) => Err(StorageError::read(path, e)),
-    }
-}
-
-/// What is neither a file nor a directory.
-fn special(kind: FileType) -> &'static str {
-    if kind.is_fifo() { "a FIFO" } else { "a device" }
-}
-
-const LINK_LOOP: &str = "a symbolic link that leads to itself";
-
-/// What it is that [`open_file`] could not open, where it is no file; `None` for other errors.
-pub(crate) fn not_a_file(error: &io::Error) -> Option<String> {
-    match error.kind() {
-        io::ErrorKind::IsADirectory => Some("a directory".to_owned()),
-        // `ErrorKind::FilesystemLoop` is not stable.
-        _ if Errno::from_io_error(error) == Some(Errno::LOOP) => Some(LINK_LOOP.to_owned()),
-        // As `open_with` says it.
-        io::ErrorKind::InvalidData => Some(error.to_string()),
-        _ => None,
-    }
-}
 
 /// A file that is not published yet. Dropping it removes its temporary name.
 #[derive(Debug)]

@@ -6,12 +6,12 @@
 use std::io::{self, Read};
 use std::path::Path;
 
+use exact2048_files::{not_a_file, open};
 use serde::Deserialize;
 use serde_json::error::Category;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::hex64;
-use crate::publish::{not_a_file, open_file};
 use crate::{Place, StorageError};
 
 const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
@@ -35,7 +35,7 @@ pub(crate) fn seal(what: &'static str, body: &str) -> Result<Vec<u8>, StorageErr
 /// The bytes of a sealed file, nothing of which is verified; `None` if there is none.
 pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     let mut bytes = Vec::new();
-    let opened = match open_file(file) {
+    let opened = match open(file) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(e) => {
             return Err(match not_a_file(&e) {

@@ -265,6 +265,12 @@ fn copy_format_run(format: u32, to: &Path) -> PathBuf {
     to.to_path_buf()
 }
 
+/// Makes a FIFO, which keeps waiting whatever opens it in the usual way.
+pub fn make_fifo(path: &Path) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+}
+
 /// All files of a run with what is in them.
 pub fn content_of(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let all = ["", "journal", "shards"].into_iter().flat_map(|folder| files(&run.join(folder)));

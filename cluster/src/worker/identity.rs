@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{Incarnation, Secret, WorkerId};
+use exact2048_files::{OFlags, open_with};
 use exact2048_storage::StorageError;
-use rustix::fs::OFlags;
 use rustix::process::geteuid;
 
 use crate::random;
@@ -69,7 +69,7 @@ impl Identity {
 fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true).mode(0o600);
-    let file = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path)?;
+    let file = open_with(&mut options, OFlags::NOFOLLOW, path)?;
     let owner = file.metadata()?.uid();
     if owner != geteuid().as_raw() {
         let what =

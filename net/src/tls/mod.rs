@@ -221,7 +221,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 
     let failed = |source| TlsError::Read { path: path.to_path_buf(), source };
     let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).map_err(failed)?;
+    let file = exact2048_files::open(path).map_err(failed)?;
     file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
     Ok(bytes)
 }

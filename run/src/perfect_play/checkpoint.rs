@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use exact2048_files::open;
 use exact2048_game::Layer;
 use exact2048_storage::{StorageError, replace_file};
 use exact2048_worker::AnyFollower;
@@ -77,7 +78,7 @@ impl Checkpoint {
     }
 
     fn read_whole(&self, empty: PlaySums, follower: &dyn AnyFollower) -> io::Result<(Layer, PlaySums)> {
-        let mut input = BufReader::with_capacity(1 << 20, File::open(&self.place)?);
+        let mut input = BufReader::with_capacity(1 << 20, open(&self.place)?);
         io::copy(&mut input.by_ref().take(self.of.len() as u64), &mut io::sink())?;
         let mut number = || {
             let mut bytes = [0; 8];
@@ -100,7 +101,7 @@ impl Checkpoint {
 
     /// Whether there is a file of this run, as it was written.
     fn is_whole(&self) -> io::Result<bool> {
-        let file = File::open(&self.place)?;
+        let file = open(&self.place)?;
         let Some(length) = file.metadata()?.len().checked_sub(8) else { return Ok(false) };
         let Some(rest) = length.checked_sub(self.of.len() as u64) else { return Ok(false) };
         let mut input = BufReader::with_capacity(1 << 20, file);

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use exact2048_cone::{Solved, SolvedLayer};
+use exact2048_files::{OFlags, open, open_with};
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
 use exact2048_storage::{StorageError, replace_file};
@@ -179,7 +180,8 @@ fn is_damaged(error: &io::Error) -> bool {
 
 /// Notes that a file was used; on a disk that is only read, nothing is ever removed either.
 fn touch(path: &Path) {
-    let _ = File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now()));
+    let opened = open_with(File::options().append(true), OFlags::empty(), path);
+    let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
 }
 
 /// The lowest and the highest layer of a cone, by the name of its file.
@@ -274,7 +276,7 @@ impl ConeFile {
     /// Reads header and table, which must be whole; `None` where it is another run's.
     fn open(path: &Path, run: &RunKey, width: usize) -> io::Result<Option<Self>> {
         let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-        let mut file = File::open(path)?;
+        let mut file = open(path)?;
         let length = file.metadata()?.len();
         let mut header = vec![0; HEADER_BYTES];
         file.read_exact(&mut header)?;

@@ -5,9 +5,10 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use exact2048_files::{OFlags, not_a_file, open, open_with};
+
 use super::LOCK;
 use crate::StorageError;
-use crate::publish::{not_a_file, open_file, open_with};
 
 /// Holds the lock until it is dropped.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ impl Lock {
         let io = |e| StorageError::io("lock", &path, e);
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let mut file = open_with(&mut options, &path).map_err(|e| no_lock(&path, e))?;
+        let mut file = open_with(&mut options, OFlags::empty(), &path).map_err(|e| no_lock(&path, e))?;
         match try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
@@ -58,7 +59,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 /// Where what has the name of the lock is no file, so that nobody could ever hold it.
 pub(super) fn held_by(folder: &Path) -> Result<Option<String>, StorageError> {
     let path = folder.join(LOCK);
-    let file = match open_file(&path) {
+    let file = match open(&path) {
         Ok(file) => file,
         Err(e) if not_a_file(&e).is_some() => return Err(no_lock(&path, e)),
         Err(_) => return Ok(None),

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use exact2048_files::not_a_folder;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,7 +23,7 @@ use self::shards::Home;
 pub use self::shards::Shards;
 use crate::allowance::Allowance;
 use crate::location::{Medium, StorePlace};
-use crate::publish::{TEMP_PREFIX, create_folder, list, not_a_folder, parent_of, remove_temps, sync_folder};
+use crate::publish::{TEMP_PREFIX, create_folder, list, parent_of, remove_temps, sync_folder};
 use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, Place, RunId, ShardIdentity, StorageError};
@@ -442,7 +443,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 /// Requires that the folders of a run are folders, as far as they are there: copies of runs may lack empty ones.
 fn require_folders(run: &Path) -> Result<(), StorageError> {
     for path in [JOURNAL, SHARDS].map(|name| run.join(name)) {
-        if let Some(found) = not_a_folder(&path)? {
+        if let Some(found) = not_a_folder(&path).map_err(|e| StorageError::read(&path, e))? {
             return Err(StorageError::NotAFolder { folder: path.into(), found });
         }
     }

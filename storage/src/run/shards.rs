@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::SHARDS;
 use crate::bytes::index;
 use crate::ids::member_of;
-use crate::publish::open_file;
 use crate::shard::{Expected, HEAD_BYTES, StoredShard, Target, check_head};
 use crate::store::{Cache, Head, Store};
 use crate::{
@@ -189,7 +188,7 @@ fn object_of(shard: &ShardId) -> String {
 
 /// The first bytes of a file, and its length.
 fn read_head(path: &Path) -> io::Result<(Vec<u8>, u64)> {
-    let file = open_file(path)?;
+    let file = exact2048_files::open(path)?;
     let mut head = Vec::new();
     (&file).take(HEAD_BYTES.into()).read_to_end(&mut head)?;
     Ok((head, file.metadata()?.len()))

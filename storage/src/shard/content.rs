@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::stored::StoredShard;
 use crate::bytes::index;
-use crate::publish::open_file;
 
 /// Shards whose files this process keeps open. Large runs have more shards than a process may have files: those beyond
 /// are opened for each frame that is read of them.
@@ -91,7 +90,7 @@ pub(super) struct ShardFile {
 
 impl ShardFile {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        Ok(Self::of(open_file(path)?, path.to_path_buf()))
+        Ok(Self::of(exact2048_files::open(path)?, path.to_path_buf()))
     }
 
     /// A file that has or is to have this name.
@@ -123,7 +122,9 @@ impl ShardFile {
     }
 
     fn open_again(&self) -> io::Result<File> {
-        self.path.as_ref().map_or_else(|| Err(io::ErrorKind::NotFound.into()), |path| open_file(path))
+        self.path
+            .as_ref()
+            .map_or_else(|| Err(io::ErrorKind::NotFound.into()), |path| exact2048_files::open(path))
     }
 
     fn settle(&mut self) {

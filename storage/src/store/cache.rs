@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use exact2048_files::{OFlags, open, open_with};
 use rustix::process::geteuid;
 
-use crate::publish::{TempFile, list, open_file};
+use crate::publish::{TempFile, list};
 use crate::{Peers, RunId, StorageError};
 
 /// A temporary file that nobody has written to for this long, and that nobody has locked, belongs to no process any
@@ -137,7 +138,7 @@ impl Cache {
 
     /// Whether there is an entry. If there is, it is among the last to be removed from now on.
     pub(crate) fn touch(&self, entry: &Path) -> bool {
-        let Ok(file) = File::options().append(true).open(entry) else { return false };
+        let Ok(file) = open_with(File::options().append(true), OFlags::empty(), entry) else { return false };
         // Only the order of removal depends on it.
         let _ = file.set_modified(SystemTime::now());
         true
@@ -179,7 +180,7 @@ impl Cache {
 
 /// Whether a temporary file is what a process left that ended early.
 fn is_abandoned(path: &Path) -> bool {
-    let Ok(file) = open_file(path) else { return false };
+    let Ok(file) = open(path) else { return false };
     let changed = file.metadata().and_then(|metadata| metadata.modified());
     let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
     // Where there are no locks, everything stays.
