@@ -4,7 +4,7 @@ use crate::common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -260,7 +260,7 @@ fn special_files_are_refused_at_once() {
     let healthy = Solved::new(JOB);
     let fifo = |path: &Path| {
         fs::remove_file(path).unwrap();
-        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+        common::make_fifo(path);
     };
     let patient = Patient::of(&healthy);
     fifo(&patient.run().join("manifest.json"));
@@ -298,13 +298,17 @@ fn left_over_files_are_removed() {
     let run = patient.run();
     let left_over = run.join("shards/reach-000004-000008.shard");
     fs::copy(patient.shard("reach"), &left_over).unwrap();
-    let temps = [run.join(".tmp-a"), run.join("shards/.tmp-b"), run.join("journal/.tmp-c")];
+    let temporary = |target: &str| run.join(format!("{target}-{:032x}", 7));
+    let temps = [".tmp-manifest.json", "shards/.tmp-reach-000004-000008.shard", "journal/.tmp-000000.json"];
+    let temps = temps.map(temporary);
     temps.iter().for_each(|temp| fs::write(temp, "unfinished").unwrap());
-    let note = run.join("shards/note.txt");
-    fs::write(&note, "not ours").unwrap();
+    let others =
+        ["shards/note.txt", "shards/mine.shard", ".tmp-mine", "shards/.tmp-mine", "journal/.tmp-mine"];
+    let others = others.map(|name| run.join(name));
+    others.iter().for_each(|other| fs::write(other, "not ours").unwrap());
     solve(&run, JOB);
     temps.iter().for_each(|temp| assert!(!temp.exists(), "{} is left", temp.display()));
-    assert!(note.exists(), "a file of somebody else was removed");
+    others.iter().for_each(|other| assert!(other.exists(), "{} was removed", other.display()));
     assert!(!left_over.exists(), "a shard that no record names is left");
 }
 

@@ -200,7 +200,8 @@ impl Oracle {
             cones: Solver::new(&params),
             cone_bytes,
             solved: SolvedCones::new(solved_bytes),
-            cone_files: cone_files.map(|(folder, most_bytes)| ConeFiles::new(folder, most_bytes, key, width)),
+            cone_files: cone_files
+                .map(|(folder, most_bytes)| ConeFiles::open(folder, most_bytes, key, width)),
             layer_solver: None,
             params,
         })

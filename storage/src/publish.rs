@@ -7,12 +7,50 @@
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use exact2048_files::open;
 
 use crate::StorageError;
 use crate::ids::random_bits;
 
-/// Every temporary file has a name that begins like this, and nothing else has.
+/// How the name of every temporary file begins.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
+
+/// A temporary file that no process has locked, and that has not grown for this long, has lost its writer.
+pub(crate) const ABANDONED: Duration = Duration::from_secs(10 * 60);
+
+/// The name that a temporary file was to be published as; `None` for other files. Users may have files whose names begin
+/// like these, so that all of the form is required.
+pub fn temp_target(name: &str) -> Option<&str> {
+    let (target, drawn) = name.strip_prefix(TEMP_PREFIX)?.rsplit_once('-')?;
+    let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
+    if drawn.len() == 32 && is_hex(drawn) {
+        return Some(target);
+    }
+    // Version 0.1.0 and earlier ones ended names with two numbers.
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    target
+        .rsplit_once('-')
+        .filter(|(_, process)| is_number(process) && is_number(drawn))
+        .map(|(target, _)| target)
+}
+
+/// Removes temporary files that have lost their writers, of those that were to get names that are the caller's own. For
+/// folders that other programs may use. What cannot be removed stays: it only takes room.
+pub fn remove_abandoned(folder: &Path, is_own: impl Fn(&str) -> bool) {
+    let entries = list(folder).unwrap_or_default();
+    let own = entries.iter().filter(|entry| entry.becomes().is_some_and(&is_own));
+    own.filter(|entry| is_abandoned(&entry.path)).for_each(|entry| drop(entry.remove()));
+}
+
+/// Whether a temporary file has lost its writer. Where there are no locks, none has.
+fn is_abandoned(path: &Path) -> bool {
+    let Ok(file) = open(path) else { return false };
+    let changed = file.metadata().and_then(|metadata| metadata.modified());
+    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
+    age.is_some_and(|age| age > ABANDONED) && file.try_lock().is_ok()
+}
 
 /// A file that is not published yet. Dropping it removes its temporary name.
 #[derive(Debug)]
@@ -27,11 +65,14 @@ impl TempFile {
     /// Creates an empty file in `folder`, to be published there as `name`.
     ///
     /// Its temporary name is drawn by chance: process ids are the same in every container, and a name could be that of
-    /// a file that an earlier process left.
+    /// a file that an earlier process left. It is locked for as long as it is open, which tells it from such a file.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
         let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
-        Ok(Self { file: file.map_err(|e| StorageError::io("create", &path, e))?, path, named: true })
+        let file = file.map_err(|e| StorageError::io("create", &path, e))?;
+        // Where there are no locks, what is left over stays.
+        let _ = file.try_lock();
+        Ok(Self { file, path, named: true })
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -96,7 +137,8 @@ impl Drop for TempFile {
 
 /// Writes a file and puts it in the place of what has its name, in one step. The file's folder is made if it is
 /// missing, but not the folder around that: a run that was removed must not come back in part. Nothing is synced but
-/// what `write` syncs: this is for what can be made again. Other processes may do the same.
+/// what `write` syncs: this is for what can be made again. Other processes may do the same. What a process left that
+/// ended while it wrote the same file is removed.
 ///
 /// # Errors
 ///
@@ -112,6 +154,7 @@ pub fn replace_file(
         }
         _ => {}
     }
+    remove_abandoned(folder, |other| other == name);
     let mut temp = TempFile::create(folder, &name)?;
     write(temp.file()).map_err(|e| StorageError::io("write", temp.path(), e))?;
     temp.rename_to(path)
@@ -169,17 +212,12 @@ pub(crate) struct Listed {
 
 impl Listed {
     pub(crate) fn is_temp(&self) -> bool {
-        self.name.starts_with(TEMP_PREFIX)
+        self.becomes().is_some()
     }
 
     /// The name that a temporary file was to be published as; `None` for other files.
     pub(crate) fn becomes(&self) -> Option<&str> {
-        let name = self.name.strip_prefix(TEMP_PREFIX)?;
-        // What follows the last `-` was drawn by chance; earlier versions had two numbers there.
-        Some(match name.find(".shard-") {
-            Some(end) => name.get(..end + ".shard".len()).unwrap_or(name),
-            None => name,
-        })
+        temp_target(&self.name)
     }
 
     /// Length in bytes, 0 if it has vanished in the meantime or is a folder.
@@ -226,4 +264,28 @@ pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> 
 /// Removes what processes that ended early left in `folder`, which only the holder of the lock writes to.
 pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
     list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_temporary_names_are_ours() {
+        let drawn = format!("{:032x}", 1);
+        for target in ["manifest.json", "reach-000004-000120.shard", "a-b"] {
+            assert_eq!(temp_target(&format!(".tmp-{target}-{drawn}")), Some(target));
+            assert_eq!(
+                temp_target(&format!(".tmp-{target}-77-0")),
+                Some(target),
+                "as version 0.1.0 named it"
+            );
+        }
+        let short = &drawn[1..];
+        for other in
+            [".tmp-a", ".tmp-a-1", ".tmp-notes-b-1", ".tmp-a-1-", "a-1-2", &format!(".tmp-a-{short}")]
+        {
+            assert_eq!(temp_target(other), None, "{other}");
+        }
+    }
 }

@@ -135,17 +135,15 @@ fn a_cache_loses_what_nobody_writes_any_more() {
     let location = Location::objects(store, "s3://bucket/run", "run", &settings).unwrap();
     let run = RunDir::create(&location, &json!({})).unwrap();
     let writer = ShardWriter::create(&run, identity(run.run_id())).unwrap();
-    fs::write(local.path().join(".tmp-download-left"), "half").unwrap();
+    fs::write(local.path().join(format!(".tmp-download-{:032x}", 1)), "half").unwrap();
     for name in names(local.path()) {
         let file = fs::File::options().append(true).open(local.path().join(name)).unwrap();
         file.set_modified(SystemTime::now() - Duration::from_secs(7200)).unwrap();
     }
-    fs::write(local.path().join(".tmp-download-new"), "half").unwrap();
+    fs::write(local.path().join(format!(".tmp-download-{:032x}", 2)), "half").unwrap();
     RunDir::open_read_only(&location).unwrap();
     let left = names(local.path());
     assert_eq!(left.len(), 2, "{left:?}");
-    assert!(
-        left.iter().any(|name| name.contains("reach-")) && left.iter().any(|name| name.ends_with("-new"))
-    );
+    assert!(left.iter().any(|name| name.contains("reach-")) && left.iter().any(|name| name.ends_with("02")));
     writer.finish().unwrap();
 }

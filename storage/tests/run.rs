@@ -373,10 +373,14 @@ fn only_unreferenced_shards_are_removed() {
     let kept = write_small_shard(&run).file;
     let shards = place.path().join("shards");
     fs::write(shards.join("values-000001-000002.shard"), [0; 100]).unwrap();
-    fs::write(shards.join("notes.txt"), "mine").unwrap();
+    // Of others, whatever their names resemble.
+    for name in ["notes.txt", "notes.shard", ".tmp-notes"] {
+        fs::write(shards.join(name), "mine").unwrap();
+    }
     let freed = run.remove_unreferenced_shards(&HashSet::from([kept.clone()])).unwrap();
     assert_eq!(freed, 100);
-    assert_eq!(names(&shards), ["notes.txt", &kept]);
+    assert_eq!(names(&shards), [".tmp-notes", "notes.shard", "notes.txt", &kept]);
+    assert_eq!(run.shard_files().unwrap().into_keys().collect::<Vec<_>>(), [kept]);
 }
 
 #[test]

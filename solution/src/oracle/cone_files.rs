@@ -2,19 +2,19 @@
 //!
 //! A file is written under a temporary name and then renamed. Nothing is synced: checksums cover all of it, a file that
 //! is damaged or cut off is removed and its cone solved again, and files of other runs are passed over. Processes may
-//! share a folder. A failure here only costs time, and is not reported.
+//! share a folder. Other files in it are left alone. A failure here only costs time, and is not reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use exact2048_cone::{Solved, SolvedLayer};
-use exact2048_files::{OFlags, open, open_with};
+use exact2048_files::{OFlags, open_with};
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
-use exact2048_storage::{StorageError, replace_file};
+use exact2048_storage::{StorageError, remove_abandoned, replace_file, temp_target};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// The first bytes of a file, with the version of what follows.
@@ -32,9 +32,6 @@ const ENTRY_BYTES: usize = 32;
 /// Files at most: they are listed for every question that is not answered without them.
 const MOST_FILES: usize = 512;
 
-/// A temporary file of this age has lost its writer.
-const ABANDONED: Duration = Duration::from_secs(3600);
-
 /// What cones of a run are known by: its id and its fingerprint, so that no other values are taken for its own.
 pub type RunKey = [u8; 48];
 
@@ -49,9 +46,12 @@ pub struct ConeFiles {
 }
 
 impl ConeFiles {
-    /// The cones of a run in a folder, which need not exist yet. All files in it together may take `most_bytes`.
-    pub fn new(folder: PathBuf, most_bytes: u64, run: RunKey, width: usize) -> Self {
-        Self { folder, most_bytes, run, width }
+    /// The cones of a run in a folder, which need not exist yet. All cones in it together may take `most_bytes`: where
+    /// they take more, the least recently used ones are removed.
+    pub fn open(folder: PathBuf, most_bytes: u64, run: RunKey, width: usize) -> Self {
+        let opened = Self { folder, most_bytes, run, width };
+        opened.make_room(0, 0);
+        opened
     }
 
     /// Bytes that they take at most, all together.
@@ -118,59 +118,69 @@ impl ConeFiles {
         if bytes > self.most_bytes {
             return Ok(());
         }
-        self.make_room(bytes);
+        self.make_room(1, bytes);
         // The same cone gets the same name, whichever process solves it.
         let mut hash = Xxh3::new();
         hash.update(&self.run);
         lowest.boards.iter().for_each(|board| hash.update(&board.0.to_le_bytes()));
-        let name = format!("{:06}-{:06}-{:016x}.cone", lowest.layer.0, highest.layer.0, hash.digest());
+        let name = name_of(lowest.layer, highest.layer, hash.digest());
         replace_file(&self.folder.join(name), |file| write(file, solved, &self.run, self.width, pages))
     }
 
     /// The files of the folder, those used last first.
     fn files(&self) -> Vec<PathBuf> {
-        let mut files = self.listed().unwrap_or_default();
-        files.retain(|(path, ..)| path.extension().is_some_and(|extension| extension == "cone"));
+        let mut files = self.listed().unwrap_or_default().kept;
         files.sort_by_key(|(_, used, _)| std::cmp::Reverse(*used));
         files.into_iter().map(|(path, ..)| path).collect()
     }
 
-    /// All that is this cache's in the folder, and temporary files of others: when it was last used, and the bytes that count.
-    fn listed(&self) -> io::Result<Vec<(PathBuf, SystemTime, u64)>> {
-        let mut files = Vec::new();
+    /// The cones in the folder.
+    fn listed(&self) -> io::Result<Listed> {
+        let mut listed = Listed::default();
         for entry in fs::read_dir(&self.folder)? {
             let entry = entry?;
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
-            let is_ours = name.ends_with(".cone") || name.starts_with(".tmp-");
+            let (is_kept, is_begun) = (is_cone(name), temp_target(name).is_some_and(is_cone));
             // It may have been removed since it was listed.
-            if let (true, Ok(data)) = (is_ours, entry.metadata())
-                && data.is_file()
-            {
-                // Of others, such as those of statistics, only what is abandoned is removed.
-                let bytes = if name.contains(".cone") { data.len() } else { 0 };
-                files.push((entry.path(), data.modified()?, bytes));
+            let Some(data) = entry.metadata().ok().filter(|data| (is_kept || is_begun) && data.is_file())
+            else {
+                continue;
+            };
+            if is_kept {
+                listed.kept.push((entry.path(), data.modified()?, data.len()));
+            } else {
+                listed.begun_bytes += data.len();
             }
         }
-        Ok(files)
+        Ok(listed)
     }
 
-    /// Removes what was not used for longest, until there is room.
-    fn make_room(&self, bytes: u64) {
-        let mut files = self.listed().unwrap_or_default();
-        files.sort_by_key(|(_, used, _)| *used);
-        let (mut total, mut count) = (files.iter().map(|(.., bytes)| bytes).sum::<u64>(), files.len());
-        for (path, used, size) in files {
-            let is_temporary = path.extension().is_none_or(|extension| extension != "cone");
-            let is_abandoned = is_temporary && used.elapsed().is_ok_and(|age| age > ABANDONED);
-            let is_full = total + bytes > self.most_bytes || count >= MOST_FILES;
-            if is_abandoned || (is_full && !is_temporary) {
-                // Another process may have been faster.
-                let _ = fs::remove_file(path);
-                (total, count) = (total - size, count - 1);
+    /// Removes what was not used for longest, until there is room for more files with these bytes.
+    fn make_room(&self, files: usize, bytes: u64) {
+        remove_abandoned(&self.folder, is_cone);
+        let Listed { mut kept, begun_bytes } = self.listed().unwrap_or_default();
+        kept.sort_by_key(|(_, used, _)| *used);
+        let mut total = begun_bytes + bytes + kept.iter().map(|(.., bytes)| bytes).sum::<u64>();
+        let mut count = kept.len() + files;
+        for (path, _, size) in kept {
+            if total <= self.most_bytes && count <= MOST_FILES {
+                break;
             }
+            // Another process may have been faster.
+            let _ = fs::remove_file(path);
+            (total, count) = (total - size, count - 1);
         }
     }
+}
+
+/// The cones in a folder.
+#[derive(Default)]
+struct Listed {
+    /// Each with the time when it was last used, and its bytes.
+    kept: Vec<(PathBuf, SystemTime, u64)>,
+    /// What those take that are being written.
+    begun_bytes: u64,
 }
 
 /// Whether an error says that a file is damaged or cut off: then it is of no use to anybody.
@@ -184,10 +194,22 @@ fn touch(path: &Path) {
     let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
 }
 
-/// The lowest and the highest layer of a cone, by the name of its file.
+/// The name of the file of a cone, by its layers and a hash of its run and its lowest boards.
+fn name_of(first: Layer, last: Layer, hash: u64) -> String {
+    format!("{:06}-{:06}-{hash:016x}.cone", first.0, last.0)
+}
+
+/// The lowest and the highest layer of a cone, by the name of its file; `None` for a file that is no cone.
 fn layers_of(name: &str) -> Option<(Layer, Layer)> {
-    let mut numbers = name.split('-').map(|number| number.parse().ok().map(Layer));
-    Some((numbers.next()??, numbers.next()??))
+    let mut parts = name.strip_suffix(".cone")?.splitn(3, '-');
+    let (first, last) = (Layer(parts.next()?.parse().ok()?), Layer(parts.next()?.parse().ok()?));
+    let hash = u64::from_str_radix(parts.next()?, 16).ok()?;
+    (name_of(first, last, hash) == name).then_some((first, last))
+}
+
+/// Whether a file of this name is a cone.
+fn is_cone(name: &str) -> bool {
+    layers_of(name).is_some()
 }
 
 /// Where a page is.
@@ -276,7 +298,7 @@ impl ConeFile {
     /// Reads header and table, which must be whole; `None` where it is another run's.
     fn open(path: &Path, run: &RunKey, width: usize) -> io::Result<Option<Self>> {
         let damaged = || io::Error::from(io::ErrorKind::InvalidData);
-        let mut file = open(path)?;
+        let mut file = exact2048_files::open(path)?;
         let length = file.metadata()?.len();
         let mut header = vec![0; HEADER_BYTES];
         file.read_exact(&mut header)?;
@@ -340,6 +362,8 @@ impl ConeFile {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use exact2048_cone::Values;
     use tempfile::TempDir;
 
@@ -363,7 +387,7 @@ mod tests {
 
     /// An empty folder for cones of a run.
     fn cone_files(place: &TempDir, most_bytes: u64, run: u8) -> ConeFiles {
-        ConeFiles::new(place.path().join("cones"), most_bytes, [run; 48], 4)
+        ConeFiles::open(place.path().join("cones"), most_bytes, [run; 48], 4)
     }
 
     /// Keeps a cone, and gives its file.
@@ -448,24 +472,52 @@ mod tests {
         assert!(!knows(&files, 1000) && !path.exists());
     }
 
-    /// What is being written counts, and stays; what has lost its writer goes.
+    /// A temporary name, as another process gives it to a file that is to become `name`.
+    fn temporary(place: &TempDir, name: &str, bytes: u64) -> PathBuf {
+        let path = place.path().join("cones").join(format!(".tmp-{name}-{:032x}", 7));
+        fs::write(&path, vec![0u8; bytes as usize]).unwrap();
+        path
+    }
+
+    /// What is being written counts, and stays; what has lost its writer goes. What others write is theirs.
     #[test]
     fn temporary_files_go_once_nobody_writes_them() {
         let place = tempfile::tempdir().unwrap();
         let files = cone_files(&place, 2 * bytes_of(100) + 10, 1);
         let first = kept(&files, &cone(1000, 100));
         age(&first, 10);
-        let temporary = place.path().join("cones").join(".tmp-another.cone-1");
-        fs::write(&temporary, vec![0u8; bytes_of(100) as usize]).unwrap();
-        age(&temporary, 600);
-        // Of statistics, whose room is not that of cones.
-        let other = place.path().join("cones").join(".tmp-perfect-play.part-1");
-        fs::write(&other, vec![0u8; 10 * bytes_of(100) as usize]).unwrap();
-        age(&other, 600);
+        let begun = temporary(&place, &name_of(LAYER, LAYER, 3), bytes_of(100));
+        let others = ["perfect-play.part", "notes.cone", "000004-000008-12.cone"];
+        let others = others.map(|name| temporary(&place, name, 10 * bytes_of(100)));
+        let note = place.path().join("cones/.tmp-my.cone-1");
+        fs::write(&note, "mine").unwrap();
         let second = kept(&files, &cone(2000, 100));
-        assert!(temporary.exists() && !first.exists() && second.exists());
-        [&temporary, &other].iter().for_each(|file| age(file, 2 * ABANDONED.as_secs()));
+        assert!(begun.exists() && !first.exists() && second.exists());
+        for file in others.iter().chain([&begun, &note]) {
+            age(file, 24 * 3600);
+        }
+        let writer = File::open(&begun).unwrap();
+        writer.lock().unwrap();
+        files.make_room(0, 0);
+        assert!(begun.exists(), "its writer has it open");
+        drop(writer);
         kept(&files, &cone(3000, 100));
-        assert!(!temporary.exists() && !other.exists() && second.exists());
+        assert!(!begun.exists() && second.exists());
+        assert!(others.iter().chain([&note]).all(|file| file.exists()), "files of others are left alone");
+    }
+
+    /// A smaller limit makes room at once, not when the next cone is written.
+    #[test]
+    fn opening_makes_room() {
+        let place = tempfile::tempdir().unwrap();
+        let files = cone_files(&place, 1 << 20, 1);
+        let [older, newer] = [1000, 2000].map(|first| kept(&files, &cone(first, 100)));
+        age(&older, 10);
+        let mine = place.path().join("cones/my.cone");
+        fs::write(&mine, vec![0u8; 10_000]).unwrap();
+        cone_files(&place, 2 * bytes_of(100), 1);
+        assert!(older.exists() && newer.exists());
+        cone_files(&place, 2 * bytes_of(100) - 1, 1);
+        assert!(!older.exists() && newer.exists() && mine.exists());
     }
 }

@@ -12,7 +12,7 @@ use crate::allowance::{Allowance, ScratchPlace, file_cost};
 use crate::crash_points::crash_point;
 use crate::ids::writer_of;
 use crate::publish::{Listed, list, list_if_there};
-use crate::{ShardRecord, StorageError};
+use crate::{ShardName, ShardRecord, StorageError};
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Limits what the run may take of the disk, or of its store, from now on: this value, the writers of shards that
@@ -103,7 +103,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(())
     }
 
-    /// The shards that there are, committed or not, each with its bytes. Costs a list of them.
+    /// The shards that there are, committed or not, each with its bytes. Files with other names are none of them. Costs a
+    /// list.
     ///
     /// # Errors
     ///
@@ -112,7 +113,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         let mut files = HashMap::new();
         match &self.home {
             Home::Folder(path) => {
-                for entry in list_if_there(&path.join(SHARDS))?.into_iter().filter(|entry| !entry.is_temp()) {
+                let entries = list_if_there(&path.join(SHARDS))?;
+                for entry in entries.into_iter().filter(|entry| ShardName::parse(&entry.name).is_some()) {
                     let bytes = entry.file_bytes()?;
                     files.insert(entry.name, bytes);
                 }
@@ -120,6 +122,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
             Home::Store(store, _) => {
                 for object in store.list(Some(SHARDS), None)? {
                     let name = object.name.strip_prefix(SHARDS).and_then(|name| name.strip_prefix('/'));
+                    let name = name.filter(|name| ShardName::parse(name).is_some());
                     files.extend(name.map(|name| (name.to_owned(), object.bytes)));
                 }
             }
@@ -162,7 +165,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         is_over: impl Fn(&str) -> bool,
         referenced: &HashSet<String>,
     ) -> Result<u64, StorageError> {
-        let is_garbage = |file: &str| file.ends_with(".shard") && is_over(file) && !referenced.contains(file);
+        // Names that are not those of shards are somebody else's.
+        let is_garbage =
+            |file: &str| ShardName::parse(file).is_some() && is_over(file) && !referenced.contains(file);
         // Also of a shard that is referenced: it was being written anew.
         let is_left = |file: &str| !file.ends_with(".shard") || is_over(file);
         let mut freed = 0u64;

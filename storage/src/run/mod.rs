@@ -23,7 +23,7 @@ use self::shards::Home;
 pub use self::shards::Shards;
 use crate::allowance::Allowance;
 use crate::location::{Medium, StorePlace};
-use crate::publish::{TEMP_PREFIX, create_folder, list, parent_of, remove_temps, sync_folder};
+use crate::publish::{create_folder, list, parent_of, remove_temps, sync_folder, temp_target};
 use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, Place, RunId, ShardIdentity, StorageError};
@@ -487,7 +487,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
 /// The same for a prefix of a store.
 fn check_unused_in_store(store: &Store) -> Result<(), StorageError> {
     let listed = store.list(None, Some(LOOKED_AT))?;
-    let found = listed.iter().find(|object| !object.name.starts_with(TEMP_PREFIX));
+    let found = listed.iter().find(|object| temp_target(&object.name).is_none());
     // In this order: another process may create the run in this moment, its manifest first.
     if store.read(MANIFEST)?.is_some() {
         return Err(StorageError::AlreadyARun { place: store.place() });

@@ -90,7 +90,7 @@ impl StoredShard {
     /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, at most one byte
     /// more is taken than the shard has, by which a longer copy is noticed.
     fn receive(&self, copy: impl Read, wanted: &WantedCopy) -> Result<TempFile, StorageError> {
-        let mut temp = self.cache.create_temp("copy")?;
+        let mut temp = TempFile::create(self.cache.folder(), "copy")?;
         let received = io::copy(&mut copy.take(wanted.bytes.saturating_add(1)), temp.file());
         let received = received.map_err(|e| StorageError::io("receive", temp.path(), e))?;
         if received == wanted.bytes {
@@ -103,7 +103,7 @@ impl StoredShard {
     /// The bytes of the shard in a new file in the folder of the cache. An object of another length than is expected is not
     /// fetched: it might fill the disk.
     pub(super) fn download(&self, expected: Expected<'_>) -> Result<TempFile, StorageError> {
-        let mut temp = self.cache.create_temp("download")?;
+        let mut temp = TempFile::create(self.cache.folder(), "download")?;
         let wanted = expected.bytes();
         let found = self.store.download(&self.object, &mut temp, wanted);
         let found = found.map_err(|error| self.missing(error))?;
@@ -152,7 +152,7 @@ impl StoredShard {
 
 /// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
-    let mut temp = cache.create_temp("inspect")?;
+    let mut temp = TempFile::create(cache.folder(), "inspect")?;
     store.download("", &mut temp, None)?;
     let path = temp.path().to_path_buf();
     let file = ShardFile::of(temp.into_unnamed()?, path);

@@ -74,7 +74,7 @@ impl Target {
     fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
             Self::Folder { folder, file } => TempFile::create(folder, file),
-            Self::Store { cache, file, .. } => cache.create_temp(file),
+            Self::Store { cache, file, .. } => TempFile::create(cache.folder(), file),
         }
     }
 

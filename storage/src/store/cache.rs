@@ -9,17 +9,13 @@ use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use exact2048_files::{OFlags, open, open_with};
+use exact2048_files::{OFlags, open_with};
 use rustix::process::geteuid;
 
-use crate::publish::{TempFile, list};
-use crate::{Peers, RunId, StorageError};
-
-/// A temporary file that nobody has written to for this long, and that nobody has locked, belongs to no process any
-/// more.
-const ABANDONED: Duration = Duration::from_secs(10 * 60);
+use crate::publish::{TempFile, list, remove_abandoned};
+use crate::{Peers, RunId, ShardName, StorageError};
 
 /// A cache in a folder.
 #[derive(Debug)]
@@ -34,6 +30,19 @@ pub(crate) struct Cache {
 /// Where the shard of a run with this header checksum is in the cache of a folder, if it is there at all.
 pub(crate) fn entry(folder: &Path, run: RunId, header_checksum: u64) -> PathBuf {
     private(folder).join(format!("{run}-{header_checksum:016x}.shard"))
+}
+
+/// Whether a file is an entry, by its name: a cache may be in a folder that holds other files.
+fn is_entry(name: &str) -> bool {
+    let parts = name.strip_suffix(".shard").and_then(|name| name.split_once('-'));
+    parts.is_some_and(|(run, checksum)| {
+        run.parse::<RunId>().is_ok() && u64::from_str_radix(checksum, 16).is_ok() && checksum.len() == 16
+    })
+}
+
+/// Whether a temporary file is of a cache, by the name that it was to get.
+fn is_own_temp(name: &str) -> bool {
+    ["copy", "download", "inspect", "scratch"].contains(&name) || ShardName::parse(name).is_some()
 }
 
 /// The folder that a cache in `folder` uses: this one if it is the user's alone, else one of the user's within.
@@ -102,10 +111,7 @@ impl Cache {
             require_private(&within)?;
         }
         let folder = &*within;
-        for temp in list(folder)?.iter().filter(|entry| entry.is_temp() && is_abandoned(&entry.path)) {
-            // If it stays it only takes space: the next process to open the cache tries again.
-            let _ = temp.remove();
-        }
+        remove_abandoned(folder, is_own_temp);
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
     }
 
@@ -120,15 +126,6 @@ impl Cache {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
-    }
-
-    /// A file in the folder of the cache that nobody else uses. It is locked for as long as it is open, which tells it
-    /// from what a process that ended early left.
-    pub(crate) fn create_temp(&self, name: &str) -> Result<TempFile, StorageError> {
-        let mut temp = TempFile::create(&self.folder, name)?;
-        // Where there are no locks, what is left over stays.
-        let _ = temp.file().try_lock();
-        Ok(temp)
     }
 
     /// Where the shard with this header checksum is, if it is there at all.
@@ -160,7 +157,7 @@ impl Cache {
     fn shrink(&self, newest: &Path) -> Result<(), StorageError> {
         let mut entries = Vec::new();
         let mut total = 0u64;
-        for entry in list(&self.folder)?.into_iter().filter(|e| e.name.ends_with(".shard") && !e.is_temp()) {
+        for entry in list(&self.folder)?.into_iter().filter(|entry| is_entry(&entry.name)) {
             // It may have gone since it was listed.
             let Ok(metadata) = fs::metadata(&entry.path) else { continue };
             total = total.saturating_add(metadata.len());
@@ -178,22 +175,14 @@ impl Cache {
     }
 }
 
-/// Whether a temporary file is what a process left that ended early.
-fn is_abandoned(path: &Path) -> bool {
-    let Ok(file) = open(path) else { return false };
-    let changed = file.metadata().and_then(|metadata| metadata.modified());
-    let age = changed.ok().and_then(|changed| SystemTime::now().duration_since(changed).ok());
-    // Where there are no locks, everything stays.
-    age.is_some_and(|age| age > ABANDONED) && file.try_lock().is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     use super::*;
-    use crate::publish::TEMP_PREFIX;
+    use crate::publish::{ABANDONED, TEMP_PREFIX};
 
     fn insert(cache: &Cache, checksum: u64, bytes: usize, age: u64) -> PathBuf {
         let mut temp = TempFile::create(cache.folder(), "entry").unwrap();
@@ -222,7 +211,8 @@ mod tests {
     #[test]
     fn what_was_abandoned_is_removed() {
         let place = tempfile::tempdir().unwrap();
-        let [old, new, held] = ["a", "b", "c"].map(|name| place.path().join(format!("{TEMP_PREFIX}{name}")));
+        let name = |number| format!("{TEMP_PREFIX}download-{number:032x}");
+        let [old, new, held] = [1, 2, 3].map(|number| place.path().join(name(number)));
         let aged = |path: &Path, age| {
             let file = File::create(path).unwrap();
             file.set_modified(SystemTime::now() - age).unwrap();
@@ -234,6 +224,27 @@ mod tests {
         waiting.lock().unwrap();
         Cache::open(place.path(), 0).unwrap();
         assert_eq!([&old, &new, &held].map(|path| path.exists()), [false, true, true]);
+    }
+
+    /// A cache may be in a folder that holds other files, also such as look like its own.
+    #[test]
+    fn files_of_others_are_left_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let others = [
+            format!("{TEMP_PREFIX}notes-{:032x}", 1),
+            format!("{TEMP_PREFIX}download"),
+            "reach-000004-000120.shard".to_owned(),
+            format!("{:032x}-12.shard", 1),
+        ];
+        let others = others.map(|name| place.path().join(name));
+        for path in &others {
+            let file = File::create(path).unwrap();
+            file.set_len(1000).unwrap();
+            file.set_modified(SystemTime::now() - 2 * ABANDONED).unwrap();
+        }
+        let cache = Cache::open(place.path(), 100).unwrap();
+        let (older, newer) = (insert(&cache, 1, 80, 100), insert(&cache, 2, 80, 0));
+        assert!(!older.exists() && newer.exists() && others.iter().all(|path| path.exists()));
     }
 
     /// Nobody else can put files into it, or a folder of theirs in its place.
