@@ -1,6 +1,6 @@
 //! Which shard covers which layer.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -159,10 +159,17 @@ pub struct Catalog {
     next_serial: AtomicU64,
     /// How long it took to enumerate ranges once more that were removed since.
     again: Mutex<Vec<Option<Took>>>,
-    /// The files of shards that records name and that do not count any more.
-    superseded: Mutex<HashSet<String>>,
+    /// The files of shards that records name and that do not count any more, with those that may still be there.
+    superseded: Mutex<HashMap<String, Option<Superseded>>>,
     /// The members' threads of the last record that has several shards, and what follows from them.
     last_owners: Mutex<Option<(Vec<u32>, Arc<Owners>)>>,
+}
+
+/// A shard that does not count any more, and the range that it is of.
+#[derive(Debug)]
+struct Superseded {
+    commit: Arc<Commit>,
+    record: ShardRecord,
 }
 
 /// The layers that a commit counts.
@@ -279,8 +286,30 @@ impl Catalog {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock();
         for range in ranges.all_mut().extract_if(.., |range| !keep(range)) {
-            superseded.extend(range.shards.iter().map(|shard| shard.record.file.clone()));
+            superseded.extend(range.shards.iter().map(superseded_shard));
         }
+    }
+
+    /// Counts the shards that do not count any more as removed: those of an earlier process are, or will be.
+    pub fn forget_superseded(&self) {
+        self.superseded.lock().values_mut().for_each(|shard| *shard = None);
+    }
+
+    /// The shards that a committed range has replaced, each once: their files may go. Those that are only taken for lost
+    /// count in the journal until then.
+    pub fn take_superseded(&self, by: &Commit) -> Vec<ShardRecord> {
+        let ranges = self.read();
+        let mut superseded = self.superseded.lock();
+        let is_replaced = |shard: &mut Superseded| shard.commit.has_any_of(by.phase, by.first, by.last);
+        let replaced = superseded.values_mut().filter_map(|shard| shard.take_if(is_replaced));
+        let mut replaced: Vec<ShardRecord> = replaced.map(|shard| shard.record).collect();
+        if !replaced.is_empty() {
+            // A shard that was made again may have the name of the one that it replaces.
+            let counting = ranges.all().iter().flat_map(|range| &range.shards);
+            let counting: HashSet<&str> = counting.map(|shard| shard.record.file.as_str()).collect();
+            replaced.retain(|shard| !counting.contains(shard.file.as_str()));
+        }
+        replaced
     }
 
     /// Lets go of the shards of the enumerated ranges that lie within one of `removed`. Their counts stay, once for
@@ -299,7 +328,7 @@ impl Catalog {
             if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
             }
-            superseded.extend(range.shards.drain(..).map(|shard| shard.record.file.clone()));
+            superseded.extend(range.shards.drain(..).map(|shard| superseded_shard(&shard)));
             let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
             // A range that was enumerated again is counted already.
             if is_counted {
@@ -342,7 +371,7 @@ impl Catalog {
         let superseded = self.superseded.lock();
         let shards = ranges.all().iter().flat_map(|range| &range.shards);
         let counting: HashSet<&str> = shards.map(|shard| shard.record.file.as_str()).collect();
-        files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains(*file)).collect()
+        files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains_key(*file)).collect()
     }
 
     fn shard(&self, commit: &Arc<Commit>, record: ShardRecord) -> CatalogShard {
@@ -473,6 +502,12 @@ impl Catalog {
     fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
         self.ranges.write()
     }
+}
+
+/// The entry of a shard among those that do not count any more.
+fn superseded_shard(shard: &Arc<CatalogShard>) -> (String, Option<Superseded>) {
+    let (commit, record) = (Arc::clone(&shard.commit), shard.record.clone());
+    (record.file.clone(), Some(Superseded { commit, record }))
 }
 
 #[cfg(test)]

@@ -214,6 +214,7 @@ impl Run {
         let archive = Arc::new(ShardArchive::new(Arc::clone(&catalog)));
         let mut run = Self { dir, params, catalog, archive, records: 0, last_record: None };
         run.take_records()?;
+        run.catalog.forget_superseded();
         Ok(run)
     }
 
@@ -272,7 +273,8 @@ impl Run {
         Ok(self.dir.share()?)
     }
 
-    /// Appends a record to the journal; from then on it counts.
+    /// Appends a record to the journal; from then on it counts. Shards that a commit replaces are removed, as far as this
+    /// value knew them before. One that cannot be removed still takes its room, until the run is next opened.
     ///
     /// # Errors
     ///
@@ -285,7 +287,15 @@ impl Run {
             return Err(RunError::CountedOtherwise { place: self.dir.place().clone(), before, now });
         }
         self.dir.commit(&record)?;
-        self.take_records()
+        self.take_records()?;
+        if let JournalRecord::Commit(record) = &record {
+            let replaced = self.catalog.take_superseded(&record.commit);
+            if !replaced.is_empty() {
+                // The commit counts, whether they go or not.
+                let _ = self.dir.remove_needless_shards(&replaced);
+            }
+        }
+        Ok(())
     }
 
     /// Lets go of the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then

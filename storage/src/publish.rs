@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use exact2048_files::open;
 
 use crate::StorageError;
+use crate::allowance::file_cost;
 use crate::ids::random_bits;
 
 /// How the name of every temporary file begins.
@@ -218,6 +219,12 @@ impl Listed {
     /// The name that a temporary file was to be published as; `None` for other files.
     pub(crate) fn becomes(&self) -> Option<&str> {
         temp_target(&self.name)
+    }
+
+    /// What it takes of the disk as [`files`](crate::TypedRun) count it; 0 if it has vanished in the meantime.
+    pub(crate) fn cost(&self) -> Result<u64, StorageError> {
+        let is_there = fs::symlink_metadata(&self.path).is_ok();
+        Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })
     }
 
     /// Length in bytes, 0 if it has vanished in the meantime or is a folder.

@@ -9,7 +9,9 @@ use std::fs;
 use std::path::Path;
 
 use common::{names, new_run, write_small_shard};
-use exact2048_storage::{Attempt, ErrorKind, Frame, ItemKey, RunDir, ShardWriter, StorageError, TypedRun};
+use exact2048_storage::{
+    Attempt, ErrorKind, Frame, ItemKey, RunDir, ShardRecord, ShardWriter, StorageError, TypedRun, file_cost,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tempfile::tempdir;
@@ -381,6 +383,22 @@ fn only_unreferenced_shards_are_removed() {
     assert_eq!(freed, 100);
     assert_eq!(names(&shards), [".tmp-notes", "notes.shard", "notes.txt", &kept]);
     assert_eq!(run.shard_files().unwrap().into_keys().collect::<Vec<_>>(), [kept]);
+}
+
+/// A file may be shorter than its record says, or gone: only what it took is free again.
+#[test]
+fn a_removed_shard_gives_back_what_its_file_took() {
+    let place = tempdir().unwrap();
+    let mut run = new_run(place.path());
+    let shard = write_small_shard(&run);
+    run.limit_disk(1 << 20).unwrap();
+    let taken = || run.allowance().unwrap().taken_bytes();
+    let before = taken();
+    let longer = ShardRecord { bytes: shard.bytes + 100_000, ..shard.clone() };
+    run.remove_needless_shards(std::slice::from_ref(&longer)).unwrap();
+    assert_eq!(before - taken(), file_cost(shard.bytes));
+    run.remove_needless_shards(&[longer]).unwrap();
+    assert_eq!(before - taken(), file_cost(shard.bytes), "it was gone");
 }
 
 #[test]

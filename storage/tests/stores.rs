@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{frame, identity, key, write_small_shard};
-use exact2048_storage::{ErrorKind, Frame, Location, RunDir, ShardWriter, StorageError, StoreSettings};
+use exact2048_storage::{
+    ErrorKind, Frame, Location, RunDir, ShardRecord, ShardWriter, StorageError, StoreSettings, file_cost,
+};
 use faulty::{Fault, Request};
 use place::{Place, is_sound, open_shard};
 use serde_json::{Value, json};
@@ -279,6 +281,22 @@ fn scratch_files_take_nothing_of_a_store() {
     let mut scratch = run.scratch().create().unwrap();
     scratch.append(&[0; 2 << 20]).unwrap();
     assert_eq!(taken(), before);
+}
+
+/// An object may be shorter than its record says, or gone: only what it took is free again.
+#[test]
+fn a_removed_object_gives_back_what_it_took() {
+    let place = Place::new();
+    let mut run = place.create();
+    let shard = write_small_shard(&run);
+    run.limit_disk(1 << 20).unwrap();
+    let taken = || run.allowance().unwrap().taken_bytes();
+    let before = taken();
+    let longer = ShardRecord { bytes: shard.bytes + 100_000, ..shard.clone() };
+    run.remove_needless_shards(std::slice::from_ref(&longer)).unwrap();
+    assert_eq!(before - taken(), file_cost(shard.bytes));
+    run.remove_needless_shards(&[longer]).unwrap();
+    assert_eq!(before - taken(), file_cost(shard.bytes), "it was gone");
 }
 
 /// All replies to puts are lost, so that nothing but reading back can tell.

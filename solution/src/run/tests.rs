@@ -72,6 +72,41 @@ fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
 
 type RemoveRecord = Box<dyn Fn(u64)>;
 
+/// What a commit replaces goes with it, so that its room is there for what is written next.
+#[test]
+fn a_commit_removes_what_it_replaces() {
+    let (_place, places) = places();
+    for (location, _) in places {
+        let mut run = open(&location).unwrap();
+        publish(&mut run, Phase::Enumerate, 4, 8, true);
+        publish(&mut run, Phase::Enumerate, 10, 20, true);
+        run.limit_disk(1 << 20).unwrap();
+        let file = |run: &Run, first| {
+            let shards = run.catalog().shards();
+            shards.iter().find(|shard| shard.commit.first == Layer(first)).unwrap().record.file.clone()
+        };
+        let lose = |run: &Run, first| {
+            let shards = run.catalog().shards();
+            run.catalog().remove(shards.iter().find(|shard| shard.commit.first == Layer(first)).unwrap());
+        };
+        let is_there = |run: &Run, file: &str| run.dir().shard_files().unwrap().contains_key(file);
+        let (other, replaced) = (file(&run, 4), file(&run, 10));
+        lose(&run, 10);
+        publish(&mut run, Phase::BackUp, 10, 20, true);
+        assert!(is_there(&run, &replaced), "the journal counts it");
+        publish(&mut run, Phase::Enumerate, 10, 14, true);
+        assert!(is_there(&run, &other) && !is_there(&run, &replaced));
+        // Made again with the same layers, a shard of a directory has the name of the one that it replaces.
+        lose(&run, 10);
+        publish(&mut run, Phase::Enumerate, 10, 14, true);
+        assert!(is_there(&run, &file(&run, 10)));
+        assert_eq!(run.dir().shard_files().unwrap().len(), 3);
+        let counted = run.dir().allowance().unwrap().taken_bytes();
+        run.limit_disk(1 << 20).unwrap();
+        assert_eq!(counted, run.dir().allowance().unwrap().taken_bytes(), "as the files are counted anew");
+    }
+}
+
 /// Also in a store, where each opening adds a record.
 #[test]
 fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {

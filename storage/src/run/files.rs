@@ -87,20 +87,35 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
         self.writer()?;
         crash_point!("removal.committed");
-        if let Home::Store(store, _) = &self.home {
-            store.remove(shards.iter().map(|shard| format!("{SHARDS}/{}", shard.id())))?;
-        }
-        for shard in shards {
-            if let Home::Folder(path) = &self.home {
-                let name = shard.id().file().to_owned();
-                Listed { path: path.join(SHARDS).join(&name), name }.remove()?;
+        let files = shards.iter().map(|shard| shard.id().file().to_owned());
+        match &self.home {
+            Home::Folder(path) => {
+                for name in files {
+                    let file = Listed { path: path.join(SHARDS).join(&name), name };
+                    // One that was damaged may be shorter than its record says.
+                    let taken = file.cost()?;
+                    file.remove()?;
+                    self.give_back(taken);
+                    crash_point!("removal.begun");
+                }
             }
-            if let Some(allowance) = &self.allowance {
-                allowance.give_back(file_cost(shard.bytes));
+            Home::Store(store, _) => {
+                let held = if self.allowance.is_some() { self.shard_files()? } else { HashMap::new() };
+                store.remove(files.clone().map(|file| format!("{SHARDS}/{file}")))?;
+                for file in files {
+                    self.give_back(held.get(&file).map_or(0, |&bytes| file_cost(bytes)));
+                    crash_point!("removal.begun");
+                }
             }
-            crash_point!("removal.begun");
         }
         Ok(())
+    }
+
+    /// Counts what a removed file took no longer.
+    fn give_back(&self, taken: u64) {
+        if let Some(allowance) = &self.allowance {
+            allowance.give_back(taken);
+        }
     }
 
     /// The shards that there are, committed or not, each with its bytes. Files with other names are none of them. Costs a

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use super::Frame;
 use super::header::{HEADER_BYTES, Header};
 use super::index::IndexBuilder;
-use crate::allowance::{Taken, file_cost};
+use crate::allowance::Taken;
 use crate::bytes::{as_hex64, index};
 use crate::crash_points::crash_point;
-use crate::publish::{TempFile, sync_folder};
+use crate::publish::{Listed, TempFile, sync_folder};
 use crate::store::{Cache, Store};
 use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
 
@@ -79,12 +79,10 @@ impl Target {
     }
 
     /// What an earlier shard of the same name takes of the disk.
-    fn replaced_bytes(&self) -> u64 {
+    fn replaced_bytes(&self) -> Result<u64, StorageError> {
         match self {
-            Self::Folder { folder, file } => {
-                folder.join(file).symlink_metadata().map_or(0, |found| file_cost(found.len()))
-            }
-            Self::Store { .. } => 0,
+            Self::Folder { folder, file } => Listed { path: folder.join(file), name: file.clone() }.cost(),
+            Self::Store { .. } => Ok(0),
         }
     }
 }
@@ -208,7 +206,7 @@ impl ShardWriter {
         seek.map_err(|e| StorageError::io("write", self.temp.path(), e))?;
         write(&mut self.temp, &bytes)?;
 
-        let replaced = self.target.replaced_bytes();
+        let replaced = self.target.replaced_bytes()?;
         let file = publish(self.temp, self.target, &self.identity, &header, header_checksum)?;
         self.taken.keep(replaced);
 
