@@ -1,10 +1,12 @@
 //! Files that a command writes, which are there whole or not at all, and never in place of another.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Result;
+use exact2048_storage::{StorageError, create_file, require_creatable};
+use exact2048_text::with_causes;
 
 use crate::Failure;
 
@@ -20,16 +22,16 @@ pub fn require_free(place: &Path, option: &str) -> Result<()> {
         let message = format!("{}: there is no folder {} ({option})", place.display(), folder.display());
         return Err(Failure::usage(message).into());
     }
-    // What cannot be written is told before hours of work.
-    let unfinished = unfinished(place);
-    let made = fs::write(&unfinished, b"").and_then(|()| fs::remove_file(&unfinished));
-    made.map_err(|error| failed(place, &error))
+    // What cannot be written is reported before hours of work.
+    require_creatable(place).map_err(|error| failed(place, &error))
 }
 
 /// Requires that a folder can be made, or is empty; makes it.
 pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
-    fs::create_dir_all(place).map_err(|error| failed(place, &error))?;
-    let mut entries = fs::read_dir(place).map_err(|error| failed(place, &error))?;
+    let failed =
+        |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", place.display()));
+    fs::create_dir_all(place).map_err(failed)?;
+    let mut entries = fs::read_dir(place).map_err(failed)?;
     match entries.next() {
         None => require_free(&place.join("a.svg"), option),
         Some(entry) => {
@@ -44,28 +46,14 @@ pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
 
 /// Writes a file where none is.
 pub fn write_whole(place: &Path, content: &str) -> Result<()> {
-    let unfinished = unfinished(place);
-    let write = || -> io::Result<()> {
-        fs::write(&unfinished, content)?;
-        fs::File::open(&unfinished)?.sync_all()?;
-        // Unlike a rename it refuses a file that came in between.
-        fs::hard_link(&unfinished, place)
-    };
-    let written = write();
-    let removed = fs::remove_file(&unfinished);
-    written.and(removed).map_err(|error| failed(place, &error))
+    let written = create_file(place, |file| file.write_all(content.as_bytes()));
+    written.map_err(|error| failed(place, &error))
 }
 
 fn folder_of(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The place of a file while it is written.
-fn unfinished(place: &Path) -> PathBuf {
-    let name = place.file_name().unwrap_or_default();
-    folder_of(place).join(format!("_{}.part", name.display()))
-}
-
-fn failed(place: &Path, error: &io::Error) -> anyhow::Error {
-    Failure::failed(format!("{} cannot be written: {error}", place.display())).into()
+fn failed(place: &Path, error: &StorageError) -> anyhow::Error {
+    Failure::failed(format!("{} cannot be written: {}", place.display(), with_causes(error))).into()
 }

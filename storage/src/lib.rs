@@ -71,7 +71,7 @@ pub use location::{Location, StoreSettings};
 pub use mapped::{MappedFile, Scratch};
 pub use peers::{CopyOutcome, Peers, WantedCopy};
 pub use place::{Place, ShardId};
-pub use publish::{remove_abandoned, replace_file, temp_target};
+pub use publish::{create_file, remove_abandoned, replace_file, require_creatable, temp_target};
 pub use run::{RunDir, RunInfo, Shards, TypedRun};
 pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardWriter};
 #[cfg(feature = "stores")]

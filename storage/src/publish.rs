@@ -161,6 +161,35 @@ pub fn replace_file(
     temp.rename_to(path)
 }
 
+/// Writes a file where none is, all of it or nothing, and brings it to the disk.
+///
+/// # Errors
+///
+/// What keeps the file from being written, or that something has its name.
+pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StorageError> {
+    let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
+    remove_abandoned(folder, |other| other == name);
+    let mut temp = TempFile::create(folder, &name)?;
+    write(temp.file()).map_err(|e| StorageError::io("write", temp.path(), e))?;
+    temp.sync()?;
+    // Unlike a rename it refuses a file that came in between.
+    temp.link_to(path).map_err(|error| match error {
+        StorageError::Conflict { .. } => {
+            StorageError::io("create", path, io::ErrorKind::AlreadyExists.into())
+        }
+        error => error,
+    })
+}
+
+/// Requires that a file of a name can be made, by making one beside it for a moment.
+///
+/// # Errors
+///
+/// What keeps a file from being made there.
+pub fn require_creatable(path: &Path) -> Result<(), StorageError> {
+    TempFile::create(parent_of(path), &path.file_name().unwrap_or_default().to_string_lossy()).map(drop)
+}
+
 /// Removes a folder that has the name of a file, unless it holds something: that may be somebody's.
 fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     fs::remove_dir(folder).map_err(|e| {
@@ -294,5 +323,17 @@ mod tests {
         {
             assert_eq!(temp_target(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_never_replaced() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("page.html");
+        require_creatable(&path).unwrap();
+        create_file(&path, |file| file.write_all(b"first")).unwrap();
+        let refused = create_file(&path, |file| file.write_all(b"second")).unwrap_err();
+        assert!(!matches!(refused, StorageError::Conflict { .. }), "it is no record: {refused}");
+        assert_eq!(fs::read(&path).unwrap(), b"first");
+        assert_eq!(list(place.path()).unwrap().len(), 1, "nothing temporary is left");
     }
 }

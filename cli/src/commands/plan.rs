@@ -1,7 +1,7 @@
 //! `exact2048 plan`: what a solve would take, without doing it.
 
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -221,16 +221,6 @@ impl Rates {
     }
 }
 
-/// A folder that is removed in the end.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Nothing depends on it; the system clears such folders as well.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// Bytes of memory for what is measured: more than 3x3 can use.
 const MEASURED_MEMORY: u64 = 1 << 30;
 
@@ -240,11 +230,12 @@ const TIMES: usize = 2;
 /// Solves 3x3 in folders of its own, which takes some seconds and 100 MB of the disk.
 fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     display::say("note: measuring how fast 3x3 is solved here");
-    let folder = Folder(std::env::temp_dir().join(format!("exact2048-plan-{}", std::process::id())));
-    std::fs::create_dir_all(&folder.0).with_context(|| format!("cannot create {}", folder.0.display()))?;
+    // It is removed in the end, and so must not be there before.
+    let folder = tempfile::Builder::new().prefix("exact2048-plan-").tempdir();
+    let folder = folder.context("cannot create a folder for what is measured")?;
     let mut best: Option<Rates> = None;
     for time in 0..TIMES {
-        let rates = solve_sample(&folder.0.join(format!("3x3-{time}")), threads, best_moves, stop)?;
+        let rates = solve_sample(&folder.path().join(format!("3x3-{time}")), threads, best_moves, stop)?;
         best = Some(match best {
             Some(best) => Rates {
                 seconds: std::array::from_fn(|phase| best.seconds[phase].min(rates.seconds[phase])),

@@ -198,11 +198,18 @@ fn not_recorded(args: &Args, error: &io::Error) -> Failure {
 
 fn play_all(args: &Args, table: &Table) -> Result<()> {
     let records = args.record.as_deref().map(|path| {
-        // A pipe or a device is there before, and loses nothing.
-        if path.is_file() {
-            output_file::require_free(path, "--record")?;
-        }
-        let file = File::create(path).map_err(|error| not_recorded(args, &error))?;
+        let file = match File::create_new(path) {
+            // A pipe or a device is there before, and loses nothing.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !path.is_file() => {
+                File::options().write(true).open(path)
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                output_file::require_free(path, "--record")?;
+                Err(error)
+            }
+            created => created,
+        };
+        let file = file.map_err(|error| not_recorded(args, &error))?;
         anyhow::Ok(Mutex::new(BufWriter::new(file)))
     });
     let records = records.transpose()?;
