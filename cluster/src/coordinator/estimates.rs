@@ -1,13 +1,15 @@
 //! What is worked out from the parameters of a job, once for the same ones: it takes seconds for large boards.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use exact2048_coordinator::cluster::LeastMemory;
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_game::Params;
 use exact2048_worker::{Tuning, least_memory_bytes};
 use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::{JoinError, spawn_blocking};
 
 /// Numbers of threads of a worker for which the least memory is worked out. A number in between needs what the next
 /// higher one does.
@@ -29,30 +31,60 @@ pub struct JobEstimate {
 
 /// What jobs will take, by their parameters as JSON.
 #[derive(Debug, Default)]
-pub struct Estimates(Mutex<HashMap<String, JobEstimate>>);
+pub struct Estimates {
+    /// An estimate that is being worked out has its place already: whoever asks for the same one waits for it.
+    kept: Mutex<HashMap<String, Arc<OnceLock<JobEstimate>>>>,
+    /// Held while an estimate is worked out for a client.
+    for_clients: Arc<tokio::sync::Mutex<()>>,
+}
 
 impl Estimates {
     /// What a job will take. Costs up to seconds of one thread for parameters that were not asked for before.
     pub fn of(&self, params: &Params) -> JobEstimate {
+        self.place_of(params).get_or_init(|| work_out(params)).clone()
+    }
+
+    /// What a job will take that a client asks for. Estimates for clients are worked out one at a time, so that many
+    /// requests at once leave the coordinator its other cores. One that no caller waits for any more is not begun.
+    ///
+    /// # Errors
+    ///
+    /// A panic of the estimate.
+    pub async fn for_client(self: Arc<Self>, params: Params) -> Result<JobEstimate, JoinError> {
+        let turn = self.turn().await;
+        let estimate = spawn_blocking(move || {
+            let _turn = turn;
+            self.of(&params)
+        });
+        estimate.await
+    }
+
+    /// Waits for the turn to have an estimate worked out for a client.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.for_clients).lock_owned().await
+    }
+
+    fn place_of(&self, params: &Params) -> Arc<OnceLock<JobEstimate>> {
         let name = serde_json::to_string(params).unwrap_or_default();
-        if let Some(known) = self.0.lock().get(&name) {
-            return known.clone();
-        }
-        let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
-        let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
-        let (workload, cost) = (Workload::new(params), PassCost::new(params, Tuning::DENSE_ROWS));
-        let estimate = JobEstimate { least_memory, workload: Arc::new(workload), cost: Arc::new(cost) };
-        let mut kept = self.0.lock();
-        if kept.len() >= KEPT {
+        let mut kept = self.kept.lock();
+        if kept.len() >= KEPT && !kept.contains_key(&name) {
             kept.clear();
         }
-        kept.insert(name, estimate.clone());
-        estimate
+        Arc::clone(kept.entry(name).or_default())
     }
+}
+
+fn work_out(params: &Params) -> JobEstimate {
+    let by_threads = THREADS.map(|threads| (threads, least_memory_bytes(params, threads as usize)));
+    let least_memory = Arc::new(LeastMemory::new(by_threads.to_vec()));
+    let (workload, cost) = (Workload::new(params), PassCost::new(params, Tuning::DENSE_ROWS));
+    JobEstimate { least_memory, workload: Arc::new(workload), cost: Arc::new(cost) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
     use exact2048_game::{Objective, Precision, Spawn4};
 
@@ -67,5 +99,21 @@ mod tests {
         assert!(Arc::ptr_eq(&first.workload, &estimates.of(&params("3x3")).workload));
         assert!(!Arc::ptr_eq(&first.workload, &estimates.of(&params("3x2")).workload));
         assert!(first.least_memory.bytes(1) > 0);
+    }
+
+    #[test]
+    fn equal_estimates_at_once_are_one() {
+        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let (estimates, together) = (Estimates::default(), Barrier::new(4));
+        let ask = || {
+            together.wait();
+            estimates.of(&params)
+        };
+        let all: Vec<JobEstimate> = std::thread::scope(|scope| {
+            let asking: Vec<_> = (0..4).map(|_| scope.spawn(ask)).collect();
+            asking.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        assert!(all.iter().all(|estimate| Arc::ptr_eq(&estimate.workload, &all[0].workload)));
     }
 }

@@ -77,7 +77,7 @@ impl Shell {
         if commits.is_empty() {
             return Ok(());
         }
-        let _one = self.changing.lock().await;
+        let _turn = self.turn().await;
         // The queue is written first: else the job would be done for the next coordinator.
         let noted = self.note(QueueRecord::Resumed { job: job.clone() }).await;
         noted.map_err(|status| status.message().to_owned())?;

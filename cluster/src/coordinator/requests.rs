@@ -2,6 +2,9 @@
 //!
 //! A change is checked, then written to the queue, then made: what a client was told survives a restart, and what it
 //! was refused leaves no trace.
+//!
+//! A request changes nothing before its turn. A caller that gives up drops the request, which has no effect then. In its
+//! turn the request runs in a task of its own, so that queue and cluster stay the same whatever the caller does.
 
 use std::sync::Arc;
 
@@ -14,6 +17,7 @@ use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Location, RunDir};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
@@ -41,7 +45,19 @@ impl Shell {
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
         // Before it is this request's turn: reading a long journal in a distant store takes minutes.
         let found = look(location.clone(), wanted).await?;
-        let _one = self.changing.lock().await;
+        let turn = self.turn().await;
+        carry_through(turn, self.enqueue(job, found, disk_limit, least, location)).await
+    }
+
+    /// Writes a job to the queue, and hands it to the cluster.
+    async fn enqueue(
+        self: Arc<Self>,
+        job: JobId,
+        found: Found,
+        disk_limit: Option<u64>,
+        least: Arc<LeastMemory>,
+        location: Location,
+    ) -> Result<v1::Job, Status> {
         self.check(&job, &least)?;
         let known =
             Known::new(found.params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
@@ -82,13 +98,17 @@ impl Shell {
     ///
     /// Those of the calls of the service.
     pub async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
-        let _one = self.changing.lock().await;
-        if !self.state_of(&job)?.has_ended() {
-            self.note(QueueRecord::Cancelled { job: job.clone() }).await?;
-        }
-        // Where the job has ended already, the cluster refuses.
-        self.with(|state, now| state.cluster.cancel(now, &job)).map_err(|error| cluster_status(&error))?;
-        self.decided(&job)
+        let turn = self.turn().await;
+        carry_through(turn, async move {
+            if !self.state_of(&job)?.has_ended() {
+                self.note(QueueRecord::Cancelled { job: job.clone() }).await?;
+            }
+            // Where the job has ended already, the cluster refuses.
+            self.with(|state, now| state.cluster.cancel(now, &job))
+                .map_err(|error| cluster_status(&error))?;
+            self.decided(&job)
+        })
+        .await
     }
 
     /// Puts a job that has stopped back in the queue. Of one that is done, the shards are read again first.
@@ -100,15 +120,19 @@ impl Shell {
         if let JobState::Cancelled | JobState::Failed { .. } = self.state_of(&job)? {
             self.require_resumable(&job).await?;
         }
-        let _one = self.changing.lock().await;
-        if self.state_of(&job)? == JobState::Done {
-            self.recheck(&job);
-            return self.decided(&job);
-        }
-        self.with(|state, _| state.cluster.check_resume(&job)).map_err(|error| cluster_status(&error))?;
-        self.note(QueueRecord::Resumed { job: job.clone() }).await?;
-        self.with(|state, now| state.cluster.resume(now, &job)).map_err(|error| cluster_status(&error))?;
-        self.decided(&job)
+        let turn = self.turn().await;
+        carry_through(turn, async move {
+            if self.state_of(&job)? == JobState::Done {
+                self.recheck(&job);
+                return self.decided(&job);
+            }
+            self.with(|state, _| state.cluster.check_resume(&job)).map_err(|error| cluster_status(&error))?;
+            self.note(QueueRecord::Resumed { job: job.clone() }).await?;
+            self.with(|state, now| state.cluster.resume(now, &job))
+                .map_err(|error| cluster_status(&error))?;
+            self.decided(&job)
+        })
+        .await
     }
 
     /// Requires that a job which has stopped fits some worker, if there are any, and that its run can be read.
@@ -130,26 +154,35 @@ impl Shell {
     ///
     /// Those of the calls of the service.
     pub async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
-        let _one = self.changing.lock().await;
-        let last = self.look_at(&job)?;
-        self.with(|state, _| state.cluster.check_forget(&job)).map_err(|error| cluster_status(&error))?;
-        if last.checking {
-            let what = format!("the shards of job {job} are being read again: forget it when that is over");
-            return Err(status_with_reason(Code::FailedPrecondition, "JOB_STATE", what));
-        }
-        self.note(QueueRecord::Forgotten { job: job.clone() }).await?;
-        self.with(|state, now| {
-            state.jobs.remove(&job);
-            state.cluster.forget(now, &job)
+        let turn = self.turn().await;
+        carry_through(turn, async move {
+            let last = self.look_at(&job)?;
+            self.with(|state, _| state.cluster.check_forget(&job)).map_err(|error| cluster_status(&error))?;
+            if last.checking {
+                let what =
+                    format!("the shards of job {job} are being read again: forget it when that is over");
+                return Err(status_with_reason(Code::FailedPrecondition, "JOB_STATE", what));
+            }
+            self.note(QueueRecord::Forgotten { job: job.clone() }).await?;
+            self.with(|state, now| {
+                state.jobs.remove(&job);
+                state.cluster.forget(now, &job)
+            })
+            .map_err(|error| cluster_status(&error))?;
+            self.mark_stale();
+            Ok(last)
         })
-        .map_err(|error| cluster_status(&error))?;
-        self.mark_stale();
-        Ok(last)
+        .await
+    }
+
+    /// Waits for the turn to change the queue, which one request has at a time.
+    pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.changing).lock_owned().await
     }
 
     /// Writes to the queue how a job has ended, if it is at its end.
     pub(super) async fn note_end(self: Arc<Self>, job: &JobId) -> Result<(), Status> {
-        let _one = self.changing.lock().await;
+        let _turn = self.turn().await;
         let found = self.with(|state, now| {
             let outcome = JobOutcome::of(state.cluster.job_state(job)?)?;
             Some((outcome, JobSummary::of(&state.cluster.job_status(job, now)?)))
@@ -172,8 +205,7 @@ impl Shell {
 
     /// What memory a job needs, worked out while other requests are answered.
     async fn least_memory_of(&self, params: Params) -> Result<Arc<LeastMemory>, Status> {
-        let estimates = Arc::clone(&self.estimates);
-        let estimate = spawn_blocking(move || estimates.of(&params)).await;
+        let estimate = Arc::clone(&self.estimates).for_client(params).await;
         estimate.map(|estimate| estimate.least_memory).map_err(|error| of_panic(&error))
     }
 
@@ -191,6 +223,19 @@ impl Shell {
             Err(AppendError::Failed(error)) => Err(of_run(&error)),
         }
     }
+}
+
+/// Carries a change of the queue through in its turn, even if the caller goes away meanwhile: else the queue could say
+/// one thing, and the coordinator do another.
+async fn carry_through<T: Send + 'static>(
+    turn: OwnedMutexGuard<()>,
+    change: impl Future<Output = Result<T, Status>> + Send + 'static,
+) -> Result<T, Status> {
+    let carried = tokio::spawn(async move {
+        let _turn = turn;
+        change.await
+    });
+    carried.await.unwrap_or_else(|error| Err(of_panic(&error)))
 }
 
 /// What is asked for.
@@ -324,7 +369,7 @@ pub(super) fn of_run(error: &RunError) -> Status {
 }
 
 /// The status of a task that panicked.
-pub(super) fn of_panic(error: &tokio::task::JoinError) -> Status {
+fn of_panic(error: &tokio::task::JoinError) -> Status {
     tracing::error!(%error, "a request failed");
     Status::internal("the coordinator failed on this request; its log says how")
 }

@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
-use super::requests::{WantedJob, of_panic};
+use super::requests::WantedJob;
 use super::shell::{NotAnswered, Shell};
 use super::{observe, records};
 use crate::names;
@@ -36,14 +36,6 @@ impl CoordinatorService {
     /// Answers for a coordinator.
     pub fn new(shell: Arc<Shell>) -> Self {
         Self(shell)
-    }
-
-    /// Carries a change of the queue through, even if the client goes away meanwhile: else the queue could say one
-    /// thing, and the coordinator do another.
-    async fn change<T: Send + 'static>(
-        change: impl Future<Output = Result<T, Status>> + Send + 'static,
-    ) -> Result<T, Status> {
-        tokio::spawn(change).await.unwrap_or_else(|error| Err(of_panic(&error)))
     }
 }
 
@@ -77,7 +69,7 @@ impl Coordinator for CoordinatorService {
             return Err(invalid_argument("disk_bytes", "it is 0: leave it out where there is no limit"));
         }
         let wanted = WantedJob { params, disk_limit, any_kept, any_values, any_precision, must_exist };
-        let job = Self::change(Arc::clone(&self.0).submit(job, wanted)).await?;
+        let job = Arc::clone(&self.0).submit(job, wanted).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
 
@@ -104,19 +96,19 @@ impl Coordinator for CoordinatorService {
 
     async fn cancel(&self, request: Request<CancelRequest>) -> Result<Response<CancelResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Self::change(Arc::clone(&self.0).cancel(job)).await?;
+        let job = Arc::clone(&self.0).cancel(job).await?;
         Ok(Response::new(CancelResponse { job: Some(job) }))
     }
 
     async fn resume(&self, request: Request<ResumeRequest>) -> Result<Response<ResumeResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Self::change(Arc::clone(&self.0).resume(job)).await?;
+        let job = Arc::clone(&self.0).resume(job).await?;
         Ok(Response::new(ResumeResponse { job: Some(job) }))
     }
 
     async fn forget(&self, request: Request<ForgetRequest>) -> Result<Response<ForgetResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Self::change(Arc::clone(&self.0).forget(job)).await?;
+        let job = Arc::clone(&self.0).forget(job).await?;
         Ok(Response::new(ForgetResponse { job: Some(job) }))
     }
 
@@ -233,4 +225,55 @@ impl Watcher {
 /// Whether nothing happens to a job any more unless somebody asks for it.
 fn has_stopped(job: &v1::Job) -> bool {
     !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use exact2048_coordinator::cluster::ClusterConfig;
+    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_storage::Location;
+    use tokio_util::sync::CancellationToken;
+    use tonic::Code;
+
+    use super::super::gate::Gate;
+    use super::*;
+
+    /// Whatever a request waits for when its caller gives up: the estimate, or its turn.
+    #[tokio::test]
+    async fn a_caller_that_gave_up_has_changed_nothing() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, stop) = (Location::from(place.path()), CancellationToken::new());
+        let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
+        let service = CoordinatorService::new(Arc::clone(&shell));
+        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
+        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let submit = |name: &str| {
+            let (parameters, name) = (Some((&params).into()), name.to_owned());
+            service.submit(Request::new(SubmitRequest { parameters, name, ..SubmitRequest::default() }))
+        };
+        let give_up_after = Duration::from_millis(50);
+        let estimating = shell.estimates.turn().await;
+        assert!(tokio::time::timeout(give_up_after, submit("a")).await.is_err());
+        drop(estimating);
+        let changing = shell.turn().await;
+        assert!(tokio::time::timeout(give_up_after, submit("b")).await.is_err());
+        drop(changing);
+        // Those who wait have their turns in order: had the first two requests gone on, they would be over by now.
+        submit("c").await.unwrap();
+        let cancel = |job: &str| service.cancel(Request::new(CancelRequest { job: job.to_owned() }));
+        let changing = shell.turn().await;
+        assert!(tokio::time::timeout(give_up_after, cancel("c")).await.is_err());
+        drop(changing);
+        submit("d").await.unwrap();
+        let jobs = shell.look_at_all().in_turn();
+        let names: Vec<(&str, v1::JobState)> =
+            jobs.iter().map(|job| (job.name.as_str(), job.state())).collect();
+        assert!(
+            matches!(names[..], [("c", v1::JobState::Running), ("d", v1::JobState::Queued)]),
+            "{names:?}"
+        );
+        assert_eq!(submit("c").await.unwrap_err().code(), Code::AlreadyExists);
+    }
 }

@@ -55,7 +55,7 @@ pub struct Shell {
     is_stale: AtomicBool,
     pub(super) queue: Arc<Mutex<Queue>>,
     /// One change of the queue at a time.
-    pub(super) changing: tokio::sync::Mutex<()>,
+    pub(super) changing: Arc<tokio::sync::Mutex<()>>,
     /// Why this coordinator does nothing more.
     fenced: OnceLock<String>,
     /// Cancelled when this coordinator is to end.
@@ -177,7 +177,7 @@ impl Shell {
             board: Mutex::new(Arc::new(ClusterSnapshot::empty())),
             is_stale: AtomicBool::new(false),
             queue: Arc::new(Mutex::new(queue)),
-            changing: tokio::sync::Mutex::default(),
+            changing: Arc::default(),
             fenced: OnceLock::new(),
             stop,
         }
