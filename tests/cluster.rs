@@ -140,6 +140,31 @@ fn a_coordinator_that_is_killed_goes_on_where_it_was() {
     assert_eq!(cluster.verified_fingerprint(&job), expected);
 }
 
+/// Retries, epochs and progress are of the job, whichever coordinator counts them.
+#[test]
+fn the_counts_of_a_job_outlive_its_coordinator() {
+    let mut cluster = Cluster::new(1);
+    let job = cluster.submit("--board 4x2");
+    cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
+    cluster.kill_worker(0);
+    let before = cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
+    assert_eq!(before["state"], "running", "the job was over before its worker was killed");
+    for _ in 0..2 {
+        cluster.stop_and_restart_coordinator();
+        let after = cluster.status(&job);
+        for count in ["retries", "epochs"] {
+            assert_eq!(after[count], before[count], "{after}, and before {before}");
+        }
+        assert!(after["done"].as_f64() > Some(0.0), "{after}");
+    }
+    cluster.add_worker(&[]);
+    let done = cluster.wait(&job);
+    assert!(whole(&done["epochs"]) > whole(&before["epochs"]), "{done}");
+    cluster.stop_and_restart_coordinator();
+    let after = cluster.status(&job);
+    assert_eq!((&after["epochs"], &after["retries"]), (&done["epochs"], &done["retries"]));
+}
+
 #[test]
 fn all_that_is_killed_at_once_goes_on_where_it_was() {
     let expected = expected("--board 4x2");

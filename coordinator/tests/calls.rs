@@ -142,6 +142,50 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
     assert!(matches!(&errands[..], [Errand::Open { job, .. }] if job.0 == "b"), "{errands:?}");
 }
 
+/// Retries, epochs and progress are of the job, whichever coordinator counts them.
+#[test]
+fn the_counts_of_a_job_go_on_under_the_next_coordinator() {
+    let mut first = cluster();
+    first.submit(at(2000), submission("a", 1)).unwrap();
+    open(&mut first, 2000, vec![], 0);
+    let epoch = first.signal().epoch.unwrap();
+    let append = to_commit(&mut first, 2100, epoch, 0);
+    first.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
+    let is_noted = |events: Vec<Event>| events.contains(&Event::Progress { job: job("a") });
+    assert!(is_noted(first.take_events()));
+    let noted = first.job_summary(&job("a")).unwrap().clone();
+    assert_eq!((noted.epochs, noted.retries, noted.done), (2, 1, 0.0));
+    let mut second = cluster();
+    let noted = JobSummary { done: 0.5, phase: Some(Phase::Enumerate), ..noted };
+    second.restore(at(2000), Submission { summary: noted, ..submission("a", 1) }).unwrap();
+    let shown = second.status(at(2000)).jobs.remove(0);
+    assert_eq!((shown.epochs, shown.retries, shown.done), (2, 1, 0.5), "before its run is open");
+    second.tick(at(2000));
+    open(&mut second, 2000, vec![], 0);
+    let epoch = second.signal().epoch.unwrap();
+    let append = to_commit(&mut second, 2100, epoch, 0);
+    second.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
+    assert!(is_noted(second.take_events()));
+    let shown = second.status(at(2200)).jobs.remove(0);
+    assert_eq!((shown.epochs, shown.retries), (4, 2));
+}
+
+/// The queue is read as a whole when a coordinator starts, and must stay short.
+#[test]
+fn an_epoch_that_fails_all_the_time_leaves_few_records() {
+    let mut cluster = cluster();
+    let before = JobSummary { epochs: 10_000, retries: 9_999, ..JobSummary::default() };
+    cluster.restore(at(2000), Submission { summary: before, ..submission("a", 1) }).unwrap();
+    cluster.tick(at(2000));
+    open(&mut cluster, 2000, vec![], 0);
+    cluster.take_events();
+    let epoch = cluster.signal().epoch.unwrap();
+    let append = to_commit(&mut cluster, 2100, epoch, 0);
+    cluster.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
+    assert!(!cluster.take_events().contains(&Event::Progress { job: job("a") }));
+    assert_eq!(cluster.job_summary(&job("a")).unwrap().retries, 10_000);
+}
+
 /// Leads the cluster's worker to the commit of the one layer of a job.
 fn to_commit(cluster: &mut Cluster, now: u64, epoch: EpochId, first_report: u64) -> Append {
     let part = LayerPart {
@@ -194,6 +238,7 @@ fn events_tell_the_story() {
         Event::Job { state: JobState::Queued, .. },
         Event::Job { state: JobState::Running, .. },
         Event::EpochBegan(share),
+        Event::Progress { .. },
     ] = &events[..]
     else {
         panic!("{events:?}")

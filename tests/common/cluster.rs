@@ -57,6 +57,18 @@ impl Cluster {
         self.restart_coordinator_failing("");
     }
 
+    /// Stops the coordinator in good order, and starts it again where it was.
+    #[track_caller]
+    pub fn stop_and_restart_coordinator(&mut self) {
+        self.coordinator.signal("TERM");
+        let begun = Instant::now();
+        while self.coordinator.runs() {
+            assert!(begun.elapsed() < PATIENCE, "{}", self.logs());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.restart_coordinator();
+    }
+
     /// The same with fail points.
     #[track_caller]
     pub fn restart_coordinator_failing(&mut self, failpoints: &str) {

@@ -1,7 +1,7 @@
 //! Carries out what the pure code asks for: appends, opening and letting go of runs, and reading of shards. Blocks on
 //! the store, while pulls are answered.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::job_run::{Contents, DiskLimit, JobRun, NotAppended};
 use super::shell::{Held, Shell};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
-/// After how long a failed attempt to write the end of a job to the queue is repeated.
+/// The pause before a failed attempt to write the end or the progress of a job to the queue is repeated.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
 /// What is to be done with the journals of jobs.
@@ -40,8 +40,8 @@ impl Shell {
     /// Carries out what the cluster asks for, one thing at a time, until the coordinator stops: what is under way
     /// then is carried out.
     pub(super) async fn carry_out(self: Arc<Self>) {
-        let Some((mut work, ends)) = self.receivers.lock().take() else { return };
-        let noting = tokio::spawn(Arc::clone(&self).note_ends(ends));
+        let Some((mut work, news)) = self.receivers.lock().take() else { return };
+        let noting = tokio::spawn(Arc::clone(&self).note_jobs(news));
         while let Some(Some(work)) = self.stop.run_until_cancelled(work.recv()).await {
             let (shell, asked) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match asked {
@@ -222,26 +222,39 @@ impl Shell {
         });
     }
 
-    /// Writes to the queue what has become of jobs, so that the next coordinator need not open their
-    /// runs. What cannot be written is tried again.
-    async fn note_ends(self: Arc<Self>, mut ends: mpsc::UnboundedReceiver<JobId>) {
-        let mut waiting = BTreeSet::new();
+    /// Writes the ends and the progress of jobs to the queue, so that the next coordinator need not open their runs. What
+    /// cannot be written is tried again. A coordinator that stops writes the counts that it has not written yet.
+    async fn note_jobs(self: Arc<Self>, mut news: mpsc::UnboundedReceiver<JobId>) {
+        let (mut waiting, mut written) = (BTreeSet::new(), BTreeMap::new());
         loop {
             let next = if waiting.is_empty() {
-                self.stop.run_until_cancelled(ends.recv()).await
+                self.stop.run_until_cancelled(news.recv()).await
             } else {
                 let soon = tokio::time::sleep(NOTE_AGAIN);
                 tokio::select! {
-                    next = ends.recv() => Some(next),
+                    next = news.recv() => Some(next),
                     () = soon => Some(waiting.first().cloned()),
                     () = self.stop.cancelled() => None,
                 }
             };
-            let Some(Some(job)) = next else { return };
+            let Some(Some(job)) = next else { break };
             waiting.insert(job.clone());
-            match Arc::clone(&self).note_end(&job).await {
-                Ok(()) => drop(waiting.remove(&job)),
+            match Arc::clone(&self).note_job(&job).await {
+                Ok(progress) => {
+                    waiting.remove(&job);
+                    written.remove(&job);
+                    written.extend(progress.map(|progress| (job, progress)));
+                }
                 Err(status) => tracing::warn!(%job, error = status.message(), "the queue cannot be written"),
+            }
+        }
+        for (job, before) in written {
+            let now = self.with(|state, _| state.cluster.job_summary(&job).cloned());
+            if self.fenced().is_none()
+                && now.is_some_and(|now| now != before)
+                && let Err(status) = Arc::clone(&self).note_job(&job).await
+            {
+                tracing::warn!(%job, error = status.message(), "the last progress of a job is not in the queue");
             }
         }
     }

@@ -168,6 +168,8 @@ pub fn tell(event: &Event) {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
             tracing::warn!(%worker, %job, file, "a worker cannot read a shard that is whole");
         }
+        // The queue keeps it.
+        Event::Progress { .. } => {}
         Event::Forgotten { job } => tracing::info!(%job, "a job was forgotten; its run stays"),
         Event::Job { job, state: JobState::Failed { reason } } => {
             tracing::error!(%job, reason, "a job failed: resume it once that is mended");

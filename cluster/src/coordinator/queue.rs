@@ -48,6 +48,14 @@ pub enum QueueRecord {
         /// How far it is.
         summary: JobSummary,
     },
+    /// The progress of a job that has not ended. Written now and then: the run of the job knows what is committed, and
+    /// only this record knows the retries and epochs.
+    Progress {
+        /// The job.
+        job: JobId,
+        /// Its progress.
+        summary: JobSummary,
+    },
     /// A job is not in the queue any more. Its run stays.
     Forgotten {
         /// The job.
@@ -56,12 +64,24 @@ pub enum QueueRecord {
 }
 
 impl QueueRecord {
+    /// The progress that it holds.
+    fn summary(&self) -> Option<&JobSummary> {
+        match self {
+            Self::Ended { summary, .. } | Self::Progress { summary, .. } => Some(summary),
+            Self::Submitted { .. }
+            | Self::Cancelled { .. }
+            | Self::Resumed { .. }
+            | Self::Forgotten { .. } => None,
+        }
+    }
+
     fn job(&self) -> &JobId {
         match self {
             Self::Submitted { job, .. }
             | Self::Cancelled { job }
             | Self::Resumed { job }
             | Self::Ended { job, .. }
+            | Self::Progress { job, .. }
             | Self::Forgotten { job } => job,
         }
     }
@@ -112,7 +132,7 @@ pub struct QueuedJob {
     pub disk_limit: Option<u64>,
     /// What became of it; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
-    /// How far it was when it ended.
+    /// Its progress when it ended, or when that was written last.
     pub summary: JobSummary,
 }
 
@@ -134,6 +154,9 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     for (number, record) in records {
         let wrong = |what: String| format!("record {number} of the queue is not understood: {what}");
         names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
+        if let Some(what) = record.summary().and_then(JobSummary::fault) {
+            return Err(wrong(what));
+        }
         let known = places.get(record.job()).copied();
         match (record, known) {
             (QueueRecord::Submitted { job, params, disk_bytes }, known) => {
@@ -147,6 +170,9 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
             }
             (QueueRecord::Ended { outcome, summary, .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| (job.state, job.summary) = (outcome.into(), summary));
+            }
+            (QueueRecord::Progress { summary, .. }, Some(at)) => {
+                jobs.entry(at).and_modify(|job| job.summary = summary);
             }
             (QueueRecord::Resumed { job }, Some(at)) => {
                 if let Some(resumed) = jobs.remove(&at) {
@@ -401,6 +427,48 @@ mod tests {
             ended,
             json!({ "ended": { "job": "a", "outcome": { "failed": "full" }, "summary": summary } })
         );
+        let summary =
+            JobSummary { done: 0.5, retries: 3, epochs: 5, peak_disk_bytes: 7, ..JobSummary::default() };
+        let fields = json!({
+            "states_done": 0, "done": 0.5, "bytes": 0, "retries": 3, "epochs": 5, "peak_disk_bytes": 7
+        });
+        assert_eq!(
+            json!(QueueRecord::Progress { job: job("a"), summary }),
+            json!({ "progress": { "job": "a", "summary": fields } })
+        );
+    }
+
+    /// Records as the first coordinators wrote them.
+    #[test]
+    fn queues_without_counts_are_read() {
+        let summary = r#"{"phase":"back_up","states_done":7,"states_total":9,"done":0.25,"bytes":3}"#;
+        let ended = format!(r#"{{"ended":{{"job":"a","outcome":"cancelled","summary":{summary}}}}}"#);
+        let record: QueueRecord = serde_json::from_str(&ended).unwrap();
+        let jobs = replay(vec![(0, submitted("a")), (1, record)]).unwrap();
+        assert_eq!((jobs[0].state.clone(), jobs[0].summary.states_done), (JobState::Cancelled, 7));
+        assert_eq!((jobs[0].summary.epochs, jobs[0].summary.retries, jobs[0].summary.done), (0, 0, 0.25));
+    }
+
+    #[test]
+    fn progress_is_kept_until_the_job_has_more() {
+        let progress = |done, retries| {
+            let summary = JobSummary { done, retries, ..JobSummary::default() };
+            QueueRecord::Progress { job: job("a"), summary }
+        };
+        let of = |records: &[QueueRecord]| replay((0..).zip(records.iter().cloned()).collect());
+        let jobs = of(&[submitted("a"), progress(0.1, 0), progress(0.3, 2)]).unwrap();
+        assert_eq!(
+            (&jobs[0].state, jobs[0].summary.done, jobs[0].summary.retries),
+            (&JobState::Queued, 0.3, 2)
+        );
+        let stopped = [submitted("a"), progress(0.3, 2), QueueRecord::Cancelled { job: job("a") }];
+        let resumed = QueueRecord::Resumed { job: job("a") };
+        let jobs = of(&[&stopped[..], &[resumed, submitted("b")]].concat()).unwrap();
+        assert_eq!((&jobs[0].state, jobs[0].summary.retries), (&JobState::Queued, 2));
+        for wrong in [-0.1, 1.5, 1e300] {
+            let error = of(&[submitted("a"), progress(wrong, 0)]).unwrap_err();
+            assert!(error.contains("record 1") && error.contains("from 0 to 1"), "{error}");
+        }
     }
 
     #[test]

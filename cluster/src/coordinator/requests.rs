@@ -180,16 +180,22 @@ impl Shell {
         Arc::clone(&self.changing).lock_owned().await
     }
 
-    /// Writes to the queue how a job has ended, if it is at its end.
-    pub(super) async fn note_end(self: Arc<Self>, job: &JobId) -> Result<(), Status> {
+    /// Writes the end of a job to the queue, or its progress, which is returned then.
+    pub(super) async fn note_job(self: Arc<Self>, job: &JobId) -> Result<Option<JobSummary>, Status> {
         let _turn = self.turn().await;
-        let found = self.with(|state, now| {
-            let outcome = JobOutcome::of(state.cluster.job_state(job)?)?;
-            Some((outcome, JobSummary::of(&state.cluster.job_status(job, now)?)))
+        let found = self.with(|state, _| {
+            let outcome = JobOutcome::of(state.cluster.job_state(job)?);
+            Some((outcome, state.cluster.job_summary(job)?.clone()))
         });
-        // It may have been resumed or forgotten meanwhile.
-        let Some((outcome, summary)) = found else { return Ok(()) };
-        self.note(QueueRecord::Ended { job: job.clone(), outcome, summary }).await
+        // It may have been forgotten meanwhile.
+        let Some((outcome, summary)) = found else { return Ok(None) };
+        let job = job.clone();
+        if let Some(outcome) = outcome {
+            self.note(QueueRecord::Ended { job, outcome, summary }).await?;
+            return Ok(None);
+        }
+        self.note(QueueRecord::Progress { job, summary: summary.clone() }).await?;
+        Ok(Some(summary))
     }
 
     /// Shows a job after something was decided about it, and has the next look at the cluster show it, too.
@@ -308,7 +314,7 @@ fn summary_of(run: &Run) -> JobSummary {
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();
     let states_total = run.params().until_layer.is_none().then_some(states);
     let fingerprint = run.fingerprint();
-    JobSummary { phase: None, states_done: states, states_total, done: 1.0, bytes, fingerprint }
+    JobSummary { states_done: states, states_total, done: 1.0, bytes, fingerprint, ..JobSummary::default() }
 }
 
 /// The status of a queue that is full.

@@ -45,9 +45,9 @@ pub struct Shell {
     job_states: watch::Sender<u64>,
     /// What is to be done with journals, one thing at a time.
     work: mpsc::UnboundedSender<Work>,
-    /// Jobs that have ended, which is to be written to the queue.
-    ends: mpsc::UnboundedSender<JobId>,
-    /// The other ends, until `carry_out` and `note_ends` take them.
+    /// Jobs whose end or progress is to be written to the queue.
+    news: mpsc::UnboundedSender<JobId>,
+    /// The other ends, until `carry_out` and `note_jobs` take them.
     pub(super) receivers: Mutex<Option<(mpsc::UnboundedReceiver<Work>, mpsc::UnboundedReceiver<JobId>)>>,
     pub(super) estimates: Arc<Estimates>,
     board: Mutex<Arc<ClusterSnapshot>>,
@@ -156,7 +156,7 @@ impl Shell {
         secrets: Secrets,
         stop: CancellationToken,
     ) -> Self {
-        let ((work, to_do), (ends, ended)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        let ((work, to_do), (news, to_note)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
         // Epochs are numbered above 0: to workers 0 means no epoch.
         let first_epoch = EpochId::first_of(queue.fence());
         let cluster = Cluster::new(first_epoch, config.clone(), secrets, Duration::ZERO);
@@ -171,8 +171,8 @@ impl Shell {
             progress: watch::Sender::default(),
             job_states: watch::Sender::default(),
             work,
-            ends,
-            receivers: Mutex::new(Some((to_do, ended))),
+            news,
+            receivers: Mutex::new(Some((to_do, to_note))),
             estimates: Arc::default(),
             board: Mutex::new(Arc::new(ClusterSnapshot::empty())),
             is_stale: AtomicBool::new(false),
@@ -227,9 +227,10 @@ impl Shell {
                 self.is_stale.store(true, Ordering::Release);
                 self.job_states.send_modify(|changes| *changes += 1);
                 if state.has_ended() {
-                    let _ = self.ends.send(job);
+                    let _ = self.news.send(job);
                 }
             }
+            Event::Progress { job } => drop(self.news.send(job)),
             _ => {}
         }
     }

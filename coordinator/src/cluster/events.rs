@@ -77,6 +77,11 @@ pub enum Event {
         /// The job.
         job: JobId,
     },
+    /// The progress of a job has changed by so much that the queue should keep it.
+    Progress {
+        /// The job.
+        job: JobId,
+    },
     /// An append is in the journal.
     Appended(Append),
     /// The state of a job has changed.

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::OpenTicket;
 use super::messages::JobId;
-use super::status::JobStatus;
 use crate::pass_cost::{CostToCome, PassCost};
 use crate::rate::{Pace, Rate};
 use crate::room;
@@ -70,13 +69,13 @@ pub struct DiskUse {
     pub limit_bytes: u64,
     /// What it takes.
     pub taken_bytes: u64,
-    /// The most that it took since this coordinator opened it first.
+    /// The most that it took, as far as that was seen.
     pub peak_bytes: u64,
     /// How much shards may still take.
     pub free_bytes: u64,
 }
 
-/// How far a job is, as it is kept when its run is not open.
+/// The progress of a job, as the queue keeps it and as it is shown while the run is not open. Counts what is committed.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct JobSummary {
     /// The pass that comes next; `None` when nothing is missing, or nothing is known.
@@ -94,14 +93,49 @@ pub struct JobSummary {
     /// The fingerprint of a solved run.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "exact2048_solution::fingerprint_text")]
     pub fingerprint: Option<u128>,
+    /// Epochs that failed, under all coordinators. Queues of before have none of this and the following fields.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u64,
+    /// Epochs that began, under all coordinators.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub epochs: u64,
+    /// The most bytes that its run took of a limit, as far as that was seen.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub peak_disk_bytes: u64,
 }
 
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// The part of a pass after which the progress is written to the queue again.
+const NOTED_STEP: f64 = 0.05;
+
+/// Counts up to this number are written to the queue whenever they change; above it, when they have grown by one part
+/// in so many.
+const NOTED_COUNTS: u64 = 32;
+
 impl JobSummary {
-    /// What is kept of a status.
+    /// Whether this progress is worth a record in the queue that holds `noted`.
+    ///
+    /// A queue is read as a whole when a coordinator starts. So a job writes some twenty records a pass, and few for
+    /// its epochs even where these fail all the time. The end of a job has a record of its own.
+    fn is_news(&self, noted: &Self) -> bool {
+        let has_grown = |now: u64, before: u64| now > before + before / NOTED_COUNTS;
+        if self.phase.is_none() {
+            return false;
+        }
+        self.phase != noted.phase
+            || (self.done - noted.done).abs() >= NOTED_STEP
+            || has_grown(self.epochs, noted.epochs)
+            || has_grown(self.retries, noted.retries)
+    }
+
+    /// What is wrong with a summary that was read from a queue.
     #[must_use]
-    pub fn of(status: &JobStatus) -> Self {
-        let &JobStatus { phase, states_done, states_total, done, bytes, fingerprint, .. } = status;
-        Self { phase, states_done, states_total, done, bytes, fingerprint }
+    pub fn fault(&self) -> Option<String> {
+        let is_share = (0.0..=1.0).contains(&self.done);
+        (!is_share).then(|| format!("its progress is {}, expected a number from 0 to 1", self.done))
     }
 }
 
@@ -188,8 +222,10 @@ pub(super) struct Job {
     pub examining: bool,
     /// What is to be done, while its run is open.
     pub plan: Option<Plan>,
-    /// How far it is, as of when its run was last open.
+    /// Its progress: what is committed, as of the last record of its run.
     pub summary: JobSummary,
+    /// The progress that the queue holds.
+    noted: JobSummary,
     /// What its run takes of its limit, as of when it was last open.
     pub disk: Option<DiskUse>,
     /// Bytes that members of failed epochs may still write, or have written, since its run was opened: no commit will name
@@ -208,9 +244,6 @@ pub(super) struct Job {
     /// How many times the time that a member may take for one step is doubled, since epochs failed because members took
     /// longer.
     pub slowness: u32,
-    /// Epochs that failed, in all.
-    pub retries: u64,
-    pub epochs: u64,
     /// How many states a second members finish.
     pub states_rate: Rate,
     /// How fast all members together finish layers, by what these cost.
@@ -232,6 +265,7 @@ impl Job {
             opening: None,
             examining: false,
             plan: None,
+            noted: summary.clone(),
             summary,
             disk: None,
             stray_bytes: 0,
@@ -241,8 +275,6 @@ impl Job {
             failed_at: Duration::ZERO,
             haste: 0,
             slowness: 0,
-            retries: 0,
-            epochs: 0,
             states_rate: Rate::default(),
             pace: Pace::default(),
         };
@@ -264,8 +296,9 @@ impl Job {
     pub fn note_bytes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
         if let Some(disk) = stored.disk {
-            let before = self.disk.map_or(0, |disk| disk.peak_bytes);
-            self.disk = Some(DiskUse { peak_bytes: disk.peak_bytes.max(before), ..disk });
+            let peak_bytes = disk.peak_bytes.max(self.summary.peak_disk_bytes);
+            self.summary.peak_disk_bytes = peak_bytes;
+            self.disk = Some(DiskUse { peak_bytes, ..disk });
         }
     }
 
@@ -284,8 +317,18 @@ impl Job {
 
     fn sum_up(&mut self) {
         if let Some(plan) = &self.plan {
-            self.summary = plan.summary(&self.params, self.summary.bytes, 0.0, 0);
+            self.summary = plan.summary(&self.params, &self.summary, 0.0, 0);
         }
+    }
+
+    /// Whether the queue should be given the progress. If so, counts it as noted there.
+    pub fn has_news(&mut self) -> bool {
+        self.sum_up();
+        let is_news = self.summary.is_news(&self.noted);
+        if is_news {
+            self.noted = self.summary.clone();
+        }
+        is_news
     }
 
     /// Whether a worker has enough memory to take part. As long as it is not known how much that is, any worker has: it
@@ -369,8 +412,15 @@ impl Plan {
         self.remaining.map_or(last, |segment| segment.phase)
     }
 
-    /// How far the job is. `work_ahead` and `states_ahead` count what is finished and not committed yet.
-    pub fn summary(&self, params: &Params, bytes: u64, work_ahead: f64, states_ahead: u64) -> JobSummary {
+    /// The progress of the job. `work_ahead` and `states_ahead` count what is finished and not committed yet. What does
+    /// not follow from the plan is as in `known`.
+    pub fn summary(
+        &self,
+        params: &Params,
+        known: &JobSummary,
+        work_ahead: f64,
+        states_ahead: u64,
+    ) -> JobSummary {
         let (left, whole) = self.work_left(work_ahead);
         let (states, total) = match self.phase(params) {
             Phase::Enumerate => (self.enumerated, None),
@@ -381,8 +431,8 @@ impl Plan {
             states_done: states + states_ahead,
             states_total: total,
             done: if whole > 0.0 { (1.0 - left / whole).clamp(0.0, 1.0) } else { 1.0 },
-            bytes,
             fingerprint: self.fingerprint,
+            ..known.clone()
         }
     }
 

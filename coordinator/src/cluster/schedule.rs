@@ -199,7 +199,15 @@ impl Cluster {
             }
             Append::Retract { .. } => {}
         }
+        self.note_progress(&id);
         self.make_room(&id);
+    }
+
+    /// Has the progress of a job written to the queue, if that is worth it.
+    fn note_progress(&mut self, id: &JobId) {
+        if self.jobs.get_mut(id).is_some_and(Job::has_news) {
+            self.events.push(Event::Progress { job: id.clone() });
+        }
     }
 
     /// After a commit, has what can go of a run whose disk has a limit removed.
@@ -433,10 +441,12 @@ impl Cluster {
             job.failed_at = now;
         }
         job.haste = (job.haste + 1).min(MOST_HASTE);
-        job.retries += 1;
+        job.summary.retries += 1;
         self.changed.insert(id.clone());
         if job.failures >= self.config.max_failed_epochs {
             self.end_job(id, JobState::Failed { reason });
+        } else {
+            self.note_progress(id);
         }
     }
 
@@ -567,19 +577,20 @@ impl Cluster {
             (job.params.clone(), self.config.window_layers, job.disk_limit);
         let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.epochs += 1;
+            job.summary.epochs += 1;
             // The time in which nobody was at it says nothing of its speed.
             job.states_rate.begin(self.now);
             job.pace.resume(self.now);
         }
         self.changed.insert(id.clone());
         let (epoch, secret) = (self.next_epoch, self.secrets.draw());
-        let share = Share { job: id, params, epoch, segment, members, window_layers, secret };
+        let share = Share { job: id.clone(), params, epoch, segment, members, window_layers, secret };
         self.next_epoch = epoch.next();
         self.could_begin = None;
         let epoch = Epoch::new(share, possible, disk_limit, self.now);
         self.events.push(Event::EpochBegan(Arc::clone(&epoch.share)));
         self.epoch = Some(epoch);
+        self.note_progress(&id);
         true
     }
 }

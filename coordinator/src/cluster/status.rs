@@ -72,9 +72,9 @@ pub struct JobStatus {
     pub bytes: u64,
     /// What its run takes of its limit, as of when it was last open; `None` where it has none, or is not known yet.
     pub disk: Option<DiskUse>,
-    /// Epochs that failed.
+    /// Epochs that failed, under all coordinators.
     pub retries: u64,
-    /// Epochs begun, by this coordinator.
+    /// Epochs that began, under all coordinators.
     pub epochs: u64,
     /// Workers that work on it.
     pub workers: u32,
@@ -163,6 +163,11 @@ impl Cluster {
         self.jobs.get(id).map(|job| &job.state)
     }
 
+    /// The progress of a job, as the queue keeps it.
+    pub fn job_summary(&self, id: &JobId) -> Option<&JobSummary> {
+        self.jobs.get(id).map(|job| &job.summary)
+    }
+
     /// How many jobs there are.
     pub fn jobs_len(&self) -> usize {
         self.jobs.len()
@@ -228,8 +233,8 @@ impl Cluster {
             eta: now_at.as_ref().and_then(|at| at.eta).filter(|_| epoch.is_some()),
             bytes: summary.bytes,
             disk: job.disk,
-            retries: job.retries,
-            epochs: job.epochs,
+            retries: summary.retries,
+            epochs: summary.epochs,
             workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),
             fingerprint: summary.fingerprint,
         }
@@ -292,7 +297,7 @@ impl At {
         let is_known = is_enough(whole - left, whole + later);
         let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
         let eta = eta.filter(|_| is_known);
-        let summary = plan.summary(&job.params, job.summary.bytes, work_ahead, states_ahead);
+        let summary = plan.summary(&job.params, &job.summary, work_ahead, states_ahead);
         Self { summary, eta }
     }
 }

@@ -110,7 +110,7 @@ pub struct World {
     /// The secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
     /// What the queue's journal says: the jobs, and what became of those that have ended.
-    queue: BTreeMap<JobId, Option<(JobState, JobSummary)>>,
+    queue: BTreeMap<JobId, (JobState, JobSummary)>,
     workload: Arc<Workload>,
     cost: Arc<PassCost>,
     /// Until when the journals of jobs cannot be written.
@@ -364,7 +364,6 @@ impl World {
 
     /// Writes to the queue what has become of jobs, as long as the coordinator owns it.
     fn note(&mut self, by: usize) {
-        let now = Duration::from_millis(self.now);
         let coordinator = &mut self.coordinators[by];
         let events = coordinator.cluster.take_events();
         if self.store.fence != coordinator.fence {
@@ -373,13 +372,21 @@ impl World {
         for event in events {
             match event {
                 Event::Job { job, state } => {
-                    let status = coordinator.cluster.job_status(&job, now);
-                    let summary = status.map(|status| JobSummary {
-                        phase: status.phase,
-                        states_done: status.states_done,
-                        ..JobSummary::default()
-                    });
-                    self.queue.insert(job, state.has_ended().then(|| (state, summary.unwrap_or_default())));
+                    let known = self.queue.get_mut(&job).unwrap();
+                    if state.has_ended() {
+                        *known = (state, coordinator.cluster.job_summary(&job).unwrap().clone());
+                    } else {
+                        known.0 = JobState::Queued;
+                    }
+                }
+                Event::Progress { job } => {
+                    let (known, now) =
+                        (self.queue.get_mut(&job).unwrap(), coordinator.cluster.job_summary(&job).unwrap());
+                    assert!(
+                        now.epochs >= known.1.epochs && now.retries >= known.1.retries,
+                        "{known:?}, {now:?}"
+                    );
+                    known.1 = now.clone();
                 }
                 Event::Forgotten { job } => drop(self.queue.remove(&job)),
                 _ => {}
@@ -475,8 +482,7 @@ impl World {
             fence,
         });
         let by = self.coordinators.len() - 1;
-        for (job, ended) in self.queue.clone() {
-            let (state, summary) = ended.unwrap_or((JobState::Queued, JobSummary::default()));
+        for (job, (state, summary)) in self.queue.clone() {
             let submission = Submission { state, summary, ..self.submission(&job) };
             self.coordinators[by].cluster.restore(now, submission).unwrap();
         }
@@ -487,8 +493,8 @@ impl World {
     fn submit(&mut self, name: &str) {
         let (job, by) = (JobId(name.to_owned()), self.coordinators.len() - 1);
         let submission = self.submission(&job);
+        self.queue.insert(job, (JobState::Queued, JobSummary::default()));
         self.coordinators[by].cluster.submit(Duration::from_millis(self.now), submission).unwrap();
-        self.queue.insert(job, None);
         self.act(by);
     }
 
