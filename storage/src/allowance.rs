@@ -57,10 +57,15 @@ impl Allowance {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The most that it took since it was opened.
+    /// The most that it took since it was opened, or as [`note_peak`](Self::note_peak) was given.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
+    }
+
+    /// Counts what was there before the run was opened, files of killed processes included, towards the most that it took.
+    pub fn note_peak(&self, taken_bytes: u64) {
+        self.peak.fetch_max(taken_bytes, Ordering::Relaxed);
     }
 
     /// How much more shards and scratch files may take; negative where more is taken than may be.

@@ -9,7 +9,7 @@ use exact2048_run::alone::disk;
 use exact2048_solution::{
     Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, Unnamed,
 };
-use exact2048_storage::{Location, ShardRecord, StorageError};
+use exact2048_storage::{Location, RunDir, ShardRecord, StorageError};
 
 use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
@@ -127,6 +127,8 @@ impl JobRun {
         params: &Params,
         limit: Option<DiskLimit>,
     ) -> Result<(Self, Contents, u64), RunError> {
+        // Files of killed workers are counted before they are removed.
+        let found_bytes = limit.map_or(Ok(0), |_| found_bytes(location))?;
         let mut run = Run::open_or_create(location, params, Unnamed::Refuse)?;
         run.share()?;
         for retracted in run.absent()? {
@@ -137,6 +139,7 @@ impl JobRun {
         let mut missing_bytes = 0;
         if let Some(limit) = limit {
             run.limit_disk(limit.bytes)?;
+            run.dir().allowance().inspect(|allowance| allowance.note_peak(found_bytes));
             missing_bytes = disk::make_room(&mut run, limit.times)?.missing_bytes;
         }
         let (run, contents) = Self::new(location, run, limit.map(|limit| limit.bytes))?;
@@ -251,6 +254,14 @@ impl JobRun {
     }
 }
 
+/// What the run of a job takes before it is opened; 0 where there is none yet.
+fn found_bytes(location: &Location) -> Result<u64, StorageError> {
+    match RunDir::find(location)? {
+        Some(_) => RunDir::open_read_only(location)?.taken_bytes(),
+        None => Ok(0),
+    }
+}
+
 /// Limits what a run takes of the disk, unless that is done. Returns whether its files were counted for that.
 fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<bool, RunError> {
     match limit_bytes.filter(|_| run.dir().allowance().is_none()) {
@@ -291,7 +302,7 @@ mod tests {
     use super::*;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
     use exact2048_solution::{LayerCounts, LayerRange, Phase};
-    use exact2048_storage::{Attempt, RunDir, ShardRecord, ShardWriter};
+    use exact2048_storage::{Attempt, ShardWriter};
     use serde_json::{Value, json};
 
     fn params() -> Params {
@@ -413,6 +424,26 @@ mod tests {
         // The record takes as much as the shard took, and another opening record.
         assert!(disk(run.stored()).taken_bytes <= again + 5_000 && !file.exists());
         assert_eq!(run.stored().committed_bytes, 0);
+    }
+
+    /// No commit counts what killed workers leave: a part of a shard, and a shard that no record names.
+    #[test]
+    fn files_of_killed_workers_count_towards_the_peak() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let limit = Some(DiskLimit { bytes: 1 << 20, times: 1 });
+        let (run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let uncommitted = commit(&run, |_| {});
+        let JournalRecord::Commit(Record { shards, .. }) = &uncommitted else { panic!() };
+        drop(run);
+        let folder = place.path().join("job/shards");
+        let part = folder.join(format!(".tmp-{}-{:032x}", shards[0].file, 7));
+        std::fs::write(&part, [0; 130_000]).unwrap();
+        let (run, contents, _) = JobRun::begin(&location, &params(), limit).unwrap();
+        assert!(!part.exists() && !folder.join(&shards[0].file).exists());
+        for disk in [contents.stored.disk.unwrap(), run.stored().disk.unwrap()] {
+            assert!(disk.peak_bytes >= disk.taken_bytes + 130_000, "{disk:?}");
+        }
     }
 
     /// Where an append fails, files are counted with the shards that are not committed yet: they count once.

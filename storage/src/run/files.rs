@@ -22,9 +22,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// A failure of the system or the store.
     pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<(), StorageError> {
-        let taken = self.files()?.into_iter().map(file_cost).sum();
+        let taken = self.taken_bytes()?;
         self.allowance = Some(Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken)));
         Ok(())
+    }
+
+    /// What the run takes of the disk, or of its store, files included that nothing refers to. Costs a list of the files.
+    ///
+    /// # Errors
+    ///
+    /// A failure of the system or the store.
+    pub fn taken_bytes(&self) -> Result<u64, StorageError> {
+        Ok(self.files()?.into_iter().map(file_cost).sum())
     }
 
     /// What the run may take of the disk, where that is limited.
