@@ -51,6 +51,17 @@ pub struct Took {
     pub threads: u32,
 }
 
+/// The most seconds that a record may say: 300 years. The sum over a journal is far from overflowing, and can be printed.
+const MOST_SECONDS: f64 = 1e10;
+
+impl Took {
+    /// What is wrong with a time that was read from a journal.
+    fn fault(self) -> Option<String> {
+        let is_time = (0.0..=MOST_SECONDS).contains(&self.seconds);
+        (!is_time).then(|| format!("it took {:e} s, expected 0 to {MOST_SECONDS:e}", self.seconds))
+    }
+}
+
 /// How long all that is committed of a phase took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTime {
@@ -236,6 +247,9 @@ impl Catalog {
             }
         };
         let Record { commit, shards, threads, took } = record;
+        if let Some(fault) = took.and_then(Took::fault) {
+            return Err(fault);
+        }
         let expected = threads.len().max(1);
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));

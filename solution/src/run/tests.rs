@@ -224,6 +224,21 @@ fn times_of_ranges_add_up() {
     assert_eq!(run.catalog().took(Phase::BackUp), None);
 }
 
+/// What a journal says is printed, so that it must be a time.
+#[test]
+fn times_that_cannot_be_are_refused() {
+    let place = tempfile::tempdir().unwrap();
+    let location = Location::from(&*place.path().join("run"));
+    let mut run = open(&location).unwrap();
+    let sound = write(&mut run, Phase::Enumerate, 4, 10);
+    for seconds in [1e299, 1.1e10, -1.0, f64::MAX] {
+        let took = Some(Took { seconds, threads: 1 });
+        let record = JournalRecord::Commit(Record { took, ..sound.clone() });
+        let error = run.catalog().add(record).unwrap_err();
+        assert!(error.contains("expected 0 to 1e10"), "{seconds}: {error}");
+    }
+}
+
 /// A record is not appended for shards that are not there, or that are others.
 #[test]
 fn shards_of_a_record_are_looked_at() {
