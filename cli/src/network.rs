@@ -13,6 +13,7 @@ use exact2048_net::limits::ServerLimits;
 use exact2048_net::logs::{LogError, LogFormat};
 use exact2048_net::monitoring::MonitoringError;
 use exact2048_net::serve::{ServeError, ServerOptions};
+use exact2048_net::status::words_of;
 use exact2048_net::tls::{TlsError, TlsFiles};
 use exact2048_net::token::{Token, TokenError};
 use exact2048_storage::ErrorKind;
@@ -178,7 +179,7 @@ pub const MOST_WORDS: usize = 4096;
 
 /// What a server says, fit for a terminal.
 pub fn words(status: &Status) -> String {
-    exact2048_net::text::plain_words(status.message(), MOST_WORDS)
+    exact2048_net::text::plain_words(words_of(status), MOST_WORDS)
 }
 
 /// What a status is on the command line that has no meaning of its own there: who said it, and what may help.

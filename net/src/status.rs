@@ -27,6 +27,16 @@ pub fn exhausted(what: impl Into<String>) -> Status {
     Status::with_error_details(Code::ResourceExhausted, what, details)
 }
 
+/// The words of a status. Many servers answer a call that they do not know with a code alone, so that without words the
+/// meaning of the code has to do.
+#[must_use]
+pub fn words_of(status: &Status) -> &str {
+    match status.message() {
+        "" => status.code().description(),
+        message => message,
+    }
+}
+
 /// The field that an INVALID_ARGUMENT names.
 pub fn field_of(status: &Status) -> Option<String> {
     let request = status.get_details_bad_request()?;

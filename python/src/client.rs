@@ -6,6 +6,7 @@ use std::time::Duration;
 use exact2048_game::rules::Move;
 use exact2048_game::{Board as Packed, BoardSize};
 use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::status::words_of;
 use exact2048_net::text::plain_words;
 use exact2048_net::tls::TlsFiles;
 use exact2048_net::token::Token;
@@ -180,7 +181,7 @@ fn within<T>(message: T) -> Request<T> {
 
 /// The exception for what a server said.
 fn failure(status: &Status) -> PyErr {
-    let text = plain_words(status.message(), MOST_WORDS).to_string();
+    let text = plain_words(words_of(status), MOST_WORDS).to_string();
     match status.code() {
         Code::NotFound => UnreachableError::new_err(text),
         Code::InvalidArgument => BoardError::new_err(text),

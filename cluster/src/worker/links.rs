@@ -9,6 +9,7 @@ use exact2048_coordinator::cluster::PROTOCOL_VERSION;
 use exact2048_coordinator::cluster::{EpochMember, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
+use exact2048_net::status::words_of;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::push_request::Content;
@@ -220,8 +221,8 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
 
 fn text(status: &Status) -> String {
     match status.code() {
-        _ if status.source().is_some() => format!("the connection broke: {}", status.message()),
-        Code::Unavailable | Code::Unknown => format!("it ended the stream: {}", status.message()),
+        _ if status.source().is_some() => format!("the connection broke: {}", words_of(status)),
+        Code::Unavailable | Code::Unknown => format!("it ended the stream: {}", words_of(status)),
         code => format!("{code}: {}", status.message()),
     }
 }

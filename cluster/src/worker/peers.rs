@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION, WorkerId};
 use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::status::words_of;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1::FetchRequest;
 use exact2048_proto::v1::exchange_client::ExchangeClient;
@@ -103,12 +104,12 @@ impl PeerCopies {
                 received.unwrap_or_else(|_| Err(Status::deadline_exceeded("its copy took too long")));
             if let Err(status) = received {
                 let (code, peer_id) = (status.code(), peer.member.worker);
-                tracing::debug!(%worker, peer = %peer_id, ?code, "no copy: {}", status.message());
+                tracing::debug!(%worker, peer = %peer_id, ?code, "no copy: {}", words_of(&status));
                 if !matches!(status.code(), Code::NotFound | Code::ResourceExhausted) {
                     peer.given_up.store(true, Ordering::Relaxed);
                 }
                 // Where nobody reads on, nobody needs to know.
-                let _ = send.send(Err(io::Error::other(status.message()))).await;
+                let _ = send.send(Err(io::Error::other(words_of(&status)))).await;
             }
         });
         Incoming { pieces, piece: Bytes::new() }

@@ -17,6 +17,7 @@ use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
+use exact2048_net::status::words_of;
 use exact2048_net::text::{plain_words, with_causes};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
@@ -409,7 +410,7 @@ impl Process {
 
     /// Acts on a status that is not one of the coordinator's own refusals.
     fn unanswered(&mut self, status: &Status) -> Result<()> {
-        let message = plain_words(status.message(), MOST_WORDS);
+        let message = plain_words(words_of(status), MOST_WORDS);
         match status.code() {
             Code::Unimplemented => {
                 return Err(TurnedAway::NoCoordinator { server: self.options.client.server.clone() }.into());
