@@ -54,9 +54,19 @@ pub fn free_memory_bytes() -> Option<u64> {
     machine.into_iter().chain(group).min()
 }
 
+/// Memory that a process holds, mapped files aside, in bytes; 0 where that is not known.
+pub fn resident_bytes(process: u32) -> u64 {
+    in_bytes(&format!("/proc/{process}/status"), "RssAnon:").unwrap_or(0)
+}
+
 /// A line of `/proc/meminfo`, in bytes.
 fn meminfo(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    in_bytes("/proc/meminfo", name)
+}
+
+/// A line of a file that counts in KiB, in bytes.
+fn in_bytes(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     line.split_whitespace().nth(1)?.parse::<u64>().ok().map(|kib| kib * 1024)
 }

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_cluster::worker::{self, WorkerEnd, WorkerOptions};
+use exact2048_cluster::worker::{self, MemoryClaim, WorkerEnd, WorkerOptions};
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
@@ -41,7 +41,8 @@ pub struct Args {
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Memory that may be in use, for example 64GiB [default: 3/4 of what there is]
+    /// Memory that may be in use, for example 64GiB [default: 3/4 of what is free and not claimed by other workers with
+    /// this cache]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     #[command(flatten)]
@@ -75,7 +76,8 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn work(args: &Args, threads: usize) -> Result<()> {
-    let memory_bytes = memory(args, threads)?;
+    let claim = memory(args, threads)?;
+    let memory_bytes = claim.bytes;
     let options = args.server.cluster_options(0)?;
     let client = args.server.client(&args.coordinator)?;
     client.check()?;
@@ -149,22 +151,30 @@ impl FromStr for Advertise {
     }
 }
 
-/// Bytes of memory that may be in use; refuses what is too little for any job.
-fn memory(args: &Args, threads: usize) -> Result<u64> {
-    let bytes = args.memory.map_or_else(|| limits::memory_bytes() / 4 * 3, |size| size.as_u64());
+/// Claims the memory that may be in use; refuses what is too little for any job.
+fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
+    let asked = args.memory.map(|size| size.as_u64());
+    let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
+    let claim = MemoryClaim::take(&folder(args)?, asked, free, &limits::resident_bytes)?;
     let smallest =
         Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let least = exact2048_worker::least_memory_bytes(&smallest, threads);
-    if bytes < least {
+    if claim.bytes < least {
+        let (bytes, threads) = (claim.bytes, units::several(threads, "thread"));
+        let what = match asked {
+            Some(_) => format!("--memory {} is too small for any job", units::size(bytes)),
+            None => format!(
+                "other processes leave {} of memory here; give them less, or this one --memory",
+                units::size(bytes)
+            ),
+        };
+        let least = units::size_at_least(least);
         return Err(Failure::usage(format!(
-            "--memory {} is too small for any job: with {} the smallest board needs at least {}, and others more",
-            units::size(bytes),
-            units::several(threads, "thread"),
-            units::size_at_least(least)
+            "{what}: with {threads} the smallest board needs at least {least}, and others more"
         ))
         .into());
     }
-    Ok(bytes)
+    Ok(claim)
 }
 
 /// The address under which others reach a socket.

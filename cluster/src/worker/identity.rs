@@ -64,9 +64,9 @@ impl Identity {
     }
 }
 
-/// Opens the file of a name, which nobody but its owner may read. In a folder that others can write to it may be a link of
+/// Opens a file of a worker, which nobody but its owner may read. In a folder that others can write to it may be a link of
 /// theirs, or a file from which they know the secret: such a file is not taken.
-fn open(path: &Path) -> io::Result<File> {
+pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true).mode(0o600);
     let file = open_with(&mut options, OFlags::NOFOLLOW, path)?;
@@ -81,7 +81,7 @@ fn open(path: &Path) -> io::Result<File> {
         && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
     {
         let file = path.display();
-        tracing::warn!(%file, %error, "others may read the secret by which the coordinator knows this worker");
+        tracing::warn!(%file, %error, "others may read this file of a worker");
     }
     Ok(file)
 }

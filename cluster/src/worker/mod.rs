@@ -3,6 +3,7 @@
 //!
 //! | Module | Its job |
 //! |---|---|
+//! | `claims` | the memory that workers of one machine may use |
 //! | [`identity`] | who a worker is, also after it was started again |
 //! | `process` | pulls: what is reported, what is answered |
 //! | `runner` | the thread that runs epochs, and what it reports of their failures |
@@ -15,6 +16,7 @@
 //! | `outage` | when a coordinator that does not answer is logged |
 //! | `observe` | what is counted and measured |
 
+mod claims;
 mod copies;
 mod epoch;
 mod exchange;
@@ -30,5 +32,6 @@ mod peers;
 mod process;
 mod runner;
 
+pub use claims::MemoryClaim;
 pub use observe::describe;
 pub use process::{TurnedAway, WorkerEnd, WorkerOptions, run};
