@@ -115,6 +115,8 @@ pub fn bare_style() -> ProgressStyle {
 #[derive(Debug)]
 pub struct ProgressLine {
     name: &'static str,
+    /// What follows the share: the thing that it is a share of.
+    of: &'static str,
     bar: Option<ProgressBar>,
     next_plain: Mutex<Instant>,
     begun: Instant,
@@ -125,6 +127,11 @@ pub struct ProgressLine {
 impl ProgressLine {
     /// A line of something that begins now.
     pub fn new(name: &'static str) -> Self {
+        Self::with_share_of(name, "")
+    }
+
+    /// The same, with the thing that the shown share is a share of: `59.9% of the way up`.
+    pub fn with_share_of(name: &'static str, of: &'static str) -> Self {
         let bar = columns().map(|_| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
             bar.set_style(bare_style());
@@ -132,7 +139,7 @@ impl ProgressLine {
         });
         live().clone_from(&bar);
         let begun = Instant::now();
-        Self { name, bar, next_plain: Mutex::new(begun + PLAIN_INTERVAL), begun, pace: Mutex::default() }
+        Self { name, of, bar, next_plain: Mutex::new(begun + PLAIN_INTERVAL), begun, pace: Mutex::default() }
     }
 
     /// When all is done, by how fast the share that is done has grown since this was first asked: what an earlier process
@@ -162,7 +169,7 @@ impl ProgressLine {
             let name = if columns < NARROW { self.name.to_owned() } else { format!("{:<9}", self.name) };
             // In the last column some terminals go on to the next line.
             bar.set_message(
-                lines(&format!("{name} {}", done(share, columns)), parts, columns - 1).join("\n"),
+                lines(&format!("{name} {}{}", done(share, columns), self.of), parts, columns - 1).join("\n"),
             );
             return;
         }
@@ -170,7 +177,8 @@ impl ProgressLine {
         if Instant::now() >= *next {
             *next = Instant::now() + PLAIN_INTERVAL;
             let parts: Vec<&str> = parts.iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
-            write_line(&format!("{}: {}, {}", self.name, units::percent(share), parts.join(", ")));
+            let share = format!("{}{}", units::percent(share), self.of);
+            write_line(&format!("{}: {share}, {}", self.name, parts.join(", ")));
         }
     }
 

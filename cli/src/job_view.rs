@@ -3,20 +3,24 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
-use exact2048_cluster::view::{at_work, discount, kept, phase_name, spawn4, spawner, state_name};
-use exact2048_proto::v1::{DiskUse, Job, JobState, Worker, WorkerActivity};
+use exact2048_cluster::view::{at_work, discount, kept, spawn4, spawner, state_name};
+use exact2048_proto::v1::{DiskUse, Job, JobState, Pass, Worker, WorkerActivity};
+use exact2048_solution::Phase;
 
 use crate::job::{kept_text, rules_text};
 use crate::output::{self, write_field};
 use crate::summary::RunSummary;
-use crate::units;
+use crate::{pass, units};
 
-/// A word for what happens to a job.
-fn doing_name(job: &Job) -> &'static str {
+/// A word for what happens to a job. Workers that have no work yet are about to get some of a running job: its run is
+/// being opened, or the coordinator gives other workers the time to join.
+fn doing_name(job: &Job, workers: &[Worker]) -> &'static str {
+    let is_free = |worker: &Worker| worker.activity() == WorkerActivity::Waiting;
     match job.state() {
         _ if job.cancelling => "cancelling",
         _ if job.checking => "checking",
         JobState::Running if !job.trouble.is_empty() => "stuck",
+        JobState::Running if job.workers == 0 && workers.iter().any(is_free) => "starting",
         JobState::Running if job.workers == 0 => "waiting for workers",
         state => state_name(state),
     }
@@ -27,9 +31,32 @@ pub fn plain(text: &str) -> String {
     exact2048_net::text::plain(text).into_owned()
 }
 
-/// When the job is done.
-fn eta(job: &Job) -> String {
-    job.job_eta_seconds.map_or("unknown".to_owned(), units::about)
+/// The pass that a job is in, if it is in one.
+fn phase(job: &Job) -> Option<Phase> {
+    match job.pass() {
+        Pass::Unspecified => None,
+        Pass::Enumerate => Some(Phase::Enumerate),
+        Pass::BackUp => Some(Phase::BackUp),
+    }
+}
+
+/// The share of the pass that is done, with the pass that it is of.
+pub fn share_done(job: &Job, share: String) -> String {
+    share + phase(job).map_or("", pass::way)
+}
+
+/// The share that is done; of a job in a pass also the time left.
+fn progress(job: &Job) -> String {
+    let share = share_done(job, units::percent(job.done));
+    match in_pass(job) {
+        true => format!("{share}, {}", pass::time_left(job.eta_seconds, job.job_eta_seconds)),
+        false => share,
+    }
+}
+
+/// Whether a job is running, and known to be in a pass.
+fn in_pass(job: &Job) -> bool {
+    job.state() == JobState::Running && phase(job).is_some()
 }
 
 /// The layer that a job is at, of the last one that it comes to; both are tile sums.
@@ -39,21 +66,31 @@ fn layer(job: &Job) -> String {
 }
 
 /// What a job is doing, in a line.
-pub fn line(job: &Job) -> String {
-    let parts: Vec<String> = headline(job).into_iter().chain(details(job, |rate| rate)).collect();
-    parts.join(", ")
+pub fn line(job: &Job, workers: &[Worker]) -> String {
+    let state = state(job, workers);
+    let head = if in_pass(job) {
+        vec![format!("{state}: {}", progress(job)), layer(job)]
+    } else {
+        vec![state.to_owned()]
+    };
+    head.into_iter().chain(details(job, |rate| rate)).collect::<Vec<_>>().join(", ")
 }
 
-/// What a job is doing and when it is done: what matters most comes first.
-pub fn headline(job: &Job) -> Vec<String> {
-    let state = match job.state() {
+/// When a job is done and what it is doing, to follow the share that is done: what matters most comes first.
+pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
+    let state = state(job, workers).to_owned();
+    if !in_pass(job) {
+        return vec![state];
+    }
+    vec![pass::time_left(job.eta_seconds, job.job_eta_seconds), state, layer(job)]
+}
+
+/// What happens to a job, in words.
+fn state(job: &Job, workers: &[Worker]) -> &'static str {
+    match job.state() {
         JobState::Done if job.checking => "done, its shards are read again",
-        _ => doing_name(job),
-    };
-    let Some(phase) = phase_name(job.pass()).filter(|_| job.state() == JobState::Running) else {
-        return vec![state.to_owned()];
-    };
-    vec![format!("{state}: {}", phase.replace('_', " ")), format!("ETA {}", eta(job)), layer(job)]
+        _ => doing_name(job, workers),
+    }
 }
 
 /// How fast a running job is, in words with what is put beside them, and what it has so far; empty for other jobs. What
@@ -62,7 +99,7 @@ pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> 
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];
     }
-    if job.state() != JobState::Running || phase_name(job.pass()).is_none() {
+    if !in_pass(job) {
         return Vec::new();
     }
     let retries = match job.retries {
@@ -85,7 +122,8 @@ pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> 
 /// What the run of a job takes of the disk, and the most that it took of its limit; `None` where that is not known.
 fn disk(job: &Job) -> Option<(String, String)> {
     let DiskUse { limit_bytes, bytes, peak_bytes } = job.disk?;
-    let [limit, now, most] = [limit_bytes, bytes, peak_bytes].map(units::size);
+    let [limit, now, most] =
+        [limit_bytes, bytes, peak_bytes].map(units::size);
     Some((now, format!("at most {most} of {limit}")))
 }
 
@@ -117,11 +155,10 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
     if jobs.is_empty() {
         writeln!(out, "no jobs: submit one with exact2048 submit")?;
     } else {
-        let header =
-            ["job", "state", "phase", "layer", "done", "states", "ETA", "written", "workers", "retries"];
-        let rows: Vec<Vec<String>> = jobs.iter().map(job_row).collect();
-        // On a narrow terminal the columns from the right go first, but for when it is done.
-        output::write_fitting(out, &header, &[0, 1, 2], &rows, &[9, 7, 5, 8, 3, 2])?;
+        let header = ["job", "state", "progress", "layer", "states", "written", "workers", "retries"];
+        let rows: Vec<Vec<String>> = jobs.iter().map(|job| job_row(job, workers)).collect();
+        // On a narrow terminal the columns from the right go first.
+        output::write_fitting(out, &header, &[0, 1, 2], &rows, &[7, 6, 5, 4, 3])?;
     }
     writeln!(out)?;
     write_workers_or_advice(out, workers)
@@ -135,17 +172,15 @@ fn write_workers_or_advice(out: &mut impl Write, workers: &[Worker]) -> io::Resu
     }
 }
 
-fn job_row(job: &Job) -> Vec<String> {
+fn job_row(job: &Job, workers: &[Worker]) -> Vec<String> {
     let running = job.state() == JobState::Running;
     let of_running = |text: String| if running { text } else { String::new() };
     vec![
         job.name.clone(),
-        doing_name(job).to_owned(),
-        phase_name(job.pass()).unwrap_or_default().replace('_', " "),
+        doing_name(job, workers).to_owned(),
+        progress(job),
         job.layer.map(units::count).unwrap_or_default(),
-        units::percent(job.done),
         of_running(units::rate(job.states_per_second)),
-        of_running(eta(job)),
         units::size(job.bytes),
         units::count(job.workers),
         units::count(job.retries),
@@ -180,7 +215,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         write_field(out, "kept layers", kept_text(kept(&parameters), parameters.best_moves))?;
     }
     write_field(out, "run", &job.run_url)?;
-    write_field(out, "state", doing_name(job))?;
+    write_field(out, "state", doing_name(job, workers))?;
     for (name, what) in [("failure", &job.failure), ("trouble", &job.trouble)] {
         if !what.is_empty() {
             write_field(out, name, plain(what))?;
@@ -189,17 +224,16 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     if job.state() == JobState::Failed {
         write_field(out, "to go on", format!("exact2048 resume {}, once its cause is gone", job.name))?;
     }
-    if let (Some(phase), Some(_)) = (phase_name(job.pass()), job.layer) {
-        let done = units::percent(job.done);
-        write_field(out, "phase", format!("{}, {}, {done} of it", phase.replace('_', " "), layer(job)))?;
+    if phase(job).is_some() {
+        write_field(out, "progress", progress(job))?;
+    }
+    if job.layer.is_some() {
+        write_field(out, "at", layer(job))?;
     }
     let total = job.states_total.map(|total| format!(" of {}", units::count(total))).unwrap_or_default();
     write_field(out, "states", format!("{}{total}", units::count(job.states_done)))?;
     if job.state() == JobState::Running {
         write_field(out, "speed", units::rate(job.states_per_second))?;
-        let pass = job.eta_seconds.filter(|pass| job.job_eta_seconds.is_some_and(|job| job - pass >= 1.0));
-        let pass = pass.map(|left| format!(", {} for this pass", units::about(left)));
-        write_field(out, "ETA", format!("{}{}", eta(job), pass.unwrap_or_default()))?;
     }
     match disk(job) {
         Some((now, most)) => write_field(out, "disk", format!("{now}, {most}"))?,
@@ -231,8 +265,6 @@ pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&RunSummary>) -
 
 #[cfg(test)]
 mod tests {
-    use exact2048_proto::v1::Pass;
-
     use super::*;
 
     fn job() -> Job {
@@ -244,6 +276,7 @@ mod tests {
             first_layer: Some(4),
             last_layer: Some(104),
             states_done: 2_500,
+            done: 0.599,
             workers: 2,
             retries: 1,
             ..Job::default()
@@ -273,13 +306,41 @@ mod tests {
 
     #[test]
     fn a_line_says_whether_it_is_stuck() {
-        let text = line(&job());
-        for word in
-            ["running: enumerate", "layer 54 of 104", "2,500 states", "2 workers", "ETA unknown", "1 retry"]
-        {
+        let text = line(&job(), &[]);
+        let progress = "running: 59.9% of the way up, time left unknown, layer 54 of 104, ";
+        assert!(text.starts_with(progress), "{text}");
+        for word in ["2,500 states", "2 workers", "1 retry"] {
             assert!(text.contains(word), "{text}");
         }
-        assert!(line(&Job { workers: 0, ..job() }).starts_with("waiting for workers"));
-        assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }), "queued");
+        assert!(line(&Job { workers: 0, ..job() }, &[]).starts_with("waiting for workers"));
+        assert_eq!(line(&Job { state: JobState::Queued.into(), ..job() }, &[]), "queued");
+    }
+
+    #[test]
+    fn workers_that_wait_for_work_are_not_waited_for() {
+        let idle = Worker { activity: WorkerActivity::Waiting.into(), ..Worker::default() };
+        let small = Worker { activity: WorkerActivity::TooSmall.into(), ..Worker::default() };
+        let opening = Job { workers: 0, ..job() };
+        assert!(line(&opening, &[small.clone(), idle.clone()]).starts_with("starting: "));
+        assert!(line(&opening, &[small]).starts_with("waiting for workers: "));
+        assert!(line(&job(), &[idle]).starts_with("running: "));
+    }
+
+    /// Wherever a job is shown.
+    #[test]
+    fn the_share_is_of_the_pass_and_both_times_say_what_they_are_of() {
+        let job = Job { eta_seconds: Some(3.0), job_eta_seconds: Some(17.0), ..job() };
+        let wanted = "59.9% of the way up, 3 s; whole job 17 s";
+        let (mut one, mut all) = (Vec::new(), Vec::new());
+        write_one(&mut one, &job, &[]).unwrap();
+        write_all(&mut all, &[job.clone()], &[]).unwrap();
+        let live =
+            format!("{}, {}", share_done(&job, units::percent(job.done)), headline(&job, &[]).join(", "));
+        for text in [line(&job, &[]), live, String::from_utf8(one).unwrap(), String::from_utf8(all).unwrap()]
+        {
+            assert!(text.contains(wanted), "{text}");
+        }
+        let down = Job { pass: Pass::BackUp.into(), eta_seconds: Some(17.0), ..job };
+        assert!(line(&down, &[]).starts_with("running: 59.9% of the way down, 17 s, layer"));
     }
 }

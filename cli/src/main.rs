@@ -17,6 +17,7 @@ mod network;
 mod output;
 mod output_file;
 mod parsing;
+mod pass;
 mod place;
 mod plan;
 mod progress;

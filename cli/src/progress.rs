@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::display::{self, ProgressLine};
 use crate::sparkline::Sparkline;
-use crate::{Failure, units};
+use crate::{Failure, pass, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
@@ -189,7 +189,7 @@ impl SolveWatch for ProgressDisplay {
         let mut task = self.task(segment, later, states);
         course.lock().begin(segment, later, &self.cost);
         let thread = std::thread::spawn(move || {
-            let line = ProgressLine::new(segment.phase.name());
+            let line = ProgressLine::with_share_of(segment.phase.name(), pass::way(segment.phase));
             while !counters.finished.load(Ordering::Relaxed) {
                 std::thread::park_timeout(INTERVAL);
                 let mut course = course.lock();
@@ -272,17 +272,13 @@ fn describe(
     task.counted = states;
     let rate = task.rate.per_second(now);
     task.history.add(rate, now);
-    let pass = course.time_for(task.cost.of(task.segment) - finished + task.pass.later, now);
-    let left = course.time_for(course.all - course.done, now);
-    let is_last =
-        left.zip(pass).is_some_and(|(left, pass)| left.saturating_sub(pass) < Duration::from_secs(1));
+    let time_for = |work: f64| course.time_for(work, now).map(|left| left.as_secs_f64());
+    let of_pass = time_for(task.cost.of(task.segment) - finished + task.pass.later);
     let parts = vec![
-        display::eta(left),
+        pass::time_left(of_pass, time_for(course.all - course.done)),
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
         task.history.beside(&units::rate(rate), columns),
         format!("{} states", units::count(task.pass.states + states)),
-        pass.filter(|_| !is_last)
-            .map_or(String::new(), |pass| format!("{} for this pass", units::about(pass.as_secs_f64()))),
     ];
     (task.pass.share(finished), parts)
 }
@@ -312,7 +308,7 @@ mod tests {
             (said.0, said.1.join(", "))
         };
         let mut up = progress.task(segments[0], &segments[1..], &[]);
-        assert!(say(&mut up, 4, 0, 0.0).1.starts_with("ETA unknown, layer 4 of 2,044"));
+        assert!(say(&mut up, 4, 0, 0.0).1.starts_with("time left unknown, layer 4 of 2,044"));
         // Layers take time as they are said to cost: 200 s for all of them.
         let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
         let seconds = |layer| 200.0 * cost.of_layers(Phase::Enumerate, Layer(4), Layer(layer)) / whole;
@@ -326,8 +322,8 @@ mod tests {
         assert!((0.49..0.51).contains(&share), "half of the work is below layer {middle}, not {share}");
         let (_, line) = say(&mut up, middle, middle.into(), seconds(middle));
         let left = 200.0 * (1.0 - share + later / whole);
-        assert!(line.starts_with(&format!("ETA {}", units::about(left))), "{line}, not {left}");
-        assert!(line.contains(" of 2,044") && line.contains("1 min 4"), "{line}");
+        assert!(line.contains(&format!("; whole job {}, layer ", units::about(left))), "{line}, not {left}");
+        assert!(line.contains(" of 2,044") && line.starts_with("1 min 4"), "{line}");
     }
 
     fn cost(params: &Params) -> PassCost {
@@ -387,7 +383,7 @@ mod tests {
             let (share, parts) = describe(&progress.counters, &mut down, &mut course, now, None);
             assert!((share - done).abs() < 1e-9, "{share} at layer {layer}, not {done}");
             // No other pass comes after it.
-            assert_eq!(parts.last().map(String::as_str), Some(""));
+            assert!(!parts[0].contains("whole job"), "{}", parts[0]);
             if done >= 0.02 {
                 let left: u64 = parts[0].split(' ').find_map(|word| word.parse().ok()).unwrap();
                 let left = if parts[0].contains("min") { 60 * left } else { left };

@@ -20,7 +20,7 @@ const RATES = 90;
  * @typedef {{job: string, state: string, failure?: string, cancelling: boolean, checking: boolean, trouble: string,
  *   board: string, objective: string, phase: string | null, layer: number | null, last_layer: number | null,
  *   states: number, states_total: number | null, states_per_second: number, done: number,
- *   job_eta_seconds: number | null, bytes: number, bytes_on_disk?: number, peak_disk_bytes?: number, disk_limit_bytes?: number,
+ *   eta_seconds: number | null, job_eta_seconds: number | null, bytes: number, bytes_on_disk?: number, peak_disk_bytes?: number, disk_limit_bytes?: number,
  *   retries: number, worker_count: number, fingerprint?: string}} Job
  * @typedef {{worker: string, address: string, threads: number, memory_bytes: number, activity: string, job?: string,
  *   first_layer?: number, last_layer?: number, reason?: string, backoff_seconds?: number,
@@ -57,7 +57,8 @@ function show(jobs, workers) {
   const running = jobs.filter((job) => job.state === "running");
   const inOrder = [...running, ...jobs.filter((job) => job.state !== "running")];
   byId("summary").textContent = `${several(jobs.length, "job")}, ${running.length} running; ${several(workers.length, "worker")}`;
-  byId("jobs").replaceChildren(...inOrder.slice(0, JOBS_SHOWN).map(ofJob));
+  const hasIdle = workers.some((worker) => worker.activity === "waiting");
+  byId("jobs").replaceChildren(...inOrder.slice(0, JOBS_SHOWN).map((job) => ofJob(job, hasIdle)));
   byId("no-jobs").hidden = jobs.length > 0;
   const more = jobs.length - JOBS_SHOWN;
   byId("more-jobs").hidden = more <= 0;
@@ -74,19 +75,29 @@ function remember(job) {
   seen.set(job.job, { phase: job.phase, rates: [...rates, job.states_per_second].slice(-RATES) });
 }
 
-/** @param {Job} job */
-function ofJob(job) {
+/** @param {Job} job @param {boolean} hasIdle whether a worker waits for work */
+function ofJob(job, hasIdle) {
   const trouble = job.trouble || job.failure || "";
-  const state = stateOf(job);
+  const state = stateOf(job, hasIdle);
   const title = element("div", { class: "title" },
     element("h3", {}, job.job),
     element("span", { class: ["failed", "stuck"].includes(state) ? "state bad" : "state" }, state),
     element("span", { class: "soft" }, `${job.board}, ${job.objective}`),
-    element("span", { class: "share" }, share(job.done)));
+    element("span", { class: "share" }, progressOf(job)));
   const bar = element("progress", { value: job.done, max: 1, "aria-label": `Part of the pass that is done: ${share(job.done)}` });
   const children = [title, bar, element("dl", { class: "facts" }, ...factsOf(job))];
   if (trouble !== "") children.push(element("p", { class: "error" }, trouble));
   return element("li", { class: "job" }, ...children);
+}
+
+/** The share of the pass that is done; of a running job also the time left. @param {Job} job */
+function progressOf(job) {
+  if (job.phase === null) return share(job.done);
+  const done = `${share(job.done)} of the way ${job.phase === "enumerate" ? "up" : "down"}`;
+  if (job.state !== "running") return done;
+  const [pass, whole] = [job.eta_seconds, job.job_eta_seconds];
+  if (pass === null || whole === null) return `${done}, time left unknown`;
+  return whole - pass < 1 ? `${done}, ${about(whole)}` : `${done}, ${about(pass)}; whole job ${about(whole)}`;
 }
 
 /**
@@ -105,9 +116,7 @@ function factsOf(job) {
   const total = job.states_total === null ? "" : ` of ${count(job.states_total)}`;
   /** @type {[string, Node | string][]} */
   const facts = [];
-  if (isRunning && job.phase !== null) facts.push(["Phase", job.phase.replace("_", " ")]);
   if (isRunning && job.layer !== null) facts.push(["Layer", `${count(job.layer)} of ${count(job.last_layer ?? 0)}`]);
-  if (isRunning) facts.push(["Time left", job.job_eta_seconds === null ? "unknown" : about(job.job_eta_seconds)]);
   if (isRunning) facts.push(["Rate", rateOf(job)]);
   facts.push(["States", count(job.states) + total], taken(job));
   if (isRunning) facts.push(["Workers", count(job.worker_count)]);
@@ -126,12 +135,12 @@ function rateOf(job) {
   return element("span", { class: "rate" }, rate(job.states_per_second), ...(rates.length > 1 ? [line] : []));
 }
 
-/** @param {Job} job */
-function stateOf(job) {
+/** @param {Job} job @param {boolean} hasIdle whether a worker waits for work */
+function stateOf(job, hasIdle) {
   if (job.cancelling) return "cancelling";
   if (job.checking) return "checking";
   if (job.state === "running" && job.trouble !== "") return "stuck";
-  if (job.state === "running" && job.worker_count === 0) return "waiting for workers";
+  if (job.state === "running" && job.worker_count === 0) return hasIdle ? "starting" : "waiting for workers";
   return job.state;
 }
 

@@ -181,7 +181,7 @@ impl Display {
         } else if Instant::now() >= self.next_line {
             self.next_line = Instant::now() + PLAIN_INTERVAL;
             match job {
-                Some(job) => writeln!(out, "{}", line(job))?,
+                Some(job) => writeln!(out, "{}", line(job, &message.workers))?,
                 None => {
                     write_all(&mut out, &message.jobs, &message.workers)?;
                     writeln!(out)?;

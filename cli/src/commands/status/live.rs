@@ -9,7 +9,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use terminal_size::{Height, terminal_size_of};
 
 use crate::display::{bare_style, columns, cut, done, lines, paragraph};
-use crate::job_view::{details, doing, headline, plain};
+use crate::job_view::{details, doing, headline, plain, share_done};
 use crate::sparkline::Sparkline;
 use crate::units;
 
@@ -43,7 +43,7 @@ impl Live {
             jobs.iter().partition(|job| job.state() == JobState::Running);
         let in_order = running.into_iter().chain(others);
         let mut texts: Vec<String> =
-            in_order.take(JOBS_SHOWN).flat_map(|job| self.lines_of(job, columns)).collect();
+            in_order.take(JOBS_SHOWN).flat_map(|job| self.lines_of(job, workers, columns)).collect();
         texts.extend(more(jobs.len(), JOBS_SHOWN, "job"));
         texts.extend(workers.iter().take(WORKERS_SHOWN).map(|worker| line_of(worker, columns)));
         texts.extend(more(workers.len(), WORKERS_SHOWN, "worker"));
@@ -77,13 +77,13 @@ impl Live {
         }
     }
 
-    fn lines_of(&self, job: &Job, columns: usize) -> Vec<String> {
+    fn lines_of(&self, job: &Job, workers: &[Worker], columns: usize) -> Vec<String> {
         let beside = |rate: String| match self.rates.get(&job.name) {
             Some((_, rates)) => rates.beside(&rate, Some(columns)),
             None => rate,
         };
-        let parts: Vec<String> = headline(job).into_iter().chain(details(job, beside)).collect();
-        lines(&format!("{} {}", job.name, done(job.done, columns)), &parts, columns)
+        let parts: Vec<String> = headline(job, workers).into_iter().chain(details(job, beside)).collect();
+        lines(&format!("{} {}", job.name, share_done(job, done(job.done, columns))), &parts, columns)
     }
 
     /// Writes these lines in place of those that are there, as many as the terminal has.

@@ -1,0 +1,36 @@
+//! The progress of a run or a job in words: `59.9% of the way up, 3 s; whole job 17 s`.
+//!
+//! The share and the first time are of the pass, upward or downward; the second time is of both passes.
+
+use exact2048_solution::Phase;
+
+use crate::units;
+
+/// The pass that a share is of, as it follows the share.
+pub fn way(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Enumerate => " of the way up",
+        Phase::BackUp => " of the way down",
+    }
+}
+
+/// The seconds left in the pass and in the whole job. In the last pass these are the same, and said once.
+pub fn time_left(pass: Option<f64>, job: Option<f64>) -> String {
+    match pass.zip(job) {
+        None => "time left unknown".to_owned(),
+        Some((pass, job)) if job - pass < 1.0 => units::about(job),
+        Some((pass, job)) => format!("{}; whole job {}", units::about(pass), units::about(job)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_times_say_what_they_are_of() {
+        assert_eq!(time_left(Some(3.2), Some(17.0)), "3 s; whole job 17 s");
+        assert_eq!(time_left(Some(125.0), Some(125.4)), "2 min 5 s");
+        assert_eq!(time_left(None, None), "time left unknown");
+    }
+}
