@@ -204,7 +204,7 @@ fn too_little_is_told_and_more_goes_on() {
         std::thread::sleep(Duration::from_millis(30));
     };
     let failure = text(&failed["failure"]);
-    for said in ["a limit of the disk of 2.8 MiB is too small", "submit it again with a higher one"] {
+    for said in ["a limit of the disk of 3.0 MB is too small", "submit it again with a higher one"] {
         assert!(failure.contains(said), "{failure}");
     }
     assert!(taken(&run) <= 3_000_000);

@@ -6,7 +6,8 @@ use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
 use crate::job::kept_text;
-use crate::{Failure, plan, units};
+use crate::units::{self, SizeUnits};
+use crate::{Failure, plan};
 
 /// Of how many layers two may be kept, the least first.
 const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -67,14 +68,15 @@ impl Choices {
     pub fn choose(&self, keep: Option<KeptLayers>, board: BoardSize) -> Result<Choice, Failure> {
         let choice = keep.map_or_else(|| self.best(), |kept| self.with(kept));
         choice.map_err(|least| {
+            let sizes = SizeUnits::of(self.limit_bytes);
             let remedy = match keep.map(|_| self.best()) {
                 Some(Ok(other)) => format!(" with this --keep; --keep {} would do", other.kept),
                 Some(Err(of_any)) if of_any < least => {
-                    format!(" with this --keep, and {} with another", units::size_at_least(of_any))
+                    format!(" with this --keep, and {} with another", sizes.at_least(of_any))
                 }
                 Some(Err(_)) | None => String::new(),
             };
-            let (limit, least) = (units::size(self.limit_bytes), units::size_at_least(least));
+            let (limit, least) = (sizes.size(self.limit_bytes), sizes.at_least(least));
             Failure::usage(format!(
                 "--disk {limit} is too small: {board} takes at least about {least}{remedy}"
             ))
@@ -243,13 +245,14 @@ impl Choice {
     /// What is chosen, in some sentences.
     pub fn text(&self, limit_bytes: u64, layer_cost: &LayerCost) -> String {
         let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
-        let peak = units::size(peak_bytes.min(limit_bytes));
-        let (limit, end) = (units::size(limit_bytes), units::size(end_bytes));
+        let sizes = SizeUnits::of(limit_bytes);
+        let peak = sizes.size(peak_bytes.min(limit_bytes));
+        let (limit, end) = (sizes.size(limit_bytes), sizes.size(end_bytes));
         let mut text = format!(
             "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; {}",
             layer_cost.text(self.kept, self.is_tight)
         );
-        let more = self.more.map(|(kept, bytes)| (kept, units::size_at_least(bytes)));
+        let more = self.more.map(|(kept, bytes)| (kept, sizes.at_least(bytes)));
         if let Some((kept, size)) = more.filter(|(_, size)| layer_cost.has_values && *size != limit) {
             text += &format!("; with {size} it would keep {}", kept_text(kept, false));
         }

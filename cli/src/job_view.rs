@@ -10,6 +10,7 @@ use exact2048_solution::Phase;
 use crate::job::{kept_text, rules_text};
 use crate::output::{self, write_field};
 use crate::summary::RunSummary;
+use crate::units::SizeUnits;
 use crate::{pass, units};
 
 /// A word for what happens to a job. Workers that have no work yet are about to get some of a running job: its run is
@@ -123,7 +124,7 @@ pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> 
 fn disk(job: &Job) -> Option<(String, String)> {
     let DiskUse { limit_bytes, bytes, peak_bytes } = job.disk?;
     let [limit, now, most] =
-        [limit_bytes, bytes, peak_bytes].map(units::size);
+        [limit_bytes, bytes, peak_bytes].map(|bytes| SizeUnits::of(limit_bytes).size(bytes));
     Some((now, format!("at most {most} of {limit}")))
 }
 
@@ -194,7 +195,7 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
             doing(worker),
             plain(&worker.address),
             units::count(worker.threads),
-            units::size(worker.memory_bytes),
+            SizeUnits::of(worker.memory_bytes).size(worker.memory_bytes),
             format!("{} ago", units::time(worker.silent_seconds)),
         ]
     };

@@ -12,7 +12,8 @@ use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
 pub use exact2048_run::machine::{free_memory_bytes, memory_bytes, resident_bytes};
 
-use crate::{Failure, units};
+use crate::Failure;
+use crate::units::{self, SizeUnits};
 
 /// Counts what is on the heap, so that `--memory` limits all of it.
 #[global_allocator]
@@ -78,12 +79,13 @@ fn require_at_least(least: u64, memory_bytes: u64, params: &Params, threads: usi
     if memory_bytes >= least {
         return Ok(());
     }
+    let sizes = SizeUnits::of(memory_bytes);
     Err(Failure::usage(format!(
         "--memory {} is too small: a {} board with {} needs at least {}; give more memory",
-        units::size(memory_bytes),
+        sizes.size(memory_bytes),
         params.board,
         units::several(threads, "thread"),
-        units::size_at_least(least),
+        sizes.at_least(least),
     )))
 }
 

@@ -6,7 +6,7 @@ use exact2048_coordinator::{Forecast, Workload};
 use exact2048_game::Params;
 use exact2048_solution::Segment;
 
-use crate::units;
+use crate::units::{self, SizeUnits};
 
 /// States of whole runs by board and by the exponent of the tile that wins: as published under the score, and as
 /// `docs/results` has them.
@@ -123,8 +123,8 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
         notes.push(format!(
             "warning: up to {} of memory may be used, and {} are free now. If that stays so, the system may end \
              the process: give a smaller --memory",
-            units::size(memory_bytes),
-            units::size(free)
+            SizeUnits::of(memory_limit).size(memory_bytes),
+            SizeUnits::of(memory_limit).size(free)
         ));
     }
     notes

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::display::{self, ProgressLine};
 use crate::sparkline::Sparkline;
+use crate::units::SizeUnits;
 use crate::{Failure, pass, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -47,12 +48,15 @@ impl Disk {
     fn text(&self, written: u64) -> String {
         match self {
             Self::Any(before) => format!("{} on disk", units::size(before + written)),
-            Self::Limited(allowance) => format!(
-                "{} on disk, at most {} of {}",
-                units::size(allowance.taken_bytes()),
-                units::size(allowance.peak_bytes()),
-                units::size(allowance.limit_bytes())
-            ),
+            Self::Limited(allowance) => {
+                let sizes = SizeUnits::of(allowance.limit_bytes());
+                format!(
+                    "{} on disk, at most {} of {}",
+                    sizes.size(allowance.taken_bytes()),
+                    sizes.size(allowance.peak_bytes()),
+                    sizes.size(allowance.limit_bytes())
+                )
+            }
         }
     }
 }
@@ -246,8 +250,8 @@ pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::E
         RunSolveError::OverDisk { limit_bytes, needed_bytes } => Failure::usage(format!(
             "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
              command with more goes on",
-            units::size(limit_bytes),
-            units::size_at_least(needed_bytes),
+            SizeUnits::of(limit_bytes).size(limit_bytes),
+            SizeUnits::of(limit_bytes).at_least(needed_bytes),
         ))
         .into(),
         RunSolveError::Crew(error) => error.into(),

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::job::rules_text;
 use crate::output::write_field;
-use crate::units;
+use crate::units::{self, SizeUnits};
 
 /// The summary of a run, as `--json` prints it.
 #[derive(Serialize)]
@@ -37,6 +37,9 @@ pub struct RunSummary {
     /// The most that the run took of the disk while it was limited; only of the process that computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_disk_bytes: Option<u64>,
+    /// The units of its limit.
+    #[serde(skip)]
+    disk_units: SizeUnits,
     #[serde(skip)]
     first_and_last: Option<[u32; 2]>,
     #[serde(skip)]
@@ -113,6 +116,10 @@ impl RunSummary {
             bytes_on_disk: run.dir().bytes_on_disk()?,
             peak_rss_bytes,
             peak_disk_bytes: run.dir().allowance().map(|allowance| allowance.peak_bytes()),
+            disk_units: run
+                .dir()
+                .allowance()
+                .map_or(SizeUnits::Binary, |held| SizeUnits::of(held.limit_bytes())),
             first_and_last: layers.first().zip(layers.last()).map(|(a, b)| [a.layer.0, b.layer.0]),
             passes,
         })
@@ -126,8 +133,8 @@ impl RunSummary {
         write_field(out, "phase", self.phase)?;
         self.write_counts(out)?;
         self.write_results(out)?;
-        let most = self.peak_disk_bytes.map(|bytes| format!(", at most {}", units::size(bytes)));
-        write_field(out, "on disk", units::size(self.bytes_on_disk) + &most.unwrap_or_default())?;
+        let most = self.peak_disk_bytes.map(|bytes| format!(", at most {}", self.disk_units.size(bytes)));
+        write_field(out, "on disk", self.disk_units.size(self.bytes_on_disk) + &most.unwrap_or_default())?;
         match self.peak_rss_bytes {
             Some(bytes) => write_field(out, "peak memory", units::size(bytes)),
             None => Ok(()),

@@ -1,18 +1,12 @@
 //! Numbers and units as people read them: one style for every command.
 //!
-//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`), rates a decimal prefix (`13.0 M/s`), times at
-//! most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
+//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`) or those that the user typed ([`SizeUnits`]),
+//! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
 
-use exact2048_coordinator::sizes;
 pub use exact2048_text::numbers::{
-    bound, count, joined, layers, mean, probability, rough, several, share, size, value, value_with_bound,
-    with_separators,
+    SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value,
+    value_with_bound, with_separators,
 };
-
-/// Bytes that are the least of something: rounded up, so that as many as it says are enough.
-pub fn size_at_least(bytes: u64) -> String {
-    sizes::needed(bytes)
-}
 
 /// Things a second: `120/s`, `953 k/s`, `13.0 M/s`.
 pub fn rate(per_second: f64) -> String {
@@ -87,9 +81,14 @@ mod tests {
             assert_eq!(size(bytes), text, "{bytes}");
         }
         for (bytes, text) in [((58 << 20) + 1, "58.1 MiB"), (58 << 20, "58.0 MiB"), (1025, "1.1 KiB")] {
-            assert_eq!(size_at_least(bytes), text, "{bytes}");
+            assert_eq!(SizeUnits::Binary.at_least(bytes), text, "{bytes}");
             let back: bytesize::ByteSize = text.parse().unwrap_or_default();
             assert!(back.as_u64() >= bytes, "{text} is less than {bytes}");
+        }
+        // What is printed in decimal units can be typed, too.
+        for text in ["64.0 kB", "20.0 MB", "1.5 GB"] {
+            let typed: bytesize::ByteSize = text.parse().unwrap_or_default();
+            assert_eq!(SizeUnits::of(typed.as_u64()).size(typed.as_u64()), text);
         }
     }
 

@@ -1,18 +1,32 @@
 // Numbers and units in the style of the program's commands.
 
-const SIZES = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const BINARY = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+const DECIMAL = ["kB", "MB", "GB", "TB", "PB", "EB"];
 
 /** A count with separators: 1,234. @param {number} number */
 export function count(number) {
   return Math.round(number).toLocaleString("en-US");
 }
 
-/** Bytes: 47.7 MiB. @param {number} bytes */
-export function size(bytes) {
+/** Decimals that a number of bytes needs in its unit; 3 where these are more than anybody types. @param {number} bytes @param {number} base */
+function decimals(bytes, base) {
+  let unit = 1;
+  while (unit * base <= bytes) unit *= base;
+  return [0, 1, 2].find((digits) => (bytes * 10 ** digits) % unit === 0) ?? 3;
+}
+
+/**
+ * Bytes: 47.7 MiB. Beside a size that somebody gave, in its units: 50.0 MB.
+ * @param {number} bytes @param {number} [given]
+ */
+export function size(bytes, given = 0) {
+  const isDecimal = decimals(given, 1000) < decimals(given, 1024);
+  const [base, names] = isDecimal ? [1000, DECIMAL] : [1024, BINARY];
+  if (bytes < base) return `${bytes} B`;
   let unit = 0;
-  let amount = bytes;
-  for (; amount >= 1023.95 && unit + 1 < SIZES.length; unit++) amount /= 1024;
-  return unit === 0 ? `${bytes} B` : `${amount.toFixed(1)} ${SIZES[unit]}`;
+  let amount = bytes / base;
+  for (; amount >= base - 0.05 && unit + 1 < names.length; unit++) amount /= base;
+  return `${amount.toFixed(1)} ${names[unit]}`;
 }
 
 /** Things a second: 953 k/s, 13.0 M/s. @param {number} perSecond */

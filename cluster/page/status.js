@@ -106,8 +106,9 @@ function progressOf(job) {
  */
 function taken(job) {
   if (job.bytes_on_disk === undefined) return ["Written", size(job.bytes)];
-  const [most, limit] = [size(job.peak_disk_bytes ?? 0), size(job.disk_limit_bytes ?? 0)];
-  return ["Disk", `${size(job.bytes_on_disk)}, at most ${most} of ${limit}`];
+  const limit = job.disk_limit_bytes ?? 0;
+  const [now, most, all] = [job.bytes_on_disk, job.peak_disk_bytes ?? 0, limit].map((bytes) => size(bytes, limit));
+  return ["Disk", `${now}, at most ${most} of ${all}`];
 }
 
 /** @param {Job} job */
@@ -153,7 +154,7 @@ function ofWorker(worker) {
     cell("Doing", doing(worker)),
     cell("Address", worker.address),
     cell("Threads", count(worker.threads), "number"),
-    cell("Memory", size(worker.memory_bytes), "number"),
+    cell("Memory", size(worker.memory_bytes, worker.memory_bytes), "number"),
     cell("Heard", `${about(worker.silent_seconds)} ago`, "number"));
 }
 

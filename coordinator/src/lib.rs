@@ -11,7 +11,6 @@ mod planner;
 mod ranges;
 mod rate;
 pub mod room;
-pub mod sizes;
 mod task;
 mod workload;
 

@@ -1,6 +1,5 @@
-//! Numbers as people read them: counts with separators, sizes in binary units, values in the digits that their error allows.
-
-const SIZES: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+//! Numbers as people read them: counts with separators, sizes in the units that a user chose, values in the digits that
+//! their error allows.
 
 /// See [`value`].
 const MOST_DECIMALS: f64 = 15.0;
@@ -21,17 +20,83 @@ pub fn several(number: impl TryInto<u128>, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number))
 }
 
-/// Bytes: `512 B`, `47.7 MiB`.
+/// Bytes in binary units: `512 B`, `47.7 MiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
-    let mut amount = bytes as f64;
-    let mut unit = 0;
-    // 1023.96 MiB would be shown as 1024.0 MiB.
-    while amount >= 1023.95 && unit + 1 < SIZES.len() {
-        amount /= 1024.0;
-        unit += 1;
+    SizeUnits::Binary.size(bytes)
+}
+
+/// The units of printed sizes. These are binary, unless a user gave a size in decimal units: then that size and all that
+/// is compared with it are printed in decimal units.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SizeUnits {
+    /// `47.7 MiB`.
+    Binary,
+    /// `50.0 MB`.
+    Decimal,
+}
+
+/// The most decimals of a size that somebody typed.
+const TYPED_DECIMALS: u32 = 2;
+
+impl SizeUnits {
+    /// The units of a size that a user gave, which are those that need fewer decimals for it: decimal ones for 20,000,000
+    /// bytes, binary ones for 536,870,912. How the size was typed is not known in other processes.
+    #[must_use]
+    pub fn of(given_bytes: u64) -> Self {
+        let decimals = |units: Self| {
+            let base = units.base();
+            let unit =
+                (1..7).map(|power| base.pow(power)).take_while(|unit| *unit <= given_bytes.into()).last();
+            let digits =
+                |n: &u32| (u128::from(given_bytes) * 10_u128.pow(*n)).is_multiple_of(unit.unwrap_or(1));
+            (0..=TYPED_DECIMALS).find(digits).unwrap_or(TYPED_DECIMALS + 1)
+        };
+        if decimals(Self::Decimal) < decimals(Self::Binary) { Self::Decimal } else { Self::Binary }
     }
-    if unit == 0 { format!("{bytes} B") } else { format!("{amount:.1} {}", SIZES[unit]) }
+
+    fn base(self) -> u128 {
+        match self {
+            Self::Binary => 1024,
+            Self::Decimal => 1000,
+        }
+    }
+
+    /// Bytes to the nearest tenth of a unit.
+    #[must_use]
+    pub fn size(self, bytes: u64) -> String {
+        self.rounded(bytes, f64::round_ties_even)
+    }
+
+    /// Bytes that something needs, rounded up: as many as the text says are enough.
+    #[must_use]
+    pub fn at_least(self, bytes: u64) -> String {
+        self.rounded(bytes, f64::ceil)
+    }
+
+    /// Bytes that there are, rounded down: where they are fewer than what is needed, the text never says as much as that
+    /// of [`at_least`](Self::at_least).
+    #[must_use]
+    pub fn at_most(self, bytes: u64) -> String {
+        self.rounded(bytes, f64::floor)
+    }
+
+    fn rounded(self, bytes: u64, round: fn(f64) -> f64) -> String {
+        let (base, names) = match self {
+            Self::Binary => (1024.0, ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+            Self::Decimal => (1000.0, ["kB", "MB", "GB", "TB", "PB", "EB"]),
+        };
+        if u128::from(bytes) < self.base() {
+            return format!("{bytes} B");
+        }
+        let (mut amount, mut unit) = (bytes as f64 / base, 0);
+        // 1023.96 MiB would be shown as 1024.0 MiB.
+        while round(amount * 10.0) >= base * 10.0 && unit + 1 < names.len() {
+            amount /= base;
+            unit += 1;
+        }
+        format!("{:.1} {}", round(amount * 10.0) / 10.0, names[unit])
+    }
 }
 
 /// A number that is known roughly: `110`, `48.7 M`, `1.2 T`, `5.3e18`.
@@ -147,6 +212,52 @@ pub fn layers(ranges: &[[u32; 2]]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_needed_is_rounded_up_and_what_there_is_down() {
+        for (bytes, up, down) in [
+            (0, "0 B", "0 B"),
+            (1 << 20, "1.0 MiB", "1.0 MiB"),
+            ((1 << 20) + 1, "1.1 MiB", "1.0 MiB"),
+            ((1 << 20) - 1, "1.0 MiB", "1023.9 KiB"),
+            (8_900_000_000, "8.3 GiB", "8.2 GiB"),
+            (u64::MAX, "16.0 EiB", "16.0 EiB"),
+        ] {
+            let units = SizeUnits::Binary;
+            assert_eq!(
+                (units.at_least(bytes), units.at_most(bytes)),
+                (up.to_owned(), down.to_owned()),
+                "{bytes}"
+            );
+        }
+    }
+
+    /// 20 MB are not 19.1 MiB to the user who typed them.
+    #[test]
+    fn a_given_size_is_printed_in_the_units_in_which_it_was_typed() {
+        for (typed, text) in [
+            (20_000_000, "20.0 MB"),
+            (60_000_000_000, "60.0 GB"),
+            (1_500_000, "1.5 MB"),
+            (64_000, "64.0 kB"),
+            (512 << 20, "512.0 MiB"),
+            (3 << 29, "1.5 GiB"),
+            (5 << 10, "5.0 KiB"),
+            (100, "100 B"),
+            (0, "0 B"),
+            // Nobody typed these.
+            (12_345_678_848, "11.5 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
+            assert_eq!(SizeUnits::of(typed).size(typed), text, "{typed}");
+        }
+        let units = SizeUnits::of(20_000_000);
+        assert_eq!(
+            [units.size(5_872_026), units.at_least(36_700_160), units.at_most(999)],
+            ["5.9 MB", "36.8 MB", "999 B"]
+        );
+        assert_eq!(units.size(999_999_999), "1.0 GB");
+    }
 
     #[test]
     fn bounds_are_rounded_upward() {

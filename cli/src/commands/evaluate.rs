@@ -20,7 +20,7 @@ use super::stats::chance;
 use crate::display::ProgressLine;
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
-use crate::units::{self, count};
+use crate::units::{self, SizeUnits, count};
 use crate::{Failure, display, limits, output};
 
 /// Options of `evaluate`.
@@ -171,8 +171,8 @@ fn failure(args: &Args, error: EvaluateError) -> anyhow::Error {
              --memory, a larger --cutoff, or --games N to play games instead",
             args.player,
             count(layer),
-            units::size(bytes),
-            units::size(limit),
+            SizeUnits::of(limit).size(bytes),
+            SizeUnits::of(limit).size(limit),
         ))
         .into(),
         EvaluateError::Query(error) | EvaluateError::Player(PlayerError::Query(error)) => error.into(),

@@ -18,7 +18,7 @@ use super::verify::parse_layers;
 use crate::cones::layer_solver;
 use crate::display::ProgressLine;
 use crate::place::RunPlace;
-use crate::units::{self, count};
+use crate::units::{self, SizeUnits, count};
 use crate::{Failure, limits, output};
 
 /// Options of `export`.
@@ -125,8 +125,8 @@ fn failure(error: ExportError) -> anyhow::Error {
         ExportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
             "the largest layers that are exported take up to {} of memory, and {} may be used: give more memory, or export \
              fewer layers (--memory SIZE, --layers A..B)",
-            units::size_at_least(needed_bytes),
-            units::size(limit_bytes),
+            SizeUnits::of(limit_bytes).at_least(needed_bytes),
+            SizeUnits::of(limit_bytes).size(limit_bytes),
         ))
         .into(),
         ExportError::Count { .. } | ExportError::Io { .. } => Failure::failed(error.to_string()).into(),

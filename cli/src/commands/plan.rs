@@ -21,7 +21,8 @@ use crate::output::{write_field, write_fitting, write_sentence};
 use crate::plan::{known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
-use crate::{Failure, display, limits, units};
+use crate::units::{self, SizeUnits};
+use crate::{Failure, display, limits};
 
 /// Options of `plan`.
 #[derive(clap::Args, Debug)]
@@ -294,9 +295,9 @@ impl Plan {
         write_field(out, "states", states)?;
         let memory = format!(
             "at least {} with {}; {} may be used",
-            units::size_at_least(self.least_memory_bytes),
+            SizeUnits::of(self.memory_bytes).at_least(self.least_memory_bytes),
             units::several(self.threads, "thread"),
-            units::size(self.memory_bytes)
+            SizeUnits::of(self.memory_bytes).size(self.memory_bytes)
         );
         write_field(out, "memory", memory)?;
         if self.params.best_moves && self.params.until_layer.is_none() {
@@ -312,7 +313,7 @@ impl Plan {
                 vec![
                     self.asked_by(policy),
                     units::size(policy.peak_disk_bytes),
-                    units::size_at_least(policy.least_disk_bytes),
+                    SizeUnits::Binary.at_least(policy.least_disk_bytes),
                     units::size(policy.end_disk_bytes),
                     units::about(policy.hours * 3600.0),
                     units::about(policy.hours_at_least_disk * 3600.0),

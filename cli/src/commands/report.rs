@@ -19,7 +19,7 @@ use crate::cones::{ConeOptions, layer_solver};
 use crate::display::ProgressLine;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};
-use crate::units::{self, count};
+use crate::units::{self, SizeUnits, count};
 use crate::{Failure, limits, output};
 
 /// Options of `report`.
@@ -138,8 +138,8 @@ fn failure(error: ReportError) -> anyhow::Error {
         ReportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
             "the largest layers take up to {} of memory while they are summed up, and {} are allowed: allow more, or report \
              values of fewer layers (--memory SIZE, --values stored)",
-            units::size_at_least(needed_bytes),
-            units::size(limit_bytes),
+            SizeUnits::of(limit_bytes).at_least(needed_bytes),
+            SizeUnits::of(limit_bytes).size(limit_bytes),
         ))
         .into(),
         ReportError::Count { .. } => Failure::failed(error.to_string()).into(),

@@ -25,7 +25,8 @@ use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::summary::{RunSummary, recorded_seconds};
-use crate::{Failure, display, limits, units};
+use crate::units::SizeUnits;
+use crate::{Failure, display, limits};
 
 /// Options of `solve`.
 #[derive(clap::Args, Debug)]
@@ -204,8 +205,8 @@ fn say_what_is_over(run: &Run) {
     if let Some(over) = run.dir().allowance().filter(|held| held.taken_bytes() > held.limit_bytes()) {
         display::say(&format!(
             "note: this run takes {}, more than the {} of --disk; it is finished, so nothing of it is removed",
-            units::size(over.taken_bytes()),
-            units::size(over.limit_bytes()),
+            SizeUnits::of(over.limit_bytes()).size(over.taken_bytes()),
+            SizeUnits::of(over.limit_bytes()).size(over.limit_bytes()),
         ));
     }
 }

@@ -14,7 +14,8 @@ use exact2048_solution::Run;
 
 use crate::place::RunPlace;
 use crate::signals::stop_on_signals;
-use crate::{Failure, limits, units};
+use crate::units::SizeUnits;
+use crate::{Failure, limits};
 use report::{Report, Verdict};
 pub use watch::Watch;
 
@@ -139,8 +140,8 @@ fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), 
     Err(Failure::usage(format!(
         "--memory {} is too small: to check these layers takes about {}; give more memory, other --layers, or \
          --sample N",
-        units::size(limit),
-        units::size_at_least(needed),
+        SizeUnits::of(limit).size(limit),
+        SizeUnits::of(limit).at_least(needed),
     )))
 }
 

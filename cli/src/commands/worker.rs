@@ -15,7 +15,8 @@ use exact2048_net::{install_crypto, monitoring};
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
-use crate::{Failure, limits, units};
+use crate::units::{self, SizeUnits};
+use crate::{Failure, limits};
 
 /// Options of `worker`.
 #[derive(clap::Args, Debug)]
@@ -160,15 +161,16 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
         Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let least = exact2048_worker::least_memory_bytes(&smallest, threads);
     if claim.bytes < least {
-        let (bytes, threads) = (claim.bytes, units::several(threads, "thread"));
+        let (bytes, threads, sizes) =
+            (claim.bytes, units::several(threads, "thread"), SizeUnits::of(claim.bytes));
         let what = match asked {
-            Some(_) => format!("--memory {} is too small for any job", units::size(bytes)),
+            Some(_) => format!("--memory {} is too small for any job", sizes.size(bytes)),
             None => format!(
                 "other processes leave {} of memory here; give them less, or this one --memory",
-                units::size(bytes)
+                sizes.size(bytes)
             ),
         };
-        let least = units::size_at_least(least);
+        let least = sizes.at_least(least);
         return Err(Failure::usage(format!(
             "{what}: with {threads} the smallest board needs at least {least}, and others more"
         ))

@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{EpochId, EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
-use exact2048_coordinator::sizes;
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::status::words_of;
+use exact2048_net::text::numbers::SizeUnits;
 use exact2048_net::text::{plain_words, with_causes};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
@@ -387,9 +387,10 @@ impl Process {
         let before = std::mem::replace(&mut self.told_memory, needed);
         if let Some(needed) = needed.filter(|_| before != needed) {
             let (worker, threads, has) = (self.identity.id, self.options.threads, self.options.memory_bytes);
+            let units = SizeUnits::of(has);
             tracing::warn!(%worker, "the job whose turn it is needs {} of memory with {threads} threads, and this \
                 worker may use {}: it waits for other jobs. Start it with more memory, or fewer threads",
-                sizes::needed(needed), sizes::available(has));
+                units.at_least(needed), units.at_most(has));
         }
     }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use exact2048_game::{Layer, Params};
 use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment, fingerprint_of};
+use exact2048_text::numbers::{SizeUnits, several};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +14,6 @@ use super::messages::JobId;
 use crate::pass_cost::{CostToCome, PassCost};
 use crate::rate::{Pace, Rate};
 use crate::room;
-use crate::sizes;
 use crate::workload::Workload;
 
 /// A job as it is handed in, and again after each start of the coordinator.
@@ -445,25 +445,26 @@ impl Plan {
 
 /// Says that a limit of the disk is too small, and what to do; `missing_bytes` is 0 where it is not known by how much.
 pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> String {
+    let units = SizeUnits::of(limit_bytes);
     let least = match missing_bytes {
         0 => String::new(),
-        missing => format!(": what is left needs at least {}", sizes::needed(limit_bytes + missing)),
+        missing => format!(": what is left needs at least {}", units.at_least(limit_bytes + missing)),
     };
     format!(
         "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with \
          a higher one, under the name {id}",
-        sizes::available(limit_bytes)
+        units.at_most(limit_bytes)
     )
 }
 
 /// Says how much memory a job needs, and how much the worker that comes nearest has.
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
-    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    let (threads, units) = (several(threads, "thread"), SizeUnits::of(memory_bytes));
     format!(
         "with {threads} it needs {} of memory, and the worker that comes nearest has {}; give workers more memory, or \
          fewer threads",
-        sizes::needed(needed_bytes),
-        sizes::available(memory_bytes)
+        units.at_least(needed_bytes),
+        units.at_most(memory_bytes)
     )
 }
 

@@ -9,7 +9,8 @@ use exact2048_combo4w::{
 };
 
 use crate::display::{self, ProgressLine};
-use crate::{Failure, limits, units};
+use crate::units::{self, SizeUnits};
+use crate::{Failure, limits};
 
 /// Where a combo begins.
 #[derive(clap::Args, Debug)]
@@ -184,12 +185,13 @@ impl SolveArgs {
         if needed.is_some_and(|needed| needed <= allowed) {
             return Ok(());
         }
-        let needed = needed.map_or("more than 16 EiB".to_owned(), units::size_at_least);
+        let sizes = SizeUnits::of(allowed);
+        let needed = needed.map_or("more than 16 EiB".to_owned(), |needed| sizes.at_least(needed));
         Err(Failure::usage(format!(
             "{} previews take {needed} of memory, and {} may be used; expected fewer previews, a field with fewer \
              cells, no hold, or a larger --memory",
             problem.previews,
-            units::size(allowed)
+            sizes.size(allowed)
         ))
         .into())
     }
