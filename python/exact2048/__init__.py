@@ -6,7 +6,8 @@
     run.value("64 8 2 / 16 4 0 / 2 0 0")
 
 Boards are given as text, as `Board`, as exponents (uint8 [R, C], many as [N, R, C]) or packed (uint64 [N]). Moves are
-numbered 0 left, 1 right, 2 up, 3 down. `exact2048.gym` has environments for Gymnasium.
+numbered 0 left, 1 right, 2 up, 3 down. `exact2048.gym` has environments for Gymnasium, which `gymnasium.make("Exact2048-v0")`
+finds once this package is imported.
 """
 
 from os import PathLike
@@ -26,6 +27,7 @@ from ._exact2048 import (
     solve as _solve,
 )
 from ._progress import ProgressBar, ProgressCall
+from ._register import register_where_installed
 
 MOVES = ("left", "right", "up", "down")
 """The moves, by number."""
@@ -45,6 +47,8 @@ __all__ = [
     "__version__",
     "solve",
 ]
+
+register_where_installed()
 
 
 def solve(

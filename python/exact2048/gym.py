@@ -24,9 +24,6 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from ._exact2048 import Client, Games, Run, UsageError
-from ._register import register
-
-register()
 
 Array = NDArray[Any]
 

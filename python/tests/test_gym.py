@@ -1,5 +1,7 @@
 """Environments: checked by Gymnasium, against the rules, and against a run."""
 
+import subprocess
+import sys
 import warnings
 
 import exact2048
@@ -16,6 +18,30 @@ def test_gymnasium_finds_nothing_wrong(options: dict) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         check_env(env.unwrapped, skip_render_check=True)
+
+
+MAKES = """
+assert gymnasium.make("Exact2048-v0", board="3x3").reset(seed=1)[0].shape == (3, 3)
+assert gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x3").reset(seed=1)[0].shape == (2, 3, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import exact2048; import gymnasium" + MAKES,
+        "import gymnasium; import exact2048" + MAKES,
+        "import exact2048.gym; import gymnasium" + MAKES,
+        "import exact2048, importlib; importlib.reload(exact2048); import gymnasium" + MAKES,
+        # Others ask for it without importing it.
+        "import exact2048, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium" + MAKES,
+        "import exact2048, sys; assert not {'gymnasium', 'numpy'} & sys.modules.keys()",
+        "import sys; sys.modules['gymnasium'] = None; import exact2048",
+    ],
+)
+def test_a_fresh_process_finds_the_environment(code: str) -> None:
+    done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_gymnasium_finds_nothing_wrong_with_a_run(run: exact2048.Run) -> None:
