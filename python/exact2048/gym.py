@@ -173,7 +173,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         return boards, self._info(legal)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        moves = np.ascontiguousarray(actions, dtype=np.int64)
+        moves = np.asanyarray(actions, dtype=np.int64)
         # First: it says which actions there are.
         boards, rewards, over, legal = self.games.step(moves)
         regrets = None if self._judge is None else np.where(self._over, 0.0, self._judge.regrets(moves))

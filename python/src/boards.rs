@@ -49,6 +49,9 @@ impl Question {
 /// Reads boards of a size: a `Board`, text, a packed number, exponents as uint8 [R, C] or [N, R, C], packed numbers as
 /// uint64 [N].
 pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
+    if is_masked(given)? {
+        return Err(BoardError::new_err(MASKED));
+    }
     if let Ok(board) = given.cast::<Board>() {
         let board = board.get();
         return if board.size == size {
@@ -102,6 +105,16 @@ pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
         size.rows(),
         size.cols(),
     )))
+}
+
+/// What is said of a masked array.
+pub(crate) const MASKED: &str =
+    "expected an array without a mask, found a masked array: give what its `compressed` or `filled` returns";
+
+/// Whether it is one of NumPy's masked arrays: a reader of its data would take masked cells for others.
+pub fn is_masked(given: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let is_derived = given.cast::<PyUntypedArray>().is_ok() && given.cast_exact::<PyUntypedArray>().is_err();
+    Ok(is_derived && given.hasattr("mask")?)
 }
 
 fn of_exponents(exponents: &[u8]) -> PyResult<Packed> {

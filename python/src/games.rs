@@ -9,7 +9,7 @@ use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::board::Board;
-use crate::boards::read;
+use crate::boards::{MASKED, is_masked, read};
 use crate::errors::{UsageError, of_params};
 use crate::rules;
 
@@ -89,7 +89,11 @@ impl Games {
     }
 
     /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down. One that is not legal changes nothing.
-    fn step<'py>(&mut self, py: Python<'py>, actions: PyReadonlyArray1<'py, i64>) -> PyResult<Step<'py>> {
+    fn step<'py>(&mut self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<Step<'py>> {
+        if is_masked(actions)? {
+            return Err(UsageError::new_err(MASKED));
+        }
+        let actions: PyReadonlyArray1<'py, i64> = actions.extract()?;
         let actions = actions.as_array();
         self.expect(actions.len(), "actions")?;
         if let Some(wrong) = actions.iter().find(|&&action| !(0..4).contains(&action)) {

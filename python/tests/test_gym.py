@@ -193,3 +193,5 @@ def test_what_cannot_be_played_is_said(run: exact2048.Run) -> None:
         exact2048.Games("3x3", 0)
     with pytest.raises(TypeError):
         exact2048.Games("3x3", 1).step(np.array([0.5]))
+    with pytest.raises(exact2048.UsageError, match="without a mask"):
+        envs.step(np.ma.masked_array([0, 1], mask=[False, True]))

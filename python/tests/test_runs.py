@@ -131,6 +131,8 @@ def test_boards_say_what_they_are() -> None:
         ([[1, 1], [0, 0], [0, 0]], ["found list"]),
         (None, ["found NoneType"]),
         (-1, ["found int"]),
+        (np.ma.masked_array(np.zeros((3, 2), np.uint8), mask=True), ["without a mask"]),
+        (np.ma.masked_array(np.zeros(4, np.uint64)), ["without a mask", "masked array"]),
     ],
 )
 def test_what_is_no_board_is_said(run: exact2048.Run, given: object, words: list[str]) -> None:
