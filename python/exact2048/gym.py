@@ -5,8 +5,8 @@
     env = gymnasium.make("Exact2048-v0", board="3x3")
     envs = gymnasium.make_vec("Exact2048-v0", num_envs=1024, board="4x4")
 
-Observations are exponents (uint8 [R, C], 0 for an empty cell), actions are 0 left, 1 right, 2 up, 3 down. A move that is not
-legal changes nothing and is worth nothing. With the objective "score" the reward is what the move scores; with "reach:TILE"
+Observations are exponents (uint8 [R, C], 0 for an empty cell), actions are 0 left, 1 right, 2 up, 3 down. An illegal move
+changes nothing and is worth nothing; the hundredth in a row truncates the episode. With the objective "score" the reward is what the move scores; with "reach:TILE"
 a win is worth 1, and ends the game.
 
 `info` has `action_mask` (int8 [4], 1 where a move is legal). With a run of the same board, it has also `value` and
@@ -83,6 +83,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         self.observation_space = spaces.Box(0, 15, self.games.shape, np.uint8)
         self.action_space = spaces.Discrete(4)
         self.render_mode = render_mode
+        self._truncated = False
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         _check_options(options, "board")
@@ -91,20 +92,23 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
         if options and "board" in options:
             self.games.place(0, options["board"])
             boards = self.games.boards()
+        self._truncated = False
         return boards[0], self._info(False)
 
     def step(self, action: np.int64) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
-        if not self.games.legal().any():
-            # It is over, and stays so.
-            return self.games.boards()[0], 0.0, True, False, self._info(True)
+        if self._truncated or not self.games.legal().any():
+            # The episode has ended, and stays so.
+            over = not self._truncated
+            return self.games.boards()[0], 0.0, over, self._truncated, self._info(over)
         moves = np.array([action], dtype=np.int64)
         # First: it says which actions there are.
-        boards, rewards, over, _ = self.games.step(moves)
+        boards, rewards, over, truncated, _ = self.games.step(moves)
+        self._truncated = bool(truncated[0])
         regret = None if self._judge is None else self._judge.regrets(moves)[0]
         info = self._info(bool(over[0]))
         if regret is not None:
             info["regret"] = float(regret)
-        return boards[0], float(rewards[0]), bool(over[0]), False, info
+        return boards[0], float(rewards[0]), bool(over[0]), self._truncated, info
 
     def _info(self, over: bool) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": self.games.legal()[0]}
@@ -119,7 +123,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
 
 class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
-    """Many games, stepped by one call. A game that is over is begun anew by the next step, whatever its action.
+    """Many games, stepped by one call. The next step begins a game anew whose episode has ended, whatever its action.
 
     `reset(options={"boards": BOARDS})` begins them with boards of one's own, in each of which a move has to be legal.
     """
@@ -144,7 +148,8 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
-        self._truncated = np.zeros(num_envs, dtype=np.bool_)
+        # Games whose episode has ended, which the next step begins anew, and those of them that are over.
+        self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._over = np.zeros(num_envs, dtype=np.bool_)
 
     def reset(
@@ -170,18 +175,19 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
             if over.size:
                 raise UsageError(f"expected boards with a legal move, found {self.games.board(int(over[0]))}")
         self._over = np.zeros(self.num_envs, dtype=np.bool_)
+        self._ended = self._over
         return boards, self._info(legal)
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         moves = np.asanyarray(actions, dtype=np.int64)
         # First: it says which actions there are.
-        boards, rewards, over, legal = self.games.step(moves)
-        regrets = None if self._judge is None else np.where(self._over, 0.0, self._judge.regrets(moves))
-        self._over = over
+        boards, rewards, over, truncated, legal = self.games.step(moves)
+        regrets = None if self._judge is None else np.where(self._ended, 0.0, self._judge.regrets(moves))
+        self._over, self._ended = over, over | truncated
         info = self._info(legal)
         if regrets is not None:
             info["regret"] = regrets
-        return boards, rewards, self._over.copy(), self._truncated.copy(), info
+        return boards, rewards, over.copy(), truncated, info
 
     def _info(self, legal: Array) -> dict[str, Any]:
         info: dict[str, Any] = {"action_mask": legal}

@@ -13,10 +13,15 @@ use crate::boards::{MASKED, is_masked, read};
 use crate::errors::{UsageError, of_params};
 use crate::rules;
 
-/// What a step gives: boards, rewards, which games are over, which moves are legal.
+/// Illegal moves in a row that cut a game off. One is always legal, so a player that draws its moves makes as many once in
+/// 10^12 times; a player that always repeats itself would make them for ever.
+const MOST_ILLEGAL: u8 = 100;
+
+/// What a step gives: boards, rewards, which games are over, which are cut off, which moves are legal.
 type Step<'py> = (
     Bound<'py, PyArray3<u8>>,
     Bound<'py, PyArray1<f64>>,
+    Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray1<bool>>,
     Bound<'py, PyArray2<i8>>,
 );
@@ -24,12 +29,14 @@ type Step<'py> = (
 /// What a beginning gives: boards, and which moves are legal.
 type Begun<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray2<i8>>);
 
-/// Games that are played side by side. A game that is over is begun anew by the next step, whatever its move.
+/// Games that are played side by side. The next step begins a game anew that is over or cut off, whatever its move.
 #[pyclass(module = "exact2048")]
 pub(crate) struct Games {
     games: ManyGames,
     /// Whether wins are rewarded, and not scores.
     is_reach: bool,
+    /// Illegal moves that each game has made in a row.
+    illegal: Vec<u8>,
     rules: String,
 }
 
@@ -64,7 +71,8 @@ impl Games {
             spawn4_denominator: spawn4.denominator(),
             ..RunParameters::default()
         });
-        Ok(Self { games: ManyGames::new(size, spawn4, target, count), is_reach: target.is_some(), rules })
+        let games = ManyGames::new(size, spawn4, target, count);
+        Ok(Self { games, is_reach: target.is_some(), illegal: vec![0; count], rules })
     }
 
     /// Gives each game a seed, and begins all: a seed for each, of 64 bits. Without seeds games go on with the numbers that they
@@ -75,6 +83,7 @@ impl Games {
             seeds.iter().enumerate().for_each(|(game, &seed)| self.games.seed(game, seed));
         }
         (0..self.games.len()).for_each(|game| self.games.begin(game));
+        self.illegal.fill(0);
         Ok((self.boards(py), self.legal(py)))
     }
 
@@ -85,10 +94,12 @@ impl Games {
         }
         let board = read(board, self.games.size())?.one()?.boards()[0];
         self.games.place(game, board);
+        self.illegal[game] = 0;
         Ok(())
     }
 
-    /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down. One that is not legal changes nothing.
+    /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down. An illegal move changes nothing; a hundred in a row cut the
+    /// game off.
     fn step<'py>(&mut self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<Step<'py>> {
         if is_masked(actions)? {
             return Err(UsageError::new_err(MASKED));
@@ -99,22 +110,25 @@ impl Games {
         if let Some(wrong) = actions.iter().find(|&&action| !(0..4).contains(&action)) {
             return Err(UsageError::new_err(format!("expected actions from 0 to 3, found {wrong}")));
         }
-        let (games, is_reach) = (&mut self.games, self.is_reach);
-        let count = games.len();
-        let (mut rewards, mut over) = (vec![0.0; count], vec![false; count]);
-        let actions = actions.iter().copied();
-        for (game, ((action, reward), over)) in actions.zip(&mut rewards).zip(&mut over).enumerate() {
-            if games.is_over(game) {
-                games.begin(game);
+        let count = self.games.len();
+        let (mut rewards, mut over, mut cut_off) = (vec![0.0; count], vec![false; count], vec![false; count]);
+        for (game, &action) in actions.iter().enumerate() {
+            let illegal = &mut self.illegal[game];
+            if self.games.is_over(game) || *illegal == MOST_ILLEGAL {
+                self.games.begin(game);
+                *illegal = 0;
                 continue;
             }
-            let made = games.make(game, Move::ALL[action as usize & 3]);
-            *reward = if is_reach { f64::from(u8::from(made.is_won)) } else { f64::from(made.score) };
-            *over = made.is_over;
+            let direction = Move::ALL[action as usize & 3];
+            let is_legal = self.games.moves(game).get(direction).is_some();
+            *illegal = if is_legal { 0 } else { *illegal + 1 };
+            cut_off[game] = *illegal == MOST_ILLEGAL;
+            let made = self.games.make(game, direction);
+            rewards[game] = f64::from(if self.is_reach { u32::from(made.is_won) } else { made.score });
+            over[game] = made.is_over;
         }
-        let boards = self.boards(py);
-        let legal = self.legal(py);
-        Ok((boards, PyArray1::from_vec(py, rewards), PyArray1::from_vec(py, over), legal))
+        let [over, cut_off] = [over, cut_off].map(|flags| PyArray1::from_vec(py, flags));
+        Ok((self.boards(py), PyArray1::from_vec(py, rewards), over, cut_off, self.legal(py)))
     }
 
     /// The boards: exponents, uint8 [N, R, C].

@@ -71,6 +71,50 @@ def test_one_game_follows_the_rules() -> None:
     assert env.render() == str(exact2048.Board(seen)).replace(" / ", "\n")
 
 
+def test_illegal_moves_without_end_truncate_the_episode(run: exact2048.Run) -> None:
+    env = gymnasium.make("Exact2048-v0", board="3x2", run=run)
+    board = "2 0 / 0 0 / 4 0"
+    seen, before = env.reset(options={"board": board})
+    for _ in range(2):
+        ends = [env.step(0)[1:4] for _ in range(99)]
+        assert ends == [(0.0, False, False)] * 99
+        # A legal move begins the count anew.
+        assert env.step(1)[1:4] == (0.0, False, False)
+        seen, before = env.reset(options={"board": board})
+    for _ in range(99):
+        env.step(0)
+    after, reward, over, truncated, info = env.step(0)
+    assert (reward, over, truncated, info["regret"]) == (0.0, False, True, 0.0)
+    assert (after == seen).all() and info["value"] == before["value"] > 0
+    # It stays so until it is reset.
+    again, *ended, _ = env.step(1)
+    assert (again == seen).all() and ended == [0.0, False, True]
+    env.reset(seed=1)
+    assert env.step(0)[2:4] == env.step(1)[2:4] == (False, False)
+
+
+def test_many_games_are_truncated_one_by_one(run: exact2048.Run) -> None:
+    envs = gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x2", run=run)
+    boards = ["2 0 / 0 0 / 4 0", "0 2 / 0 0 / 0 4"]
+    seen, _ = envs.reset(options={"boards": boards})
+    for _ in range(99):
+        *_, over, truncated, _ = envs.step(np.array([0, 1]))
+        assert not over.any() and not truncated.any()
+    after, _, over, truncated, info = envs.step(np.array([0, 0]))
+    assert (over.tolist(), truncated.tolist()) == ([False, False], [True, False])
+    assert (after[0] == seen[0]).all() and info["value"][0] > 0
+    # The next step begins the one anew, and the other goes on.
+    other = after[1]
+    after, rewards, over, truncated, info = envs.step(np.array([0, 1]))
+    assert rewards[0] == info["regret"][0] == 0 and not over.any() and not truncated.any()
+    assert (after[0] > 0).sum() == 2 and not (after[1] == other).all()
+    # A reset begins the count anew.
+    for _ in range(2):
+        envs.reset(options={"boards": boards})
+        for _ in range(99):
+            assert not envs.step(np.array([0, 1]))[3].any()
+
+
 def test_wins_are_worth_one() -> None:
     env = gymnasium.make("Exact2048-v0", board="2x2", objective="reach:8")
     env.reset(options={"board": "4 4 / 0 0"})
