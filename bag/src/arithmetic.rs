@@ -75,7 +75,9 @@ impl Bounded {
         let value = self.value.max(0.0).sqrt();
         let low = (self.value - self.error).max(0.0).sqrt();
         // The root is concave, so that it falls further below than it rises above. At 0 it is off by sqrt(error).
-        Self::new(value, (value - low).max((self.value + self.error).max(0.0).sqrt() - value))
+        let error = (value - low).max((self.value + self.error).max(0.0).sqrt() - value);
+        // The roots of both ends have roundings of their own: each end, rounded, and its root.
+        Self::new(value, error + 3.0 * ROUNDING * value)
     }
 }
 
@@ -240,6 +242,20 @@ mod tests {
                 let want = end.max(0.0).sqrt();
                 assert!((root.value - want).abs() <= root.error, "{value} ± {error}");
             }
+        }
+    }
+
+    /// Errors of about a rounding, where those of the ends of the interval are as large as the interval.
+    #[test]
+    fn roots_count_the_roundings_of_both_ends() {
+        let exact = |number: f64| BigRational::from_float(number).unwrap();
+        for (step, roundings) in (1..2000).flat_map(|step| [(step, 0.7), (step, 1.3), (step, 2.9)]) {
+            let value = 1.0 + f64::from(step) * 1.3e-3;
+            let error = value * roundings * ROUNDING;
+            let root = Bounded { value, error }.sqrt();
+            let (low, high) = (exact(root.value) - exact(root.error), exact(root.value) + exact(root.error));
+            let [least, most] = [exact(value) - exact(error), exact(value) + exact(error)];
+            assert!(&low * &low <= least && most <= &high * &high, "{value} ± {error}");
         }
     }
 
