@@ -14,7 +14,8 @@ pub const LEAST_HUGE: u8 = 8;
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
 /// How many tiles of each huge exponent a board has: four bits an exponent, [`LEAST_HUGE`] lowest. By the tile bound
-/// there are fewer than 16 of each.
+/// reachable boards have at most ten of each. Sixteen equal tiles, which any caller may ask about, count as 15: no lane
+/// has as many.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct HugeTiles(pub(crate) u32);
 
@@ -25,12 +26,12 @@ impl HugeTiles {
     /// The huge tiles of a sequence, where tiles of at least `2^from` are huge.
     pub fn of(sequence: Sequence, from: u8) -> Self {
         let exponents = (0..16).map(|place| (sequence >> (4 * place)) as u8 & 15);
-        Self(exponents.filter(|&exponent| exponent >= from).map(|exponent| 1 << shift(exponent)).sum())
+        exponents.filter(|&exponent| exponent >= from).fold(Self::NONE, Self::with)
     }
 
-    /// These tiles and one more of this exponent.
+    /// These tiles and one more of this exponent, of which there are at most 15.
     pub(crate) fn with(self, exponent: u8) -> Self {
-        Self(self.0 + (1 << shift(exponent)))
+        if self.count(exponent) == 15 { self } else { Self(self.0 + (1 << shift(exponent))) }
     }
 
     /// How many there are of an exponent.
@@ -134,6 +135,15 @@ mod tests {
         assert_eq!([8, 9, 10, 12].map(|exponent| tiles.count(exponent)), [0, 2, 0, 1]);
         assert_eq!(HugeTiles::of(pack(&[9, 15]), NO_HUGE), HugeTiles::NONE);
         assert_eq!(tiles.to_string(), "4096+512+512");
+    }
+
+    #[test]
+    fn sixteen_equal_tiles_stay_tiles_of_their_exponent() {
+        for exponent in [9, 14, 15] {
+            let tiles = huge(&[exponent; 16]);
+            assert_eq!((tiles.count(exponent), tiles.len()), (15, 15), "2^{exponent}");
+            assert_eq!(tiles.with(exponent), tiles);
+        }
     }
 
     #[test]
