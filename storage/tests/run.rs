@@ -101,6 +101,13 @@ fn a_run_is_created_only_where_nothing_is() {
         }
         assert!(!folder.join("lock").exists(), "a lock appeared beside someone's files");
     }
+    let folder = place.path().join("locked");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("lock"), "combination 1234").unwrap();
+    assert!(matches!(RunDir::create(&folder, &json!({})), Err(StorageError::NotEmpty { .. })));
+    assert_eq!(fs::read_to_string(folder.join("lock")).unwrap(), "combination 1234");
+    fs::write(folder.join("lock"), "1234\n").unwrap();
+    RunDir::create(&folder, &json!({})).unwrap();
 }
 
 /// A run that lost its manifest is told from a folder of somebody else.

@@ -86,10 +86,17 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The secret and the incarnation in a file; `None` where the file is new, or was not written to its end.
+/// The secret and the incarnation in a file; `None` where the file is new, or was not written to its end. A file that
+/// holds something else is not this program's to write over.
 fn read(file: &mut File) -> io::Result<Option<(Secret, Incarnation)>> {
-    let mut text = String::new();
-    file.take(64).read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    file.take(64).read_to_end(&mut bytes)?;
+    let text = String::from_utf8(bytes).ok();
+    let is_ours = |text: &String| text.bytes().all(|byte| byte.is_ascii_hexdigit() || b" \n".contains(&byte));
+    let Some(text) = text.filter(is_ours) else {
+        let what = "expected the name of a worker, found something else. Move it away, or choose another folder for the cache";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    };
     let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
     Ok(words.and_then(|(secret, incarnation)| {
         let bits = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 2 * Secret::BYTES)?;
@@ -129,6 +136,19 @@ mod tests {
             let anew = Identity::take(folder.path()).unwrap();
             assert_ne!(anew.id, id);
             assert_eq!(anew.incarnation, Incarnation::FIRST);
+        }
+    }
+
+    /// A cache may be in a folder that holds other files.
+    #[test]
+    fn a_file_of_another_is_not_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("worker-0");
+        for other in [&b"notes on workers"[..], &[0xff; 8]] {
+            fs::write(&file, other).unwrap();
+            let refused = format!("{:#}", Identity::take(folder.path()).err().unwrap());
+            assert!(refused.contains("worker-0") && refused.contains("Move it away"), "{refused}");
+            assert_eq!(fs::read(&file).unwrap(), other);
         }
     }
 

@@ -38,6 +38,15 @@ impl Lock {
     }
 }
 
+/// Whether a file may be a lock that this program made, by what it holds: nothing, or the id of a process.
+pub(super) fn may_be_lock(path: &Path) -> bool {
+    let mut held = Vec::new();
+    // What is no file is refused where the lock is taken.
+    let Ok(file) = open(path) else { return true };
+    let read = file.take(64).read_to_end(&mut held);
+    read.is_ok() && held.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n')
+}
+
 /// Takes the lock; waits a moment for a process that only looks whether it is held ([`held_by`]).
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     // Tests play a file system that grants it to everybody.

@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use self::journal::Journal;
-use self::lock::Lock;
+use self::lock::{Lock, may_be_lock};
 use self::manifest::{Manifest, find_record};
 use self::shards::Home;
 pub use self::shards::Shards;
@@ -464,7 +464,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
     }
     for entry in list(path)? {
         match entry.name.as_str() {
-            LOCK => {}
+            LOCK if may_be_lock(&entry.path) => {}
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
