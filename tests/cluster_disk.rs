@@ -156,6 +156,11 @@ fn a_limit_for_a_run_that_is_done_removes_nothing() {
     cluster.wait(&job_name);
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
     is_whole(&cluster, &job_name);
+    cluster.client(&["forget", &job_name]).exits(0);
+    let options = format!("submit {} --disk 100kB --name done", job());
+    let over: Vec<&str> = options.split_whitespace().collect();
+    cluster.client(&over).exits(0).says(&["more than the", "it is finished"]);
+    assert_eq!((shards_of_reach(&run), taken(&run)), before);
 }
 
 /// What is too little for a new run may be enough for what is left of one, if it is said which.

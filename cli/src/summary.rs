@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::job::rules_text;
 use crate::output::write_field;
+use crate::display;
 use crate::units::{self, SizeUnits};
 
 /// The summary of a run, as `--json` prints it.
@@ -73,6 +74,17 @@ struct Start {
 pub fn recorded_seconds(run: &Run) -> f64 {
     let of = |phase| run.catalog().took(phase).map_or(0.0, |took| took.seconds);
     of(Phase::Enumerate) + of(Phase::BackUp)
+}
+
+/// Reports a limit of the disk that a finished run exceeds: nothing of it is removed.
+pub fn say_what_is_over(taken: u64, limit: u64) {
+    if taken > limit {
+        display::say(&format!(
+            "note: this run takes {}, more than the {} of --disk; it is finished, so nothing of it is removed",
+            units::size(taken),
+            units::size(limit),
+        ));
+    }
 }
 
 impl RunSummary {

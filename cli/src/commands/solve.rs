@@ -24,8 +24,7 @@ use crate::place::RunPlace;
 use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
-use crate::summary::{RunSummary, recorded_seconds};
-use crate::units::SizeUnits;
+use crate::summary::{RunSummary, recorded_seconds, say_what_is_over};
 use crate::{Failure, display, limits};
 
 /// Options of `solve`.
@@ -102,7 +101,9 @@ pub fn main(args: &Args) -> Result<()> {
     let missing = run.missing();
     let before = recorded_seconds(&run);
     if missing.is_empty() {
-        say_what_is_over(&run);
+        if let Some(allowance) = run.dir().allowance() {
+            say_what_is_over(allowance.taken_bytes(), allowance.limit_bytes());
+        }
     } else {
         let tuning = tuning?;
         say_what_it_takes(&run, &missing, memory_limit(args));
@@ -196,17 +197,6 @@ fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
         display::say(&format!(
             "note: with --disk, reach is removed once no value needs it: {} of what this run holds",
             units::size(disk::removable_bytes(run)),
-        ));
-    }
-}
-
-/// Reports a limit that a finished run exceeds: nothing of it is removed.
-fn say_what_is_over(run: &Run) {
-    if let Some(over) = run.dir().allowance().filter(|held| held.taken_bytes() > held.limit_bytes()) {
-        display::say(&format!(
-            "note: this run takes {}, more than the {} of --disk; it is finished, so nothing of it is removed",
-            SizeUnits::of(over.limit_bytes()).size(over.taken_bytes()),
-            SizeUnits::of(over.limit_bytes()).size(over.limit_bytes()),
         ));
     }
 }

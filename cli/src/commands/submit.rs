@@ -9,13 +9,14 @@ use exact2048_cluster::names::{self, NameError};
 use exact2048_cluster::view::{JobView, kept};
 use exact2048_cluster::wire::is_run_unknown;
 use exact2048_coordinator::Workload;
-use exact2048_proto::v1::SubmitRequest;
+use exact2048_proto::v1::{JobState, SubmitRequest};
 use exact2048_solution::{Holdings, Recipe};
 
 use crate::choice::{Choices, LayerCost};
 use crate::cluster::{CoordinatorPlace, failure};
 use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
+use crate::summary::say_what_is_over;
 use crate::{display, limits};
 
 /// Options of `submit`.
@@ -110,6 +111,9 @@ pub fn main(args: &Args) -> Result<()> {
         for note in notes(&needs, 0, &FreeRoom::default()) {
             display::say(&note);
         }
+    }
+    if let Some(limit) = disk_bytes.filter(|_| job.state() == JobState::Done) {
+        say_what_is_over(job.bytes, limit);
     }
     let mut out = std::io::stdout().lock();
     if args.json {
