@@ -170,7 +170,7 @@ pub struct Catalog {
     next_serial: AtomicU64,
     /// How long it took to enumerate ranges once more that were removed since.
     again: Mutex<Vec<Option<Took>>>,
-    /// The files of shards that records name and that do not count any more, with those that may still be there.
+    /// The files of shards that records name and that do not count any more; with more about those that may still be there.
     superseded: Mutex<HashMap<String, Option<Superseded>>>,
     /// The members' threads of the last record that has several shards, and what follows from them.
     last_owners: Mutex<Option<(Vec<u32>, Arc<Owners>)>>,
@@ -300,11 +300,14 @@ impl Catalog {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock();
         for range in ranges.all_mut().extract_if(.., |range| !keep(range)) {
-            superseded.extend(range.shards.iter().map(superseded_shard));
+            superseded.extend(range.shards.iter().map(|shard| {
+                let (commit, record) = (Arc::clone(&shard.commit), shard.record.clone());
+                (record.file.clone(), Some(Superseded { commit, record }))
+            }));
         }
     }
 
-    /// Counts the shards that do not count any more as removed: those of an earlier process are, or will be.
+    /// Notes that the files of all shards that do not count any more are gone, or go when the run is next opened.
     pub fn forget_superseded(&self) {
         self.superseded.lock().values_mut().for_each(|shard| *shard = None);
     }
@@ -342,7 +345,8 @@ impl Catalog {
             if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
             }
-            superseded.extend(range.shards.drain(..).map(|shard| superseded_shard(&shard)));
+            // Their files go with the record.
+            superseded.extend(range.shards.drain(..).map(|shard| (shard.record.file.clone(), None)));
             let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
             // A range that was enumerated again is counted already.
             if is_counted {
@@ -516,12 +520,6 @@ impl Catalog {
     fn write(&self) -> RwLockWriteGuard<'_, Ranges> {
         self.ranges.write()
     }
-}
-
-/// The entry of a shard among those that do not count any more.
-fn superseded_shard(shard: &Arc<CatalogShard>) -> (String, Option<Superseded>) {
-    let (commit, record) = (Arc::clone(&shard.commit), shard.record.clone());
-    (record.file.clone(), Some(Superseded { commit, record }))
 }
 
 #[cfg(test)]
