@@ -88,10 +88,11 @@ fn a_fifo_beside_a_run_keeps_nobody_waiting() {
     let (run, cones) = (solved.run(), solved.run().join("cones"));
     let id = Run::open(&run).unwrap().dir().run_id();
     fs::create_dir(&cones).unwrap();
-    for name in [format!("perfect-play-{id}.json"), format!("000004-000060-{:016x}.cone", 7)] {
+    let statistics = [format!("perfect-play-{id}.json"), format!("perfect-play-{id}-1e-18.part")];
+    for name in statistics.iter().chain([&format!("000004-000060-{:016x}.cone", 7)]) {
         make_fifo(&cones.join(name));
     }
-    on_run(&run, "query", &["8 4 / 2 2"]).exits(0);
+    on_run(&run, "query", &["4 4 / 2 0"]).exits(0);
     on_run(&run, "stats", &[]).exits(0);
 
     let place = Place::new();
