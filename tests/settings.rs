@@ -220,7 +220,8 @@ fn a_cache_that_cannot_be_made_names_the_option() {
 #[test]
 fn threads_without_work_are_not_started() {
     let place = Place::new();
-    let solved = try_solve(&place.join("run"), "--board 2x2 --threads 1000").exits(0).says(&["of 1,000 threads"]);
+    let solved =
+        try_solve(&place.join("run"), "--board 2x2 --threads 1000").exits(0).says(&["of 1,000 threads"]);
     assert_eq!(solved.json()["fingerprint"], Solved::new("--board 2x2").fingerprint());
 }
 

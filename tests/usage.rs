@@ -445,6 +445,7 @@ fn lines_without_an_answer_do_not_stop_the_others() {
     assert!(errors.len() == 2, "{told:?}");
     assert!(errors[0].starts_with("error: line 3: 1 cell in row 1 in \"rubbish / 2 2\""), "{told:?}");
     assert!(errors[1].starts_with("error: line 4: 8 8 / 8 8 is not reachable"), "{told:?}");
+    assert!(errors[1].contains("neither a 2 nor a 4"), "{told:?}");
     assert!(errors.iter().all(|error| error.matches("8 8 / 8 8").count() < 2), "{told:?}");
     let unreachable = ask("8 8 / 8 8\n2 0 / 0 2\n");
     assert_eq!(unreachable.code, Some(3));
@@ -463,7 +464,7 @@ fn query_bytes(run: &Path, options: &[&str], bytes: &[u8]) -> Finished {
 #[test]
 fn lines_that_are_no_text() {
     let solved = Solved::new("--board 2x2");
-    let bytes = b"2 2 / 0 0\n\xff\xfe\n2 0 / 0 \x1b[2J2\n\0\n2 0 / 0 2";
+    let bytes = b"2 2 / 0 0\n\xff\xff\n2 0 / 0 \x1b[2J2\n\0\n2 0 / 0 2";
     let told = query_bytes(&solved.run(), &[], bytes).exits(2);
     let errors: Vec<&str> = told.stderr.lines().collect();
     assert_eq!(errors.len(), 3, "{told:?}");
@@ -476,6 +477,8 @@ fn lines_that_are_no_text() {
     let lines = told.json_lines();
     let errors: Vec<Option<u64>> = lines.iter().map(|line| line["line"].as_u64()).collect();
     assert_eq!(errors, [None, Some(2), Some(3), Some(4), None]);
+    let utf16: Vec<u8> = "\u{feff}2 2 / 0 0\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    query_bytes(&solved.run(), &[], &utf16).exits(2).says(&["found text in UTF-16", "iconv"]);
 }
 
 /// A line is never held whole: it may be a disk's length. The process may not take the memory for it.

@@ -26,9 +26,18 @@ const EXAMPLES: &str = "Examples:";
 /// blank are kept as they are, and the rest are paragraphs to be wrapped.
 pub fn with_examples(command: Command) -> Command {
     let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
-    let mut command = command.term_width(columns);
+    let mut command = with_place_of_pages(command).term_width(columns);
     command.build();
     with_own_end(command, columns)
+}
+
+/// The same command, whose help and that of its subcommands says where the pages are that it names.
+pub fn with_place_of_pages(command: Command) -> Command {
+    let command = command.mut_subcommands(with_place_of_pages);
+    match command.get_after_help().map(StyledStr::to_string) {
+        Some(end) if end.contains(PAGE) => command.after_help(format!("{end} ({PLACE_OF_PAGES})")),
+        _ => command,
+    }
 }
 
 fn with_own_end(command: Command, columns: usize) -> Command {
@@ -38,10 +47,7 @@ fn with_own_end(command: Command, columns: usize) -> Command {
         "help" => option.help("Print help"),
         _ => option,
     });
-    let Some(mut end) = command.get_after_help().map(StyledStr::to_string) else { return command };
-    if end.contains(PAGE) {
-        end.push_str(&format!(" ({PLACE_OF_PAGES})"));
-    }
+    let Some(end) = command.get_after_help().map(StyledStr::to_string) else { return command };
     let mut command = command.after_help(Resettable::Reset);
     let head = with_usage_wrapped(&command.render_help().ansi().to_string(), columns);
     command.override_help(format!("{}\n\n{}\n", head.trim_end(), wrapped(&end, columns)))
@@ -140,8 +146,17 @@ mod tests {
         }
         use clap::CommandFactory;
         let mut all = Vec::new();
-        collect(&crate::Cli::command(), &mut all);
+        collect(&with_place_of_pages(crate::Cli::command()), &mut all);
         all
+    }
+
+    /// An installed program comes without the pages.
+    #[test]
+    fn help_that_names_a_page_says_where_the_pages_are() {
+        let ends =
+            all_commands().into_iter().filter_map(|sub| sub.get_after_help().map(StyledStr::to_string));
+        let naming: Vec<String> = ends.filter(|end| end.contains("docs/")).collect();
+        assert!(naming.len() > 5 && naming.iter().all(|end| end.ends_with("source code of exact2048)")));
     }
 
     /// All examples of the help that people see, at some width, as a shell joins their lines.

@@ -8,6 +8,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use crate::Cli;
+use crate::help::with_place_of_pages;
 
 /// Options of `man`.
 #[derive(clap::Args, Debug)]
@@ -28,7 +29,7 @@ fn without_help(command: clap::Command) -> clap::Command {
 
 /// Prints the page of the program, or writes those of all commands.
 pub fn main(args: &Args) -> Result<()> {
-    let mut command = without_help(Cli::command());
+    let mut command = with_place_of_pages(without_help(Cli::command()));
     command.build();
     let Some(folder) = &args.out else {
         let mut page = Vec::new();
