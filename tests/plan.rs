@@ -110,7 +110,8 @@ fn solve_says_how_long_it_takes() {
 /// The least is told, `plan` and `solve` accept it, and people read it all as a table.
 #[test]
 fn too_little_is_refused_with_the_least() {
-    let refused = plan("--board 3x2 --disk 100kB").exits(2).says(&["--disk is too small", "at least about"]);
+    let refused =
+        plan("--board 3x2 --disk 100kB").exits(2).says(&["--disk 97.7 KiB is too small", "at least about"]);
     let least = refused.stderr.split("at least about ").nth(1).unwrap().split("iB").next().unwrap();
     let least = format!("{least}iB").replace(' ', "");
     let job = "--board 3x2 --threads 2";
