@@ -98,7 +98,6 @@ fn options_that_name_no_address_are_refused() {
         (&server, "--threads"),
         (&server, "--memory"),
         (&server, "--max-connections"),
-        (&worker, "--advertise"),
         (&worker, "--listen"),
         (&["worker"], "--coordinator"),
         (&["status"], "--coordinator"),
@@ -118,6 +117,9 @@ fn options_that_name_no_address_are_refused() {
             let refused = exact2048([args, &[given.as_str()]].concat()).exits(2);
             assert!(!refused.stderr.contains('\u{1b}'), "{given}: {refused:?}");
         }
+    }
+    for value in hostile.into_iter().filter(|value| *value != "1e400").chain(["0.0.0.0", "[::]:1"]) {
+        exact2048([&worker[..], &[&format!("--advertise={value}")]].concat()).exits(2);
     }
     for wrong in ["=", "[", "info,[", "exact2048=loud", "hush hush"] {
         exact2048([&server[..], &["--listen", "127.0.0.1:0", "--log", wrong]].concat()).exits(2);

@@ -52,6 +52,9 @@ pub struct Args {
     server: ServerArgs,
 }
 
+/// Characters of a host name at most, by the rules of the DNS.
+const LONGEST_NAME: usize = 253;
+
 /// Threads that compute for each one that sends and receives blocks.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
@@ -133,11 +136,17 @@ impl FromStr for Advertise {
 
     /// Reads `HOST`, `HOST:PORT`, or an address of either kind, of which an IPv6 one has brackets if a port follows.
     fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(address) = text.parse::<IpAddr>() {
+        let is_nowhere = |host: &str| host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+        if let Ok(address) = text.parse::<IpAddr>()
+            && !is_nowhere(text)
+        {
             let host = if address.is_ipv6() { format!("[{address}]") } else { address.to_string() };
             return Ok(Self { host, port: None });
         }
-        let wrong = || format!("{text:?} is no address: expected HOST, HOST:PORT or [IPv6]:PORT");
+        let wrong = || {
+            let text = exact2048_text::quoted(text, LONGEST_NAME);
+            format!("{text} is no address of this machine: expected HOST, HOST:PORT or [IPv6]:PORT")
+        };
         let (host, port) = match text.rsplit_once(':') {
             _ if text.ends_with(']') => (text, None),
             Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
@@ -148,6 +157,7 @@ impl FromStr for Advertise {
             Some(address) => address.parse::<std::net::Ipv6Addr>().is_ok(),
             None => !host.is_empty() && host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c)),
         };
+        let is_host = is_host && host.len() <= LONGEST_NAME && !is_nowhere(bracketed.unwrap_or(host));
         if is_host && port != Some(0) { Ok(Self { host: host.to_owned(), port }) } else { Err(wrong()) }
     }
 }
@@ -220,9 +230,22 @@ mod tests {
             let read = given.parse::<Advertise>().map(|advertise| advertise.with_port(2048));
             assert_eq!(read.as_deref(), Ok(advertised), "{given}");
         }
-        for wrong in
-            ["", ":99", "node1:", "node1:0", "node1:65536", "http://node1", "a b", "[node1]:99", "a\u{1b}[m"]
-        {
+        for wrong in [
+            "::",
+            "0.0.0.0",
+            "0.0.0.0:99",
+            "[::]:99",
+            &"x".repeat(254),
+            "",
+            ":99",
+            "node1:",
+            "node1:0",
+            "node1:65536",
+            "http://node1",
+            "a b",
+            "[node1]:99",
+            "a\u{1b}[m",
+        ] {
             assert!(wrong.parse::<Advertise>().is_err(), "{wrong:?}");
         }
     }
