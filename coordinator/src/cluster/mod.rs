@@ -19,6 +19,7 @@ mod roster;
 mod schedule;
 mod secret;
 mod status;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -40,7 +41,7 @@ use roster::Roster;
 pub use config::ClusterConfig;
 pub use events::Event;
 pub use ids::{EpochId, Incarnation, OpenTicket, Ticket};
-pub use job::{DiskUse, JobState, JobSummary, LeastMemory, Opened, RunBytes, Submission};
+pub use job::{DiskUse, JobState, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
     MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
@@ -48,6 +49,7 @@ pub use messages::{
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
+pub use summary::JobSummary;
 
 /// Why something asked of a cluster is not done.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

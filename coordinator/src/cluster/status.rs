@@ -7,9 +7,10 @@ use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
 use super::ids::EpochId;
-use super::job::{DiskUse, Job, JobState, JobSummary, Plan};
+use super::job::{DiskUse, Job, JobState, Plan};
 use super::messages::{EpochProgress, JobId, WorkerId, WriteShard};
 use super::roster::Registered;
+use super::summary::JobSummary;
 use super::{Cluster, Epoch};
 use crate::rate::is_enough;
 
