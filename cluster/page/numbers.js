@@ -21,7 +21,8 @@ function decimals(bytes, base) {
  */
 export function size(bytes, given = 0) {
   const isDecimal = decimals(given, 1000) < decimals(given, 1024);
-  const [base, names] = isDecimal ? [1000, DECIMAL] : [1024, BINARY];
+  const base = isDecimal ? 1000 : 1024;
+  const names = isDecimal ? DECIMAL : BINARY;
   if (bytes < base) return `${bytes} B`;
   let unit = 0;
   let amount = bytes / base;
