@@ -223,7 +223,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
         let watching = Terminal::start(columns, &["status", "--coordinator", &url, &job, "--watch"]);
         let all = Terminal::start(columns, &["status", "--coordinator", &url, "--watch"]);
         for terminal in [&watching, &all] {
-            terminal.wait_until("at work", |screen| screen.contains("running: ") && screen.contains('█'));
+            terminal.wait_until("at work", |screen| screen.contains("running,") && screen.contains('█'));
             assert!(terminal.now().starts_with(&format!("{job} ")), "{}", terminal.now());
         }
         let address = cluster.coordinator.address().to_string();
@@ -246,7 +246,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
         let is_left = |line: &&String| seen.screen.contains(line.trim_end());
         let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_left(line)).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
-        let heads = |screen: &String| screen.matches("running: ").count();
+        let heads = |screen: &String| screen.matches("running,").count();
         assert!(seen.shown.iter().all(|screen| heads(screen) <= 1), "two pictures at once");
         assert!(seen.screen.starts_with("job "), "something is left above the end: {}", seen.screen);
         for words in ["start 0.736774", "fingerprint e8321969", " time ", " back up "] {

@@ -50,9 +50,14 @@ pub fn share_done(job: &Job, share: String) -> String {
 fn progress(job: &Job) -> String {
     let share = share_done(job, units::percent(job.done));
     match in_pass(job) {
-        true => format!("{share}, {}", pass::time_left(job.eta_seconds, job.job_eta_seconds)),
+        true => format!("{share}, {}", time_left(job)),
         false => share,
     }
+}
+
+/// The time left in the pass and in the whole job.
+fn time_left(job: &Job) -> String {
+    pass::time_left(job.eta_seconds, job.job_eta_seconds)
 }
 
 /// Whether a job is running, and known to be in a pass.
@@ -83,7 +88,7 @@ pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
     if !in_pass(job) {
         return vec![state];
     }
-    vec![pass::time_left(job.eta_seconds, job.job_eta_seconds), state, layer(job)]
+    vec![time_left(job), state, layer(job)]
 }
 
 /// What happens to a job, in words.
@@ -156,10 +161,11 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
     if jobs.is_empty() {
         writeln!(out, "no jobs: submit one with exact2048 submit")?;
     } else {
-        let header = ["job", "state", "progress", "layer", "states", "written", "workers", "retries"];
+        let header =
+            ["job", "state", "progress", "time left", "layer", "states", "written", "workers", "retries"];
         let rows: Vec<Vec<String>> = jobs.iter().map(|job| job_row(job, workers)).collect();
         // On a narrow terminal the columns from the right go first.
-        output::write_fitting(out, &header, &[0, 1, 2], &rows, &[7, 6, 5, 4, 3])?;
+        output::write_fitting(out, &header, &[0, 1, 2, 3], &rows, &[8, 7, 6, 5, 4, 3])?;
     }
     writeln!(out)?;
     write_workers_or_advice(out, workers)
@@ -179,7 +185,8 @@ fn job_row(job: &Job, workers: &[Worker]) -> Vec<String> {
     vec![
         job.name.clone(),
         doing_name(job, workers).to_owned(),
-        progress(job),
+        share_done(job, units::percent(job.done)),
+        if in_pass(job) { time_left(job) } else { String::new() },
         job.layer.map(units::count).unwrap_or_default(),
         of_running(units::rate(job.states_per_second)),
         units::size(job.bytes),
@@ -337,10 +344,14 @@ mod tests {
         write_all(&mut all, &[job.clone()], &[]).unwrap();
         let live =
             format!("{}, {}", share_done(&job, units::percent(job.done)), headline(&job, &[]).join(", "));
-        for text in [line(&job, &[]), live, String::from_utf8(one).unwrap(), String::from_utf8(all).unwrap()]
-        {
+        for text in [line(&job, &[]), live, String::from_utf8(one).unwrap()] {
             assert!(text.contains(wanted), "{text}");
         }
+        let table = String::from_utf8(all).unwrap();
+        assert!(
+            table.contains(" 59.9% of the way up ") && table.contains(" 3 s; whole job 17 s "),
+            "{table}"
+        );
         let down = Job { pass: Pass::BackUp.into(), eta_seconds: Some(17.0), ..job };
         assert!(line(&down, &[]).starts_with("running: 59.9% of the way down, 17 s, layer"));
     }
