@@ -5,7 +5,8 @@ use crate::common;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
-use common::{Solved, whole};
+use common::serving::Server;
+use common::{Place, Solved, whole};
 
 /// A cluster whose workers have all come.
 fn with_workers(count: usize, options: &[&str]) -> Cluster {
@@ -59,10 +60,16 @@ fn twelve_workers_push_blocks_to_each_other() {
 #[test]
 fn a_worker_that_cannot_be_reached_is_told_so() {
     let mut cluster = Cluster::new(0);
+    let coordinator = cluster.coordinator.address().to_string();
     cluster.add_worker(&["--advertise", "127.0.0.1:9"]);
+    cluster.add_worker(&["--advertise", &coordinator]);
     let begun = Instant::now();
-    let told = "no work yet: the coordinator cannot reach this worker at http://127.0.0.1:9";
-    while !cluster.workers[0].log().contains(told) {
+    let unreachable = "no work yet: the coordinator cannot reach this worker at http://";
+    let told = [
+        format!("{unreachable}127.0.0.1:9"),
+        format!("{unreachable}{coordinator}: the server at this address is no worker"),
+    ];
+    while told.iter().zip(&cluster.workers).any(|(told, worker)| !worker.log().contains(told)) {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -70,6 +77,24 @@ fn a_worker_that_cannot_be_reached_is_told_so() {
     wait_for(&cluster, 1);
     let job = cluster.submit("--board 2x2");
     assert_eq!(whole(&cluster.wait(&job)["retries"]), 0);
+}
+
+/// Both start on an idle machine, and each would take most of it.
+#[test]
+fn workers_without_a_limit_share_the_memory_of_the_machine() {
+    let cluster = Cluster::new(0);
+    let place = Place::new();
+    let cache = place.join("cache");
+    let args =
+        ["worker", "--coordinator", &cluster.coordinator.url, "--listen", "127.0.0.1:0", "--threads", "1"];
+    let args = [&args[..], &["--cache", cache.to_str().unwrap()]].concat();
+    let workers = [(), ()].map(|()| Server::launch(&args, &[]));
+    wait_for(&cluster, 2);
+    let all = cluster.client(&["status", "--json"]).exits(0).json();
+    let claimed: u64 =
+        all["workers"].as_array().unwrap().iter().map(|worker| whole(&worker["memory_bytes"])).sum();
+    assert!(claimed <= exact2048_run::machine::memory_bytes(), "{all}");
+    drop(workers);
 }
 
 /// A process that stands still in the middle of an epoch says nothing, and ends no connection: as a machine that swaps,

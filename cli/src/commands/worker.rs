@@ -164,27 +164,23 @@ impl FromStr for Advertise {
 
 /// Claims the memory that may be in use; refuses what is too little for any job.
 fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
-    let asked = args.memory.map(|size| size.as_u64());
-    let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
-    let claim = MemoryClaim::take(&folder(args)?, asked, free, &limits::resident_bytes)?;
     let smallest =
         Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let least = exact2048_worker::least_memory_bytes(&smallest, threads);
+    let refusal = |what: &str, bytes: u64| {
+        let (sizes, threads) = (SizeUnits::of(bytes), units::several(threads, "thread"));
+        let (bytes, least) = (sizes.size(bytes), sizes.at_least(least));
+        let needed = format!("with {threads} the smallest board needs at least {least}, and others more");
+        Failure::usage(format!("--memory {bytes} {what}: {needed}"))
+    };
+    let asked = args.memory.map(|size| size.as_u64());
+    if let Some(bytes) = asked.filter(|bytes| *bytes < least) {
+        return Err(refusal("is too small for any job", bytes).into());
+    }
+    let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
+    let claim = MemoryClaim::take(&folder(args)?, asked, free, &limits::resident_bytes)?;
     if claim.bytes < least {
-        let (bytes, threads, sizes) =
-            (claim.bytes, units::several(threads, "thread"), SizeUnits::of(claim.bytes));
-        let what = match asked {
-            Some(_) => format!("--memory {} is too small for any job", sizes.size(bytes)),
-            None => format!(
-                "other processes leave {} of memory here; give them less, or this one --memory",
-                sizes.size(bytes)
-            ),
-        };
-        let least = sizes.at_least(least);
-        return Err(Failure::usage(format!(
-            "{what}: with {threads} the smallest board needs at least {least}, and others more"
-        ))
-        .into());
+        return Err(refusal("is what other processes leave, too little for any job", claim.bytes).into());
     }
     Ok(claim)
 }
