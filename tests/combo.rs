@@ -80,7 +80,7 @@ fn policies_and_values_are_exported() {
 fn what_cannot_be_solved_is_refused() {
     run("solve --hold --previews 9").exits(2).says(&["TiB of memory", "fewer previews", "--memory"]);
     run("solve --previews 90").exits(2).says(&["more than 16 EiB"]);
-    run("solve --previews 3 --memory 1MB").exits(2).says(&["976.6 KiB may be used"]);
+    run("solve --previews 3 --memory 1MB").exits(2).says(&["1.0 MB may be used"]);
     run("solve --from XXX./XXX./XXX.").exits(2).says(&["9 filled cells", "at most 8"]);
     run("solve --from X.../..../X...").exits(2).says(&["a row is empty"]);
     run("solve --goal x").exits(2).says(&["from 0 to 0.1"]);

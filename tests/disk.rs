@@ -445,7 +445,7 @@ fn a_run_that_gets_less_goes_on_with_more() {
     let before = common::shards(&run);
     try_solve(&run, &format!("{job} --disk 300kB"))
         .exits(2)
-        .says(&["--disk 293.0 KiB is too small", "at least"]);
+        .says(&["--disk 300.0 kB is too small", "at least"]);
     assert_eq!(common::shards(&run), before, "nothing is removed in vain");
     let summary = solve(&run, &format!("{job} --disk 20MB"));
     let usual = Solved::new(job);
