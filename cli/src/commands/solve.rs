@@ -25,7 +25,7 @@ use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::summary::{RunSummary, recorded_seconds, say_what_is_over};
-use crate::{Failure, display, limits};
+use crate::{Failure, display, limits, units};
 
 /// Options of `solve`.
 #[derive(clap::Args, Debug)]
