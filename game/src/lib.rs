@@ -28,6 +28,7 @@
 
 pub mod bitset;
 pub mod board;
+pub mod certainty;
 pub mod class;
 pub mod columns;
 pub mod discount;
