@@ -143,13 +143,38 @@ pub fn value(value: f64, error: f64) -> String {
     mean(value, decimals.ceil().clamp(0.0, MOST_DECIMALS) as usize)
 }
 
-/// The same with the bound: `5,468.487 (error at most 3.5e-3)`.
+/// A number that is off by at most `error`, as [`value`] prints it, and a bound on the error of what is printed: the
+/// rounding to these digits is part of it. `None` where the printed number is the true one.
+///
+/// Whoever reads both back finds the true number within the bound. Every place that prints a value with a bound takes
+/// both from here.
+#[must_use]
+pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
+    let text = value(number, error);
+    if error == 0.0 && is_exact(&text, number) {
+        return (text, None);
+    }
+    let printed: f64 = text.replace(',', "").parse().unwrap_or(f64::INFINITY);
+    // The difference is exact, since its two numbers are close or one is 0. But what was read is itself rounded.
+    let rounding = (printed - number).abs() + printed.abs() * f64::EPSILON / 2.0;
+    let bound = bound((error + rounding.next_up()).next_up());
+    (text, Some(bound))
+}
+
+/// The same as one text: `5,468.487 (error at most 3.5e-3)`.
 #[must_use]
 pub fn value_with_bound(number: f64, error: f64) -> String {
-    match value(number, error) {
-        text if error == 0.0 => format!("{text}, exactly"),
-        text => format!("{text} (error at most {})", bound(error)),
+    match value_and_bound(number, error) {
+        (text, None) => format!("{text}, exactly"),
+        (text, Some(bound)) => format!("{text} (error at most {bound})"),
     }
+}
+
+/// Whether a number is printed with all its digits, and not only with those that tell it from other f64 numbers.
+fn is_exact(text: &str, number: f64) -> bool {
+    let all = format!("{number:.1074}");
+    let all = if all.contains('.') { all.trim_end_matches('0').trim_end_matches('.') } else { &all };
+    with_separators(all) == text
 }
 
 /// A bound, in two digits, rounded upward so that it stays one: `3.5e-3`.
@@ -157,8 +182,18 @@ pub fn value_with_bound(number: f64, error: f64) -> String {
 pub fn bound(error: f64) -> String {
     let text = format!("{error:.1e}");
     let rounded: f64 = text.parse().unwrap_or(f64::INFINITY);
-    // Where the nearest two digits are below it, the next ones: a unit of the second digit more.
-    if rounded >= error { text } else { format!("{:.1e}", rounded + 10f64.powf(error.log10().floor() - 1.0)) }
+    match text.split_once('e') {
+        // The nearest two digits are below it: a unit of the second digit more.
+        Some((digits, exponent)) if rounded < error => {
+            let exponent: i32 = exponent.parse().unwrap_or(0);
+            let tenths = digits.replace('.', "").parse::<u32>().unwrap_or(99) + 1;
+            if tenths == 100 {
+                return format!("1.0e{}", exponent + 1);
+            }
+            format!("{}.{}e{exponent}", tenths / 10, tenths % 10)
+        }
+        _ => text,
+    }
 }
 
 /// A number in decimal digits with separators in its whole part.
@@ -211,6 +246,9 @@ pub fn layers(ranges: &[[u32; 2]]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use num_rational::BigRational;
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -264,8 +302,59 @@ mod tests {
         for (error, text) in [(3.41e-3, "3.5e-3"), (3.5e-3, "3.5e-3"), (9.96e-7, "1.0e-6"), (1.0, "1.0e0")] {
             assert_eq!(bound(error), text);
         }
-        assert_eq!(value_with_bound(60.0, 0.0), "60, exactly");
-        assert_eq!(value_with_bound(0.25, 1e-3), "0.250 (error at most 1.0e-3)");
+        assert_eq!(bound(f64::from_bits(1e-3f64.to_bits() + 1)), "1.1e-3");
+    }
+
+    #[test]
+    fn bounds_contain_the_rounding_of_what_is_printed() {
+        for (number, error, text) in [
+            (60.0, 0.0, "60, exactly"),
+            (-0.5, 0.0, "-0.5, exactly"),
+            (0.1, 0.0, "0.1 (error at most 1.2e-17)"),
+            (0.25, 9e-4, "0.2500 (error at most 9.1e-4)"),
+            // The interval is 2.92 to 3.04: 2.9 is off by up to 0.14.
+            (2.93, 0.11, "2.9 (error at most 1.5e-1)"),
+            (0.429_569_4, 1e-16, "0.429569400000000 (error at most 1.5e-16)"),
+        ] {
+            assert_eq!(value_with_bound(number, error), text);
+        }
+    }
+
+    /// A number of decimal digits as it is printed, as a fraction.
+    fn read_back(text: &str) -> BigRational {
+        let text = text.replace(',', "");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+        let digits = BigRational::from_integer(format!("{whole}{fraction}").parse().unwrap());
+        let exponent = exponent.parse::<i32>().unwrap() - fraction.len() as i32;
+        digits * BigRational::from_integer(10.into()).pow(exponent)
+    }
+
+    /// Numbers and errors of all sizes.
+    fn of_any_size(digits: std::ops::Range<i64>) -> impl Strategy<Value = f64> {
+        (digits, -40..12i32).prop_map(|(digits, exponent)| digits as f64 * 10f64.powi(exponent))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn the_true_number_is_within_what_is_printed(
+            number in prop_oneof![of_any_size(-99_999..99_999), (-2.0..2.0f64), Just(0.0), Just(1.0)],
+            error in prop_oneof![of_any_size(1..9_999), Just(0.0)],
+        ) {
+            let text = value_with_bound(number, error);
+            let (value, bound) = match text.strip_suffix(", exactly") {
+                Some(value) => (read_back(value), BigRational::from_integer(0.into())),
+                None => {
+                    let (value, bound) = text.split_once(" (error at most ").unwrap();
+                    (read_back(value), read_back(bound.strip_suffix(')').unwrap()))
+                }
+            };
+            let [number, error] = [number, error].map(|number| BigRational::from_float(number).unwrap());
+            prop_assert!(&value - &bound <= &number - &error, "{}: below", text);
+            prop_assert!(&number + &error <= &value + &bound, "{}: above", text);
+        }
     }
 
     #[test]
