@@ -7,10 +7,10 @@ not of this script are passed on to solve, for example --threads 4.
 """
 import argparse
 import json
-import math
 import subprocess
 import sys
 import tempfile
+from decimal import ROUND_CEILING, Decimal
 
 SCORE = [[board] for board in ("2x2", "3x2", "4x2", "3x3", "5x2")]
 REACH = [
@@ -36,16 +36,18 @@ def ask(*command):
 
 def rounded_up(bound):
     """A bound in two digits, never less than it is."""
-    unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
-    return f"{math.ceil(bound / unit) * unit:.1e}"
+    unit = Decimal(1).scaleb(bound.adjusted() - 1)
+    return f"{bound.quantize(unit, ROUND_CEILING):.1e}"
 
 
 def value(number, bound):
-    """A value and its bound; of the value the digits that the bound leaves, and one more."""
+    """A value and its bound; of the value the digits that the bound leaves. The bound contains their rounding."""
     digits = 0
     while digits < 15 and bound * 10**digits < 1:
         digits += 1
-    return f"{number:,.{digits}f} ± {rounded_up(bound)}"
+    printed = f"{number:.{digits}f}"
+    rounding = abs(Decimal(printed) - Decimal(number))
+    return f"{Decimal(printed):,} ± {rounded_up(Decimal(bound) + rounding)}"
 
 
 def main():
