@@ -57,10 +57,25 @@ pub struct Solution {
 pub struct ValueSummary {
     /// The mean, all states weighted equally.
     pub mean: f64,
+    /// How far the mean can be from that of the computed values: the roundings of its sum.
+    pub mean_rounding: f64,
     /// The largest.
     pub max: f64,
 }
 
+impl ValueSummary {
+    /// Of `states` states whose lives are positive and come to `sum`. No term of the sum is rounded more than `additions`
+    /// times.
+    fn new(sum: f64, states: usize, additions: usize, largest: f64) -> Self {
+        let mean = sum / states as f64;
+        // The division is one more rounding. Twice the first-order bound covers the rest of the series.
+        let mean_rounding = (additions + 1) as f64 * f64::EPSILON * mean;
+        Self { mean: mean - 1.0, mean_rounding, max: largest - 1.0 }
+    }
+}
+
+/// States whose lives are summed one after the other.
+const CHUNK: usize = 1 << 14;
 /// Roundings of one sweep at most: seven sums, a division and one more sum, and the difference to what was.
 const ROUNDINGS: f64 = 10.0;
 /// Sweeps after which a stage that is not done will not be.
@@ -194,11 +209,15 @@ impl Solution {
         Some(self.lives[level][at] - 1.0)
     }
 
-    /// Where the true value lies, for a value that was computed.
+    /// Where the true value lies, for a value that was computed; `rounding` is 0 for the value of a state, and
+    /// [`ValueSummary::mean_rounding`] for a mean. Each operation is rounded outward.
     #[must_use]
-    pub fn interval(&self, value: f64) -> (f64, f64) {
-        let lives = value + 1.0;
-        (lives / (1.0 - self.low) - 1.0, lives / (1.0 - self.high) - 1.0)
+    pub fn interval(&self, value: f64, rounding: f64) -> (f64, f64) {
+        let low = (value - rounding).next_down() + 1.0;
+        let high = (value + rounding).next_up() + 1.0;
+        let low = (low.next_down() / (1.0 - self.low).next_up()).next_down() - 1.0;
+        let high = (high.next_up() / (1.0 - self.high).next_down()).next_up() - 1.0;
+        (low.next_down(), high.next_up())
     }
 
     /// Smallest and largest change of one more sweep, with its rounding.
@@ -221,13 +240,13 @@ impl Solution {
     /// The mean and the largest value of all states.
     #[must_use]
     pub fn summary(&self) -> ValueSummary {
-        let states: usize = self.lives.iter().map(Vec::len).sum();
         let sums: Vec<f64> = self
             .lives
             .iter()
-            .flat_map(|level| level.par_chunks(1 << 14).map(|lives| lives.iter().sum()).collect::<Vec<f64>>())
+            .flat_map(|level| level.par_chunks(CHUNK).map(|lives| lives.iter().sum()).collect::<Vec<f64>>())
             .collect();
-        ValueSummary { mean: sums.iter().sum::<f64>() / states as f64 - 1.0, max: largest(&self.lives) - 1.0 }
+        let states = self.lives.iter().map(Vec::len).sum();
+        ValueSummary::new(sums.iter().sum(), states, CHUNK + sums.len(), largest(&self.lives))
     }
 
     /// The mean and the largest value of the states with the first field.
@@ -237,10 +256,7 @@ impl Solution {
         let lives =
             || self.lives.iter().flat_map(|level| level.chunks_exact(space.width())).map(|row| row[place]);
         let count = lives().count();
-        ValueSummary {
-            mean: lives().sum::<f64>() / count as f64 - 1.0,
-            max: lives().fold(0.0, f64::max) - 1.0,
-        }
+        ValueSummary::new(lives().sum(), count, count, lives().fold(0.0, f64::max))
     }
 
     /// All states with their values, in order of their numbers.

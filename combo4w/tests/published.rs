@@ -3,7 +3,7 @@
 
 use exact2048_combo4w::{
     ComboProblem, ComboSpace, ComboState, Decision, Draw, Drops, Field, Outlook, PIECES, Piece, Placements,
-    Solution, minimise, prune, solve,
+    Solution, ValueSummary, minimise, prune, solve,
 };
 
 const THREE: [u8; 4] = [3, 0, 0, 0];
@@ -27,11 +27,15 @@ fn agrees(published: &str, (low, high): (f64, f64)) -> bool {
     low <= value + half && value - half <= high
 }
 
-fn assert_agrees(published: &str, solution: &Solution, value: f64, what: &str) {
+fn assert_agrees(published: &str, solution: &Solution, (value, rounding): (f64, f64), what: &str) {
     assert!(
-        agrees(published, solution.interval(value)),
+        agrees(published, solution.interval(value, rounding)),
         "{what}: {published} is published, {value} computed"
     );
+}
+
+fn mean_of(of: ValueSummary) -> (f64, f64) {
+    (of.mean, of.mean_rounding)
 }
 
 #[test]
@@ -70,9 +74,9 @@ fn values_with_random_pieces_are_the_published_ones() {
         for (previews, (mean, max, first)) in rows.iter().enumerate() {
             let (space, solution) = solved(hold, Draw::Random, previews);
             let what = format!("hold {hold}, {previews} previews");
-            assert_agrees(mean, &solution, solution.summary().mean, &what);
-            assert_agrees(max, &solution, solution.summary().max, &what);
-            assert_agrees(first, &solution, solution.first_field(&space).mean, &what);
+            assert_agrees(mean, &solution, mean_of(solution.summary()), &what);
+            assert_agrees(max, &solution, (solution.summary().max, 0.0), &what);
+            assert_agrees(first, &solution, mean_of(solution.first_field(&space)), &what);
         }
     }
 }
@@ -89,8 +93,33 @@ fn values_with_bags_are_the_published_ones() {
     ];
     for (hold, previews, mean) in published {
         let (_, solution) = solved(hold, Draw::Bag, previews);
-        assert_agrees(mean, &solution, solution.summary().mean, &format!("hold {hold}, {previews} previews"));
+        assert_agrees(
+            mean,
+            &solution,
+            mean_of(solution.summary()),
+            &format!("hold {hold}, {previews} previews"),
+        );
     }
+}
+
+/// Lives are multiples of 2^-52, so that integers sum them without rounding.
+#[test]
+fn the_bound_of_a_mean_covers_the_roundings_of_its_sum() {
+    let scaled = |number: f64| (number * 2f64.powi(52)) as i128;
+    let mut rounded = 0;
+    for (hold, previews) in [(false, 2), (true, 1), (true, 2)] {
+        let (_, solution) = solved(hold, Draw::Random, previews);
+        let (mean, rounding) = mean_of(solution.summary());
+        let exact: i128 = solution.lives().map(scaled).sum();
+        let states = solution.lives().count() as i128;
+        let off = (scaled(mean + 1.0) * states - exact).abs();
+        assert!(off <= scaled(rounding) * states, "hold {hold}, {previews} previews: {off}");
+        rounded += i32::from(off > 0);
+        let (low, high) = solution.interval(mean, rounding);
+        let (least, most) = solution.interval(mean, 0.0);
+        assert!(low < least && most < high && high - low < 1e-6);
+    }
+    assert!(rounded > 0, "no sum was rounded: the test shows nothing");
 }
 
 /// The same game once more, one state after the other, straight from the definition.
@@ -134,7 +163,8 @@ fn plainly(hold: bool) -> f64 {
 fn bags_without_previews_are_worth_what_a_plain_iteration_says() {
     for (hold, on_record) in [(false, 1.635_337_731), (true, 10.731_794)] {
         let (space, solution) = solved(hold, Draw::Bag, 0);
-        let (low, high) = solution.interval(solution.summary().mean);
+        let (mean, rounding) = mean_of(solution.summary());
+        let (low, high) = solution.interval(mean, rounding);
         let plain = plainly(hold);
         assert!(low - 1e-9 < plain && plain < high + 1e-9, "{low} {plain} {high}");
         let mut levels = [(0.0, 0); 8];

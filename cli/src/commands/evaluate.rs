@@ -292,7 +292,9 @@ impl Report<'_> {
     fn write_exact(&self, out: &mut impl Write, exact: &ExactEvaluation) -> Result<()> {
         let lost = self.perfect.value - exact.value;
         output::write_field(out, "player's", units::value_with_bound(exact.value, exact.error))?;
-        output::write_field(out, "loses", units::value_with_bound(lost, exact.error + self.perfect.error))?;
+        // The difference is rounded, and so is the sum of the bounds.
+        let error = (exact.error + self.perfect.error + lost.abs() * f64::EPSILON).next_up();
+        output::write_field(out, "loses", units::value_with_bound(lost, error))?;
         output::write_field(out, "moves", format!("{} a game", units::mean(exact.moves, 1)))?;
         let alike = match self.args.player.decides() {
             Decides::ByTurnedBoard => "as they are turned",

@@ -131,14 +131,16 @@ fn write_for_people(
         writeln!(out, "{:#}\n\nNo placement fills a row: the combo ends.", decision.field)?;
         return Ok(());
     };
-    let (low, high) = solved.solution.interval(best.value);
-    let error = (high - best.value).max(best.value - low);
+    let error = solved.error(best.value, 0.0);
     for line in side_by_side(decision.field, best) {
         writeln!(out, "{line}")?;
     }
     output::write_field(out, "best", describe(best))?;
-    let (value, bound) = (units::value(best.value, error), units::bound(error));
-    output::write_field(out, "expected", format!("{value} placements (error at most {bound})"))?;
+    output::write_field(
+        out,
+        "expected",
+        format!("{} placements", units::value_with_bound(best.value, error)),
+    )?;
     writeln!(out)?;
     let rows = placements.iter().map(|placement| {
         vec![
@@ -188,7 +190,7 @@ fn json(solved: &SolvedCombo, decision: &Decision, placements: &[Placement]) -> 
                 "piece": placement.piece.to_string(),
                 "after": placement.after.to_string(),
                 "hold": hold(placement.hold),
-                "expected": solved.value_json(placement.value),
+                "expected": solved.value_json(placement.value, 0.0),
             })
         })
         .collect();

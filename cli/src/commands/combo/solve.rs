@@ -62,16 +62,15 @@ impl SolvedCombo {
         output::write_field(out, "solved", time)?;
         writeln!(out, "\nExpected further placements:")?;
         let (all, first) = (solution.summary(), solution.first_field(space));
-        let row = |name: &str, value: f64| {
-            let (low, high) = solution.interval(value);
-            let error = (high - value).max(value - low);
-            vec![name.to_owned(), units::value(value, error), units::bound(error)]
+        let row = |name: &str, value: f64, rounding: f64| {
+            let (value, bound) = units::value_and_bound(value, self.error(value, rounding));
+            vec![name.to_owned(), value, bound.unwrap_or_else(|| "0".to_owned())]
         };
         let rows = [
-            row("mean of all states", all.mean),
-            row("largest", all.max),
-            row("mean with the first field", first.mean),
-            row("largest with the first field", first.max),
+            row("mean of all states", all.mean, all.mean_rounding),
+            row("largest", all.max, 0.0),
+            row("mean with the first field", first.mean, first.mean_rounding),
+            row("largest with the first field", first.max, 0.0),
         ];
         output::write_table(out, &output::table(&["", "value", "error at most"], &[0], rows))?;
         Ok(())
@@ -92,10 +91,10 @@ impl SolvedCombo {
             "placements": space.moves().placements(),
             "outlooks": space.sequences().len(),
             "states": space.len(),
-            "mean": self.value_json(all.mean),
-            "max": self.value_json(all.max),
-            "first_mean": self.value_json(first.mean),
-            "first_max": self.value_json(first.max),
+            "mean": self.value_json(all.mean, all.mean_rounding),
+            "max": self.value_json(all.max, 0.0),
+            "first_mean": self.value_json(first.mean, first.mean_rounding),
+            "first_max": self.value_json(first.max, 0.0),
             "change": { "low": low, "high": high },
             "sweeps": solution.sweeps(),
             "seconds": self.seconds,
@@ -103,9 +102,15 @@ impl SolvedCombo {
         })
     }
 
-    /// A value with the interval that the true one is in.
-    pub fn value_json(&self, value: f64) -> Value {
-        let (low, high) = self.solution.interval(value);
+    /// A value with the interval that the true one is in; for `rounding` see [`exact2048_combo4w::Solution::interval`].
+    pub fn value_json(&self, value: f64, rounding: f64) -> Value {
+        let (low, high) = self.solution.interval(value, rounding);
         json!({ "value": value, "low": low, "high": high })
+    }
+
+    /// How far a value can be from the true one.
+    pub fn error(&self, value: f64, rounding: f64) -> f64 {
+        let (low, high) = self.solution.interval(value, rounding);
+        (high - value).max(value - low).next_up()
     }
 }
