@@ -67,6 +67,28 @@ fn answers_for_people() {
     assert_eq!((common::number(&json["value"]), common::number(&json["error_bound"])), (0.0, 0.0));
 }
 
+#[test]
+fn certain_and_impossible_wins_are_said() {
+    for (options, start) in [
+        ("--board 2x2 --objective reach:8", "1, exactly: a win is certain"),
+        ("--board 2x2 --objective lose:8", "0, exactly: a loss is impossible"),
+        ("--board 2x2 --objective reach:32 --spawn4 0", "0, exactly: a win is impossible"),
+        ("--board 3x3 --objective reach:64", "1.0000000 (error at most"),
+    ] {
+        let place = Place::new();
+        let run = place.join("run");
+        let args = solve_args(&run, options).into_iter().filter(|arg| arg != "--json");
+        let solved = exact2048(args).exits(0);
+        assert!(solved.stdout.contains(&format!("start         {start}")), "{options}: {}", solved.stdout);
+        if options.contains("3x3") {
+            assert!(solved.stdout.contains("); lose:64 has the digits below 1\n"), "{}", solved.stdout);
+        } else if !options.contains("spawn4") {
+            let asked = on_run(&run, "query", &["2 2 / 0 0"]).exits(0).stdout;
+            assert!(asked.contains(&format!("value         {start}")), "{options}: {asked}");
+        }
+    }
+}
+
 /// Errors quote the beginning of what was given, and never what would command a terminal.
 #[test]
 fn errors_quote_little_and_plainly() {

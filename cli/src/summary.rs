@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use exact2048_game::{BoardSize, Discount, Objective, Spawn4, Spawner};
+use exact2048_game::{BoardSize, Discount, Layer, Objective, Spawn4, Spawner, certainty};
 use exact2048_solution::{Oracle, PassTime, Phase, Run, StartValues};
 use serde::Serialize;
 
@@ -41,6 +41,9 @@ pub struct RunSummary {
     /// The units of its limit.
     #[serde(skip)]
     disk_units: SizeUnits,
+    /// The value of the start as text.
+    #[serde(skip)]
+    start_text: Option<String>,
     #[serde(skip)]
     first_and_last: Option<[u32; 2]>,
     #[serde(skip)]
@@ -100,6 +103,12 @@ impl RunSummary {
         let layers = run.layer_counts();
         let params = run.params();
         let start = if run.is_solved() { Some(start(&Oracle::new(run)?.starts()?)) } else { None };
+        let last =
+            layers.iter().rev().find(|counts| counts.states > 0).map_or(Layer(0), |counts| counts.layer);
+        let start_text = start.as_ref().map(|start| {
+            let proved = certainty::proved_of_starts(params, start.expected, last);
+            certainty::value_text(params, start.expected, start.error_bound, proved)
+        });
         let took = |phase| run.catalog().took(phase);
         let passes: Vec<(Phase, PassTime)> = [Phase::Enumerate, Phase::BackUp]
             .into_iter()
@@ -119,6 +128,7 @@ impl RunSummary {
             states: layers.iter().map(|c| c.states).sum(),
             afterstates: layers.iter().map(|c| c.afterstates).sum(),
             start,
+            start_text,
             fingerprint: run.fingerprint().map(|f| format!("{f:032x}")),
             seconds: Seconds {
                 enumerate: seconds_of(Phase::Enumerate),
@@ -162,8 +172,8 @@ impl RunSummary {
 
     /// Writes what the start is worth, the fingerprint, and how long it took.
     pub fn write_results(&self, out: &mut impl Write) -> io::Result<()> {
-        if let Some(start) = &self.start {
-            write_field(out, "start", units::value_with_bound(start.expected, start.error_bound))?;
+        if let (Some(start), Some(text)) = (&self.start, &self.start_text) {
+            write_field(out, "start", text)?;
             for (layer, text) in start.layers(self.spawn4) {
                 write_field(out, &format!("  layer {layer}"), text)?;
             }

@@ -1,7 +1,7 @@
 //! What a report says of a run, as numbers.
 
 use exact2048_game::board::EXPONENTS;
-use exact2048_game::{Layer, Params};
+use exact2048_game::{Layer, Params, certainty};
 use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
 
@@ -159,6 +159,16 @@ impl RunReport {
     /// All afterstates.
     pub fn afterstates(&self) -> u64 {
         self.layers.iter().map(|layer| layer.afterstates).sum()
+    }
+
+    /// What the starts are worth, with the bound or what is proved.
+    #[must_use]
+    pub fn start_text(&self) -> String {
+        let (params, starts) = (&self.params, &self.starts);
+        let last =
+            self.layers.iter().rev().find(|layer| layer.states > 0).map_or(Layer(0), |layer| layer.layer);
+        let proved = certainty::proved_of_starts(params, starts.expected, last);
+        certainty::value_text(params, starts.expected, starts.error_bound, proved)
     }
 
     /// All states in which no move is legal, where that is known of all layers.

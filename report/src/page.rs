@@ -148,7 +148,7 @@ fn certificate(run: &RunReport) -> Numbers {
     if params.discount != Discount::NONE {
         tell("discount", format!("{} a move", params.discount));
     }
-    tell("value at the start", value_with_bound(run.starts.expected, run.starts.error_bound));
+    tell("value at the start", run.start_text());
     for (layer, value) in &run.starts.by_layer {
         let name = format!("starts of layer {layer}");
         tell(&name, value_with_bound(*value, run.starts.error_bound));
@@ -257,7 +257,7 @@ fn side_by_side(runs: &[RunReport]) -> Numbers {
     let facts: [SideFact; 9] = [
         ("board", |run| run.params.board.to_string()),
         ("played for", |run| run.params.objective.to_string()),
-        ("value at the start", |run| value_with_bound(run.starts.expected, run.starts.error_bound)),
+        ("value at the start", RunReport::start_text),
         ("layers", |run| count(run.layers.len())),
         ("states", |run| count(run.states())),
         ("dead states", |run| run.dead().map_or("–".to_owned(), count)),

@@ -6,6 +6,7 @@ use anyhow::Result;
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use exact2048_game::board::{Board, tile};
+use exact2048_game::certainty::{self, Certainty};
 use exact2048_game::rules::Move;
 use exact2048_game::{Objective, Params};
 use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, ToldState};
@@ -41,20 +42,33 @@ struct Refusal<'a> {
 }
 
 impl Printer {
-    /// Prints an answer.
+    /// Prints an answer. Of a value of 0 or 1 a proof is looked for, which may take some tenths of a second.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
+        let proved = match &answer.answer {
+            StateAnswer::Values(of) if !self.json => certainty::proved(&self.params, of.value, [of.board]),
+            _ => None,
+        };
+        self.write_with(out, answer, proved)
+    }
+
+    fn write_with(
+        &self,
+        out: &mut impl Write,
+        answer: &AnswerWithCost,
+        proved: Option<Certainty>,
+    ) -> Result<()> {
         if self.json {
             let shown = Shown { state: ToldState::new(&answer.answer, self.params.board), cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
-            self.write_for_people(out, answer)?;
+            self.write_for_people(out, answer, proved)?;
         }
         Ok(())
     }
 
-    /// The same for one of many, which are set apart.
+    /// The same for one of many, which are set apart. For them no proof is looked for, which could take hours.
     pub fn write_one_of_many(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
-        self.write(out, answer)?;
+        self.write_with(out, answer, None)?;
         if !self.json {
             writeln!(out)?;
         }
@@ -72,7 +86,12 @@ impl Printer {
         Ok(())
     }
 
-    fn write_for_people(&self, out: &mut impl Write, answer: &AnswerWithCost) -> io::Result<()> {
+    fn write_for_people(
+        &self,
+        out: &mut impl Write,
+        answer: &AnswerWithCost,
+        proved: Option<Certainty>,
+    ) -> io::Result<()> {
         let (board, canonical, layer) = answer.answer.state();
         writeln!(out, "{}", self.grid(board))?;
         output::write_field(out, "layer", layer)?;
@@ -82,7 +101,7 @@ impl Printer {
             output::write_field(out, "cost", cost.text())?;
         }
         match &answer.answer {
-            StateAnswer::Values(of) => self.write_values(out, of),
+            StateAnswer::Values(of) => self.write_values(out, of, proved),
             StateAnswer::BestMove(of) => self.write_best_move(out, of),
         }
     }
@@ -106,7 +125,12 @@ impl Printer {
         output::write_all_columns(out, &["move", "", "score", "afterstate"], &[0, 1, 3], &rows)
     }
 
-    fn write_values(&self, out: &mut impl Write, answer: &Evaluation) -> io::Result<()> {
+    fn write_values(
+        &self,
+        out: &mut impl Write,
+        answer: &Evaluation,
+        proved: Option<Certainty>,
+    ) -> io::Result<()> {
         if !answer.is_known_reachable {
             let layer = units::count(answer.layer.0);
             let text = format!("not known: which states of layer {layer} are, the run stores no more");
@@ -116,7 +140,8 @@ impl Printer {
             output::write_field(out, "value", units::value_with_bound(answer.value, 0.0))?;
             return writeln!(out, "\nNo move is legal: the game is over.");
         }
-        output::write_field(out, "value", units::value_with_bound(answer.value, answer.error_bound))?;
+        let value = certainty::value_text(&self.params, answer.value, answer.error_bound, proved);
+        output::write_field(out, "value", value)?;
         output::write_field(out, "best", best_of(&answer.moves))?;
         let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
         let row = |m: &MoveValue| {
