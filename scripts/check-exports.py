@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Reads exports of a run with pyarrow, DuckDB and NumPy, and compares them with each other and with what queries say.
+"""Reads exports of a run with pyarrow, DuckDB, polars, datasets and NumPy, and compares them with each other and with
+what queries say.
 
     scripts/check-exports.py PROGRAM
 
@@ -8,7 +9,6 @@ environment of its own in target/exports.
 """
 
 import json
-import math
 import os
 import pathlib
 import subprocess
@@ -18,7 +18,7 @@ import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / "target" / "exports"
-NEEDED = ["duckdb", "numpy", "pyarrow"]
+NEEDED = ["datasets", "duckdb", "numpy", "polars", "pyarrow"]
 BOARD = (3, 2)
 MOVES = ["left", "right", "up", "down"]
 # Of about as many states, a query for each.
@@ -49,8 +49,10 @@ def check(name, is_right):
 
 
 def main(program):
+    import datasets
     import duckdb
     import numpy
+    import polars
     import pyarrow.parquet as parquet
 
     size = "x".join(map(str, BOARD))
@@ -67,25 +69,58 @@ def main(program):
             for file_format in ["parquet", "npy", "csv"]:
                 out = str(folder / f"{what}-{file_format}")
                 call("export", "--run", run, "--what", what, "--format", file_format, "-o", out)
-            files = {kind: folder / f"{what}-{kind}" / f"*.{kind}" for kind in ["parquet", "npy", "csv"]}
-            arrow = parquet.read_table(folder / f"{what}-parquet")
+            data = {kind: folder / f"{what}-{kind}" / "data" for kind in ["parquet", "npy", "csv"]}
+            arrow = parquet.read_table(data["parquet"])
             names = arrow.column_names
-            columns = {name: arrow[name].to_numpy() for name in names}
+            # Without a value where a row has none.
+            columns = {name: numpy.ma.masked_array(arrow[name].to_numpy(), arrow[name].is_null().to_numpy()) for name in names}
+            missing = {name for name in names if columns[name].mask.any()}
+            check(f"{what}: values are missing of moves alone", missing == (set(MOVES) if what == "policy" else set()))
+
+            def is_same(read):
+                """Whether columns are the same, missing values included."""
+                for name in names:
+                    found = numpy.ma.masked_invalid(read[name])
+                    masks = numpy.ma.getmaskarray(found), numpy.ma.getmaskarray(columns[name])
+                    if not numpy.array_equal(*masks) or not numpy.ma.allequal(found, columns[name]):
+                        return False
+                return True
+
             check(f"{what}: as many rows as were counted", arrow.num_rows == solved[what.replace("policy", "states")])
 
-            arrays = [numpy.load(path) for path in sorted(files["npy"].parent.glob("*.npy"))]
-            array = numpy.concatenate(arrays)
-            same = all(numpy.array_equal(array[name], columns[name], equal_nan=array[name].dtype.kind == "f") for name in names)
-            check(f"{what}: NumPy reads what pyarrow does", list(array.dtype.names) == names and same)
+            def array(name):
+                return numpy.concatenate([numpy.load(path) for path in sorted(data["npy"].glob(f"*.{name}.npy"))])
+
+            check(f"{what}: NumPy reads what pyarrow does", is_same({name: array(name) for name in names}))
+            masks = {name: array(f"{name}.mask") for name in missing}
+            right = all(numpy.array_equal(mask, numpy.isnan(array(name))) for name, mask in masks.items())
+            check(f"{what}: arrays are masked where they have no value", right)
+            mapped = [numpy.load(path, mmap_mode="r") for path in data["npy"].iterdir()]
+            check(f"{what}: arrays are aligned", all(one.flags.aligned and one.offset % 64 == 0 for one in mapped))
 
             def by_duckdb(source):
-                read = duckdb.sql(f"SELECT * FROM {source} ORDER BY layer, board").fetchnumpy()
-                return all(numpy.array_equal(read[n], columns[n], equal_nan=read[n].dtype.kind == "f") for n in names)
+                return is_same(duckdb.sql(f"SELECT * FROM {source} ORDER BY layer, board").fetchnumpy())
 
-            check(f"{what}: DuckDB reads the same Parquet", by_duckdb(f"read_parquet('{files['parquet']}')"))
-            check(f"{what}: DuckDB reads the same CSV", by_duckdb(f"read_csv('{files['csv']}')"))
+            check(f"{what}: DuckDB reads the same Parquet", by_duckdb(f"read_parquet('{data['parquet']}/*')"))
+            check(f"{what}: DuckDB reads the same CSV", by_duckdb(f"read_csv('{data['csv']}/*')"))
 
-            file = parquet.ParquetFile(next(iter(sorted(files["parquet"].parent.glob("*.parquet")))))
+            def of_polars(read):
+                return is_same({name: numpy.ma.masked_array(read[name].to_numpy(), read[name].is_null()) for name in names})
+
+            check(f"{what}: polars reads the folder of Parquet", of_polars(polars.read_parquet(data["parquet"])))
+            check(f"{what}: polars reads the folder of CSV", of_polars(polars.read_csv(data["csv"])))
+            for kind in ["parquet", "csv"]:
+                cache = str(folder / "cache")
+                read = datasets.load_dataset(kind, data_dir=str(data[kind]), cache_dir=cache, split="train")
+                read = read.data.table
+                read = {name: numpy.ma.masked_array(read[name].to_numpy(), read[name].is_null().to_numpy()) for name in names}
+                check(f"{what}: datasets reads the folder of {kind}", is_same(read))
+            if missing:
+                high = float(columns["left"].max())
+                found = duckdb.sql(f"SELECT count(*), max(\"left\") FROM read_parquet('{data['parquet']}/*') WHERE \"left\" >= {high!r}")
+                check("policy: DuckDB compares legal moves alone", found.fetchone() == (int((columns["left"] == high).sum()), high))
+
+            file = parquet.ParquetFile(next(iter(sorted(data["parquet"].glob("*.parquet")))))
             group = file.metadata.row_group(0)
             kinds = {group.column(at).compression for at in range(len(names))}
             board = group.column(names.index("board")).statistics
@@ -106,11 +141,9 @@ def main(program):
                     wrong += columns["value"][row] != answer["value"]
                     continue
                 for bit, name in enumerate(MOVES):
-                    value = float(columns[name][row])
+                    value = None if columns[name].mask[row] else float(columns[name][row])
                     move = moves.get(name, {})
-                    expected = move.get("value") if move.get("legal", True) else None
-                    wrong += math.isnan(value) if expected is not None else not math.isnan(value)
-                    wrong += expected is not None and value != expected
+                    wrong += value != (move.get("value") if move.get("legal", True) else None)
                     wrong += bool(columns["best"][row] >> bit & 1) != bool(move.get("best"))
             check(f"{what}: {len(answers)} queries say the same", wrong == 0)
 

@@ -19,23 +19,26 @@ const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     board: Board,
-    numbers: BTreeMap<String, f64>,
+    /// `None` where the row has no number in the column.
+    numbers: BTreeMap<String, Option<f64>>,
 }
 
 impl Row {
     fn get(&self, name: &str) -> f64 {
-        self.numbers[name]
+        self.numbers[name].unwrap()
     }
 
-    fn actions(&self) -> [f64; 4] {
-        ["left", "right", "up", "down"].map(|name| self.get(name))
+    fn actions(&self) -> [Option<f64>; 4] {
+        ["left", "right", "up", "down"].map(|name| self.numbers[name])
     }
 }
 
+/// All files of data, which are of one format.
 fn files(folder: &Path, format: &str) -> Vec<PathBuf> {
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    files.retain(|path| path.extension().is_some_and(|extension| extension == format));
+    let entries = fs::read_dir(folder.join("data")).unwrap();
+    let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
+    assert!(files.iter().all(|path| path.extension().unwrap() == format), "{files:?}");
     files
 }
 
@@ -51,14 +54,19 @@ fn parquet(folder: &Path) -> Vec<Row> {
         for row in reader.get_row_iter(None).unwrap() {
             let (mut board, mut numbers) = (None, BTreeMap::new());
             for (name, field) in row.unwrap().get_column_iter() {
-                match field {
-                    Field::ULong(bits) => board = Some(Board(*bits)),
-                    Field::UByte(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
-                    Field::UShort(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
-                    Field::UInt(n) => drop(numbers.insert(name.clone(), f64::from(*n))),
-                    Field::Double(n) => drop(numbers.insert(name.clone(), *n)),
+                let number = match field {
+                    Field::ULong(bits) => {
+                        board = Some(Board(*bits));
+                        continue;
+                    }
+                    Field::UByte(n) => Some(f64::from(*n)),
+                    Field::UShort(n) => Some(f64::from(*n)),
+                    Field::UInt(n) => Some(f64::from(*n)),
+                    Field::Double(n) => Some(*n),
+                    Field::Null => None,
                     other => panic!("{name}: {other:?}"),
-                }
+                };
+                numbers.insert(name.clone(), number);
             }
             rows.push(Row { board: board.unwrap(), numbers });
         }
@@ -74,52 +82,67 @@ fn csv(folder: &Path) -> Vec<Row> {
         for line in lines.lines() {
             let mut fields = header.split(',').zip(line.split(','));
             let board = Board(fields.next().filter(|(name, _)| *name == "board").unwrap().1.parse().unwrap());
-            let numbers = fields.map(|(name, text)| (name.to_owned(), text.parse().unwrap())).collect();
+            let number = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
+            let numbers = fields.map(|(name, text)| (name.to_owned(), number(text))).collect();
             rows.push(Row { board, numbers });
         }
     }
     rows
 }
 
-/// Arrays of records, by the header that says how they lie.
+/// An array of eight bytes an element, by the header that says how it lies: unsigned integers or f64 bits.
+fn array(path: &Path) -> (String, Vec<u64>) {
+    let bytes = fs::read(path).unwrap();
+    assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
+    let data = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
+    assert_eq!((data % 64, bytes[data - 1]), (0, b'\n'), "not aligned");
+    let header = std::str::from_utf8(&bytes[10..data]).unwrap();
+    let kind = header.split('\'').nth(3).unwrap().to_owned();
+    let width: usize = kind[2..].parse().unwrap();
+    let shape = header.split("'shape': (").nth(1).unwrap().split(',').next().unwrap();
+    assert_eq!(bytes.len() - data, shape.parse::<usize>().unwrap() * width);
+    let element = |bytes: &[u8]| {
+        let mut word = [0; 8];
+        word[..width].copy_from_slice(bytes);
+        u64::from_le_bytes(word)
+    };
+    (kind, bytes[data..].chunks_exact(width).map(element).collect())
+}
+
+/// Rows of arrays, one a column. Each number that is none has its mask set, and is NaN.
 fn npy(folder: &Path) -> Vec<Row> {
-    let mut rows = Vec::new();
-    for path in files(folder, "npy") {
-        let bytes = fs::read(path).unwrap();
-        assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
-        let data = 10 + usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
-        assert_eq!((data % 64, bytes[data - 1]), (0, b'\n'));
-        let header = std::str::from_utf8(&bytes[10..data]).unwrap();
-        let quoted: Vec<&str> = header.split('\'').skip(1).step_by(2).collect();
-        let fields = &quoted[1..quoted.iter().position(|&text| text == "fortran_order").unwrap()];
-        let width = |kind: &str| kind[2..].parse::<usize>().unwrap();
-        let record: usize = fields.iter().skip(1).step_by(2).map(|kind| width(kind)).sum();
-        let shape = header.split("'shape': (").nth(1).unwrap().split(',').next().unwrap();
-        assert_eq!(
-            (bytes.len() - data, (bytes.len() - data) % record),
-            (shape.parse::<usize>().unwrap() * record, 0)
-        );
-        for record in bytes[data..].chunks_exact(record) {
-            let (mut at, mut board, mut numbers) = (0, None, BTreeMap::new());
-            for field in fields.chunks_exact(2) {
-                let mut word = [0; 8];
-                word[..width(field[1])].copy_from_slice(&record[at..][..width(field[1])]);
-                at += width(field[1]);
-                match (field[0], field[1]) {
-                    ("board", "<u8") => board = Some(Board(u64::from_le_bytes(word))),
-                    (name, "<f8") => drop(numbers.insert(name.to_owned(), f64::from_le_bytes(word))),
-                    (name, _) => drop(numbers.insert(name.to_owned(), u64::from_le_bytes(word) as f64)),
-                }
+    let mut rows: Vec<Row> = Vec::new();
+    let all = files(folder, "npy");
+    for boards in all.iter().filter(|path| path.to_str().unwrap().ends_with(".board.npy")) {
+        let stem = boards.to_str().unwrap().strip_suffix("board.npy").unwrap();
+        let (kind, boards) = array(boards);
+        assert_eq!(kind, "<u8");
+        let first = rows.len();
+        rows.extend(boards.into_iter().map(|board| Row { board: Board(board), numbers: BTreeMap::new() }));
+        for path in &all {
+            let Some(name) = path.to_str().unwrap().strip_prefix(stem) else { continue };
+            let name = name.strip_suffix(".npy").unwrap();
+            if name == "board" || name.ends_with(".mask") {
+                continue;
             }
-            rows.push(Row { board: board.unwrap(), numbers });
+            let (kind, elements) = array(path);
+            let mask = PathBuf::from(format!("{stem}{name}.mask.npy"));
+            let mask = mask
+                .exists()
+                .then(|| array(&mask))
+                .unwrap_or_else(|| ("|b1".to_owned(), vec![0; elements.len()]));
+            assert_eq!(
+                (mask.0.as_str(), elements.len(), mask.1.len()),
+                ("|b1", rows.len() - first, elements.len())
+            );
+            for ((row, element), is_none) in rows[first..].iter_mut().zip(elements).zip(mask.1) {
+                let number = if kind == "<f8" { f64::from_bits(element) } else { element as f64 };
+                assert_eq!(number.is_nan(), is_none == 1, "{name}");
+                row.numbers.insert(name.to_owned(), (!number.is_nan()).then_some(number));
+            }
         }
     }
     rows
-}
-
-/// Rows as they can be compared: with numbers that are none.
-fn printed(rows: &[Row]) -> Vec<String> {
-    rows.iter().map(|row| format!("{row:?}")).collect()
 }
 
 /// What every row says of its board, and the order of rows.
@@ -212,8 +235,7 @@ fn tables_say_what_the_oracle_says_of_every_state() {
         assert!(policy.iter().map(|row| row.board).eq(states.iter().map(|row| row.board)), "{options}");
         for (row, answer) in policy.iter().zip(&answers) {
             let values = answer.moves.iter().map(|m| m.outcome.map(|outcome| outcome.value));
-            let found = row.actions().map(|value| (!value.is_nan()).then_some(value));
-            assert!(values.eq(found), "{options} {row:?}");
+            assert!(values.eq(row.actions()), "{options} {row:?}");
             let is_best =
                 |m: &exact2048_solution::MoveValue| m.outcome.is_some_and(|outcome| outcome.is_best);
             let best: u8 = answer.moves.iter().map(|m| u8::from(is_best(m)) << m.direction as u8).sum();
@@ -248,9 +270,11 @@ fn formats_hold_the_same_rows() {
             let options = format!("--what {what} --format {format}");
             export(&case.run.run(), &place.join(&format!("{what}-{format}")), &options).exits(0);
         }
-        let expected = printed(&parquet(&place.join(&format!("{what}-parquet"))));
-        assert_eq!(printed(&npy(&place.join(&format!("{what}-npy")))), expected);
-        assert_eq!(printed(&csv(&place.join(&format!("{what}-csv")))), expected);
+        let expected = parquet(&place.join(&format!("{what}-parquet")));
+        let has_none = expected.iter().any(|row| row.numbers.values().any(Option::is_none));
+        assert_eq!(has_none, what == "policy");
+        assert_eq!(npy(&place.join(&format!("{what}-npy"))), expected);
+        assert_eq!(csv(&place.join(&format!("{what}-csv"))), expected);
     }
 }
 
@@ -268,19 +292,19 @@ fn layers_and_samples_are_those_asked_for() {
         let (first, last) = (first.parse().unwrap_or(0.0), last.parse().unwrap_or(1e9));
         let expected: Vec<Row> =
             all.iter().filter(|row| (first..=last).contains(&row.get("layer"))).cloned().collect();
-        assert!(!expected.is_empty() && printed(&parquet(&folder)) == printed(&expected), "{layers}");
+        assert!(!expected.is_empty() && parquet(&folder) == expected, "{layers}");
     }
     for sample in [1, 100, 1_000_000] {
         let folder = place.join(&format!("sample{sample}"));
         let json = export(&run, &folder, &format!("--what policy --sample {sample} --json")).exits(0).json();
         let rows = parquet(&folder);
         assert_eq!((rows.len(), json["rows"].as_u64().unwrap()), (sample.min(all.len()), rows.len() as u64));
-        let mut of_all = printed(&all).into_iter();
-        assert!(printed(&rows).iter().all(|row| of_all.any(|other| other == *row)));
+        let mut of_all = all.iter();
+        assert!(rows.iter().all(|row| of_all.any(|other| other == row)));
     }
 }
 
-/// Files that are there are left as they are, what is missing is written, and half a file is none.
+/// Whole files are left as they are, missing ones are written, and half a file is none.
 #[test]
 fn an_export_goes_on_where_it_was_cut_off() {
     let case = Case::new("--board 3x2");
@@ -291,16 +315,67 @@ fn an_export_goes_on_where_it_was_cut_off() {
     let file = files(&folder, "parquet").remove(0);
     let whole = fs::read(&file).unwrap();
     assert_eq!(first["bytes"].as_u64(), Some(whole.len() as u64));
-    let unfinished = folder.join(format!("_{}.part", file.file_name().unwrap().display()));
+    let unfinished = folder.join(format!("{}.part", file.file_name().unwrap().display()));
     fs::write(&unfinished, &whole[..100]).unwrap();
     fs::remove_file(&file).unwrap();
     export(&run, &folder, "--what states").exits(0);
     assert_eq!(fs::read(&file).unwrap(), whole);
     assert!(!unfinished.exists());
-    fs::write(&file, b"left as it is").unwrap();
+    let modified = || fs::metadata(&file).unwrap().modified().unwrap();
+    let before = modified();
     let again = export(&run, &folder, "--what states --json").exits(0).json();
-    assert_eq!(again["files_before"].as_u64(), Some(1));
-    assert_eq!(fs::read(&file).unwrap(), b"left as it is");
+    assert_eq!((again["files_before"].as_u64(), again["files_damaged"].as_u64()), (Some(1), Some(0)));
+    assert_eq!(modified(), before);
+}
+
+/// Files that something overwrote, cut off or appended to since they were written.
+#[test]
+fn damaged_files_are_written_again_and_said() {
+    let case = Case::new("--board 3x2");
+    let (run, place) = (case.run.run(), Place::new());
+    for format in ["parquet", "csv", "npy"] {
+        let (folder, options) = (place.join(format), format!("--what policy --format {format}"));
+        export(&run, &folder, &options).exits(0);
+        let all = files(&folder, format);
+        for file in &all {
+            let whole = fs::read(file).unwrap();
+            let first_row = whole.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+            let overwritten = [b"?", &whole[1..]].concat();
+            let without_a_line = [&whole[..first_row], &whole[first_row + 30..]].concat();
+            let damaged: [&[u8]; 6] = [
+                b"",
+                b"not a table",
+                &whole[..whole.len() - 1],
+                &[&whole[..], b"\0"].concat(),
+                &overwritten,
+                &without_a_line,
+            ];
+            for (nth, damaged) in damaged.into_iter().enumerate() {
+                fs::write(file, damaged).unwrap();
+                let said = export(&run, &folder, &options).exits(0);
+                said.says(&[&format!("{} written again because of damage", all.len())]);
+                assert!(fs::read(file).unwrap() == whole, "{file:?} {nth}");
+            }
+        }
+        export(&run, &folder, &options).exits(0).says(&[&format!("{} of them before", all.len())]);
+    }
+}
+
+#[test]
+fn a_folder_that_another_process_exports_to_is_refused() {
+    let case = Case::new("--board 2x2");
+    let place = Place::new();
+    let folder = place.join("out");
+    export(&case.run.run(), &folder, "--what states").exits(0);
+    let description = fs::File::open(folder.join("_export.txt")).unwrap();
+    description.lock().unwrap();
+    export(&case.run.run(), &folder, "--what states").exits(2).says(&[
+        "expected no other export into",
+        "found one that runs",
+        "-o DIR",
+    ]);
+    drop(description);
+    export(&case.run.run(), &folder, "--what states").exits(0);
 }
 
 #[test]

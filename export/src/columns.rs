@@ -42,6 +42,8 @@ pub enum ExportColumn {
     U64(&'static str, Vec<u64>),
     /// Floating-point numbers of 64 bits.
     F64(&'static str, Vec<f64>),
+    /// The same where rows may have none: NaN stands for a missing number here, and each format has its own way to say so.
+    OptionalF64(&'static str, Vec<f64>),
 }
 
 /// Does the same with the values of a column, whatever their type.
@@ -53,6 +55,7 @@ macro_rules! each_type {
             $crate::columns::ExportColumn::U32($name, $values) => $do,
             $crate::columns::ExportColumn::U64($name, $values) => $do,
             $crate::columns::ExportColumn::F64($name, $values) => $do,
+            $crate::columns::ExportColumn::OptionalF64($name, $values) => $do,
         }
     };
 }
@@ -88,13 +91,12 @@ impl ExportRows {
     #[must_use]
     pub fn none(table: ExportTable) -> Self {
         let board = ExportColumn::U64("board", Vec::new());
-        let numbers =
-            |names: &[&'static str]| names.iter().map(|name| ExportColumn::F64(name, Vec::new())).collect();
         let of_table: Vec<ExportColumn> = match table {
-            ExportTable::States | ExportTable::Afterstates => numbers(&["value"]),
+            ExportTable::States | ExportTable::Afterstates => vec![ExportColumn::F64("value", Vec::new())],
             ExportTable::Policy => {
-                let actions = numbers(&["left", "right", "up", "down"]);
-                std::iter::once(ExportColumn::U8("best", Vec::new())).chain(actions).collect()
+                let moves = ["left", "right", "up", "down"];
+                let moves = moves.map(|name| ExportColumn::OptionalF64(name, Vec::new()));
+                std::iter::once(ExportColumn::U8("best", Vec::new())).chain(moves).collect()
             }
             ExportTable::BestMoves => vec![ExportColumn::U8("best", Vec::new())],
         };
@@ -115,7 +117,9 @@ impl ExportRows {
             match column {
                 // Filled in at the end, since this takes the boards.
                 ExportColumn::U64(..) => {}
-                ExportColumn::F64(_, to) => *to = numbers.next().unwrap_or_default(),
+                ExportColumn::F64(_, to) | ExportColumn::OptionalF64(_, to) => {
+                    *to = numbers.next().unwrap_or_default()
+                }
                 ExportColumn::U32(_, to) => *to = vec![layer; boards.len()],
                 ExportColumn::U16(_, to) => {
                     *to = boards.iter().map(|board| tile(board.largest()) as u16).collect()

@@ -10,7 +10,7 @@ use exact2048_solution::{Oracle, QueryError, Run};
 
 use crate::columns::{ExportRows, ExportTable};
 use crate::files::{FileRange, Folder, FolderError, cut};
-use crate::format::{self, FileFormat, TableFile};
+use crate::format::{FileFormat, TableFiles, TableFormat};
 use crate::groups::{Group, Groups, Work};
 
 /// A file with at least this many rows gets no further layer.
@@ -49,8 +49,10 @@ pub struct ExportProgress {
 pub struct Exported {
     /// Number of files, those that were there already included.
     pub files: usize,
-    /// Number of files that were there already.
+    /// Number of files that were there already and are whole.
     pub files_before: usize,
+    /// Number of files that were written again because they, or another column of their rows, were damaged.
+    pub files_damaged: usize,
     /// Rows in all files.
     pub rows: u64,
     /// Bytes of all files.
@@ -109,6 +111,12 @@ pub enum ExportError {
         /// What is exported.
         wanted: String,
     },
+    /// Another process exports to the folder.
+    #[error("expected no other export into {}, found one that runs; wait for its end, or name another folder", folder.display())]
+    Busy {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A file cannot be written.
     #[error("{}: {error}", path.display())]
     Io {
@@ -119,8 +127,8 @@ pub enum ExportError {
     },
 }
 
-/// Writes an export, or what is missing of it: files that are there are taken to be whole, since a file gets its name
-/// only when it is whole. The threads of the rayon pool that this is called in share the work.
+/// Writes an export, or what is missing of it. A file gets its name only when it is whole; one that was cut off or
+/// overwritten since is written again. The threads of the rayon pool that this is called in share the work.
 ///
 /// # Errors
 ///
@@ -137,24 +145,46 @@ pub fn export(
         FolderError::Occupied(held) => {
             ExportError::Occupied { folder: options.folder.clone(), held, wanted: description.clone() }
         }
+        FolderError::Busy => ExportError::Busy { folder: options.folder.clone() },
         FolderError::Io(path, error) => ExportError::Io { path, error },
     })?;
-    let files = cut(work.layers.iter().map(|counts| (counts.layer, work.rows(counts))), FILE_ROWS);
-    let is_there = |file: &&FileRange| folder.place(&work.name(file)).exists();
-    let files_before = files.iter().filter(is_there).count();
-    let to_write: Vec<FileRange> = files.iter().filter(|file| !is_there(file)).copied().collect();
+    let format = TableFormat { format: options.format, columns: ExportRows::none(work.table), description };
+    let ranges = cut(work.layers.iter().map(|counts| (counts.layer, work.rows(counts))), FILE_ROWS);
+    let names: Vec<String> = ranges.iter().flat_map(|range| format.names(&work.stem(range))).collect();
+    let (mut to_write, mut files_before, mut files_damaged) = (Vec::new(), 0, 0);
+    for range in &ranges {
+        let names = format.names(&work.stem(range));
+        let is_there = |name: &String| folder.place(name).exists();
+        if !names.iter().all(is_there) {
+            to_write.push(*range);
+        } else if is_whole(&folder, &format, &names, work.rows_of(range))? {
+            files_before += names.len();
+        } else {
+            files_damaged += names.len();
+            to_write.push(*range);
+        }
+    }
     let mut groups = Groups::new(&work, to_write);
-    let mut writer = Writer { work: &work, folder: &folder, description: &description, open: None };
+    let mut writer = Writer { work: &work, folder: &folder, format: &format, open: None };
     let mut next = groups.next(&mut progress).inspect_err(|_| folder.leave())?;
     while let Some(group) = next {
         let (written, following) = rayon::join(|| writer.write(&group), || groups.next(&mut progress));
         written?;
         next = following?;
     }
-    let bytes =
-        files.iter().filter_map(|file| folder.place(&work.name(file)).metadata().ok()).map(|file| file.len());
-    let rows = work.sample.map_or(work.all_rows, |sample| sample.within(0, work.all_rows).count() as u64);
-    Ok(Exported { files: files.len(), files_before, rows, bytes: bytes.sum() })
+    let bytes = names.iter().filter_map(|name| folder.place(name).metadata().ok()).map(|file| file.len());
+    let rows = ranges.iter().map(|range| work.rows_of(range)).sum();
+    Ok(Exported { files: names.len(), files_before, files_damaged, rows, bytes: bytes.sum() })
+}
+
+/// Whether the files of a range, all of which are there, are what this export writes.
+fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) -> Result<bool, ExportError> {
+    let open = |name: &String| {
+        let place = folder.place(name);
+        File::open(&place).map_err(|error| failed(&place, error))
+    };
+    let files = names.iter().map(open).collect::<Result<_, _>>()?;
+    format.are_whole(files, rows).map_err(|error| failed(&folder.place(&names.join(", ")), error))
 }
 
 /// What an export is of, in a line.
@@ -173,43 +203,50 @@ fn describe(run: &Run, options: &ExportOptions) -> String {
     };
     format!(
         "{} of a run of {board}, {objective}, spawn4 {spawn4}, discount {discount}, {spawner} spawner, fingerprint {:032x}: \
-         {layers}{sample}{split}, as {}",
+         {layers}{sample}{split}, as {} in data/",
         options.table.name(),
         run.fingerprint().unwrap_or_default(),
         options.format,
     )
 }
 
-/// Writes files, one after the other.
+/// Writes the files of ranges, one range after the other.
 struct Writer<'a> {
     work: &'a Work<'a>,
     folder: &'a Folder,
-    description: &'a str,
-    /// The file that is being written, with its name.
-    open: Option<(String, Box<dyn TableFile>)>,
+    format: &'a TableFormat,
+    /// The files that are being written, with their names.
+    open: Option<(Vec<String>, Box<dyn TableFiles>)>,
 }
 
 impl Writer<'_> {
-    /// Writes the rows of a group to their file, which is begun with the first and finished with the last of its groups.
+    /// Writes the rows of a group to their files, which are begun with the first and finished with the last of their
+    /// groups.
     fn write(&mut self, group: &Group) -> Result<(), ExportError> {
-        let (name, mut file) = match self.open.take() {
+        let (names, mut files) = match self.open.take() {
             Some(open) => open,
-            None => {
-                let name = self.work.name(&group.file);
-                let place = self.folder.unfinished(&name);
-                let none = ExportRows::none(self.work.table);
-                let created = File::create(&place)
-                    .and_then(|file| format::create(self.work.format, file, &none, self.description));
-                (name, created.map_err(|error| failed(&place, error))?)
-            }
+            None => self.create(&group.file)?,
         };
-        file.write(&group.rows).map_err(|error| failed(&self.folder.unfinished(&name), error))?;
+        let place = self.folder.unfinished(&names[0]);
+        files.write(&group.rows).map_err(|error| failed(&place, error))?;
         if group.is_last {
-            let finished = file.finish().and_then(|file| self.folder.finish(&name, &file));
-            return finished.map_err(|error| failed(&self.folder.place(&name), error));
+            let finished = files.finish().and_then(|files| self.folder.finish(&names, &files));
+            return finished.map_err(|error| failed(&place, error));
         }
-        self.open = Some((name, file));
+        self.open = Some((names, files));
         Ok(())
+    }
+
+    fn create(&self, range: &FileRange) -> Result<(Vec<String>, Box<dyn TableFiles>), ExportError> {
+        let names = self.format.names(&self.work.stem(range));
+        let create = |name: &String| {
+            let place = self.folder.unfinished(name);
+            File::create(&place).map_err(|error| failed(&place, error))
+        };
+        let files = names.iter().map(create).collect::<Result<_, _>>()?;
+        let files = self.format.create(files);
+        let files = files.map_err(|error| failed(&self.folder.unfinished(&names[0]), error))?;
+        Ok((names, files))
     }
 }
 

@@ -1,15 +1,21 @@
 //! The folder of an export: which file holds which layers, and files that are there whole or not at all.
 
 use std::fs::{self, File, TryLockError};
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use exact2048_files::open;
+use exact2048_files::{OFlags, open_with};
 use exact2048_game::Layer;
 
-/// The file that says, in a line, what the folder holds an export of, so that files of two runs are never mixed.
-/// Programs that read the folder as one table skip files whose names begin with `_`.
+/// The file that says, in a line, what the folder holds an export of, so that files of two runs are never mixed. The
+/// exporter holds its lock. Empty, or without the end of its line, it says that nothing is exported yet.
 const DESCRIPTION: &str = "_export.txt";
+
+/// The folder of finished files. Programs that read a folder as one table read every file in it.
+const DATA: &str = "data";
+
+/// How names of files end while they are written.
+const UNFINISHED: &str = ".part";
 
 /// Consecutive layers that one file holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,6 +49,8 @@ pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) ->
 pub(crate) enum FolderError {
     /// It holds something else.
     Occupied(String),
+    /// Another process exports to it.
+    Busy,
     /// It cannot be read or written.
     Io(PathBuf, io::Error),
 }
@@ -51,80 +59,94 @@ pub(crate) enum FolderError {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// Its description, locked where the file system can: two processes would write to the same unfinished file.
-    _lock: Option<File>,
+    /// The description, locked where the file system can: two processes would write to the same unfinished file.
+    description: File,
 }
 
 impl Folder {
     /// Makes the folder, or takes one that holds the beginning of the same export.
     pub fn open(path: &Path, description: &str) -> Result<Self, FolderError> {
-        let folder = Self { path: path.to_path_buf(), _lock: None };
         let io = |error| FolderError::Io(path.to_path_buf(), error);
         if path.is_file() {
             return Err(io(io::Error::new(io::ErrorKind::NotADirectory, "expected a folder, found a file")));
         }
         fs::create_dir_all(path).map_err(io)?;
-        let held = path.join(DESCRIPTION);
-        match open(&held).and_then(io::read_to_string) {
-            Ok(text) if text.trim_end() == description => return folder.locked(),
-            Ok(text) => return Err(FolderError::Occupied(format!("an export of: {}", text.trim_end()))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(FolderError::Io(held, error)),
+        let place = path.join(DESCRIPTION);
+        // A folder that is refused stays as it is. Another process may take it at the same moment.
+        if !place.exists()
+            && let Err(error) = check_free(path)
+            && !place.exists()
+        {
+            return Err(error);
         }
-        let unfinished = folder.unfinished(DESCRIPTION);
-        for entry in fs::read_dir(path).map_err(io)? {
-            let name = entry.map_err(io)?.file_name();
-            // This is left where an export ended while it wrote its description.
-            if Some(name.as_os_str()) != unfinished.file_name() {
-                return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
-            }
-        }
-        fs::write(&unfinished, format!("{description}\n")).map_err(io)?;
-        // Else the name could outlive a loss of power without what it holds.
-        File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
-        fs::rename(&unfinished, &held).map_err(io)?;
-        folder.locked()
-    }
-
-    /// The folder, for one process at a time.
-    fn locked(mut self) -> Result<Self, FolderError> {
-        let held = self.path.join(DESCRIPTION);
-        let file = open(&held).map_err(|error| FolderError::Io(held, error))?;
+        let in_description = |error| FolderError::Io(place.clone(), error);
+        // Not truncated: it may be the description of another export.
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let file = open_with(&mut options, OFlags::empty(), &place);
+        let mut file = file.map_err(in_description)?;
         match file.try_lock() {
-            Err(TryLockError::WouldBlock) => {
-                return Err(FolderError::Occupied("an export that another process is at".to_owned()));
-            }
-            Ok(()) | Err(TryLockError::Error(_)) => self._lock = Some(file),
+            Err(TryLockError::WouldBlock) => return Err(FolderError::Busy),
+            Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        Ok(self)
+        match io::read_to_string(&file).map_err(in_description)?.strip_suffix('\n') {
+            Some(held) if held == description => {}
+            Some(held) => return Err(FolderError::Occupied(format!("an export of: {held}"))),
+            None => {
+                check_free(path)?;
+                io::Seek::rewind(&mut file).map_err(in_description)?;
+                file.set_len(0).map_err(in_description)?;
+                writeln!(file, "{description}").map_err(in_description)?;
+            }
+        }
+        fs::create_dir_all(path.join(DATA)).map_err(io)?;
+        // Else a table could outlive a loss of power without the description.
+        file.sync_all().map_err(in_description)?;
+        File::open(path).and_then(|folder| folder.sync_all()).map_err(io)?;
+        Ok(Self { path: path.to_path_buf(), description: file })
     }
 
-    /// Leaves a folder without a table as if it had not been taken, so that it can be used for another export.
+    /// Leaves a folder without a file as if it had not been taken, so that it can be used for another export.
     pub fn leave(&self) {
-        let names = fs::read_dir(&self.path)
-            .map(|entries| entries.flatten().map(|entry| entry.file_name()).collect());
-        if names.is_ok_and(|names: Vec<_>| names == [DESCRIPTION]) {
-            // It would only be in the way.
-            let _ = fs::remove_file(self.path.join(DESCRIPTION));
+        // This removes an empty folder alone.
+        if fs::remove_dir(self.path.join(DATA)).is_ok() {
+            // If it fails, the folder stays one of this export. The file stays, since its lock is the exporter's.
+            let _ = self.description.set_len(0);
         }
     }
 
     /// The place of a finished file.
     pub fn place(&self, name: &str) -> PathBuf {
-        self.path.join(name)
+        self.path.join(DATA).join(name)
     }
 
     /// The place of a file while it is written.
     pub fn unfinished(&self, name: &str) -> PathBuf {
-        self.path.join(format!("_{name}.part"))
+        self.path.join(format!("{name}{UNFINISHED}"))
     }
 
-    /// Gives a file that is written its name.
-    pub fn finish(&self, name: &str, file: &File) -> io::Result<()> {
-        file.sync_all()?;
-        fs::rename(self.unfinished(name), self.place(name))?;
-        File::open(&self.path)?.sync_all()
+    /// Gives files that are written their names.
+    pub fn finish(&self, names: &[String], files: &[File]) -> io::Result<()> {
+        files.iter().try_for_each(File::sync_all)?;
+        names.iter().try_for_each(|name| fs::rename(self.unfinished(name), self.place(name)))?;
+        File::open(self.path.join(DATA))?.sync_all()
     }
+}
+
+/// An error where a folder holds more than an export that has not begun.
+fn check_free(path: &Path) -> Result<(), FolderError> {
+    let io = |error| FolderError::Io(path.to_path_buf(), error);
+    for entry in fs::read_dir(path).map_err(io)? {
+        let entry = entry.map_err(io)?;
+        let name = entry.file_name();
+        // A folder of data that is empty is left where an export ended before its first file.
+        let is_ours = name == DESCRIPTION
+            || name == DATA && fs::read_dir(entry.path()).is_ok_and(|mut files| files.next().is_none());
+        if !is_ours {
+            return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -136,12 +158,45 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let first = Folder::open(place.path(), "all").unwrap();
         let second = Folder::open(place.path(), "all").unwrap_err();
-        assert!(
-            matches!(&second, FolderError::Occupied(held) if held.contains("another process")),
-            "{second:?}"
-        );
+        assert!(matches!(second, FolderError::Busy), "{second:?}");
         drop(first);
         Folder::open(place.path(), "all").unwrap();
+    }
+
+    /// All begin before one of them has made the folder.
+    #[test]
+    fn of_many_that_begin_at_once_one_has_the_folder() {
+        for round in 0..20 {
+            let place = tempfile::tempdir().unwrap();
+            let folder = place.path().join("folder");
+            let barrier = std::sync::Barrier::new(4);
+            let open = || {
+                barrier.wait();
+                Folder::open(&folder, "all")
+            };
+            let opened: Vec<_> = std::thread::scope(|scope| {
+                let threads = [(); 4].map(|()| scope.spawn(open));
+                threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+            });
+            let (had, refused): (Vec<_>, Vec<_>) = opened.into_iter().partition(Result::is_ok);
+            assert_eq!(had.len(), 1, "round {round}: {refused:?}");
+            assert!(refused.iter().all(|error| matches!(error, Err(FolderError::Busy))), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn a_folder_that_was_left_is_free_for_another_export() {
+        let place = tempfile::tempdir().unwrap();
+        Folder::open(place.path(), "all").unwrap().leave();
+        Folder::open(place.path(), "some").unwrap();
+        // A description that was cut off is none.
+        fs::write(place.path().join(DESCRIPTION), "so").unwrap();
+        let folder = Folder::open(place.path(), "other").unwrap();
+        fs::write(folder.place("table"), "rows").unwrap();
+        folder.leave();
+        drop(folder);
+        let error = Folder::open(place.path(), "all").unwrap_err();
+        assert!(matches!(&error, FolderError::Occupied(held) if held.ends_with(": other")), "{error:?}");
     }
 
     #[test]

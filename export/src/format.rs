@@ -1,8 +1,11 @@
 //! The formats of files.
 
+mod csv;
+mod npy;
+
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Seek, SeekFrom};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -15,18 +18,19 @@ use parquet::data_type::{DataType, DoubleType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::{WriterProperties, WriterPropertiesPtr};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedPageWriter, TrackedWrite};
 use parquet::schema::types::{ColumnPath, Type};
 use rayon::prelude::*;
 
-use crate::columns::{ExportColumn, ExportRows, each_type};
+use crate::columns::{ExportColumn, ExportRows};
 
 /// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileFormat {
     /// Columns, compressed, with statistics.
     Parquet,
-    /// One array of records, as `numpy.save` writes it.
+    /// An array a column, as `numpy.save` writes it, each in a file of its own.
     Npy,
     /// A line of text a row, with a header.
     Csv,
@@ -62,28 +66,102 @@ impl FromStr for FileFormat {
     }
 }
 
-/// A file that rows are written to.
-pub(crate) trait TableFile: Send {
+/// The files that the rows of some layers are written to.
+pub(crate) trait TableFiles: Send {
     /// Adds the rows of some layers.
     fn write(&mut self, group: &[ExportRows]) -> io::Result<()>;
 
-    /// Writes what is left, and gives the file back.
-    fn finish(self: Box<Self>) -> io::Result<File>;
+    /// Writes what is left, and gives the files back.
+    fn finish(self: Box<Self>) -> io::Result<Vec<File>>;
 }
 
-/// A file without rows yet, with the columns of `none`. `description` says what its rows are of, in a format that has a
-/// place for it.
-pub(crate) fn create(
-    format: FileFormat,
-    file: File,
-    none: &ExportRows,
-    description: &str,
-) -> io::Result<Box<dyn TableFile>> {
-    Ok(match format {
-        FileFormat::Parquet => Box::new(ParquetFile::create(file, none, description).map_err(io_error)?),
-        FileFormat::Npy => Box::new(NpyFile::create(file, none)?),
-        FileFormat::Csv => Box::new(CsvFile::create(file, none)?),
-    })
+/// What the files of an export have in common.
+#[derive(Clone, Debug)]
+pub(crate) struct TableFormat {
+    pub(crate) format: FileFormat,
+    /// The columns, without rows.
+    pub(crate) columns: ExportRows,
+    /// The description of the export, in a format that has a place for it.
+    pub(crate) description: String,
+}
+
+impl TableFormat {
+    /// The names of the files of some rows, which begin with `stem`.
+    pub(crate) fn names(&self, stem: &str) -> Vec<String> {
+        match self.format {
+            FileFormat::Parquet | FileFormat::Csv => vec![format!("{stem}.{}", self.format)],
+            FileFormat::Npy => {
+                npy::names(&self.columns).map(|column| format!("{stem}.{column}.npy")).collect()
+            }
+        }
+    }
+
+    /// Files without rows yet, in the order of their names.
+    pub(crate) fn create(&self, files: Vec<File>) -> io::Result<Box<dyn TableFiles>> {
+        let (columns, description) = (&self.columns, &self.description);
+        Ok(match self.format {
+            FileFormat::Parquet => {
+                Box::new(ParquetFile::create(only(files)?, columns, description).map_err(io_error)?)
+            }
+            FileFormat::Csv => Box::new(csv::CsvFile::create(only(files)?, columns)?),
+            FileFormat::Npy => Box::new(npy::NpyFiles::create(files, columns)?),
+        })
+    }
+
+    /// Whether files, in the order of their names, are what this writes of so many rows, by their beginnings, their ends
+    /// and their lengths. Lines of text are counted, so that a CSV file is read whole.
+    pub(crate) fn are_whole(&self, files: Vec<File>, rows: u64) -> io::Result<bool> {
+        match self.format {
+            FileFormat::Parquet => is_whole_parquet(only(files)?, &self.description, rows),
+            FileFormat::Csv => csv::is_whole(only(files)?, &self.columns, rows),
+            FileFormat::Npy => npy::are_whole(files, &self.columns, rows),
+        }
+    }
+}
+
+fn only(mut files: Vec<File>) -> io::Result<File> {
+    files.pop().ok_or_else(|| io::Error::other("expected a file, found none"))
+}
+
+/// Fills `bytes` from a file; `false` where the file ends before.
+fn read_all(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    match file.read_exact(bytes) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Magic number of Parquet, at both ends of a file.
+const PARQUET: &[u8] = b"PAR1";
+
+fn is_whole_parquet(mut file: File, description: &str, rows: u64) -> io::Result<bool> {
+    let length = file.metadata()?.len();
+    let (mut first, mut last) = ([0; PARQUET.len()], [0; 8]);
+    if length < 12 || !read_all(&mut file, &mut first)? || first != PARQUET {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-8))?;
+    file.read_exact(&mut last)?;
+    let [a, b, c, d, ..] = last;
+    let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
+    let Ok(reader) = SerializedFileReader::new(file) else { return Ok(false) };
+    let metadata = reader.metadata();
+    // What lies before the footer ends with a column or with an index of one.
+    let of_index = |at: Option<i64>, bytes: Option<i32>| Some(at? as u64 + bytes? as u64);
+    let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
+    let ends = columns.flat_map(|column| {
+        let (begin, bytes) = column.byte_range();
+        let indexes = [
+            of_index(column.column_index_offset(), column.column_index_length()),
+            of_index(column.offset_index_offset(), column.offset_index_length()),
+        ];
+        indexes.into_iter().flatten().chain([begin + bytes])
+    });
+    let end = ends.max().unwrap_or(PARQUET.len() as u64);
+    let mut described = metadata.file_metadata().key_value_metadata().into_iter().flatten();
+    let is_of_this = described.any(|entry| entry.value.as_deref() == Some(description));
+    Ok(is_of_this && metadata.file_metadata().num_rows() as u64 == rows && end + footer + 8 == length)
 }
 
 fn io_error(error: ParquetError) -> io::Error {
@@ -140,6 +218,7 @@ impl ParquetFile {
                 ExportColumn::U32(_, values) => put::<Int32Type>(&mut column, bytemuck::cast_slice(values))?,
                 ExportColumn::U64(_, values) => put::<Int64Type>(&mut column, bytemuck::cast_slice(values))?,
                 ExportColumn::F64(_, values) => put::<DoubleType>(&mut column, values)?,
+                ExportColumn::OptionalF64(_, values) => put_some(&mut column, values)?,
             }
         }
         let closed = column.close()?;
@@ -147,19 +226,26 @@ impl ParquetFile {
     }
 }
 
-impl TableFile for ParquetFile {
+impl TableFiles for ParquetFile {
     fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
         self.write_group(group).map_err(io_error)
     }
 
-    fn finish(self: Box<Self>) -> io::Result<File> {
-        Ok(self.writer.into_inner().map_err(io_error)?.into_inner()?)
+    fn finish(self: Box<Self>) -> io::Result<Vec<File>> {
+        Ok(vec![self.writer.into_inner().map_err(io_error)?.into_inner()?])
     }
 }
 
 /// Adds values to a column of a group.
 fn put<T: DataType>(column: &mut ColumnWriter<'_>, values: &[T::T]) -> Result<(), ParquetError> {
     get_typed_column_writer_mut::<T>(column).write_batch(values, None, None).map(drop)
+}
+
+/// Adds numbers of which some are missing: their definition levels are 0, and they take no place among the numbers.
+fn put_some(column: &mut ColumnWriter<'_>, values: &[f64]) -> Result<(), ParquetError> {
+    let levels: Vec<i16> = values.iter().map(|value| i16::from(!value.is_nan())).collect();
+    let some: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
+    get_typed_column_writer_mut::<DoubleType>(column).write_batch(&some, Some(&levels), None).map(drop)
 }
 
 /// Small integers as Parquet knows them.
@@ -173,10 +259,14 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
         ExportColumn::U16(..) => (Physical::INT32, Some(16)),
         ExportColumn::U32(..) => (Physical::INT32, Some(32)),
         ExportColumn::U64(..) => (Physical::INT64, Some(64)),
-        ExportColumn::F64(..) => (Physical::DOUBLE, None),
+        ExportColumn::F64(..) | ExportColumn::OptionalF64(..) => (Physical::DOUBLE, None),
+    };
+    let repetition = match column {
+        ExportColumn::OptionalF64(..) => Repetition::OPTIONAL,
+        _ => Repetition::REQUIRED,
     };
     Type::primitive_type_builder(column.name(), physical)
-        .with_repetition(Repetition::REQUIRED)
+        .with_repetition(repetition)
         .with_logical_type(bits.map(|bits| LogicalType::integer(bits, false)))
         .build()
 }
@@ -195,98 +285,10 @@ fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPt
     for column in none.all() {
         let path = || ColumnPath::from(column.name());
         let encoding = match column {
-            ExportColumn::F64(..) => Encoding::PLAIN,
+            ExportColumn::F64(..) | ExportColumn::OptionalF64(..) => Encoding::PLAIN,
             _ => Encoding::DELTA_BINARY_PACKED,
         };
         properties = properties.set_column_encoding(path(), encoding);
     }
     Ok(Arc::new(properties.build()))
-}
-
-/// All rows of a group, each as the [`ExportRows`] that it is in and its number there.
-fn rows_of(group: &[ExportRows]) -> impl Iterator<Item = (&ExportRows, usize)> {
-    group.iter().flat_map(|rows| (0..rows.rows()).map(move |row| (rows, row)))
-}
-
-/// Bytes of the header of an array: enough for all tables, and what follows is aligned.
-const NPY_HEADER: usize = 384;
-
-/// An array of records: NumPy's format, version 1.0.
-struct NpyFile {
-    out: BufWriter<File>,
-    header: String,
-    rows: u64,
-}
-
-impl NpyFile {
-    fn create(file: File, none: &ExportRows) -> io::Result<Self> {
-        let kind = |column: &ExportColumn| match column {
-            ExportColumn::U8(..) => "|u1",
-            ExportColumn::U16(..) => "<u2",
-            ExportColumn::U32(..) => "<u4",
-            ExportColumn::U64(..) => "<u8",
-            ExportColumn::F64(..) => "<f8",
-        };
-        let fields = none.all().iter().map(|column| format!("('{}', '{}'), ", column.name(), kind(column)));
-        let header = format!("{{'descr': [{}], 'fortran_order': False, ", fields.collect::<String>());
-        let mut file = Self { out: BufWriter::new(file), header, rows: 0 };
-        file.write_header()?;
-        Ok(file)
-    }
-
-    fn write_header(&mut self) -> io::Result<()> {
-        let text = format!("{}'shape': ({},), }}", self.header, self.rows);
-        self.out.write_all(b"\x93NUMPY\x01\x00")?;
-        self.out.write_all(&(NPY_HEADER as u16 - 10).to_le_bytes())?;
-        writeln!(self.out, "{text:<width$}", width = NPY_HEADER - 11)
-    }
-}
-
-impl TableFile for NpyFile {
-    fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
-        for (rows, row) in rows_of(group) {
-            for column in rows.all() {
-                each_type!(column, _, values => self.out.write_all(&values[row].to_le_bytes())?);
-            }
-        }
-        self.rows += rows_of(group).count() as u64;
-        Ok(())
-    }
-
-    fn finish(mut self: Box<Self>) -> io::Result<File> {
-        self.out.seek(SeekFrom::Start(0))?;
-        self.write_header()?;
-        Ok(self.out.into_inner()?)
-    }
-}
-
-/// Lines of text.
-struct CsvFile {
-    out: BufWriter<File>,
-}
-
-impl CsvFile {
-    fn create(file: File, none: &ExportRows) -> io::Result<Self> {
-        let mut out = BufWriter::new(file);
-        let names: Vec<&str> = none.all().iter().map(ExportColumn::name).collect();
-        writeln!(out, "{}", names.join(","))?;
-        Ok(Self { out })
-    }
-}
-
-impl TableFile for CsvFile {
-    fn write(&mut self, group: &[ExportRows]) -> io::Result<()> {
-        for (rows, row) in rows_of(group) {
-            for (nth, column) in rows.all().iter().enumerate() {
-                let separator = if nth == 0 { "" } else { "," };
-                // Numbers are as short as they can be to be read back the same, tiny ones with an exponent.
-                each_type!(column, _, values => write!(self.out, "{separator}{:?}", values[row])?);
-            }
-            self.out.write_all(b"\n")?;
-        }
-        Ok(())
-    }
-    fn finish(self: Box<Self>) -> io::Result<File> {
-        Ok(self.out.into_inner()?)
-    }
 }

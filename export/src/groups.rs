@@ -10,7 +10,6 @@ use rayon::prelude::*;
 use crate::columns::{BoardAnswers, ExportRows, ExportTable};
 use crate::export::{ExportError, ExportOptions, ExportProgress};
 use crate::files::FileRange;
-use crate::format::FileFormat;
 use crate::sample::Sample;
 
 /// Bytes of rows that are about to be written, for each row of the largest layer or a group of rows.
@@ -76,7 +75,6 @@ impl<'a> Groups<'a> {
 pub(crate) struct Work<'a> {
     oracle: &'a Oracle,
     pub(crate) table: ExportTable,
-    pub(crate) format: FileFormat,
     pub(crate) layers: Vec<LayerCounts>,
     pub(crate) all_rows: u64,
     pub(crate) sample: Option<Sample>,
@@ -97,9 +95,9 @@ impl<'a> Work<'a> {
             let (run_first, run_last) = all.into_inner();
             return Err(ExportError::NoLayers { first, last, run_first, run_last });
         }
-        let (table, format) = (options.table, options.format);
+        let table = options.table;
         let cells = run.params().cells();
-        let mut work = Self { oracle, table, format, layers, all_rows: 0, sample: None, cells };
+        let mut work = Self { oracle, table, layers, all_rows: 0, sample: None, cells };
         work.all_rows = work.layers.iter().map(|counts| work.rows(counts)).sum();
         work.sample = options.sample.map(|wanted| Sample::new(wanted, work.all_rows));
         let range = work.layers[0].layer..=work.layers[work.layers.len() - 1].layer;
@@ -112,9 +110,14 @@ impl<'a> Work<'a> {
         Ok(work)
     }
 
-    /// The name of a file.
-    pub(crate) fn name(&self, file: &FileRange) -> String {
-        format!("{}-{:06}-{:06}.{}", self.table.name(), file.first.0, file.last.0, self.format)
+    /// How the names of the files of some layers begin.
+    pub(crate) fn stem(&self, file: &FileRange) -> String {
+        format!("{}-{:06}-{:06}", self.table.name(), file.first.0, file.last.0)
+    }
+
+    /// Rows that the files of some layers get.
+    pub(crate) fn rows_of(&self, file: &FileRange) -> u64 {
+        self.sample.map_or(file.rows, |sample| sample.within(file.rows_before, file.rows).count() as u64)
     }
 
     /// The layers of a file.

@@ -29,11 +29,12 @@ Examples:
   exact2048 export --run runs/3x3 --what policy --layers 500..600 --format npy -o 3x3-policy
   exact2048 export --run runs/5x2 --what states --sample 1000000 --format csv -o 5x2-sample
 
-The folder gets files of some million rows, each of a range of layers. The same command again \
-writes those that are missing. Rows ascend by layer and by canonical board. A row has the board (packed, \
-four bits a cell), its value, layer, largest tile and number of empty cells; with policy the best moves \
-as bits (left 1, right 2, up 4, down 8) and what each move is worth, not a number where it is not \
-legal. Values of layers that the run does not store are worked out. More is in docs/export.md.")]
+The folder's data/ gets files of some million rows, each of a range of layers. The same command again \
+writes those that are missing or damaged. Rows ascend by layer and by canonical board. A row has the board \
+(packed, four bits a cell), its value, layer, largest tile and number of empty cells; with policy the best \
+moves as bits (left 1, right 2, up 4, down 8) and what each move is worth, missing where it is not legal \
+(NULL, an empty field, or NaN with a mask). Values of layers that the run does not store are worked out. \
+More is in docs/export.md.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -47,7 +48,7 @@ pub struct Args {
     /// Only N rows, spread evenly over all of them: the same ones each time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
-    /// parquet; npy, arrays of records for NumPy; or csv
+    /// parquet; npy, a NumPy array a column; or csv
     #[arg(long, value_name = "FORMAT", default_value = "parquet")]
     format: FileFormat,
     /// Folder for the files
@@ -118,7 +119,9 @@ fn failure(error: ExportError) -> anyhow::Error {
     match error {
         ExportError::Query(error) => error.into(),
         ExportError::NoLayers { .. } => Failure::usage(format!("{error} (--layers A..B)")).into(),
-        ExportError::Occupied { .. } => Failure::usage(format!("{error} (-o DIR)")).into(),
+        ExportError::Occupied { .. } | ExportError::Busy { .. } => {
+            Failure::usage(format!("{error} (-o DIR)")).into()
+        }
         ExportError::Io { error: ref cause, .. } if cause.kind() == io::ErrorKind::NotADirectory => {
             Failure::usage(format!("{error} (-o DIR)")).into()
         }
@@ -134,22 +137,29 @@ fn failure(error: ExportError) -> anyhow::Error {
 }
 
 fn print(args: &Args, exported: &Exported, seconds: f64) -> Result<()> {
-    let Exported { files, files_before, rows, bytes } = *exported;
+    let Exported { files, files_before, files_damaged, rows, bytes } = *exported;
     let mut out = io::stdout().lock();
     if args.json {
         let json = json!({
             "folder": args.folder.to_string_lossy(),
             "files": files,
             "files_before": files_before,
+            "files_damaged": files_damaged,
             "rows": rows,
             "bytes": bytes,
             "seconds": seconds,
         });
         return Ok(writeln!(out, "{json}")?);
     }
-    let before = if files_before > 0 { format!(", {files_before} of them before") } else { String::new() };
-    output::write_field(&mut out, "folder", args.folder.display())?;
-    output::write_field(&mut out, "files", format!("{}{before}", count(files as u64)))?;
+    let mut written = count(files as u64);
+    if files_before > 0 {
+        written += &format!(", {} of them before", count(files_before as u64));
+    }
+    if files_damaged > 0 {
+        written += &format!(", {} written again because of damage", count(files_damaged as u64));
+    }
+    output::write_field(&mut out, "folder", args.folder.join("data").display())?;
+    output::write_field(&mut out, "files", written)?;
     output::write_field(&mut out, "rows", count(rows))?;
     let a_row = bytes as f64 / rows.max(1) as f64;
     output::write_field(&mut out, "on disk", format!("{}, {a_row:.1} bytes a row", units::size(bytes)))?;
