@@ -27,8 +27,9 @@ step "$here/build/bin/maturin" build --quiet --manifest-path python/Cargo.toml \
 [[ $(echo "$here"/wheels/*) == *-abi3-* ]] || { printf 'error: the wheel is not for every Python\n' >&2; exit 1; }
 
 # As its users install it: where the wheel is all there is of it.
-step "$here/fresh/bin/pip" install --quiet "$(echo "$here"/wheels/*.whl)[gym]" pytest mypy matplotlib nbclient ipykernel
-cp -r python/tests python/examples "$here/"
+step "$here/fresh/bin/pip" install --quiet "$(echo "$here"/wheels/*.whl)[gym]" pytest mypy grpcio-tools matplotlib nbclient \
+    ipykernel
+cp -r python/tests python/examples proto/proto "$here/"
 cp python/pyproject.toml docs/tour.ipynb "$here/"
 cd "$here"
 step fresh/bin/pytest --quiet tests

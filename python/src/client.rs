@@ -13,7 +13,7 @@ use exact2048_net::token::Token;
 use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{
     BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, Direction, GetRunRequest, GetRunResponse,
-    GetValueRequest, GetValueResponse, RunParameters, board::Spelling,
+    GetValueRequest, GetValueResponse, MoveValue, RunParameters, board::Spelling,
 };
 use exact2048_text::with_causes;
 use pyo3::prelude::*;
@@ -224,11 +224,16 @@ impl Client {
                     Err(_) => Python::attach(|py| py.check_signals()).inspect_err(|_| asking.abort())?,
                 }
             };
-            let answer = answer.map_err(|status| failure(&status))?;
-            let answer = answer.filter(|answer| answer.statuses.len() == some.len());
-            answers.push(answer.ok_or_else(|| {
-                ServerError::new_err("the server answered to fewer boards than were asked for")
-            })?);
+            let answer = answer.map_err(|status| failure(&status))?.unwrap_or_default();
+            let found = if with_moves { answer.answers.len() } else { answer.values.len() };
+            for (what, found) in [("statuses", answer.statuses.len()), ("answers", found)] {
+                if found != some.len() {
+                    let expected = some.len();
+                    let text = format!("expected {expected} {what} of the server, found {found}");
+                    return Err(ServerError::new_err(text));
+                }
+            }
+            answers.push(answer);
         }
         Ok(answers)
     }
@@ -257,12 +262,19 @@ fn best_of(answer: &GetValueResponse) -> Option<Move> {
     }
 }
 
-fn actions_of(answer: &GetValueResponse) -> Actions {
+/// What each move is worth, by an answer that lists all of them in their order.
+fn actions_of(answer: &GetValueResponse) -> PyResult<Actions> {
+    let listed: Vec<_> = answer.moves.iter().map(MoveValue::direction).collect();
+    let order = [Direction::Left, Direction::Right, Direction::Up, Direction::Down];
+    if listed != order {
+        let text = format!("expected the moves {order:?} of the server, found {listed:?}");
+        return Err(ServerError::new_err(text));
+    }
     let mut actions = [None; 4];
     for (of_move, action) in answer.moves.iter().zip(&mut actions) {
         *action = of_move.legal.then_some(of_move.value);
     }
-    actions
+    Ok(actions)
 }
 
 impl Source for Client {
@@ -279,7 +291,8 @@ impl Source for Client {
 
     fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>> {
         let answers = self.evaluate(boards, true)?.into_iter();
-        Ok(answers.map(|answer| answer.map(|answer| (actions_of(&answer), best_of(&answer)))).collect())
+        let read = |answer: GetValueResponse| Ok((actions_of(&answer)?, best_of(&answer)));
+        answers.map(|answer| answer.map(read).transpose()).collect()
     }
 
     fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>> {
