@@ -98,8 +98,8 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
     def step(self, action: np.int64) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._truncated or not self.games.legal().any():
             # The episode has ended, and stays so.
-            over = not self._truncated
-            return self.games.boards()[0], 0.0, over, self._truncated, self._info(over)
+            is_over = not self._truncated
+            return self.games.boards()[0], 0.0, is_over, self._truncated, self._info(is_over)
         moves = np.array([action], dtype=np.int64)
         # First: it says which actions there are.
         boards, rewards, over, truncated, _ = self.games.step(moves)
