@@ -1,6 +1,8 @@
 //! Servers with a solved run.
 
 use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::rules::Move;
@@ -16,6 +18,7 @@ use exact2048_proto::v1::{
     GetValueRequest, GetValueResponse, MoveValue, RunParameters, board::Spelling,
 };
 use exact2048_text::with_causes;
+use parking_lot::Mutex;
 use pyo3::prelude::*;
 use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
@@ -25,6 +28,7 @@ use crate::boards::read;
 use crate::errors::{
     BoardError, Exact2048Error, NotSolvedError, ServerError, UnreachableError, UsageError, of_board,
 };
+use crate::process::INTERVAL;
 use crate::rules;
 
 /// Where a token is, unless it is given.
@@ -36,15 +40,13 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Characters of what a server said that are shown.
 const MOST_WORDS: usize = 2000;
 
-/// How often it is looked whether the user has interrupted.
-const INTERVAL: Duration = Duration::from_millis(100);
-
 /// A server with a solved run: the same calls as of a run.
 #[pyclass(module = "exact2048", frozen)]
 pub(crate) struct Client {
-    runtime: Runtime,
-    client: QueryClient<Connected>,
-    url: String,
+    options: ClientOptions,
+    /// The connection of the process that asked last. The lock is taken with the interpreter held: no other thread holds it
+    /// when the process forks.
+    link: Mutex<Arc<Link>>,
     size: BoardSize,
     parameters: RunParameters,
     run: GetRunResponse,
@@ -72,16 +74,10 @@ impl Client {
         let token = token.map(|(text, origin)| Token::new(&text, origin)).transpose();
         let token = token.map_err(|error| UsageError::new_err(error.to_string()))?;
         let tls = TlsFiles { cert: tls_cert, key: tls_key, ca: tls_ca };
-        let options = ClientOptions { server: url.clone(), tls, token, insecure };
+        let options = ClientOptions { server: url, tls, token, insecure };
         py.detach(|| {
-            let runtime =
-                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-            let connection = runtime.block_on(connect(&options));
-            let connection = connection.map_err(|error| ServerError::new_err(with_causes(&error)))?;
-            let mut client = QueryClient::new(connection);
-            let run = runtime
-                .block_on(client.get_run(within(GetRunRequest {})))
-                .map_err(|status| failure(&status))?;
+            let link = Link::connect(&options)?;
+            let run = link.ask(|mut client| async move { client.get_run(within(GetRunRequest {})).await })?;
             let run = run.into_inner();
             if !run.not_solved.is_empty() {
                 return Err(NotSolvedError::new_err(plain_words(&run.not_solved, MOST_WORDS).to_string()));
@@ -90,7 +86,7 @@ impl Client {
             let parameters = run.parameters.clone().ok_or_else(missing)?;
             let size = BoardSize::new(parameters.rows.into(), parameters.columns.into());
             let size = size.map_err(|error| of_board(&error))?;
-            Ok(Self { runtime, client, url, size, parameters, run })
+            Ok(Self { options, link: Mutex::new(Arc::new(link)), size, parameters, run })
         })
     }
 
@@ -117,7 +113,7 @@ impl Client {
     /// Where the server is.
     #[getter]
     fn url(&self) -> &str {
-        &self.url
+        &self.options.server
     }
 
     /// The size of its boards: "3x3".
@@ -168,7 +164,7 @@ impl Client {
     fn __repr__(&self) -> String {
         format!(
             "<Client {:?}: {} {}, {} states>",
-            self.url, self.size, self.parameters.objective, self.run.states
+            self.options.server, self.size, self.parameters.objective, self.run.states
         )
     }
 }
@@ -197,34 +193,81 @@ fn failure(status: &Status) -> PyErr {
     }
 }
 
+/// A connection, and the process that made it: a fork has none of its threads.
+struct Link {
+    process: u32,
+    parts: Arc<(Runtime, QueryClient<Connected>)>,
+}
+
+impl Link {
+    fn connect(options: &ClientOptions) -> PyResult<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let connection = wait(&runtime, connect(options))?;
+        let connection = connection.map_err(|error| ServerError::new_err(with_causes(&error)))?;
+        Ok(Self { process: std::process::id(), parts: Arc::new((runtime, QueryClient::new(connection))) })
+    }
+
+    /// Asks, and ends when the user interrupts.
+    fn ask<T, A: Future<Output = Result<T, Status>>>(
+        &self,
+        question: impl FnOnce(QueryClient<Connected>) -> A,
+    ) -> PyResult<T> {
+        let (runtime, client) = &*self.parts;
+        // Clients of one connection are cheap, and each is its own to change.
+        wait(runtime, question(client.clone()))?.map_err(|status| failure(&status))
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        // In a fork the runtime would wait for threads that only the parent has, so it is never dropped there.
+        if self.process != std::process::id() {
+            std::mem::forget(Arc::clone(&self.parts));
+        }
+    }
+}
+
+/// Waits for an answer, and ends when the user interrupts.
+fn wait<T>(runtime: &Runtime, answer: impl Future<Output = T>) -> PyResult<T> {
+    let mut answer = pin!(answer);
+    loop {
+        match runtime.block_on(async { tokio::time::timeout(INTERVAL, &mut answer).await }) {
+            Ok(answer) => return Ok(answer),
+            Err(_) => Python::attach(|py| py.check_signals())?,
+        }
+    }
+}
+
 impl Client {
-    /// Asks for some boards a message, as many as the server takes, and ends where the user interrupts.
+    /// The connection of this process: a fork connects anew.
+    fn link(&self) -> PyResult<Arc<Link>> {
+        let link = Python::attach(|_| Arc::clone(&self.link.lock()));
+        if link.process == std::process::id() {
+            return Ok(link);
+        }
+        let link = Arc::new(Link::connect(&self.options)?);
+        Python::attach(|_| *self.link.lock() = Arc::clone(&link));
+        Ok(link)
+    }
+
+    /// Asks for some boards a message, as many as the server takes.
     fn ask(
         &self,
         boards: &[Packed],
         with_moves: bool,
         with_values: bool,
     ) -> PyResult<Vec<BatchGetValuesResponse>> {
+        let link = self.link()?;
         let most = if with_moves { self.run.max_batch_boards_with_moves } else { self.run.max_batch_boards };
         let mut answers = Vec::new();
         for some in boards.chunks(most.max(1) as usize) {
             let boards = some.iter().map(|board| board.0).collect();
             let request = BatchGetValuesRequest { boards, with_moves, with_values };
-            let mut client = self.client.clone();
-            let asking = async move {
+            let answer = link.ask(|mut client| async move {
                 let answer = client.batch_get_values(within(tokio_stream::once(request))).await?;
                 answer.into_inner().message().await
-            };
-            let mut asking = self.runtime.spawn(asking);
-            let answer = loop {
-                let waited =
-                    self.runtime.block_on(async { tokio::time::timeout(INTERVAL, &mut asking).await });
-                match waited {
-                    Ok(joined) => break joined.map_err(|error| ServerError::new_err(error.to_string()))?,
-                    Err(_) => Python::attach(|py| py.check_signals()).inspect_err(|_| asking.abort())?,
-                }
-            };
-            let answer = answer.map_err(|status| failure(&status))?.unwrap_or_default();
+            });
+            let answer = answer?.unwrap_or_default();
             let found = if with_moves { answer.answers.len() } else { answer.values.len() };
             for (what, found) in [("statuses", answer.statuses.len()), ("answers", found)] {
                 if found != some.len() {
@@ -304,8 +347,11 @@ impl Source for Client {
     fn refusal(&self, board: Packed) -> PyErr {
         let board = Some(exact2048_proto::v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         let request = within(GetValueRequest { board, with_values: false });
-        match self.runtime.block_on(async { self.client.clone().get_value(request).await }) {
-            Err(status) => failure(&status),
+        let answer = self
+            .link()
+            .and_then(|link| link.ask(|mut client| async move { client.get_value(request).await }));
+        match answer {
+            Err(error) => error,
             Ok(_) => UnreachableError::new_err("the server has no value for it"),
         }
     }

@@ -9,6 +9,7 @@ mod boards;
 mod client;
 mod errors;
 mod games;
+mod process;
 mod rules;
 mod run;
 mod solve;

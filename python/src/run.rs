@@ -15,13 +15,16 @@ use crate::answers::{self, MoveAnswer, Source};
 use crate::board::Board;
 use crate::boards::read;
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
-use crate::{rules, solve};
+use crate::{process, rules, solve};
 
 /// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
 const CACHE_BYTES: u64 = 1 << 30;
 
 /// Bytes that may be taken to work out what is not stored.
 const CONE_BYTES: u64 = 1 << 30;
+
+/// Bytes of memory for a board that is answered without a look at signals: enough for a cone that takes a part of a second.
+const QUICK_BYTES: u64 = 4 << 20;
 
 /// A solved run, in a directory or a store.
 #[pyclass(module = "exact2048", frozen)]
@@ -56,6 +59,7 @@ impl Run {
     #[pyo3(signature = (path, *, cache_bytes=CACHE_BYTES, memory_bytes=CONE_BYTES))]
     pub fn new(py: Python<'_>, path: PathBuf, cache_bytes: u64, memory_bytes: u64) -> PyResult<Self> {
         py.detach(|| {
+            process::prepare()?;
             let location = Location::parse(path.as_os_str(), &StoreSettings::default());
             let location = location.map_err(|error| of_storage(&error))?;
             let place = if path.is_dir() { std::path::absolute(&path)? } else { path.clone() };
@@ -100,7 +104,7 @@ impl Run {
     fn evaluate<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let size = self.oracle.params().board;
         let board = read(board, size)?.one()?.boards()[0];
-        let found = py.detach(|| self.oracle.evaluate(board, &|| true)).map_err(|error| of_query(&error))?;
+        let found = py.detach(|| self.evaluation(board))?;
         let answer = PyDict::new(py);
         answer.set_item("board", Board { packed: found.board, size })?;
         answer.set_item("canonical", Board { packed: found.canonical, size })?;
@@ -237,31 +241,55 @@ fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
     }
 }
 
-/// Boards that are asked for between two looks at whether the user has interrupted.
+/// Boards whose answers with moves are in memory at once.
 const TOGETHER: usize = 1 << 16;
 
-/// Asks for some boards at a time, and ends where the user interrupts.
+/// Asks for some boards at a time.
 fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>) -> PyResult<Vec<T>> {
     let mut answers = Vec::with_capacity(boards.len());
     for some in boards.chunks(TOGETHER) {
         answers.extend(ask(some)?);
-        if boards.len() > TOGETHER {
-            Python::attach(|py| py.check_signals())?;
-        }
     }
     Ok(answers)
 }
 
+impl Run {
+    /// Asks a question about boards, and ends it when the user interrupts. One board is tried on this thread first, because
+    /// most take a few microseconds, less than a thread.
+    fn ask<T: Send>(
+        &self,
+        boards: &[Packed],
+        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Sync,
+    ) -> PyResult<T> {
+        process::prepare()?;
+        let (spent, most_bytes) = (CostSum::default(), self.oracle.cone_bytes());
+        if boards.len() == 1 {
+            let quick_bytes = QUICK_BYTES.min(most_bytes);
+            match question(&self.oracle, &Asking::new(&|| true, quick_bytes, &spent)) {
+                Err(QueryError::TooLarge(_)) if quick_bytes < most_bytes => {}
+                answer => return answer.map_err(|error| of_query(&error)),
+            }
+        }
+        let answer = process::interruptible(|wanted| {
+            question(&self.oracle, &Asking::new(wanted, most_bytes, &spent))
+        })?;
+        answer.map_err(|error| of_query(&error))
+    }
+
+    /// The value of a state and of each of its moves.
+    fn evaluation(&self, board: Packed) -> PyResult<Evaluation> {
+        self.ask(&[board], |oracle, asking| oracle.evaluate_as(&[board], asking)?.swap_remove(0))
+    }
+}
+
 impl Source for Run {
     fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>> {
-        let spent = CostSum::default();
-        let asking = Asking::new(&|| true, self.oracle.cone_bytes(), &spent);
-        each(boards, |boards| self.oracle.values_as(boards, &asking).map_err(|error| of_query(&error)))
+        self.ask(boards, |oracle, asking| oracle.values_as(boards, asking))
     }
 
     fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>> {
         each(boards, |boards| {
-            let answers = self.oracle.evaluate_all(boards, &|| true).map_err(|error| of_query(&error))?;
+            let answers = self.ask(boards, |oracle, asking| oracle.evaluate_as(boards, asking))?;
             answers.into_iter().map(|answer| Ok(reachable(answer)?.as_ref().map(actions))).collect()
         })
     }
@@ -272,14 +300,14 @@ impl Source for Run {
             return Ok(answers.into_iter().map(|answer| answer.map(|(_, best)| best)).collect());
         }
         each(boards, |boards| {
-            let answers = self.oracle.advise_all(boards, &|| true).map_err(|error| of_query(&error))?;
+            let answers = self.ask(boards, |oracle, asking| oracle.advise_all(boards, asking.wanted))?;
             answers.into_iter().map(|answer| Ok(reachable(answer)?.map(|advice| advice.best))).collect()
         })
     }
 
     fn refusal(&self, board: Packed) -> PyErr {
-        match self.oracle.evaluate(board, &|| true) {
-            Err(error) => of_query(&error),
+        match self.evaluation(board) {
+            Err(error) => error,
             Ok(_) => {
                 let board = board.to_text(self.oracle.params().board);
                 UnreachableError::new_err(format!("{board} is not reachable in this run"))

@@ -1,0 +1,86 @@
+//! The process of the interpreter: its signals, and its forks.
+
+use std::cell::RefCell;
+use std::panic::resume_unwind;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use exact2048_solution::Wanted;
+use pyo3::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use crate::errors::Exact2048Error;
+
+/// Time between two checks for signals.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The process that has the threads of rayon's global pool: the first one that needed them.
+static OWNER: OnceLock<u32> = OnceLock::new();
+
+thread_local! {
+    /// The pool of this thread, in a fork of [`OWNER`].
+    static POOL: RefCell<Option<ThreadPool>> = const { RefCell::new(None) };
+}
+
+/// Whether this process is a fork of the one that has rayon's threads.
+fn is_fork() -> bool {
+    *OWNER.get_or_init(std::process::id) != std::process::id()
+}
+
+/// Prepares the calling thread for work that rayon may share. A fork has none of rayon's threads and would wait for them for
+/// ever, so the calling thread becomes the only one of a pool of its own.
+///
+/// # Errors
+///
+/// Rayon refuses the pool.
+pub(crate) fn prepare() -> PyResult<()> {
+    if !is_fork() {
+        return Ok(());
+    }
+    POOL.with_borrow_mut(|pool| {
+        if pool.is_none() {
+            let alone = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
+            *pool = Some(alone.map_err(|error| Exact2048Error::new_err(error.to_string()))?);
+        }
+        Ok(())
+    })
+}
+
+/// Does work that may take long, and ends it when the user interrupts. The caller has released the interpreter.
+///
+/// Python handles signals on the thread of the caller alone, so another thread works while this one checks for them.
+/// `work` gets a function that says whether the result is still wanted. In a fork the caller works itself, because
+/// [`prepare`] has made no other thread ready; signals then wait for the end. Cost: a thread, some 20 µs.
+///
+/// # Errors
+///
+/// What the handler of a signal raises, `KeyboardInterrupt` as a rule.
+pub(crate) fn interruptible<T: Send>(work: impl FnOnce(Wanted<'_>) -> T + Send) -> PyResult<T> {
+    if is_fork() {
+        return Ok(work(&|| true));
+    }
+    let is_wanted = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let (running, ended) = mpsc::channel::<()>();
+        let worker = scope.spawn(|| {
+            let _running = running;
+            work(&|| is_wanted.load(Ordering::Relaxed))
+        });
+        let mut checked = Ok(());
+        loop {
+            if checked.is_ok() {
+                checked = Python::attach(|py| py.check_signals());
+                is_wanted.store(checked.is_ok(), Ordering::Relaxed);
+            }
+            // The channel closes when the worker ends.
+            if ended.recv_timeout(INTERVAL) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+        }
+        let result = worker.join().unwrap_or_else(|panic| resume_unwind(panic));
+        checked.map(|()| result)
+    })
+}
