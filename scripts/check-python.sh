@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the Python package as a wheel, installs it into an environment of its own, and runs with it: the tests, mypy, the
-# example for some games, and the notebook docs/tour.ipynb.
+# example for some games, and the notebook docs/tour.ipynb. scripts/check-snippets.py uses that environment, and DuckDB in it.
 #
 #   scripts/check-python.sh [PROGRAM]    PROGRAM is exact2048: by default target/debug/exact2048
 #
@@ -27,7 +27,7 @@ step "$here/build/bin/maturin" build --quiet --manifest-path python/Cargo.toml \
 [[ $(echo "$here"/wheels/*) == *-abi3-* ]] || { printf 'error: the wheel is not for every Python\n' >&2; exit 1; }
 
 # As its users install it: where the wheel is all there is of it.
-step "$here/fresh/bin/pip" install --quiet "$(echo "$here"/wheels/*.whl)[gym]" pytest mypy grpcio-tools matplotlib nbclient \
+step "$here/fresh/bin/pip" install --quiet "$(echo "$here"/wheels/*.whl)[gym]" pytest mypy grpcio-tools duckdb matplotlib nbclient \
     ipykernel
 cp -r python/tests python/examples proto/proto "$here/"
 cp python/pyproject.toml docs/tour.ipynb "$here/"
