@@ -1,4 +1,4 @@
-//! What `--json` prints has the fields that docs/json.md says, no more and no fewer.
+//! What `--json` prints has the fields and the types that docs/json.md says, no more and no fewer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,6 +14,8 @@ type Field = (String, String);
 /// What the page says.
 struct Page {
     fields: BTreeSet<Field>,
+    /// The types that values of a field may have.
+    types: BTreeMap<Field, String>,
     /// Objects that have the fields of another one.
     like: BTreeMap<Field, Field>,
 }
@@ -22,7 +24,7 @@ impl Page {
     fn read() -> Self {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("docs/json.md");
         let text = fs::read_to_string(path).unwrap();
-        let mut page = Self { fields: BTreeSet::new(), like: BTreeMap::new() };
+        let mut page = Self { fields: BTreeSet::new(), types: BTreeMap::new(), like: BTreeMap::new() };
         let mut command = String::new();
         for line in text.lines() {
             if let Some(heading) = line.strip_prefix("## ") {
@@ -35,13 +37,22 @@ impl Page {
     }
 
     fn add(&mut self, command: &str, row: &str) {
-        let (names, meaning) = row.trim_end_matches(" |").split_once(" | ").unwrap();
+        let columns: Vec<&str> = row.trim_end_matches(" |").splitn(3, " | ").collect();
+        let [names, types, meaning] = columns[..] else { panic!("expected three columns, found {row}") };
         let names: Vec<String> = names.split(", ").map(|name| name.replace('`', "")).collect();
         if let Some((_, like)) = meaning.split_once("like `") {
             let like: Vec<&str> = like.split('`').collect();
             let of = if like[1] == " of " { like[2] } else { command };
             let [name] = &names[..] else { panic!("{row} is of several objects") };
             self.like.insert((command.to_owned(), name.clone()), (of.to_owned(), like[0].to_owned()));
+        }
+        let types: Vec<&str> = types.split(", ").collect();
+        assert!(
+            [1, names.len()].contains(&types.len()),
+            "expected one type or one for each field, found {row}"
+        );
+        for (name, of_field) in names.iter().zip(types.iter().cycle()) {
+            self.types.insert((command.to_owned(), name.clone()), (*of_field).to_owned());
         }
         self.fields.extend(names.into_iter().map(|name| (command.to_owned(), name)));
     }
@@ -86,6 +97,31 @@ fn fields(value: &Value, prefix: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
+/// The type of a value, as the page names it.
+fn type_of(value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Bool(_) => "boolean".to_owned(),
+        Value::Number(_) => "number".to_owned(),
+        Value::String(_) => "text".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+        Value::Array(list) => {
+            let elements: BTreeSet<String> = list.iter().map(type_of).collect();
+            let plural = |of: String| match of.strip_prefix("list") {
+                Some(rest) => format!("lists{rest}"),
+                None => of + "s",
+            };
+            let elements: Vec<String> = elements.into_iter().map(plural).collect();
+            if elements.is_empty() { "list".to_owned() } else { format!("list of {}", elements.join(", ")) }
+        }
+    }
+}
+
+/// Whether a type is one of those that the page names. An empty list may be one of anything.
+fn is_one_of(found: &str, types: &str) -> bool {
+    types.split(" or ").any(|one| one == found || found == "list" && one.starts_with("list of"))
+}
+
 /// What commands print, each asked in such ways that every field is there once.
 fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let place = Place::new();
@@ -97,6 +133,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let without_reach = Solved::new("--board 3x3 --objective reach:128 --keep starts --disk 20MB");
     let runs = [&plain, &worst, &discounted, &moves];
     let part = solve(&place.join("part"), "--board 2x2 --until-layer 20");
+    let of_part = on_run(&place.join("part"), "info", &["--json"]).exits(0).json_lines();
     let on = |run: &Solved, args: &str| {
         let args: Vec<&str> = args.split(' ').collect();
         on_run(&run.run(), args[0], &[&args[1..], &["--json"]].concat()).exits(0).json_lines()
@@ -115,7 +152,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let of_moves = "2 2 / 2 0 / 0 0\n";
     vec![
         ("solve", runs.map(|run| run.summary.clone()).into_iter().chain([part]).collect()),
-        ("info", runs.into_iter().flat_map(|run| on(run, "info")).collect()),
+        ("info", [runs.into_iter().flat_map(|run| on(run, "info")).collect(), of_part].concat()),
         ("layers", [on(&plain, "layers"), on(&plain, "layers --dead")].concat()),
         ("inspect", shards(&moves.run()).iter().flat_map(|shard| inspect(shard)).collect()),
         (
@@ -153,7 +190,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
         ("export", on(&plain, &format!("export --what states --output {}", file("tables")))),
         ("bag", [call("bag --target 16 --simulate 9"), call("bag --target 16 --exact")].concat()),
         ("combo solve", call("combo solve")),
-        ("combo query", call("combo query --field X.../X.../X... --queue I")),
+        ("combo query", call("combo query --field X.../X.../X... --hold T --queue I")),
         ("combo graph", call("combo graph")),
         ("combo minimise", call("combo minimise")),
         ("combo export", [call("combo export values"), call("combo export policy")].concat()),
@@ -161,7 +198,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
 }
 
 #[test]
-fn json_has_the_fields_that_are_documented() {
+fn json_has_the_fields_and_types_that_are_documented() {
     let page = Page::read();
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -174,6 +211,10 @@ fn json_has_the_fields_that_are_documented() {
             let is_documented = page.fields.contains(&field) || (may_lack_fields && page.has_inside(&field));
             if !is_documented {
                 wrong.push(format!("{field:?} is not documented"));
+            }
+            let (found, types) = (type_of(&value), page.types.get(&field));
+            if let Some(types) = types.filter(|types| !is_one_of(&found, types)) {
+                wrong.push(format!("{field:?}: documented as {types}, printed as {found}"));
             }
             seen.insert(field);
         }
