@@ -23,7 +23,8 @@ const CACHE_BYTES: u64 = 1 << 30;
 /// Bytes that may be taken to work out what is not stored.
 const CONE_BYTES: u64 = 1 << 30;
 
-/// Bytes of memory for a board that is answered without a look at signals: enough for a cone that takes a part of a second.
+/// Memory for one board that the thread of the caller answers without checking for signals. A cone of this size takes a part
+/// of a second.
 const QUICK_BYTES: u64 = 4 << 20;
 
 /// A solved run, in a directory or a store.
