@@ -21,7 +21,7 @@ const MIN_LENGTH: usize = 16;
 const MAX_LENGTH: usize = 4096;
 
 const HEADER: &str = "authorization";
-const SCHEME: &str = "Bearer ";
+const SCHEME: &str = "Bearer";
 
 /// Why a text is no token.
 #[derive(Debug, thiserror::Error)]
@@ -123,8 +123,7 @@ impl CheckToken {
     /// UNAUTHENTICATED.
     pub fn check(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<(), Status> {
         let Some(token) = &self.token else { return Ok(()) };
-        let shown = headers.get(HEADER).map(|header| header.as_bytes());
-        let refusal = match shown.and_then(|header| header.strip_prefix(SCHEME.as_bytes())) {
+        let refusal = match headers.get(HEADER).and_then(|header| shown_in(header.as_bytes())) {
             Some(shown) if token.is(shown) => return Ok(()),
             Some(_) => "the token is not the server's",
             None => "no token: this server expects the header \"authorization: Bearer TOKEN\"",
@@ -135,6 +134,13 @@ impl CheckToken {
         }
         Err(Status::unauthenticated(refusal))
     }
+}
+
+/// The token of a header. The scheme may be in any case, with blanks behind it (RFC 9110).
+fn shown_in(header: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = header.split_at_checked(SCHEME.len())?;
+    let is_shown = scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.starts_with(b" ");
+    is_shown.then(|| token.trim_ascii_start())
 }
 
 impl Interceptor for CheckToken {
@@ -152,7 +158,7 @@ impl ShowToken {
     /// Shows this token, or none.
     #[must_use]
     pub fn new(token: Option<&Token>) -> Self {
-        let header = token.and_then(|token| format!("{SCHEME}{}", token.0).parse().ok());
+        let header = token.and_then(|token| format!("{SCHEME} {}", token.0).parse().ok());
         Self(header.map(|mut header: MetadataValue<Ascii>| {
             header.set_sensitive(true);
             header
