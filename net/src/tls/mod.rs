@@ -6,7 +6,7 @@ pub mod explain;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -41,6 +41,15 @@ pub enum TlsError {
         expected: &'static str,
         /// What is wrong.
         found: String,
+    },
+    /// The private key is encrypted.
+    #[error(
+        "the private key in {} is encrypted: expected one without a passphrase; make one with: openssl pkey -in {} \
+         -out NEW_FILE", path.display(), path.display()
+    )]
+    EncryptedKey {
+        /// The file.
+        path: PathBuf,
     },
     /// One of a pair of files is missing.
     #[error("{given} was given without {missing}: a certificate and its private key go together")]
@@ -202,10 +211,20 @@ impl TlsFiles {
         if facts.is_version_1 {
             return Err(TlsError::Version1 { path: cert.clone() });
         }
-        let private = PrivateKeyDer::from_pem_slice(&read(key)?);
-        let private = private.map_err(|error| content(key, "private key", error.to_string()))?;
+        let text = read(key)?;
+        let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+            _ if is_encrypted(&text) => TlsError::EncryptedKey { path: key.clone() },
+            pem::Error::NoItemsFound => content(key, "private key", "none".to_owned()),
+            error => content(key, "private key", error.to_string()),
+        })?;
         Ok(Some(Identity { path: cert.clone(), key_path: key.clone(), chain, key: private, facts }))
     }
+}
+
+/// Whether the key in a PEM file is encrypted, as PKCS #8 or as OpenSSL did it before.
+fn is_encrypted(pem: &[u8]) -> bool {
+    let marks = ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"];
+    String::from_utf8_lossy(pem).lines().any(|line| marks.contains(&line.trim()))
 }
 
 /// What is wrong with a certificate and its key.
@@ -245,4 +264,29 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
     let certificates = certificates.map_err(|error| content(error.to_string()))?;
     if certificates.is_empty() { Err(content("none".to_owned())) } else { Ok(certificates) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_that_cannot_be_used_are_named() {
+        let place = tempfile::tempdir().unwrap();
+        let [cert, key] = ["cert.pem", "key.pem"].map(|name| place.path().join(name));
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        std::fs::write(&cert, pair.cert.pem()).unwrap();
+        let files = TlsFiles { cert: Some(cert), key: Some(key.clone()), ca: None };
+        let encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMIGb\n-----END ENCRYPTED PRIVATE KEY-----\n";
+        let old = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,00\n\nMIGb\n\
+                   -----END RSA PRIVATE KEY-----\n";
+        for text in [encrypted, old, &encrypted.replace('\n', "\r\n")] {
+            std::fs::write(&key, text).unwrap();
+            let error = files.server().unwrap_err().to_string();
+            assert!(error.contains("is encrypted") && error.contains("openssl pkey -in"), "{error}");
+        }
+        std::fs::write(&key, "nothing").unwrap();
+        let error = files.server().unwrap_err().to_string();
+        assert!(error.ends_with("holds no private key: expected PEM text with one; found none"), "{error}");
+    }
 }
