@@ -320,6 +320,7 @@ async fn the_service_describes_itself() {
         reflection.server_reflection_info(tokio_stream::iter([request])).await.unwrap().into_inner();
     let answer = format!("{:?}", answers.message().await.unwrap().unwrap());
     assert!(answer.contains("exact2048.v1.Coordinator"), "{answer}");
+    assert!(!answer.contains("exact2048.v1.Query") && !answer.contains("exact2048.v1.Exchange"), "{answer}");
     drop((reflection, answers));
     coordinator.server.stop();
 }

@@ -47,6 +47,10 @@ async fn health_and_reflection() {
     for name in ["exact2048.v1.Query", "grpc.health.v1.Health"] {
         assert!(names.contains(&name.to_owned()), "{names:?}");
     }
+    assert!(
+        names.iter().all(|name| name == "exact2048.v1.Query" || !name.contains("exact2048")),
+        "{names:?}"
+    );
     let symbol = MessageRequest::FileContainingSymbol("exact2048.v1.Query.GetValue".to_owned());
     assert!(matches!(ask(symbol).await, MessageResponse::FileDescriptorResponse(_)));
     server.stop();

@@ -1,4 +1,4 @@
-//! The services of a server: ours behind the token, health for anyone, reflection of both.
+//! The services of a server: one of ours behind the token, health for anyone, reflection of these.
 
 use std::convert::Infallible;
 
@@ -10,12 +10,18 @@ use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::service::interceptor::InterceptedService;
 use tonic_health::pb::health_server::{Health, HealthServer};
+use tonic_reflection::pb::{v1, v1alpha};
 use tonic_reflection::server::Builder;
 use tower::Service;
 
 use crate::requests::{Method, Streams};
 use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
+
+/// The services that every server has, by their names in requests.
+const HEALTH: &str = "grpc.health.v1.Health";
+const V1: &str = "grpc.reflection.v1.ServerReflection";
+const V1_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 
 /// A server with its services.
 #[derive(Debug)]
@@ -26,35 +32,18 @@ pub struct Services {
 }
 
 impl Services {
-    /// A server with health, and with reflection of what `descriptors` describe. Health needs no token: programs that
-    /// start and stop servers ask for it.
+    /// A server with a service for clients that show the token, with health, and with reflection of what is served.
+    /// `descriptors` describe the service. Health needs no token: programs that start and stop servers ask for it.
     ///
     /// # Errors
     ///
     /// [`ServeError::Descriptors`], which a program that was built whole does not meet.
-    pub fn new(
+    pub fn new<S>(
         bound: Bound,
         health: HealthServer<impl Health>,
+        service: S,
         descriptors: &'static [u8],
-    ) -> Result<Self, ServeError> {
-        let reflection = || {
-            Builder::configure()
-                .register_encoded_file_descriptor_set(descriptors)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        };
-        let (v1, v1alpha) = (reflection().build_v1(), reflection().build_v1alpha());
-        let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
-        let mut methods =
-            methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET).map_err(|error| unusable(&error))?;
-        methods.extend(methods_of(descriptors).map_err(|error| unusable(&error))?);
-        let services = Self { bound, routes: Routes::new(health), methods };
-        let services = services.with(v1.map_err(|error| unusable(&error))?);
-        Ok(services.with(v1alpha.map_err(|error| unusable(&error))?))
-    }
-
-    /// The same with one more service, for clients that show the token.
-    #[must_use]
-    pub fn with<S>(mut self, service: S) -> Self
+    ) -> Result<Self, ServeError>
     where
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
             + NamedService
@@ -64,8 +53,31 @@ impl Services {
             + 'static,
         S::Future: Send + 'static,
     {
-        self.routes = self.routes.add_service(InterceptedService::new(service, self.bound.check_token()));
-        self
+        let sets = [
+            descriptors,
+            tonic_health::pb::FILE_DESCRIPTOR_SET,
+            v1::FILE_DESCRIPTOR_SET,
+            v1alpha::FILE_DESCRIPTOR_SET,
+        ];
+        let served = [S::NAME, HEALTH, V1, V1_ALPHA];
+        let reflection = || {
+            let builder = Builder::configure().include_reflection_service(false);
+            let builder = sets.into_iter().fold(builder, Builder::register_encoded_file_descriptor_set);
+            served.into_iter().fold(builder, Builder::with_service_name)
+        };
+        let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
+        let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
+        let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
+        let mut methods = Vec::new();
+        for set in sets {
+            methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
+        }
+        let token = bound.check_token();
+        let routes = Routes::new(health)
+            .add_service(InterceptedService::new(service, token.clone()))
+            .add_service(InterceptedService::new(v1, token.clone()))
+            .add_service(InterceptedService::new(v1alpha, token));
+        Ok(Self { bound, routes, methods })
     }
 
     /// The same with room of its own for the requests of a method, as much as all others have together.
@@ -88,12 +100,17 @@ impl Services {
     }
 }
 
-fn methods_of(descriptors: &[u8]) -> Result<Vec<Method>, prost::DecodeError> {
+/// The methods of those services that are served.
+fn methods_of(descriptors: &[u8], served: &[&str]) -> Result<Vec<Method>, prost::DecodeError> {
     let mut methods = Vec::new();
     for file in FileDescriptorSet::decode(descriptors)?.file {
         for service in &file.service {
+            let name = format!("{}.{}", file.package(), service.name());
+            if !served.contains(&&*name) {
+                continue;
+            }
             methods.extend(service.method.iter().map(|method| Method {
-                path: format!("/{}.{}/{}", file.package(), service.name(), method.name()),
+                path: format!("/{name}/{}", method.name()),
                 streams: match (method.client_streaming(), method.server_streaming()) {
                     (true, _) => Streams::Request,
                     (false, true) => Streams::Answer,
@@ -112,7 +129,7 @@ mod tests {
 
     #[test]
     fn methods_are_named_as_requests_name_them() {
-        let methods = methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
+        let methods = methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[HEALTH]).unwrap();
         for (path, streams) in [
             ("/grpc.health.v1.Health/Check", Streams::Neither),
             ("/grpc.health.v1.Health/Watch", Streams::Answer),
@@ -120,6 +137,7 @@ mod tests {
             let method = Method { path: path.to_owned(), streams, reserved: false };
             assert!(methods.contains(&method), "{methods:?}");
         }
-        assert!(methods_of(&[255]).is_err());
+        assert_eq!(methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[V1]).unwrap(), []);
+        assert!(methods_of(&[255], &[]).is_err());
     }
 }

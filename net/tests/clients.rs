@@ -81,7 +81,7 @@ async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     let bound = Bound::new(options).await.unwrap();
     let (address, stop) = (bound.address(), Stop::default());
     let (_, health) = tonic_health::server::health_reporter();
-    let services = Services::new(bound, health, tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap().with(Flood);
+    let services = Services::new(bound, health, Flood, tonic_health::pb::FILE_DESCRIPTOR_SET).unwrap();
     tokio::spawn(services.serve(stop.clone()));
     Server { address: ([127, 0, 0, 1], address.port()).into(), stop }
 }

@@ -49,8 +49,8 @@ pub async fn serve(
 
     let service = QueryService::new(runs, threads, turns, limits.idle_time);
     let query = QueryServer::new(service).max_decoding_message_size(limits.message_bytes);
-    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
-    Ok(services.with(query).serve(stop).await?)
+    let services = Services::new(bound, health_service, query, exact2048_proto::DESCRIPTORS)?;
+    Ok(services.serve(stop).await?)
 }
 
 /// Reads a run again while it is not solved or could not be read in part, until `stop`: for runs that have no health.

@@ -54,8 +54,9 @@ pub async fn serve(
     let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
     let service = service.max_decoding_message_size(limits.message_bytes);
     let browsers = serve_browsers(for_browsers, Arc::clone(&shell), stop.clone());
-    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?.with_room_for(PULL);
-    let served = tokio::try_join!(services.with(service).serve(stop.clone()), browsers);
+    let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
+    let services = services.with_room_for(PULL);
+    let served = tokio::try_join!(services.serve(stop.clone()), browsers);
     // Also where the server failed: then nothing may be begun any more either.
     stop.begun.cancel();
     let appended = tokio::select! {

@@ -193,8 +193,8 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
     health.set_service_status("", ServingStatus::Serving).await;
     let exchange = ExchangeServer::new(exchange);
     let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
-    let services = Services::new(bound, health_service, exact2048_proto::DESCRIPTORS)?;
-    services.with(exchange).serve(stop).await?;
+    let services = Services::new(bound, health_service, exchange, exact2048_proto::DESCRIPTORS)?;
+    services.serve(stop).await?;
     Ok(())
 }
 
