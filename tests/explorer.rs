@@ -243,8 +243,8 @@ fn many_requests_at_once_are_bounded() {
 
     let (server, url) = explorer(&["--threads", "2", "--max-requests", "64"]);
     let board = escape("2 0 / 0 2 / 0 0");
-    let one = format!("GET /api/v1/values?spawns=true&board={board} HTTP/1.1\r\nHost: x\r\n\r\n");
-    let last = one.replace("Host: x", "Host: x\r\nConnection: close");
+    let one = format!("GET /api/v1/values?spawns=true&board={board} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let last = one.replace("Host: localhost", "Host: localhost\r\nConnection: close");
     let all = one.repeat(REQUESTS - 1) + &last;
     let mut streams: Vec<TcpStream> = (0..CONNECTIONS)
         .map(|_| {
@@ -343,7 +343,9 @@ fn pages_of_others_may_ask_only_where_that_is_allowed() {
         (status(&url, &[own]), status(&url, &[foreign]), status(&url, &[from, foreign])),
         (200, 403, 403)
     );
-    assert_eq!(get_with(&url, "", &[foreign]).status, 200, "a link to the page");
+    let link = [foreign, "sec-fetch-mode: navigate", "sec-fetch-dest: document"];
+    assert_eq!(get_with(&url, "", &link).status, 200, "a link to the page");
+    assert_eq!(get_with(&url, "api/v1/runs", &["origin: https://example.com"]).status, 403);
     server.stop();
     let (server, url) = explorer(&["--allow-origin", "https://example.org"]);
     assert!(has(&get_with(&url, "api/v1/runs", &[from])));

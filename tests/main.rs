@@ -56,6 +56,8 @@ mod output;
 mod payloads;
 mod plan;
 mod policies;
+#[cfg(feature = "net")]
+mod ports;
 mod precision;
 mod published;
 mod reference;

@@ -1,6 +1,7 @@
 //! Options that every server and every client has, and what they stand for.
 
 use std::error::Error as _;
+use std::io::{self, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,10 +10,12 @@ use anyhow::{Result, anyhow};
 use exact2048_cluster::coordinator::QueueError;
 use exact2048_cluster::worker::TurnedAway;
 use exact2048_net::client::{ClientOptions, ConnectError, Lack};
+use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::logs::{LogError, LogFormat};
-use exact2048_net::monitoring::MonitoringError;
+use exact2048_net::monitoring::{self, MonitoringError, Refresh};
 use exact2048_net::serve::{ServeError, ServerOptions};
+use exact2048_net::shutdown::Stop;
 use exact2048_net::status::words_of;
 use exact2048_net::tls::{TlsError, TlsFiles};
 use exact2048_net::token::{Token, TokenError};
@@ -36,6 +39,15 @@ pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         "expected an address and a port in numbers, for example 127.0.0.1:8048 or [::1]:8048".to_owned()
     })
+}
+
+/// The name of a host, without a port.
+fn host(text: &str) -> Result<String, String> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if text.is_empty() || !text.bytes().all(is_name) {
+        return Err(format!("expected the name of a host, without scheme and port, found {text:?}"));
+    }
+    Ok(text.to_owned())
 }
 
 /// Options of a server.
@@ -62,7 +74,11 @@ pub struct ServerArgs {
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
-    pub metrics_listen: Option<SocketAddr>,
+    metrics_listen: Option<SocketAddr>,
+    /// A name by which browsers may call the server on loopback where it asks for no token, beside localhost and
+    /// addresses; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = host)]
+    allow_host: Vec<String>,
     /// Connections at once; more wait. One address gets three quarters of them [default: 1024, in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: Option<u32>,
@@ -106,7 +122,19 @@ impl ServerArgs {
         };
         let token = token(self.token_file.as_ref())?;
         let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());
-        Ok(ServerOptions { listen, tls, token, insecure: self.insecure, limits })
+        Ok(ServerOptions { listen, tls, token, insecure: self.insecure, limits, allowed: self.allowed() })
+    }
+
+    fn allowed(&self) -> Allowed {
+        Allowed { hosts: self.allow_host.clone(), origins: Vec::new() }
+    }
+
+    /// Serves metrics until `stop` if they have an address, and says where.
+    pub async fn serve_metrics(&self, refresh: Refresh, stop: &Stop) -> Result<()> {
+        let Some(address) = self.metrics_listen else { return Ok(()) };
+        let address = monitoring::start(address, self.allowed(), refresh, stop.over.clone()).await?;
+        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
+        Ok(())
     }
 
     /// The same for a server of the cluster.

@@ -10,6 +10,7 @@ use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{ClusterConfig, JobId};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_net::client::ClientOptions;
+use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
@@ -26,6 +27,7 @@ async fn bind() -> Bound {
         token: None,
         insecure: false,
         limits: ServerLimits::default(),
+        allowed: Allowed::default(),
     };
     Bound::new(options).await.unwrap()
 }

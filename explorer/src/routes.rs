@@ -3,9 +3,8 @@
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method};
-use axum::middleware::map_response;
 use axum::routing::{MethodRouter, get};
-use exact2048_net::pages::{files, for_known, for_own_pages, with_headers};
+use exact2048_net::pages::{files, for_known};
 use tower_http::cors::CorsLayer;
 
 use crate::asked::no_such_path;
@@ -35,18 +34,15 @@ pub fn paths() -> Vec<&'static str> {
     assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()
 }
 
-/// The page for anyone, and the API for those who show the token. Pages from `origins` may ask the API too.
+/// The page for anyone, and the API for those who show the token. Browsers let pages from `origins` read answers of the API.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
-    let mut api = for_own_pages(for_known(api, explorer.token().clone()), origins.into());
+    let mut api = for_known(api, explorer.token().clone());
     if !origins.is_empty() {
         let cors = CorsLayer::new().allow_origin(origins.to_vec());
         api = api.layer(cors.allow_methods([Method::GET]).allow_headers([AUTHORIZATION]));
     }
-    api.merge(files(assets::all()))
-        .fallback(no_such_path)
-        .layer(map_response(with_headers))
-        .with_state(explorer)
+    api.merge(files(assets::all())).fallback(no_such_path).with_state(explorer)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What every server and client of exact2048 shares: who may connect, how much they may ask, and how it is seen.
 //!
 //! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
+//! * [`gate`]: by which names requests may call a server, and pages of which origins may ask it.
 //! * [`limits`], [`share`], [`connections`] and [`requests`]: how much is taken on at once and of whom, deadlines, and
 //!   what is counted.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
@@ -14,6 +15,7 @@ mod accept;
 pub mod client;
 pub mod connections;
 pub mod descriptors;
+pub mod gate;
 pub mod keepalive;
 pub mod limits;
 pub mod logs;
@@ -23,6 +25,7 @@ pub mod policy;
 pub mod protocol;
 pub mod rarely;
 mod readers;
+mod refusals;
 pub mod requests;
 pub mod serve;
 pub mod services;

@@ -16,9 +16,15 @@ use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 
 use crate::accept::Accept;
+use crate::gate::{Allowed, Gate};
 use crate::keepalive::KeepAlive;
+use crate::pages::{RequestFailure, no_such_method};
+use crate::policy::Protection;
+use crate::protocol::Protocol;
+use crate::refusals::Refusals;
 use crate::requests;
 use crate::share::PermitPool;
 
@@ -54,7 +60,7 @@ pub enum MonitoringError {
     },
 }
 
-/// Starts recording, and serves `http://address/metrics` until `stop`. Returns the address, which has the port
+/// Starts recording, and serves `http://address/metrics` to `allowed` hosts until `stop`. Returns the address, which has the port
 /// that the system chose where 0 was given. Call it before anything is counted.
 ///
 /// # Errors
@@ -62,6 +68,7 @@ pub enum MonitoringError {
 /// [`MonitoringError`].
 pub async fn start(
     address: SocketAddr,
+    allowed: Allowed,
     refresh: Refresh,
     stop: CancellationToken,
 ) -> Result<SocketAddr, MonitoringError> {
@@ -79,7 +86,12 @@ pub async fn start(
         let text = recorder.render();
         async { ([(CONTENT_TYPE, "text/plain; version=0.0.4")], text) }
     };
-    let app = Router::new().route("/metrics", get(scrape));
+    let app = Router::new()
+        .route("/metrics", get(scrape))
+        .method_not_allowed_fallback(no_such_method)
+        .fallback(async || RequestFailure::from(Status::not_found("there is nothing here but /metrics")));
+    let open = Protection { tls: false, mutual_tls: false, token: false };
+    let app = Gate::new(Protocol::Http, address, open, allowed).guard(app);
     let accept = Accept::new(listener, PermitPool::new(CONNECTIONS), KeepAlive::default());
     tokio::spawn(async move { stop.run_until_cancelled(serve(accept, app)).await });
     Ok(address)
@@ -91,6 +103,7 @@ async fn serve(accept: Accept, app: Router) {
     loop {
         let (stream, _, permit) = accept.next().await;
         let app = TowerToHyperService::new(app.clone());
+        let stream = Refusals::new(stream, Protocol::Http);
         tokio::spawn(async move {
             let connection =
                 http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), app);

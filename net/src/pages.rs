@@ -1,13 +1,11 @@
 //! What every server for browsers shares: files that are part of the program, answers in JSON, the token, and headers that
 //! let a page ask its own server and nothing else.
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{Next, from_fn_with_state};
@@ -86,40 +84,17 @@ async fn check_token(
     Ok(next.run(request).await)
 }
 
-/// Lets no page of another origin ask, as far as the browser says who asks: it could not read the answers, but they would take
-/// the server's time. Pages of `origins` may.
-pub fn for_own_pages<S: Clone + Send + Sync + 'static>(
-    answers: Router<S>,
-    origins: Arc<[HeaderValue]>,
-) -> Router<S> {
-    answers.layer(from_fn_with_state(origins, check_origin))
-}
-
-async fn check_origin(
-    State(origins): State<Arc<[HeaderValue]>>,
-    request: Request,
-    next: Next,
-) -> Result<Response, RequestFailure> {
-    let headers = request.headers();
-    let is_foreign = headers
-        .get("sec-fetch-site")
-        .is_some_and(|site| site.as_bytes() == b"cross-site" || site.as_bytes() == b"same-site");
-    if is_foreign && headers.get(ORIGIN).is_none_or(|origin| !origins.contains(origin)) {
-        let why = "a page of another origin asks, and this server lets no such pages ask";
-        return Err(RequestFailure(Status::permission_denied(why)));
-    }
-    Ok(next.run(request).await)
-}
-
 /// The same answer with the headers that all of ours have.
-pub async fn with_headers(mut response: Response) -> Response {
+pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response<B> {
     let headers: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
-    response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+    for (name, value) in headers {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 
@@ -155,6 +130,6 @@ impl IntoResponse for RequestFailure {
 }
 
 /// A path of ours, asked in a way that it does not answer.
-async fn no_such_method() -> RequestFailure {
+pub(crate) async fn no_such_method() -> RequestFailure {
     Status::unimplemented("expected GET: nothing is changed by requests").into()
 }

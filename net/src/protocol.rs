@@ -9,6 +9,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
+use crate::pages::with_headers;
 use crate::status::field_of;
 
 /// Seconds after which clients that were turned away should try again.
@@ -63,7 +64,7 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     if status.get_details_retry_info().is_some() {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }
-    response
+    with_headers(response)
 }
 
 /// The status of HTTP for a code, and the code's name.

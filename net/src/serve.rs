@@ -4,15 +4,21 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::middleware::map_response;
+use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
+use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
 use crate::accept::Accept;
+use crate::gate::{Allowed, Gate};
 use crate::limits::ServerLimits;
+use crate::pages::with_headers;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
+use crate::refusals::Refusals;
 use crate::requests::{Method, RequestsLayer, Room, Streams};
 use crate::share::PermitPool;
 use crate::shutdown::Stop;
@@ -69,6 +75,8 @@ pub struct ServerOptions {
     pub token: Option<Token>,
     /// Whether to listen off loopback without protection.
     pub insecure: bool,
+    /// Hosts and origins beyond the server's own.
+    pub allowed: Allowed,
     /// How much is taken on at once.
     pub limits: ServerLimits,
 }
@@ -223,6 +231,7 @@ impl Bound {
     ) -> Result<ServerEnd, ServeError> {
         let method =
             |path: &&str| Method { path: (*path).to_owned(), streams: Streams::Neither, reserved: false };
+        let router = router.layer(map_response(async |response: Response| with_headers(response)));
         self.serve(Routes::from(router), paths.iter().map(method).collect(), stop).await
     }
 
@@ -237,7 +246,9 @@ impl Bound {
         methods: Vec<Method>,
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
-        let limits = self.options.limits;
+        let ServerOptions { limits, ref allowed, .. } = self.options;
+        let protection = protection(self.tls.as_ref(), &self.options);
+        let gate = Gate::new(self.protocol, self.address, protection, allowed.clone());
         let server = Server::builder()
             .accept_http1(self.protocol == Protocol::Http)
             .max_concurrent_streams(limits.streams_per_connection)
@@ -252,9 +263,11 @@ impl Bound {
         let mut server = server.layer(requests);
         let accept = Accept::new(self.listener, connections, limits.keepalive);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
-        let incoming = connections::incoming(accept, tls, limits.hello_time);
+        let protocol = self.protocol;
+        let incoming = connections::incoming(accept, tls, limits.hello_time)
+            .map(move |connection| connection.map(|connection| Refusals::new(connection, protocol)));
         let serving = server
-            .add_routes(routes)
+            .add_routes(Routes::from(gate.guard(routes.into_axum_router())))
             .serve_with_incoming_shutdown(incoming, stop.begun.clone().cancelled_owned());
         let over = async {
             stop.over.cancelled().await;

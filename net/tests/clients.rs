@@ -10,6 +10,7 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use exact2048_net::client::{ClientOptions, Connected, connect};
+use exact2048_net::gate::Allowed;
 use exact2048_net::keepalive::KeepAlive;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerOptions};
@@ -76,8 +77,8 @@ fn quick() -> ServerLimits {
 
 async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     exact2048_net::install_crypto();
-    let options =
-        ServerOptions { listen: ([0, 0, 0, 0], 0).into(), tls, token: None, insecure: true, limits };
+    let (listen, allowed) = (([0, 0, 0, 0], 0).into(), Allowed::default());
+    let options = ServerOptions { listen, tls, token: None, insecure: true, limits, allowed };
     let bound = Bound::new(options).await.unwrap();
     let (address, stop) = (bound.address(), Stop::default());
     let (_, health) = tonic_health::server::health_reporter();

@@ -9,9 +9,9 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use exact2048_cluster::coordinator::{Gate, Shell, describe, serve};
 use exact2048_coordinator::cluster::ClusterConfig;
+use exact2048_net::install_crypto;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
-use exact2048_net::{install_crypto, monitoring};
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
@@ -83,13 +83,9 @@ async fn coordinate(args: &Args) -> Result<()> {
             return Ok(());
         }
     };
-    if let Some(address) = args.server.metrics_listen {
-        let of_shell = Arc::clone(&shell);
-        let refresh = Arc::new(move || of_shell.record_metrics());
-        let address = monitoring::start(address, refresh, stop.over.clone()).await?;
-        describe();
-        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
-    }
+    let of_shell = Arc::clone(&shell);
+    args.server.serve_metrics(Arc::new(move || of_shell.record_metrics()), &stop).await?;
+    describe();
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "page on {}/", http.url())?;
     }

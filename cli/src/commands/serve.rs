@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_explorer::Explorer;
 use exact2048_net::client::is_address;
+use exact2048_net::install_crypto;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
-use exact2048_net::{install_crypto, monitoring};
 use exact2048_server::{NamedRun, Runs, Served, Turns};
 use exact2048_solution::{OracleOptions, Run};
 use exact2048_stats::FollowerOfRun;
@@ -109,7 +109,8 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 async fn serve(args: &Args, threads: usize) -> Result<()> {
-    let options = args.server.options(PORT)?;
+    let mut options = args.server.options(PORT)?;
+    options.allowed.origins.clone_from(&args.allow_origin);
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let runs = open(args)?;
@@ -119,13 +120,9 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         None => None,
     };
     let turns = Turns::new(args.cones.into());
-    if let Some(address) = args.server.metrics_listen {
-        let of_run = Arc::clone(runs.first());
-        let address =
-            monitoring::start(address, Arc::new(move || of_run.record_metrics()), stop.over.clone()).await?;
-        exact2048_server::describe();
-        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
-    }
+    let of_run = Arc::clone(runs.first());
+    args.server.serve_metrics(Arc::new(move || of_run.record_metrics()), &stop).await?;
+    exact2048_server::describe();
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "explorer on {}/", http.url())?;
     }

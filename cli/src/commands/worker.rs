@@ -9,9 +9,9 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_cluster::worker::{self, MemoryClaim, WorkerEnd, WorkerOptions};
 use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_net::install_crypto;
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
-use exact2048_net::{install_crypto, monitoring};
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
@@ -102,11 +102,8 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
         store: args.store.settings(),
         folder: folder(args)?,
     };
-    if let Some(address) = args.server.metrics_listen {
-        let address = monitoring::start(address, std::sync::Arc::new(|| {}), stop.over.clone()).await?;
-        worker::describe();
-        writeln!(io::stdout(), "metrics on http://{address}/metrics")?;
-    }
+    args.server.serve_metrics(std::sync::Arc::new(|| {}), &stop).await?;
+    worker::describe();
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match worker::run(bound, options, stop).await? {

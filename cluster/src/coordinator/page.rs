@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::State;
-use axum::middleware::map_response;
 use axum::routing::get;
-use exact2048_net::pages::{Asset, RequestFailure, SHARED, ToldAnswer, files, for_known, with_headers};
+use exact2048_net::pages::{Asset, RequestFailure, SHARED, ToldAnswer, files, for_known};
 use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::ListResponse;
 use tonic::Status;
@@ -34,8 +33,7 @@ pub fn paths() -> Vec<&'static str> {
 /// Serves the page to anyone, and the status only to those who show the token.
 pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
     let answers = for_known(Router::new().route(STATUS, get(status)), token);
-    let all = answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path);
-    all.layer(map_response(with_headers)).with_state(shell)
+    answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path).with_state(shell)
 }
 
 async fn status(State(shell): State<Arc<Shell>>) -> ToldAnswer<StatusView> {

@@ -2,6 +2,7 @@
 
 use exact2048_coordinator::cluster::{Secret, Share};
 use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
@@ -25,6 +26,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         token: None,
         insecure: false,
         limits: ServerLimits::default(),
+        allowed: Allowed::default(),
     };
     let (starts, received) = std::sync::mpsc::channel();
     let process = Process {
