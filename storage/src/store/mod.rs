@@ -5,6 +5,7 @@
 //! | [`Store`] (here) | read, create, list and remove objects, from code without async |
 //! | `transfer` | large objects, in parts and in parallel |
 //! | `patience` | repeat requests, and give up in time |
+//! | `misdirected` | answers that come from something else than the store |
 //! | `runtime` | run async requests for code without async |
 //! | `probe` | whether the store keeps what commits rest on |
 //! | `cache` | shards that were read, as files |
@@ -15,6 +16,7 @@
 
 pub(crate) mod cache;
 mod found;
+mod misdirected;
 mod patience;
 mod probe;
 mod runtime;
@@ -143,6 +145,16 @@ impl Store {
         })?;
         let contents = |(object, read): (String, Option<Read>)| match read {
             None => Ok(None),
+            Some(Read::Whole(bytes)) if misdirected::is_page(&bytes) => {
+                let found = "expected an object, found a page of HTML: a captive portal or a proxy answers in place of \
+                             the store; log in there, or correct the address";
+                Err(StorageError::Store {
+                    place: self.place_of(&object),
+                    doing: READING,
+                    after: String::new(),
+                    source: io::Error::other(found),
+                })
+            }
             Some(Read::Whole(bytes)) => Ok(Some(bytes)),
             Some(Read::TooLarge(bytes)) => {
                 let limit = sealed::MAX_BYTES;
@@ -324,6 +336,10 @@ impl Store {
             }
             Some(error) => {
                 let source = in_words(io::ErrorKind::Other, &error);
+                let source = match misdirected::remedy(&error) {
+                    Some(remedy) => io::Error::other(format!("{remedy} ({source})")),
+                    None => source,
+                };
                 StorageError::Store { place, doing, after, source }
             }
             None => {

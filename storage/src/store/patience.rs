@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 use object_store::Error;
 use tokio::time::{sleep, timeout};
 
+use super::misdirected;
+
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -96,7 +98,7 @@ fn is_final(error: &Error) -> bool {
             let text = error.to_string();
             let refused = text.contains("status code: 4") || text.contains("redirect without LOCATION");
             let busy = text.contains("status code: 408") || text.contains("status code: 429");
-            (refused && !busy) || is_full(error)
+            (refused && !busy) || is_full(error) || misdirected::remedy(error).is_some()
         }
         Error::JoinError { .. } => false,
         _ => true,

@@ -1,0 +1,31 @@
+//! Answers that come from something else than the store: a wrong scheme, a proxy that refuses, a page for people.
+
+use std::error::Error;
+
+/// What a failed request says of the way to the store. Asking again brings the same answer.
+pub(super) fn remedy(error: &object_store::Error) -> Option<&'static str> {
+    let mut texts = vec![error.to_string()];
+    let mut cause = error.source();
+    while let Some(below) = cause {
+        texts.push(below.to_string());
+        cause = below.source();
+    }
+    let says = |words: &str| texts.iter().any(|text| text.contains(words));
+    if says("InvalidContentType") {
+        Some("the endpoint does not speak TLS; write http:// instead of https:// and set AWS_ALLOW_HTTP=true")
+    } else if says("invalid HTTP version") {
+        Some("the endpoint does not speak HTTP; write https:// instead of http:// if it has TLS")
+    } else if says("tunnel error: unsuccessful") || says("proxy authorization required") {
+        Some(
+            "the proxy of HTTPS_PROXY or ALL_PROXY refuses to connect to the store; correct the variable, or name the \
+             host of the store in NO_PROXY",
+        )
+    } else {
+        None
+    }
+}
+
+/// Whether an object is a page of HTML. No file of a run begins so.
+pub(super) fn is_page(contents: &[u8]) -> bool {
+    contents.trim_ascii_start().starts_with(b"<")
+}
