@@ -6,7 +6,7 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::{Layer, Params, lane};
 
 use crate::Tuning;
-use crate::footprint::least_heap_bytes;
+use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes};
 
 /// The largest number of rows whose transitions are kept.
 const MOST_ROWS: u64 = 1 << 27;
@@ -33,16 +33,23 @@ impl Tuning {
         if self.pays(&rows) && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
-    /// Bytes of scratch files that transitions of a run may take: all that are kept, where memory has no room for them beside
-    /// the blocks. They move there first, and stay as long as the process works on the run. Cost: as [`Tuning::for_run`].
+    /// Bytes of scratch files that the transitions of a run take: what has no room in memory beside the tables, the largest
+    /// block and the values of the largest layer. A transition that moved there stays as long as the process works on the
+    /// run. Cost: as [`Tuning::for_run`].
     #[must_use]
     pub fn scratch_bytes(self, params: &Params) -> u64 {
-        let dense_rows = self.for_run(params).dense_rows as u64;
-        let kept: u64 = rows_of_classes(params).1.into_iter().filter(|&rows| rows <= dense_rows).sum();
-        let (limit, transitions) = (self.limit_bytes as u64, TRANSITION_BYTES * kept);
+        let limit = self.limit_bytes as u64;
         // With less than the least no run begins.
-        let is_refused = limit < least_heap_bytes(params, Self::DENSE_ROWS);
-        if is_refused || limit >= roomy_bytes(params) + transitions { 0 } else { transitions }
+        if limit < least_heap_bytes(params, Self::DENSE_ROWS) {
+            return 0;
+        }
+        let dense_rows = self.for_run(params).dense_rows;
+        let kept = rows_of_classes(params).1.into_iter().filter(|&rows| rows <= dense_rows as u64);
+        let transitions = TRANSITION_BYTES * kept.sum::<u64>();
+        // The least has some room for values already.
+        let values = values_of_largest_layer(params).saturating_sub(SHARED_HEAP_BYTES);
+        let beside = least_heap_bytes(params, dense_rows) + values;
+        (beside + transitions).saturating_sub(limit).min(transitions)
     }
 
     /// [`Tuning::for_run`] for statistics of a run, whatever the memory: in which order chances are added up follows from which
@@ -97,6 +104,18 @@ fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
     (of_blocks, classes.into_values().collect())
 }
 
+/// Bytes of the values of the layer with the most entries; none where a run only enumerates.
+fn values_of_largest_layer(params: &Params) -> u64 {
+    if params.until_layer.is_some() {
+        return 0;
+    }
+    let (space, mut entries) = (Space::new(params), BTreeMap::new());
+    for (layer, count) in lane::lanes(params).into_iter().flat_map(|lane| space.entries_about(lane)) {
+        *entries.entry(layer).or_insert(0) += count;
+    }
+    entries.into_values().max().unwrap_or(0) * params.precision.bytes()
+}
+
 /// Bytes of memory with room for some blocks beside the one that is made: with less, blocks would go to scratch files all
 /// the time.
 fn roomy_bytes(params: &Params) -> u64 {
@@ -144,19 +163,23 @@ mod tests {
         }
     }
 
+    /// Bytes that runs were seen to map from scratch files, with two threads and so many MiB of memory.
     #[test]
-    fn transitions_take_scratch_files_where_memory_is_short() {
-        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-        let reach = params("4x3", "reach:2048", Precision::Bits32, None);
-        // What a run was seen to take beside its shards: 5.2 GiB.
-        assert!(
-            (4.0..8.0).contains(&gib(tuning(8).scratch_bytes(&reach))),
-            "{}",
-            tuning(8).scratch_bytes(&reach)
-        );
-        assert_eq!(tuning(64).scratch_bytes(&reach), 0);
-        let small = params("5x2", "score", Precision::Bits32, None);
-        assert_eq!(tuning(2).scratch_bytes(&small), 0);
+    fn transitions_take_as_much_of_scratch_files_as_came() {
+        for (board, objective, mib, came) in [
+            ("3x3", "score", 80, 13_582_336.0),
+            ("3x3", "score", 100, 0.0),
+            ("5x2", "reach:128", 256, 163_086_336.0),
+            ("5x2", "score", 2048, 0.0),
+            ("4x3", "reach:2048", 8192, 5.2 * f64::from(1 << 30)),
+            ("4x3", "reach:2048", 64 << 10, 0.0),
+        ] {
+            let limit_bytes = crate::heap_limit_bytes(mib << 20, 2) as usize;
+            let tuning = Tuning { limit_bytes, ..tuning(0) };
+            let said = tuning.scratch_bytes(&params(board, objective, Precision::Bits32, None)) as f64;
+            let is_near = if came > 0.0 { (0.9..1.4).contains(&(said / came)) } else { said == 0.0 };
+            assert!(is_near, "{board} {objective} within {mib} MiB: {said} bytes, {came} came");
+        }
     }
 
     #[test]

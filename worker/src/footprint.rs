@@ -22,7 +22,7 @@ const FIXED_BYTES: u64 = 24 << 20;
 const THREAD_BYTES: u64 = 4 << 20;
 
 /// Heap that does not depend on the board: decoded frames, the journal, items that wait.
-const SHARED_HEAP_BYTES: u64 = 24 << 20;
+pub(crate) const SHARED_HEAP_BYTES: u64 = 24 << 20;
 
 /// Of every 16 bytes that the process takes, this many are in use; the rest is lost between allocations.
 const IN_USE_OF_16: u64 = 15;
