@@ -64,11 +64,22 @@ impl Choices {
         Ok(Choice { kept, needs, is_tight, more })
     }
 
-    /// Keeps the layers of `keep`, or as much as there is room for. An error of usage says the least limit.
+    /// Keeps the layers of `keep`, or as much as there is room for.
+    ///
+    /// # Errors
+    ///
+    /// An error of usage: the least limit, its parts, and what would help.
     pub fn choose(&self, keep: Option<KeptLayers>, board: BoardSize) -> Result<Choice, Failure> {
         let choice = keep.map_or_else(|| self.best(), |kept| self.with(kept));
         choice.map_err(|least| {
             let sizes = SizeUnits::of(self.limit_bytes);
+            let scratch = match self.scratch_bytes {
+                0 => String::new(),
+                bytes => format!(
+                    ", of which scratch files take {}, because memory is short: give more --memory or more --disk",
+                    sizes.at_least(bytes)
+                ),
+            };
             let remedy = match keep.map(|_| self.best()) {
                 Some(Ok(other)) => format!(" with this --keep; --keep {} would do", other.kept),
                 Some(Err(of_any)) if of_any < least => {
@@ -78,7 +89,7 @@ impl Choices {
             };
             let (limit, least) = (sizes.size(self.limit_bytes), sizes.at_least(least));
             Failure::usage(format!(
-                "--disk {limit} is too small: {board} takes at least about {least}{remedy}"
+                "--disk {limit} is too small: {board} takes at least about {least}{remedy}{scratch}"
             ))
         })
     }
@@ -305,6 +316,20 @@ mod tests {
         };
         assert!(keeps(250_000_000) > keeps(0), "{:?}, {:?}", keeps(250_000_000), keeps(0));
         assert!(keeps(400_000_000).is_err());
+    }
+
+    #[test]
+    fn scratch_files_that_a_limit_has_no_room_for_are_named() {
+        let refused = |scratch_bytes| {
+            let choices = Choices::new(&params("3x3"), 1_000_000, scratch_bytes);
+            choices.choose(None, "3x3".parse().unwrap()).unwrap_err().to_string()
+        };
+        let said = refused(4 << 20);
+        assert!(
+            said.contains("scratch files take 4.0 MiB, because memory is short: give more --memory"),
+            "{said}"
+        );
+        assert!(!refused(0).contains("memory"), "{}", refused(0));
     }
 
     #[test]
