@@ -39,7 +39,10 @@ fn a_plan_has_all_policies() {
     assert_eq!(text(&plan["params"]["objective"]), "score");
     assert_eq!(whole(&plan["threads"]), 2);
     assert_eq!(whole(&plan["states"]), 21_752);
-    assert!(plan["states_about"].is_null() && plan["states_at_most"].is_null(), "{plan}");
+    for name in ["states_about", "states_range", "states_at_most"] {
+        assert!(plan[name].is_null(), "{name}: {plan}");
+    }
+    assert_eq!((&plan["measured_before"], number(&plan["off_by_at_most"])), (&Value::Bool(true), 1.3));
     assert!(plan["chosen"].is_null(), "nothing limits the disk: {plan}");
     assert_eq!(whole(&plan["memory_bytes"]), 1 << 30);
     assert!((1 << 20..1 << 30).contains(&whole(&plan["least_memory_bytes"])), "{plan}");
@@ -63,6 +66,21 @@ fn a_plan_has_all_policies() {
     assert!(ends[..KEPT.len()].is_sorted_by(|more, less| more >= less), "{ends:?}");
     let with_128 = KEPT.iter().position(|keep| *keep == "128").unwrap();
     assert!(ends[KEPT.len()] > ends[with_128], "best moves are stored besides: {ends:?}");
+}
+
+/// A board that nobody solved has a range of states, and says by how much the rest may be off.
+#[test]
+fn a_plan_without_a_run_like_it_gives_a_range() {
+    let job = "--board 4x2 --until-layer 100";
+    let plan = plan(&format!("{job} --json")).exits(0).json();
+    assert!(plan["states"].is_null() && plan["measured_before"] == Value::Bool(false), "{plan}");
+    let range: Vec<f64> = plan["states_range"].as_array().unwrap().iter().map(number).collect();
+    let place = Place::new();
+    let states = whole(&solve(&place.join("run"), &format!("{job} --threads 2"))["states"]) as f64;
+    assert!(range.len() == 2 && range[0] < states && states < range[1], "{states} states: {plan}");
+    assert!(number(&plan["off_by_at_most"]) > 1.3, "{plan}");
+    let shown = self::plan(job).exits(0).stdout;
+    assert!(shown.contains("No run like this was measured"), "{shown}");
 }
 
 /// Of smaller boards it does not hold: of any run 200 kB are foretold for its journal, and all of 3x2 is a part of that.

@@ -6,8 +6,8 @@ use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
 use crate::job::kept_text;
+use crate::Failure;
 use crate::units::{self, SizeUnits};
-use crate::{Failure, plan};
 
 /// Of how many layers two may be kept, the least first.
 const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
@@ -40,7 +40,7 @@ impl Choices {
     /// Of a run with these parameters, but for the layers that they say are kept. Scratch files count towards the limit
     /// where they are on the same disk.
     pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
-        Self { forecast: plan::forecast(params, &Workload::new(params)), limit_bytes, scratch_bytes }
+        Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
     }
 
     /// Bytes of scratch files that may stay for as long as the run is solved.
@@ -178,7 +178,7 @@ impl LayerCost {
         // A run that only enumerates has no way down.
         let down = if params.until_layer.is_some() { 0.0 } else { down };
         Self {
-            states: plan::states(params, workload.whole()) / layers,
+            states: workload.whole_states() / layers,
             layers,
             passes: [up, down],
             longer: 1.0,

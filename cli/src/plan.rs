@@ -8,32 +8,6 @@ use exact2048_solution::Segment;
 
 use crate::units::{self, SizeUnits};
 
-/// States of whole runs by board and by the exponent of the tile that wins: as published under the score, and as
-/// `docs/results` has them.
-const KNOWN: [((usize, usize), Option<u8>, f64); 16] = [
-    ((2, 2), None, 110.0),
-    ((3, 2), None, 21_752.0),
-    ((4, 2), None, 4_980_767.0),
-    ((3, 3), None, 48_713_519.0),
-    ((5, 2), None, 1_814_373_350.0),
-    ((4, 3), None, 1_152_817_492_752.0),
-    ((3, 3), Some(9), 14_314_189.0),
-    ((3, 3), Some(10), 29_063_397.0),
-    ((5, 2), Some(8), 84_127_079.0),
-    ((5, 2), Some(10), 527_501_965.0),
-    ((4, 3), Some(8), 4_722_887_433.0),
-    ((4, 3), Some(9), 17_353_860_953.0),
-    ((4, 3), Some(10), 52_996_837_882.0),
-    ((4, 3), Some(11), 140_042_875_418.0),
-    ((4, 4), Some(4), 23_483_970.0),
-    ((4, 4), Some(5), 1_567_514_971.0),
-];
-
-/// Reachable states for each entry of blocks as they are counted beforehand, where they are not known: measured 0.13
-/// to 0.21 on whole boards, and up to 0.31 on the first layers of one.
-const STATES_AN_ENTRY: f64 = 0.16;
-const STATES_AN_ENTRY_OF_FIRST_LAYERS: f64 = 0.3;
-
 /// What the rest of a run takes, about.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
@@ -46,9 +20,9 @@ pub struct Needs {
 impl Needs {
     /// What a run takes that lacks these segments.
     pub fn of(params: &Params, workload: &Workload, missing: &[Segment]) -> Self {
-        let forecast = forecast(params, workload);
+        let forecast = Forecast::new(params, workload);
         let disk_bytes = missing.iter().map(|&segment| forecast.added_bytes(segment)).sum();
-        Self { states: states(params, workload.whole()), disk_bytes }
+        Self { states: workload.whole_states(), disk_bytes }
     }
 
     /// The same of a run that may take so much more of the disk: what it does not keep goes as it is passed.
@@ -60,29 +34,6 @@ impl Needs {
     pub fn text(&self) -> String {
         format!("about {} states, {} on disk", units::rough(self.states), units::size(self.disk_bytes))
     }
-}
-
-/// What a run takes of the disk, by what is known before it begins.
-pub fn forecast(params: &Params, workload: &Workload) -> Forecast {
-    let states = states(params, workload.whole()) / workload.whole().max(1.0);
-    Forecast::new(params, |layer| states * workload.entries(layer, layer.up(1)))
-}
-
-/// States of a whole run with these parameters, where they are known.
-pub fn known_states(params: &Params) -> Option<f64> {
-    if params.until_layer.is_some() {
-        return None;
-    }
-    let (rows, cols) = (params.board.rows(), params.board.cols());
-    let run = ((rows.max(cols), rows.min(cols)), params.objective.winning_exponent());
-    KNOWN.iter().find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
-}
-
-/// The same, or about as many as such a run has, whose blocks have so many entries.
-pub fn states(params: &Params, entries: f64) -> f64 {
-    let an_entry =
-        if params.until_layer.is_some() { STATES_AN_ENTRY_OF_FIRST_LAYERS } else { STATES_AN_ENTRY };
-    known_states(params).unwrap_or(an_entry * entries)
 }
 
 /// A disk as it is, and memory.
@@ -162,7 +113,7 @@ mod tests {
             ("2x5", "score", None, 1_814_373_350.0, 1.6e9),
             // Every other layer, by the bytes of those that were stored.
             ("4x3", "score", None, 1.153e12, 8.4e11),
-            ("4x3", "score", Some(224), 792_386_098.0, 8e7),
+            ("4x3", "score", Some(224), 792_386_098.0, 29.5e6),
         ] {
             let needs = needs(board, objective, until_layer);
             let off = (needs.states / states, needs.disk_bytes as f64 / bytes);
@@ -176,11 +127,11 @@ mod tests {
         let needs = needs("4x3", "score", None);
         let room = |disk, memory| FreeRoom { disk_bytes: Some(disk), memory_bytes: Some(memory) };
         let said = notes(&needs, 12 << 30, &room(73 << 30, 3 << 30));
-        assert!(said[0].starts_with("warning: this takes about 1.2 T states, 789.3 GiB on disk"), "{said:?}");
+        assert!(said[0].starts_with("warning: this takes about 1.2 T states, 790.7 GiB on disk"), "{said:?}");
         assert!(said[0].contains("73.0 GiB are free"), "{said:?}");
         assert!(said[1].contains("12.0 GiB of memory") && said[1].contains("3.0 GiB are free"), "{said:?}");
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
-        assert_eq!(said, ["note: this takes about 1.2 T states, 789.3 GiB on disk; 9.0 TiB are free there"]);
+        assert_eq!(said, ["note: this takes about 1.2 T states, 790.7 GiB on disk; 9.0 TiB are free there"]);
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
         let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));
         assert_eq!(said, ["note: this takes about 1.2 T states, 60.0 GiB on disk; 73.0 GiB are free there"]);

@@ -1,15 +1,22 @@
 //! What a run takes of the disk: as a whole before it begins, and what is left of it while it is worked on.
 
-use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision};
+use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
+
+use crate::Workload;
 
 /// Bytes that a score of 32 bits takes when it is stored and compressed, by the decimal logarithm of the number of
 /// states of its layer: measured on 3x3, 5x2 and, with 64 bits, 4x3. The more states there are, the more values occur
 /// more than once.
 const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
 
-/// Bytes that a probability of 32 bits takes when it is stored.
-const PROBABILITY_BYTES: f64 = 2.2;
+/// Bytes that a probability of 32 bits takes when it is stored, by how many exponents the wanted tile is above half the
+/// number of cells: measured on 4x2, 3x3, 5x2, 4x3 and 4x4. A tile far below is certain from nearly everywhere.
+const PROBABILITY_BYTES: [(f64, f64); 7] =
+    [(-1.0, 0.013), (0.0, 0.08), (1.0, 0.3), (1.5, 0.55), (2.0, 1.35), (3.0, 1.95), (4.0, 2.15)];
+
+/// The same of the largest tile of a board, which hardly any state comes to.
+const BYTES_OF_LARGEST: f64 = 1.75;
 
 /// How many times as many bytes a value of 64 bits takes.
 const WIDE: f64 = 1.46;
@@ -24,22 +31,26 @@ const OVERHEAD: f64 = 1.01;
 const FIXED_BYTES: f64 = 200e3;
 
 /// Bytes that the reach takes for each state, by the decimal logarithm of the number of states of the layer: measured
-/// on whole runs of 4x2, 3x3, 5x2 and 4x3. The more states a layer has, the larger is the part of its entries that is
+/// on whole runs of 4x2, 3x3, 5x2, 4x3 and 4x4. The more states a layer has, the larger is the part of its entries that is
 /// reachable, and the less there is to say about each.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
 
-/// Bytes for each state of a layer with `states_of_layer` states, interpolated between the layers that were measured.
-fn bytes_of_state(measured: &[(f64, f64)], states_of_layer: f64) -> f64 {
-    let tens = states_of_layer.max(1.0).log10();
-    let at = measured.partition_point(|point| point.0 < tens).clamp(1, measured.len() - 1);
-    let ((low, few), (high, many)) = (measured[at - 1], measured[at]);
-    let share = ((tens - low) / (high - low)).clamp(0.0, 1.0);
-    few + share * (many - few)
+/// Rows for each of which the reach takes as much as for a state, at most: where half of them occur it has to say which.
+const STATES_A_ROW: f64 = 0.8;
+
+/// What was measured at these points, interpolated between them.
+fn interpolated(measured: &[(f64, f64)], x: f64) -> f64 {
+    let at = measured.partition_point(|point| point.0 < x).clamp(1, measured.len() - 1);
+    let ((low, below), (high, above)) = (measured[at - 1], measured[at]);
+    let share = ((x - low) / (high - low)).clamp(0.0, 1.0);
+    below + share * (above - below)
 }
 
-/// How many times as many bytes the reach of a state takes in the first layers of a large board, where a smaller part
-/// of the entries is reachable.
-const OF_FIRST_LAYERS: f64 = 2.0;
+/// The bits that it takes to say for something that is so with this probability whether it is so.
+fn bits(probability: f64) -> f64 {
+    let of = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
+    of(probability) + of(1.0 - probability)
+}
 
 /// What the layers of a run take.
 #[derive(Clone, Debug)]
@@ -85,28 +96,29 @@ pub struct Relief {
 }
 
 impl Forecast {
-    /// The forecast for a run, where `states` says about how many states a layer has.
-    pub fn new(params: &Params, states: impl Fn(Layer) -> f64) -> Self {
+    /// The forecast for a run.
+    pub fn new(params: &Params, workload: &Workload) -> Self {
         let wide = match params.precision {
             Precision::Bits32 => 1.0,
             Precision::Bits64 => WIDE,
         };
-        let value = |states| match params.objective {
-            Objective::Score => wide * bytes_of_state(&SCORE_BYTES, states),
-            Objective::Reach { .. } | Objective::Lose { .. } => wide * PROBABILITY_BYTES,
-        };
-        let of_first_layers = if params.until_layer.is_some() { OF_FIRST_LAYERS } else { 1.0 };
-        let of_layer = |layer| {
-            let states = states(layer);
-            let reach = states * bytes_of_state(&REACH_BYTES, states) * of_first_layers * OVERHEAD;
+        let of_layer = |layer: Layer| {
+            let (states, (rows, occurring)) = (workload.states(layer), workload.occurring(layer));
+            let tens = states.max(1.0).log10();
+            let value = match params.winning_exponent() {
+                None => interpolated(&SCORE_BYTES, tens),
+                Some(exponent) => probability_bytes(params, exponent),
+            };
+            let described = states + STATES_A_ROW * rows * bits(occurring);
+            let reach = described * interpolated(&REACH_BYTES, tens) * OVERHEAD;
             let best_moves = if params.best_moves { states * BEST_MOVE_BYTES * OVERHEAD } else { 0.0 };
-            LayerBytes { reach, values: states * value(states) * OVERHEAD, best_moves }
+            LayerBytes { reach, values: states * wide * value * OVERHEAD, best_moves }
         };
         let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
         Self { layers, params: params.clone() }
     }
 
-    /// The forecast for an enumerated run, whose numbers of states are known.
+    /// The forecast for an enumerated run, whose numbers of states are known. Cost: as [`Workload::new`].
     pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
         let mut states = vec![0.0; params.last_layer().index() + 1];
         for counts in counts {
@@ -114,7 +126,7 @@ impl Forecast {
                 *states = counts.states as f64;
             }
         }
-        Self::new(params, |layer| states[layer.index()])
+        Self::new(params, &Workload::new(params).with_states(states))
     }
 
     /// What the whole run takes if it keeps these layers, without what has to be free for what is being written.
@@ -258,6 +270,14 @@ impl Forecast {
         }
         levels
     }
+}
+
+/// Bytes of a stored probability of a run to this tile, with 32 bits.
+fn probability_bytes(params: &Params, exponent: u8) -> f64 {
+    if exponent >= params.tile_bound() {
+        return BYTES_OF_LARGEST;
+    }
+    interpolated(&PROBABILITY_BYTES, f64::from(exponent) - params.cells() as f64 / 2.0)
 }
 
 /// Whether the reach above a layer, up to the next kept ones, goes when its values are committed: values of a cut are

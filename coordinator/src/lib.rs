@@ -11,6 +11,7 @@ mod planner;
 mod ranges;
 mod rate;
 pub mod room;
+mod states;
 mod task;
 mod workload;
 
@@ -19,5 +20,6 @@ pub use pass_cost::{CostToCome, PassCost};
 pub use planner::Planner;
 pub use ranges::{COMMIT_INTERVAL, Ordered, Ranges, SHARD_BYTES, Worth};
 pub use rate::{Pace, Rate, is_enough};
+pub use states::Knowledge;
 pub use task::{PlanEvent, Release, Stage, Task, Totals};
 pub use workload::Workload;

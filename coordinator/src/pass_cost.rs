@@ -9,6 +9,8 @@ use exact2048_game::{Layer, Params, Precision, lane};
 use exact2048_solution::{Phase, Segment};
 
 use crate::layer_sums::LayerSums;
+use crate::states;
+use crate::workload::occurring;
 
 /// Core-seconds that a pass takes for one of each, on the machine of `docs/dev/performance.md`.
 struct Costs {
@@ -18,8 +20,7 @@ struct Costs {
     column: f64,
     /// A row of a class, whose transitions are made once and kept.
     class_row: f64,
-    /// A row of a block of a class that is too large for its transitions to be kept: a third of these rows occur, and their
-    /// transitions are made there.
+    /// A row that occurs in a block of a class that is too large for its transitions to be kept: they are made there.
     row_made_anew: f64,
     /// A row of a block.
     row: f64,
@@ -31,12 +32,13 @@ struct Costs {
     entry_of_huge: f64,
 }
 
-/// Costs by which runs compare with each other: fitted to what runs of 4x2, 3x3, 5x2 and 4x3 took, whole and to tiles.
+/// Costs by which runs compare with each other: fitted to what runs of 4x2, 3x3, 5x2, 4x3 and 4x4 took, whole and to
+/// tiles.
 const RUN_UP: Costs = Costs {
     block: 22e-6,
     column: 1.46e-6,
     class_row: 1.12e-6,
-    row_made_anew: 185e-9,
+    row_made_anew: 750e-9,
     row: 28e-9,
     entry: 0.84e-9,
     entry_of_large: 0.0,
@@ -46,7 +48,7 @@ const RUN_DOWN: Costs = Costs {
     block: 0.0,
     column: 2.04e-6,
     class_row: 0.15e-6,
-    row_made_anew: 185e-9,
+    row_made_anew: 1.8e-6,
     row: 132e-9,
     entry: 2.0e-9,
     entry_of_large: 0.0,
@@ -60,7 +62,7 @@ const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
     class_row: 0.8e-6,
-    row_made_anew: 130e-9,
+    row_made_anew: 750e-9,
     row: 134e-9,
     entry: 0.49e-9,
     entry_of_large: 0.43e-9,
@@ -70,7 +72,7 @@ const LAYER_DOWN: Costs = Costs {
     block: 0.0,
     column: 0.12e-6,
     class_row: 28e-9,
-    row_made_anew: 130e-9,
+    row_made_anew: 1.8e-6,
     row: 146e-9,
     entry: 3.9e-9,
     entry_of_large: 1.3e-9,
@@ -118,8 +120,9 @@ struct LayerWork {
     rows: f64,
     /// Rows of the classes that occur the first time, and whose transitions are kept.
     class_rows: f64,
-    /// Rows of the blocks of classes whose transitions are not kept.
+    /// Rows of the blocks of classes whose transitions are not kept: in the end those that occur.
     rows_made_anew: f64,
+    entries_made_anew: f64,
     entries: f64,
     entries_of_large: f64,
     entries_of_huge: f64,
@@ -214,16 +217,43 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
                 rows_of_class.insert(id, rows);
                 work.class_rows += if is_kept { rows } else { 0.0 };
             }
-            work.rows_made_anew += if is_kept { 0.0 } else { rows };
             work.blocks += 1.0;
             work.columns += if nth < map_layers { columns / map_layers as f64 } else { 0.0 };
             work.rows += rows;
             work.entries += entries;
+            if !is_kept {
+                work.rows_made_anew += rows;
+                work.entries_made_anew += entries;
+            }
             work.entries_of_large += if entries > LARGE_BLOCK { entries } else { 0.0 };
             work.entries_of_huge += if entries > HUGE_BLOCK { entries } else { 0.0 };
         }
     }
+    let [rows, entries] = [|work: &LayerWork| work.rows, |work: &LayerWork| work.entries]
+        .map(|of| layers.iter().map(of).collect::<Vec<_>>());
+    let states = states::of_layers(params, &rows, &entries);
+    for (work, states) in layers.iter_mut().zip(states) {
+        work.leave_out_rows(states);
+    }
     layers
+}
+
+impl LayerWork {
+    /// Leaves out the rows that do not occur, of a layer with so many states, where blocks do not hold them.
+    fn leave_out_rows(&mut self, states: f64) {
+        if self.rows_made_anew <= 0.0 {
+            return;
+        }
+        let share = self.entries_made_anew / self.entries;
+        let occurring = occurring(states * share, self.rows_made_anew, self.entries_made_anew);
+        self.rows -= (1.0 - occurring) * self.rows_made_anew;
+        self.rows_made_anew *= occurring;
+        // Nearly all of these blocks are large.
+        let held = 1.0 - (1.0 - occurring) * share;
+        self.entries *= held;
+        self.entries_of_large *= held;
+        self.entries_of_huge *= held;
+    }
 }
 
 fn index_of(phase: Phase) -> usize {

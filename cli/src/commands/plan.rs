@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_coordinator::{ForecastTotals, PassCost, Workload};
+use exact2048_coordinator::{ForecastTotals, Knowledge, PassCost, Workload};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_run::alone::{self, RunSolveError};
@@ -18,7 +18,6 @@ use serde::Serialize;
 use crate::choice::{Choices, LayerCost, candidates};
 use crate::job::JobArgs;
 use crate::output::{write_field, write_fitting, write_sentence};
-use crate::plan::{known_states, states};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::units::{self, SizeUnits};
@@ -66,9 +65,16 @@ struct Plan {
     /// About as many, where they are not.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_about: Option<f64>,
+    /// The least and the most that they may be, where they are not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    states_range: Option<[f64; 2]>,
     /// No more than so many, by formulas; as text, since it may be large.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_at_most: Option<String>,
+    /// Whether a run like it was measured.
+    measured_before: bool,
+    /// By which factor disk and hours may be off either way.
+    off_by_at_most: f64,
     least_memory_bytes: u64,
     memory_bytes: u64,
     /// States of 3x3 a second on this machine, on the way up and down.
@@ -116,12 +122,17 @@ pub fn main(args: &Args) -> Result<()> {
         Some(kept) => policies(&params, &choices, [kept], &layer_cost),
         None => all_policies(&params, &choices, &layer_cost),
     };
-    let known = known_states(&params);
+    let (knowledge, states) = (Knowledge::of(&params), workload.whole_states());
+    let factor = knowledge.states_factor();
+    let is_known = factor <= 1.0;
     let plan = Plan {
         threads,
-        states: known.map(|states| states as u64),
-        states_about: known.is_none().then(|| states(&params, workload.whole())),
-        states_at_most: if known.is_none() { at_most(&params)? } else { None },
+        states: is_known.then_some(states.round() as u64),
+        states_about: (!is_known).then_some(states),
+        states_range: (!is_known).then_some([states / factor, states * factor]),
+        states_at_most: if is_known { None } else { at_most(&params)? },
+        measured_before: knowledge == Knowledge::Solved,
+        off_by_at_most: knowledge.cost_factor(),
         least_memory_bytes: exact2048_worker::least_memory_bytes(&asked, threads),
         memory_bytes,
         measured_states_per_second: rates.seconds.map(|seconds| rates.states / seconds),
@@ -285,10 +296,14 @@ impl Plan {
         let states = match (self.states, self.states_about) {
             (Some(states), _) => units::count(states),
             (None, Some(about)) => {
+                let range = self.states_range.map_or(String::new(), |range| {
+                    let [least, most] = range.map(units::rough);
+                    format!(", {least} to {most}")
+                });
                 let most = self.states_at_most.as_deref().and_then(|most| most.parse().ok());
                 let most =
                     most.map_or(String::new(), |most: f64| format!(", at most {}", units::rough(most)));
-                format!("about {}{most}", units::rough(about))
+                format!("about {}{range}{most}", units::rough(about))
             }
             (None, None) => "not known".to_owned(),
         };
@@ -329,6 +344,14 @@ impl Plan {
         let left_out = write_fitting(out, &header, &[0], &rows, &[5, 3, 2])?;
         if !left_out.is_empty() {
             let sentence = format!("Too wide for this terminal: {}. --json has all.", left_out.join("; "));
+            write_sentence(out, &sentence)?;
+        }
+        if !self.measured_before {
+            let sentence = format!(
+                "No run like this was measured: disk and hours may be {0} times as much, or one part in {0}.",
+                self.off_by_at_most
+            );
+            writeln!(out)?;
             write_sentence(out, &sentence)?;
         }
         if self.memory_bytes < self.least_memory_bytes {
