@@ -21,6 +21,8 @@ mod pass;
 mod place;
 mod plan;
 mod progress;
+#[cfg(test)]
+mod recorded;
 mod remedy;
 #[cfg_attr(not(feature = "net"), path = "without_net/remote.rs")]
 mod remote;
