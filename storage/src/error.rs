@@ -9,7 +9,7 @@ use exact2048_files::not_a_file;
 use rustix::io::Errno;
 
 use crate::publish::full_folder;
-use crate::{Place, ShardId};
+use crate::{Place, RunId, ShardId};
 
 /// What can be done about an error of this crate or of one that reads or writes runs by it, so that nobody has to take
 /// nested variants apart.
@@ -123,6 +123,20 @@ pub enum StorageError {
         /// The folder.
         folder: Place,
         /// What has its name.
+        found: &'static str,
+    },
+
+    /// The run that this process opened is not in its place any more.
+    #[error(
+        "expected the run {run} in {place}, found {found}: it was moved or replaced, or its disk is not mounted. Put it \
+         back, and try again"
+    )]
+    Away {
+        /// Where the run was.
+        place: Place,
+        /// Its id.
+        run: RunId,
+        /// What is in its place.
         found: &'static str,
     },
 
@@ -402,7 +416,9 @@ impl StorageError {
             Self::NewerVersion { .. } | Self::NotUnderstood { .. } => ErrorKind::NewerVersion,
             Self::Full { .. } => ErrorKind::Full,
             Self::OverLimit { .. } => ErrorKind::OverLimit,
-            Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => ErrorKind::Unavailable,
+            Self::Away { .. } | Self::Io { .. } | Self::Store { .. } | Self::EarlierFailure { .. } => {
+                ErrorKind::Unavailable
+            }
             Self::UnsafeCache { .. } => ErrorKind::UnsafeCache,
             Self::NotWritable { .. } | Self::UnsafeStore { .. } | Self::Settings { .. } => ErrorKind::Refused,
             Self::ReadOnly { .. } | Self::TooLarge { .. } | Self::InvalidInput { .. } => ErrorKind::Internal,

@@ -216,13 +216,20 @@ pub(crate) fn create_folder(folder: &Path) -> Result<(), StorageError> {
     if folder.is_dir() {
         return Ok(());
     }
-    let parent = parent_of(folder);
-    create_folder(parent)?;
+    create_folder(parent_of(folder))?;
+    create_in_folder(folder)
+}
+
+/// Creates `folder` in a folder that is there, and brings it to the disk. It may exist.
+pub(crate) fn create_in_folder(folder: &Path) -> Result<(), StorageError> {
+    if folder.is_dir() {
+        return Ok(());
+    }
     match fs::create_dir(folder) {
         Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
             Err(StorageError::io("create the folder", folder, e))
         }
-        _ => sync_folder(parent),
+        _ => sync_folder(parent_of(folder)),
     }
 }
 

@@ -6,9 +6,9 @@ mod common;
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use common::{names, new_run, write_small_shard};
+use common::{frame, identity, key, names, new_run, write_small_shard};
 use exact2048_storage::{
     Attempt, ErrorKind, Frame, ItemKey, RunDir, ShardRecord, ShardWriter, StorageError, TypedRun, file_cost,
 };
@@ -51,13 +51,114 @@ fn another_run_in_its_place_is_told_apart() {
     let folder = place.path().join("run");
     closed_run(&folder, 3);
     let run = RunDir::open_read_only(&folder).unwrap();
-    assert!(run.is_there().unwrap());
+    let found = || match run.require_place() {
+        Err(StorageError::Away { run: id, found, .. }) if id == run.run_id() => found,
+        other => panic!("{other:?}"),
+    };
+    run.require_place().unwrap();
     fs::remove_dir_all(&folder).unwrap();
-    assert!(!run.is_there().unwrap());
+    assert_eq!(found(), "no run");
+    fs::create_dir(&folder).unwrap();
+    assert_eq!(found(), "no run");
     closed_run(&folder, 3);
-    assert!(!run.is_there().unwrap());
+    assert_eq!(found(), "another run");
     fs::write(folder.join("manifest.json"), "damaged").unwrap();
-    run.is_there().unwrap_err();
+    assert!(matches!(run.require_place(), Err(StorageError::Damaged { .. })));
+}
+
+/// What stands in the place of an open run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum InPlace {
+    Nothing,
+    EmptyFolder,
+    AnotherRun,
+    OlderCopy,
+}
+
+/// Nothing is written to, removed from or made in what stands in the place of a run, and no shard counts as lost
+/// (finding B1). With the run back, all goes on.
+#[test]
+fn a_run_that_is_away_is_away_and_nothing_is_made_in_its_place() {
+    for instead in [InPlace::Nothing, InPlace::EmptyFolder, InPlace::AnotherRun, InPlace::OlderCopy] {
+        let place = tempdir().unwrap();
+        let (folder, aside) = (place.path().join("run"), place.path().join("aside"));
+        let mut run = new_run(&folder);
+        let shard = write_small_shard(&run);
+        run.commit(&json!({ "first": shard })).unwrap();
+        let older = place.path().join("older");
+        copy_folder(&folder, &older);
+        run.commit(&json!("second")).unwrap();
+        let identity = identity(run.run_id());
+        let opened = run.shards().open(&shard, &identity).unwrap();
+        let mut begun = ShardWriter::create(&run, identity).unwrap();
+        begun.push(frame(&[(key(4, 0, 0), b"raw bytes")])).unwrap();
+        fs::rename(&folder, &aside).unwrap();
+        match instead {
+            InPlace::Nothing => {}
+            InPlace::EmptyFolder => fs::create_dir(&folder).unwrap(),
+            InPlace::AnotherRun => drop(write_small_shard(&new_run(&folder))),
+            InPlace::OlderCopy => fs::rename(&older, &folder).unwrap(),
+        }
+        let before = tree(&folder);
+        let is_copy = instead == InPlace::OlderCopy;
+        let away = |error: StorageError| {
+            let said = error.to_string();
+            if is_copy {
+                assert!(matches!(error, StorageError::Damaged { .. }), "{said}");
+            } else {
+                assert!(matches!(error, StorageError::Away { .. }), "{instead:?}: {said}");
+                assert_eq!((error.kind(), error.blames()), (ErrorKind::Unavailable, None));
+            }
+        };
+        away(run.commit(&json!("third")).unwrap_err());
+        away(run.confirm().unwrap_err());
+        away(run.remove_needless_shards(std::slice::from_ref(&shard)).unwrap_err());
+        away(run.remove_unreferenced_shards(&HashSet::new()).unwrap_err());
+        if is_copy {
+            drop(begun);
+        } else {
+            away(begun.finish().unwrap_err());
+            let written = ShardWriter::create(&run, identity).and_then(ShardWriter::finish);
+            away(written.unwrap_err());
+            away(run.shards().open(&shard, &identity).unwrap_err());
+            away(run.shards().check(&shard, &identity).unwrap_err());
+            away(run.shards().look(&[(&shard, identity)]).unwrap_err());
+            // What is open can be read to its end.
+            opened.verify().unwrap();
+        }
+        assert_eq!(tree(&folder), before, "{instead:?}");
+        let _ = fs::remove_dir_all(&folder);
+        fs::rename(&aside, &folder).unwrap();
+        run.confirm().unwrap();
+        run.commit(&json!("third")).unwrap();
+        run.shards().open(&shard, &identity).unwrap();
+        drop(run);
+        assert_eq!(RunDir::open_read_only(&folder).unwrap().records().len(), 3, "{instead:?}");
+    }
+}
+
+/// All files and folders below a folder, with what files hold.
+fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    paths.sort();
+    let within = |path: PathBuf| match fs::read(&path) {
+        Ok(contents) => vec![(path, contents)],
+        Err(_) => [vec![(path.clone(), Vec::new())], tree(&path)].concat(),
+    };
+    paths.into_iter().flat_map(within).collect()
+}
+
+fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+        if path.is_dir() {
+            copy_folder(&path, &to.join(name));
+        } else {
+            fs::copy(&path, to.join(name)).unwrap();
+        }
+    }
 }
 
 #[test]

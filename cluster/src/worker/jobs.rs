@@ -94,7 +94,7 @@ impl Jobs {
     pub fn open(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob, JobError> {
         let cached = self.last.take().filter(|(url, _)| url == run_url);
         if let Some((_, mut open)) = cached
-            && open.run.dir().is_there().is_ok_and(|is_there| is_there)
+            && open.run.dir().require_place().is_ok()
             && open.run.reread().is_ok()
             && open.run.params() == &share.params
         {

@@ -94,7 +94,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// [`StorageError::ReadOnly`] or a failure of the system or the store: then some of them are left, and are removed
     /// with what is not referenced.
     pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
-        self.writer()?;
+        self.require_own_folder()?;
         crash_point!("removal.committed");
         let files = shards.iter().map(|shard| shard.id().file().to_owned());
         match &self.home {
@@ -164,6 +164,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// [`StorageError::ReadOnly`] or a failure of the system or the store.
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
+        self.require_own_folder()?;
         let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
         let is_earlier =
             |file: &str| writer_of(file).is_none_or(|writer| opening.is_none_or(|opening| writer < opening));

@@ -226,6 +226,18 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
+    /// Requires that the record before the next one is there: an older copy of the run lacks it.
+    pub(super) fn require_last(&self) -> Result<(), StorageError> {
+        let Home::Folder(folder) = &self.home else { return Ok(()) };
+        let Some(last) = self.next.checked_sub(1) else { return Ok(()) };
+        let file = folder.join(file_name(last));
+        match file.try_exists() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StorageError::damaged(file, 0, "the last record of the journal", "no file")),
+            Err(error) => Err(StorageError::read(file, error)),
+        }
+    }
+
     /// Appends an opening record and returns its number: from now on no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
         for _ in 0..OPENINGS {

@@ -23,7 +23,9 @@ use self::shards::Home;
 pub use self::shards::Shards;
 use crate::allowance::Allowance;
 use crate::location::{Medium, StorePlace};
-use crate::publish::{create_folder, list, parent_of, remove_temps, sync_folder, temp_target};
+use crate::publish::{
+    TempFile, create_folder, create_in_folder, list, parent_of, remove_temps, sync_folder, temp_target,
+};
 use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, Place, RunId, ShardIdentity, StorageError};
@@ -197,7 +199,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         require_folders(path)?;
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
-            create_folder(&path.join(folder))?; // copies of a run may lack empty folders
+            // Copies of a run may lack empty folders. The run itself is not made again where it has just vanished.
+            create_in_folder(&path.join(folder))?;
         }
         // Not those of shards: members of a cluster write them, and may be at it.
         remove_temps(&path.join(JOURNAL))?;
@@ -243,6 +246,19 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
+    /// Requires that a place holds the run with this id, as [`require_place`](Self::require_place) does of an open run.
+    ///
+    /// # Errors
+    ///
+    /// As for [`require_place`](Self::require_place).
+    pub fn require_at(location: &Location, run: RunId) -> Result<(), StorageError> {
+        let home = match &location.0 {
+            Medium::Folder(path) => Home::Folder(path.clone()),
+            Medium::Store(place) => Home::Store(Arc::clone(&place.store), place.open_cache()?),
+        };
+        Shards::new(home, run).require_run()
+    }
+
     fn in_folder(path: &Path, manifest: Manifest, writer: Option<Writer>) -> Result<Self, StorageError> {
         let journal = Journal::replay(path.join(JOURNAL), manifest.run_id)?;
         let (home, place) = (Home::Folder(path.to_path_buf()), path.into());
@@ -283,6 +299,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         if let Some(opened) = &self.writer()?.opening {
             return Ok(opened.number);
         }
+        self.require_own_folder()?;
         let number = self.journal.open()?;
         if let Some(writer) = &mut self.writer {
             writer.opening = Some(Opened { number, shards: AtomicU64::new(0) });
@@ -355,25 +372,43 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`], [`StorageError::TooLarge`], [`StorageError::Full`],
-    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another failure of the system or the store. After a failure it is uncertain whether the
-    /// record is there, and every later call fails with [`StorageError::EarlierFailure`]: open the run again.
+    /// [`StorageError::ReadOnly`], [`StorageError::Away`], [`StorageError::TooLarge`], [`StorageError::Full`],
+    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another failure of the system or the store. After a
+    /// failure of the last kind it is uncertain whether the record is there, and every later call fails with
+    /// [`StorageError::EarlierFailure`]: open the run again.
     pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
-        self.writer()?;
+        self.require_own_folder()?;
         self.journal.append(record, self.allowance.as_deref())
     }
 
     /// Requires that this process is still the one that may write, as far as the journal says: it holds nothing that
     /// another has written since. What this process wrote itself in a call of [`commit`](Self::commit) that failed
-    /// counts as another's. Costs a look at one file, or a request.
+    /// counts as another's. The run has to be in its place for that. Costs a look at some files, or two requests.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`] or a failure of the system or
-    /// the store, which says nothing of who may write.
+    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`]; [`StorageError::Away`] or a
+    /// failure of the system or the store, which says nothing of who may write.
     pub fn confirm(&self) -> Result<(), StorageError> {
         self.writer()?;
-        self.journal.confirm()
+        self.journal.confirm()?;
+        match &self.home {
+            Home::Folder(_) => self.require_own_folder(),
+            Home::Store(..) => self.require_place(),
+        }
+    }
+
+    /// Requires that something can be written in the place of the run, as far as a directory lets that be tried: its file
+    /// system may be read-only by now.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::NotWritable`], [`StorageError::Full`] or another failure of the system.
+    pub fn require_writable(&self) -> Result<(), StorageError> {
+        match &self.home {
+            Home::Folder(path) => TempFile::create(path, LOCK).map(drop),
+            Home::Store(..) => Ok(()),
+        }
     }
 
     /// Reads what another process has committed since this was opened or read again.
@@ -385,21 +420,23 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.catch_up()
     }
 
-    /// Whether the run that was opened is still the one in its place: it may have been removed, and another one made there.
-    /// Costs a look at one file, or a request.
+    /// Requires that the run which was opened is still in its place: it may have been moved away or removed, and another
+    /// one made there. Costs a look at one file, or a request.
     ///
     /// # Errors
     ///
-    /// Those of reading a manifest.
-    pub fn is_there(&self) -> Result<bool, StorageError> {
-        let found = match &self.home {
-            Home::Folder(path) => Manifest::read(path),
-            Home::Store(store, _) => Manifest::read_in_store(store),
-        };
-        match found {
-            Ok(found) => Ok(found.run_id == self.manifest.run_id),
-            Err(StorageError::NotARun { .. } | StorageError::ManifestMissing { .. }) => Ok(false),
-            Err(error) => Err(error),
+    /// [`StorageError::Away`], and those of reading a manifest.
+    pub fn require_place(&self) -> Result<(), StorageError> {
+        self.shards().require_run()
+    }
+
+    /// Requires of a directory that what is about to be written there goes to this run: nothing is added to another run, to
+    /// an older copy of this one, or to an empty folder. In a store each object has its name once.
+    fn require_own_folder(&self) -> Result<(), StorageError> {
+        self.writer()?;
+        match &self.home {
+            Home::Folder(_) => self.require_place().and_then(|()| self.journal.require_last()),
+            Home::Store(..) => Ok(()),
         }
     }
 
@@ -432,7 +469,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
             }
             None => identity.file_name(),
         };
-        Ok(self.home.target(file))
+        Ok(self.shards().target_of(file))
     }
 
     fn writer(&self) -> Result<&Writer, StorageError> {

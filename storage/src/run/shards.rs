@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::SHARDS;
+use super::manifest::Manifest;
 use crate::bytes::index;
 use crate::ids::member_of;
 use crate::shard::{Expected, HEAD_BYTES, StoredShard, Target, check_head};
@@ -27,14 +28,10 @@ pub(super) enum Home {
 }
 
 impl Home {
-    /// Where a shard of this name is to be published.
-    pub(super) fn target(&self, file: String) -> Target {
+    pub(super) fn place(&self) -> Place {
         match self {
-            Self::Folder(run) => Target::Folder { folder: run.join(SHARDS), file },
-            Self::Store(store, cache) => {
-                let object = format!("{SHARDS}/{file}");
-                Target::Store { store: store.clone(), cache: cache.clone(), file, object }
-            }
+            Self::Folder(path) => path.into(),
+            Self::Store(store, _) => store.place(),
         }
     }
 }
@@ -50,9 +47,49 @@ impl Shards {
         self.run
     }
 
+    /// Requires that the run is in its place. A folder may be moved, unmounted or replaced while it is open. Costs a look
+    /// at one file, or a request.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::Away`], and those of reading a manifest.
+    pub(crate) fn require_run(&self) -> Result<(), StorageError> {
+        let manifest = match &self.home {
+            Home::Folder(path) => Manifest::read(path),
+            Home::Store(store, _) => Manifest::read_in_store(store),
+        };
+        let found = match manifest {
+            Ok(manifest) if manifest.run_id == self.run => return Ok(()),
+            Ok(_) => "another run",
+            Err(StorageError::NotARun { .. } | StorageError::NotADirectory { .. }) => "no run",
+            Err(error) => return Err(error),
+        };
+        Err(StorageError::Away { place: self.home.place(), run: self.run, found })
+    }
+
+    /// The error, or the one that says why the whole run is out of reach: then no shard of it is lost. Costs a look at one
+    /// file, or a request, where the error may come of that.
+    pub(crate) fn explain(&self, error: StorageError) -> StorageError {
+        if error.blames().is_none() && !matches!(error, StorageError::Io { .. }) {
+            return error;
+        }
+        self.require_run().err().unwrap_or(error)
+    }
+
     /// Where a shard that an attempt makes is to be published.
     pub(crate) fn target(&self, identity: &ShardIdentity, attempt: Attempt) -> Target {
-        self.home.target(identity.unique_name(attempt.opening, &attempt.which()))
+        self.target_of(identity.unique_name(attempt.opening, &attempt.which()))
+    }
+
+    /// Where a shard of this name is to be published.
+    pub(super) fn target_of(&self, file: String) -> Target {
+        match &self.home {
+            Home::Folder(run) => Target::Folder { folder: run.join(SHARDS), file, run: self.clone() },
+            Home::Store(store, cache) => {
+                let object = format!("{SHARDS}/{file}");
+                Target::Store { store: store.clone(), cache: cache.clone(), file, object }
+            }
+        }
     }
 
     /// Where a shard is or would be.
@@ -73,7 +110,7 @@ impl Shards {
     /// As for [`ShardReader::open`]; [`StorageError::Foreign`] also if it is another shard than the record says.
     pub fn open(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<ShardReader, StorageError> {
         let committed = Expected::Committed(record, expected);
-        match &self.home {
+        let opened = match &self.home {
             Home::Folder(run) => {
                 let shard = record.id();
                 ShardReader::open_file(&self.place(&shard), &file_of(run, &shard), committed)
@@ -87,7 +124,13 @@ impl Shards {
                     None => stored.fetch(committed),
                 }
             }
-        }
+        };
+        self.known(opened)
+    }
+
+    /// What came of opening a shard of the run.
+    fn known(&self, opened: Result<ShardReader, StorageError>) -> Result<ShardReader, StorageError> {
+        opened.map(|reader| reader.of_run(self.clone())).map_err(|error| self.explain(error))
     }
 
     /// The same for the shard as it is in the store now, even if there is a copy of it in the cache: to check the
@@ -104,7 +147,7 @@ impl Shards {
         match &self.home {
             Home::Folder(_) => self.open(record, expected),
             Home::Store(store, cache) => {
-                self.stored(store, cache, record).fetch(Expected::Committed(record, expected))
+                self.known(self.stored(store, cache, record).fetch(Expected::Committed(record, expected)))
             }
         }
     }
@@ -125,7 +168,7 @@ impl Shards {
         let check = |(record, identity): &(&ShardRecord, ShardIdentity), head: &[u8], file_bytes| {
             check_head(&self.place(&record.id()), head, file_bytes, record, identity)
         };
-        match &self.home {
+        let looked: Vec<Result<(), StorageError>> = match &self.home {
             Home::Folder(run) => {
                 let look = |shard: &(&ShardRecord, ShardIdentity)| {
                     let id = shard.0.id();
@@ -133,7 +176,7 @@ impl Shards {
                     let (head, file_bytes) = read_head(&file_of(run, &id)).map_err(failed)?;
                     check(shard, &head, file_bytes)
                 };
-                Ok(shards.iter().map(look).collect())
+                shards.iter().map(look).collect()
             }
             Home::Store(store, _) => {
                 let objects = shards.iter().map(|(record, _)| object_of(&record.id()));
@@ -143,9 +186,14 @@ impl Shards {
                     let head = head?.ok_or_else(missing)?;
                     check(shard, &head.first, head.bytes)
                 };
-                Ok(shards.iter().zip(found).map(look).collect())
+                shards.iter().zip(found).map(look).collect()
             }
+        };
+        // Where the whole run is away, none of its shards is lost.
+        if looked.iter().any(|looked| looked.as_ref().is_err_and(|error| error.blames().is_some())) {
+            self.require_run()?;
         }
+        Ok(looked)
     }
 
     /// Reads every byte of the shard as it is in the store now, and keeps nothing of it: neither a copy in the cache
@@ -158,7 +206,8 @@ impl Shards {
         match &self.home {
             Home::Folder(_) => self.open(record, expected)?.verify(),
             Home::Store(store, cache) => {
-                self.stored(store, cache, record).check(Expected::Committed(record, expected))
+                let checked = self.stored(store, cache, record).check(Expected::Committed(record, expected));
+                checked.map_err(|error| self.explain(error))
             }
         }
     }

@@ -8,7 +8,7 @@ use super::content::{Content, ShardFile, head};
 use super::header::{Header, LONGEST_HEADER};
 use super::index::{Entry, FrameInfo, Index};
 use crate::bytes::index;
-use crate::{ItemKey, Place, ShardIdentity, StorageError};
+use crate::{ItemKey, Place, ShardIdentity, Shards, StorageError};
 
 /// Largest index that is read of a shard of which nothing is known, in bytes. Those of the solver have far less; a
 /// forged one could take gigabytes of memory out of some kilobytes.
@@ -72,6 +72,8 @@ pub struct ShardReader {
     header: Header,
     header_checksum: u64,
     index: Index,
+    /// The run that it was opened as a part of.
+    run: Option<Shards>,
 }
 
 impl ShardReader {
@@ -145,7 +147,12 @@ impl ShardReader {
         let parsed = content.with_bytes(start, length, |block| Index::parse(place, block, &header));
         let index = parsed.map_err(failed(start, length))??;
         content.settle();
-        Ok(Self { place: place.clone(), content, header, header_checksum, index })
+        Ok(Self { place: place.clone(), content, header, header_checksum, index, run: None })
+    }
+
+    /// The same shard as a part of a run. Where that is away, no error blames the shard.
+    pub(crate) fn of_run(self, run: Shards) -> Self {
+        Self { run: Some(run), ..self }
     }
 
     /// Where the shard is.
@@ -221,6 +228,13 @@ impl ShardReader {
         let frame = self.index.frames.get(index(number)).ok_or_else(|| StorageError::InvalidInput {
             what: format!("frame {number} asked of {} with {}", self.place, self.frames().len()),
         })?;
+        self.read_frame_at(frame).map_err(|error| match &self.run {
+            Some(run) => run.explain(error),
+            None => error,
+        })
+    }
+
+    fn read_frame_at(&self, frame: &FrameInfo) -> Result<Vec<u8>, StorageError> {
         let (start, expected) = (frame.file_offset, frame.block_header());
         let length = BLOCK_HEADER_BYTES + index(frame.encoded_bytes);
         let open = |bytes: &[u8]| block::open(&self.place, start, bytes, &expected);

@@ -56,6 +56,8 @@ pub(crate) enum Target {
         folder: PathBuf,
         /// The name of its file.
         file: String,
+        /// The run that it becomes a part of.
+        run: Shards,
     },
     /// As this object. It is written as a file in the cache first, where it stays as a copy.
     Store {
@@ -73,7 +75,10 @@ impl Target {
     /// becomes, and so whose it is.
     fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
-            Self::Folder { folder, file } => TempFile::create(folder, file),
+            Self::Folder { folder, file, run } => {
+                run.require_run()?;
+                TempFile::create(folder, file)
+            }
             Self::Store { cache, file, .. } => TempFile::create(cache.folder(), file),
         }
     }
@@ -81,7 +86,7 @@ impl Target {
     /// What an earlier shard of the same name takes of the disk.
     fn replaced_bytes(&self) -> Result<u64, StorageError> {
         match self {
-            Self::Folder { folder, file } => Listed { path: folder.join(file), name: file.clone() }.cost(),
+            Self::Folder { folder, file, .. } => Listed { path: folder.join(file), name: file.clone() }.cost(),
             Self::Store { .. } => Ok(0),
         }
     }
@@ -245,10 +250,12 @@ fn publish(
     header_checksum: u64,
 ) -> Result<String, StorageError> {
     match target {
-        Target::Folder { folder, file } => {
+        Target::Folder { folder, file, run } => {
             crash_point!("shard.before_sync");
             temp.sync()?;
             crash_point!("shard.synced");
+            // A shard of another run may have this name.
+            run.require_run()?;
             temp.rename_to(&folder.join(&file))?;
             crash_point!("shard.renamed");
             sync_folder(&folder)?;
