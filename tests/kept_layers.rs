@@ -119,6 +119,7 @@ fn solved_cones_are_found_again() {
     let solved = Solved::new(&format!("{} --keep 64", usual.job));
     let run = Run::open(&solved.run()).unwrap();
     let folder = place.join("cones");
+    std::fs::create_dir(&folder).unwrap();
     let oracle = |most_bytes| {
         let cone_files = Some((folder.clone(), most_bytes));
         Oracle::with_options(&run, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap()

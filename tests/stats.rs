@@ -296,6 +296,10 @@ fn statistics_of_nothing_and_of_a_run_that_is_gone() {
     let found = ToldStatistics::follow(&run, &*follower, 0.0, &mut |_| ()).unwrap();
     let kept = KeptStatistics::of_run(&gone.join("cones"), &run);
     assert!(kept.keep(&found).is_err() && !gone.exists());
+    // Nor is anything made in an empty folder in its place.
+    fs::create_dir(&gone).unwrap();
+    assert!(kept.keep(&found).is_err());
+    fs::remove_dir(&gone).unwrap();
 }
 
 #[test]

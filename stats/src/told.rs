@@ -261,6 +261,7 @@ mod tests {
     fn kept_statistics_belong_to_one_run_and_keep_every_bit() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("kept");
+        fs::create_dir(&folder).unwrap();
         let kept = KeptStatistics::new(&folder, "a1", 7);
         assert_eq!(kept.read(), None);
         kept.keep(&told(0.0)).unwrap();

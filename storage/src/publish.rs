@@ -14,6 +14,7 @@ use exact2048_files::open;
 use crate::StorageError;
 use crate::allowance::file_cost;
 use crate::ids::random_bits;
+use crate::run::MANIFEST;
 
 /// How the name of every temporary file begins.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
@@ -136,9 +137,9 @@ impl Drop for TempFile {
     }
 }
 
-/// Writes a file and puts it in the place of what has its name, in one step. The file's folder is made if it is
-/// missing, but not the folder around that: a run that was removed must not come back in part. Nothing is synced but
-/// what `write` syncs: this is for what can be made again. Other processes may do the same. What a process left that
+/// Writes a file and puts it in the place of what has its name, in one step. The file's folder is made if it is missing
+/// and would lie within a run: where that was moved or removed, nothing is made in its place. Nothing is synced but what
+/// `write` syncs: this is for what can be made again. Other processes may do the same. What a process left that
 /// ended while it wrote the same file is removed.
 ///
 /// # Errors
@@ -149,11 +150,13 @@ pub fn replace_file(
     write: impl FnOnce(&mut File) -> io::Result<()>,
 ) -> Result<(), StorageError> {
     let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
-    match fs::create_dir(folder) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-            return Err(StorageError::io("create the folder", folder, e));
+    if parent_of(folder).join(MANIFEST).is_file() {
+        match fs::create_dir(folder) {
+            Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(StorageError::io("create the folder", folder, e));
+            }
+            _ => {}
         }
-        _ => {}
     }
     remove_abandoned(folder, |other| other == name);
     let mut temp = TempFile::create(folder, &name)?;

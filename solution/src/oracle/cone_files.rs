@@ -387,7 +387,9 @@ mod tests {
 
     /// An empty folder for cones of a run.
     fn cone_files(place: &TempDir, most_bytes: u64, run: u8) -> ConeFiles {
-        ConeFiles::open(place.path().join("cones"), most_bytes, [run; 48], 4)
+        let folder = place.path().join("cones");
+        fs::create_dir_all(&folder).unwrap();
+        ConeFiles::open(folder, most_bytes, [run; 48], 4)
     }
 
     /// Keeps a cone, and gives its file.

@@ -30,7 +30,7 @@ use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, Place, RunId, ShardIdentity, StorageError};
 
-const MANIFEST: &str = "manifest.json";
+pub(crate) const MANIFEST: &str = "manifest.json";
 const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
