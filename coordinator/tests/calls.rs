@@ -34,6 +34,7 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, least_bytes)]))),
         state: JobState::Queued,
         summary: JobSummary::default(),
+        has_run: false,
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use exact2048_game::Params;
-use exact2048_storage::{FORMAT_VERSION, Location, Place, RunDir, ShardRecord, StorageError, TypedRun};
+use exact2048_storage::{
+    FORMAT_VERSION, Location, Place, RunDir, RunInfo, ShardRecord, StorageError, TypedRun,
+};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
@@ -100,17 +102,48 @@ impl Run {
         unnamed: Unnamed,
     ) -> Result<Self, RunError> {
         let location = location.into();
+        if let Some(held) = RunDir::find(&location)? {
+            return Self::resume_held(location, held, wanted, unnamed);
+        }
+        let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&location.place(), &e))?;
+        match TypedRun::create(&location, &params) {
+            // Another process has made the run in between: begin again, as if it had been there before.
+            Err(StorageError::AlreadyARun { .. }) if RunDir::find(&location)?.is_some() => {
+                Self::resume(location, wanted, unnamed)
+            }
+            made => Self::load(made?),
+        }
+    }
+
+    /// As [`open_or_create`](Self::open_or_create), of a run that is known to have been made: where it is not in its place,
+    /// nothing is made there.
+    ///
+    /// # Errors
+    ///
+    /// [`StorageError::NotARun`], and as for [`open_or_create`](Self::open_or_create).
+    pub fn resume(
+        location: impl Into<Location>,
+        wanted: &Params,
+        unnamed: Unnamed,
+    ) -> Result<Self, RunError> {
+        let location = location.into();
+        match RunDir::find(&location)? {
+            Some(held) => Self::resume_held(location, held, wanted, unnamed),
+            None => {
+                let (place, reason) = (location.place(), "it does not exist");
+                Err(StorageError::NotARun { place, reason }.into())
+            }
+        }
+    }
+
+    /// Opens the run whose manifest says `held`, to continue it.
+    fn resume_held(
+        location: Location,
+        held: RunInfo,
+        wanted: &Params,
+        unnamed: Unnamed,
+    ) -> Result<Self, RunError> {
         let place = location.place();
-        let Some(held) = RunDir::find(&location)? else {
-            let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&place, &e))?;
-            return match TypedRun::create(&location, &params) {
-                // Another process has made the run in between: begin again, as if it had been there before.
-                Err(StorageError::AlreadyARun { .. }) if RunDir::find(&location)?.is_some() => {
-                    Self::open_or_create(location, wanted, unnamed)
-                }
-                made => Self::load(made?),
-            };
-        };
         // This is checked before others are fenced off. The manifest tells most other jobs at once; whether the precision may
         // be this one, only the journal says.
         let held = parse_params(&place, held.params)?;
@@ -281,10 +314,8 @@ impl Run {
     /// As for [`TypedRun::commit`]; [`RunError::CountedOtherwise`] where layers were enumerated again with another
     /// outcome.
     pub fn append(&mut self, record: JournalRecord) -> Result<(), RunError> {
-        if let JournalRecord::Commit(record) = &record
-            && let Some((before, now)) = self.catalog.counted_otherwise(&record.commit)
-        {
-            return Err(RunError::CountedOtherwise { place: self.dir.place().clone(), before, now });
+        if let JournalRecord::Commit(record) = &record {
+            self.require_same_counts(&record.commit)?;
         }
         self.dir.commit(&record)?;
         self.take_records()?;
@@ -296,6 +327,20 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    /// Requires that layers which were enumerated before have the counts that the journal says.
+    ///
+    /// # Errors
+    ///
+    /// [`RunError::CountedOtherwise`].
+    pub fn require_same_counts(&self, commit: &Commit) -> Result<(), RunError> {
+        match self.catalog.counted_otherwise(commit) {
+            Some((before, now)) => {
+                Err(RunError::CountedOtherwise { place: self.dir.place().clone(), before, now })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Lets go of the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then

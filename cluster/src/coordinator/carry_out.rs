@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, NotOpened, OpenTicket, Opened, RunBytes, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, Looked, NotOpened, OpenTicket, Opened, RunBytes, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
-use exact2048_storage::ErrorKind;
+use exact2048_storage::{ErrorKind, RunDir};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::estimates::JobEstimate;
 use super::job_run::{Contents, DiskLimit, JobRun, NotAppended};
+use super::queue::QueueRecord;
 use super::shell::{Held, Shell};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
@@ -31,7 +32,10 @@ pub(super) enum Work {
         ticket: OpenTicket,
         job: JobId,
         times: u64,
+        may_make: bool,
     },
+    /// To look whether the store and the run of a job are in their place.
+    Look(JobId),
     /// To let go of the runs that are not needed any more, so that others may open them.
     LetGo,
 }
@@ -46,7 +50,8 @@ impl Shell {
             let (shell, asked) = (Arc::clone(&self), work.clone());
             let done = tokio::task::spawn_blocking(move || match asked {
                 Work::Append(append) => shell.append_for(&append),
-                Work::Open { ticket, job, times } => shell.open_for(ticket, &job, times),
+                Work::Open { ticket, job, times, may_make } => shell.open_for(ticket, &job, times, may_make),
+                Work::Look(job) => shell.look_for(&job),
                 Work::LetGo => shell.let_go(),
             });
             if let Err(panic) = done.await {
@@ -65,6 +70,7 @@ impl Shell {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
             Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, NotOpened::Never(why())),
+            Work::Look(job) => state.cluster.looked(now, job, Looked::There),
             Work::LetGo => {}
         });
     }
@@ -91,11 +97,11 @@ impl Shell {
                 if is_of_store(&error) {
                     AppendFailure::Store(reason)
                 } else {
-                    // This journal is to blame only where the queue can be reached.
-                    match self.queue.lock().confirm() {
+                    // This journal is to blame only where the queue can be written.
+                    match self.queue.lock().require_store() {
                         Ok(()) => AppendFailure::Journal(reason),
                         Err(AppendError::Fenced(reason)) => return self.fence(reason),
-                        Err(_) => AppendFailure::Store(reason),
+                        Err(error) => AppendFailure::Store(with_causes(&error)),
                     }
                 }
             }
@@ -150,8 +156,8 @@ impl Shell {
     }
 
     /// Opens the run of a job whose turn has come, and tells the cluster what it holds. Blocks on the store.
-    fn open_for(self: &Arc<Self>, ticket: OpenTicket, job: &JobId, times: u64) {
-        match self.open_run(ticket, job, times) {
+    fn open_for(self: &Arc<Self>, ticket: OpenTicket, job: &JobId, times: u64, may_make: bool) {
+        match self.open_run(ticket, job, times, may_make) {
             Ok(Some(opened)) => self.with(|state, now| state.cluster.opened(now, ticket, opened)),
             // The job was cancelled meanwhile.
             Ok(None) => {}
@@ -161,19 +167,26 @@ impl Shell {
                 tracing::warn!(%job, reason, "the run of a job cannot be opened");
                 let why = match &error {
                     AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
-                    _ => NotOpened::Never(reason),
+                    // The job is to blame only where the store is there, and can be written.
+                    _ => match self.queue.lock().require_store() {
+                        Ok(()) => NotOpened::Never(reason),
+                        Err(AppendError::Fenced(reason)) => return self.fence(reason),
+                        Err(error) => NotOpened::Later(with_causes(&error)),
+                    },
                 };
                 self.with(|state, now| state.cluster.not_opened(now, ticket, why));
             }
         }
     }
 
-    /// Opens a run; `None` where that is not asked for any more.
+    /// Opens a run; `None` where that is not asked for any more. A run is made only while the queue, which is in the same
+    /// store, is in its place, and the queue says then that it was made.
     fn open_run(
         self: &Arc<Self>,
         ticket: OpenTicket,
         job: &JobId,
         times: u64,
+        may_make: bool,
     ) -> Result<Option<Opened>, AppendError> {
         let found = self.with(|state, _| {
             let known = state.jobs.get_mut(job).filter(|_| state.cluster.is_opening(ticket))?;
@@ -184,7 +197,15 @@ impl Shell {
         let Some((location, params, limit_bytes)) = found else { return Ok(None) };
         self.queue.lock().confirm()?;
         let limit = limit_bytes.map(|bytes| DiskLimit { bytes, times });
-        let (run, contents, missing_bytes) = JobRun::begin(&location, &params, limit)?;
+        let opened = if may_make {
+            JobRun::begin(&location, &params, limit)?
+        } else {
+            JobRun::resume(&location, &params, limit).map_err(|error| missing_run(job, error))?
+        };
+        if may_make {
+            self.queue.lock().append(&QueueRecord::Begun { job: job.clone() })?;
+        }
+        let (run, contents, missing_bytes) = opened;
         let Contents { params, holdings, stored } = contents;
         let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
         let held = Held { opening: run.opening(), run: Arc::new(Mutex::new(run)) };
@@ -196,6 +217,23 @@ impl Shell {
             Some(())
         });
         Ok(is_held.map(|()| Opened { params, holdings, stored, missing_bytes, least_memory, workload, cost }))
+    }
+
+    /// Looks whether the store and the run of a job are in their place, and tells the cluster. Blocks on the store.
+    fn look_for(self: &Arc<Self>, job: &JobId) {
+        let location = self.with(|state, _| state.jobs.get(job).map(|known| known.location.clone()));
+        let looked = match (self.queue.lock().require_store(), location) {
+            (Ok(()), Some(location)) => RunDir::find(&location).map_err(AppendError::from),
+            (Ok(()), None) => return,
+            (Err(error), _) => Err(error),
+        };
+        let found = match looked {
+            Ok(Some(_)) => Looked::There,
+            Ok(None) => Looked::Away(gone(job)),
+            Err(AppendError::Fenced(reason)) => return self.fence(reason),
+            Err(error) => Looked::Away(with_causes(&error)),
+        };
+        self.with(|state, now| state.cluster.looked(now, job, found));
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.
@@ -282,6 +320,7 @@ impl Refused {
                     format!("{whose} says of its shard what is not so: {}", with_causes(&error)),
                 )
             }
+            NotAppended::Counts(error) => Self::Never(None, with_causes(&error)),
             NotAppended::Other(error) => error.into(),
         }
     }
@@ -296,6 +335,22 @@ impl From<AppendError> for Refused {
 /// Whether an error is one of the store as a whole, or of this process: no job is to blame for it.
 pub(super) fn is_of_store(error: &RunError) -> bool {
     error.kind() == ErrorKind::Full || is_out_of_files(error)
+}
+
+/// Why a run that was made cannot be opened again.
+fn missing_run(job: &JobId, error: RunError) -> AppendError {
+    match error.kind() {
+        ErrorKind::NotFound => AppendError::Foreign(gone(job)),
+        _ => AppendError::Failed(error),
+    }
+}
+
+/// Says that the run of a job is not in the store.
+pub(super) fn gone(job: &JobId) -> String {
+    format!(
+        "expected the run of job {job} in the store, found none: put it back, then resume the job; or forget the job, then \
+         submit it again"
+    )
 }
 
 /// Whether a run that cannot be opened now may be opened later without anybody's doing.

@@ -9,7 +9,7 @@ use exact2048_run::alone::disk;
 use exact2048_solution::{
     Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, Unnamed,
 };
-use exact2048_storage::{Location, RunDir, ShardRecord, StorageError};
+use exact2048_storage::{Location, RunDir, RunId, ShardRecord, StorageError};
 
 use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
@@ -30,6 +30,9 @@ pub enum NotAppended {
         /// What is wrong with it.
         error: StorageError,
     },
+    /// Layers that were enumerated before have other counts now: it never will be.
+    #[error("{0}")]
+    Counts(RunError),
     /// The append failed as one to any journal may.
     #[error(transparent)]
     Other(#[from] AppendError),
@@ -84,8 +87,10 @@ impl Journal for Run {
     /// Who owns the queue owns its runs: whether that is so is looked at before.
     fn open_again(
         location: &Location,
+        run: RunId,
         _: &dyn Fn(u64, Option<&JournalRecord>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, RunError> {
+        RunDir::require_at(location, run)?;
         opened(Run::open_again(location)?).map(Some)
     }
 
@@ -127,9 +132,30 @@ impl JobRun {
         params: &Params,
         limit: Option<DiskLimit>,
     ) -> Result<(Self, Contents, u64), RunError> {
+        Self::prepare(location, limit, || Run::open_or_create(location, params, Unnamed::Refuse))
+    }
+
+    /// As [`begin`](Self::begin), of a run that was made before: where it is not in its place, none is made.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Run::resume`], [`Run::share`] and [`disk::make_room`].
+    pub fn resume(
+        location: &Location,
+        params: &Params,
+        limit: Option<DiskLimit>,
+    ) -> Result<(Self, Contents, u64), RunError> {
+        Self::prepare(location, limit, || Run::resume(location, params, Unnamed::Refuse))
+    }
+
+    fn prepare(
+        location: &Location,
+        limit: Option<DiskLimit>,
+        open: impl FnOnce() -> Result<Run, RunError>,
+    ) -> Result<(Self, Contents, u64), RunError> {
         // Files of killed workers are counted before they are removed.
         let found_bytes = limit.map_or(Ok(0), |_| found_bytes(location))?;
-        let mut run = Run::open_or_create(location, params, Unnamed::Refuse)?;
+        let mut run = open()?;
         run.share()?;
         for retracted in run.absent()? {
             tracing::warn!(run = %location, phase = retracted.phase.name(), first = %retracted.first,
@@ -159,9 +185,9 @@ impl JobRun {
     }
 
     fn new(location: &Location, run: Run, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
-        let opened = opened(run)?;
+        let (id, opened) = (run.dir().run_id(), opened(run)?);
         let contents = Contents::of(&opened.journal);
-        let journal = OwnedJournal::new(location.clone(), opened);
+        let journal = OwnedJournal::new(location.clone(), id, opened);
         Ok((Self { journal, limit_bytes, counted: None, needless: Vec::new() }, contents))
     }
 
@@ -187,7 +213,7 @@ impl JobRun {
     ///
     /// # Errors
     ///
-    /// [`NotAppended::Shard`] if a shard is not what the record says; [`AppendError::Fenced`] if another process owns the
+    /// [`NotAppended::Shard`] if a shard is not what the record says; [`NotAppended::Counts`]; [`AppendError::Fenced`] if another process owns the
     /// store; [`AppendError::Foreign`] if another has written to this
     /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
@@ -209,7 +235,10 @@ impl JobRun {
                     return Ok(());
                 }
                 match record {
-                    JournalRecord::Commit(record) => look(run, record)?,
+                    JournalRecord::Commit(record) => {
+                        run.require_same_counts(&record.commit).map_err(NotAppended::Counts)?;
+                        look(run, record)?;
+                    }
                     JournalRecord::Removal(Removal { removed }) => {
                         self.needless = run.catalog().reach_of(removed);
                     }
@@ -302,7 +331,7 @@ mod tests {
     use super::*;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
     use exact2048_solution::{LayerCounts, LayerRange, Phase};
-    use exact2048_storage::{Attempt, ShardWriter};
+    use exact2048_storage::{Attempt, ErrorKind, ShardWriter};
     use serde_json::{Value, json};
 
     fn params() -> Params {
@@ -444,6 +473,49 @@ mod tests {
         for disk in [contents.stored.disk.unwrap(), run.stored().disk.unwrap()] {
             assert!(disk.peak_bytes >= disk.taken_bytes + 130_000, "{disk:?}");
         }
+    }
+
+    /// Layers that are enumerated again with another outcome: that attempt is wrong, and the journal is not (finding A7).
+    #[test]
+    fn other_counts_than_before_blame_no_journal() {
+        let place = tempfile::tempdir().unwrap();
+        let location = Location::from(place.path()).child("job").unwrap();
+        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let fine = || panic!("nothing has failed");
+        run.append(&commit(&run, |_| {}), fine).unwrap();
+        let removed = vec![LayerRange { first: Layer(4), last: Layer(4) }];
+        run.append(&JournalRecord::Removal(Removal { removed }), fine).unwrap();
+        let sound = commit(&run, |_| {});
+        let JournalRecord::Commit(mut other) = sound.clone() else { panic!() };
+        other.commit.layers[0].states = 2;
+        let error = run.append(&JournalRecord::Commit(other), fine).unwrap_err();
+        assert!(matches!(error, NotAppended::Counts(_)), "{error}");
+        for counts in ["has 2 states and 1 afterstates", "had 1 and 1"] {
+            assert!(error.to_string().contains(counts), "{error}");
+        }
+        run.append(&sound, fine).unwrap();
+    }
+
+    /// The run of a job that was made is not made again (finding B1).
+    #[test]
+    fn a_run_that_is_away_is_not_made_again() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, aside) = (place.path().join("job"), place.path().join("aside"));
+        let location = Location::from(&folder);
+        let missing = JobRun::resume(&location, &params(), None).unwrap_err();
+        assert!(missing.kind() == ErrorKind::NotFound && !folder.exists(), "{missing}");
+        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        std::fs::rename(&folder, &aside).unwrap();
+        for _ in 0..2 {
+            let refused = run.append(&record(8), || Ok(())).unwrap_err();
+            assert!(matches!(refused, NotAppended::Other(AppendError::Failed(_))), "{refused}");
+            assert!(!folder.exists());
+        }
+        std::fs::rename(&aside, &folder).unwrap();
+        run.append(&record(8), || Ok(())).unwrap();
+        drop(run);
+        JobRun::resume(&location, &params(), None).unwrap();
+        assert_eq!(journal(&location), [json!(record(8))]);
     }
 
     /// Where an append fails, files are counted with the shards that are not committed yet: they count once.

@@ -4,7 +4,7 @@
 //! else is appended the journal is opened again, and what it holds tells. That fences off every other process that has it
 //! open, so that it is not done where somebody else has taken the journal over meanwhile.
 
-use exact2048_storage::Location;
+use exact2048_storage::{Location, RunId};
 
 use crate::wire::OpeningId;
 
@@ -15,14 +15,17 @@ pub trait Journal: Sized {
     /// Why it cannot be opened or appended to.
     type Error;
 
-    /// Opens the journal of a place again; `None` where it does not hold what is expected, and then nobody is fenced off.
-    /// `is_expected` is told the number of its entries, and the last one if that is a record. Blocks on the store.
+    /// Opens the journal of this run in a place again; `None` where it does not hold what is expected, and then nobody is
+    /// fenced off. `is_expected` is told the number of its entries, and the last one if that is a record. Blocks on the
+    /// store.
     ///
     /// # Errors
     ///
-    /// Whether it was opened is then uncertain; it may be tried again.
+    /// The place may hold another run, or none. Otherwise it is uncertain whether the journal was opened. Either way it may
+    /// be tried again.
     fn open_again(
         location: &Location,
+        run: RunId,
         is_expected: &dyn Fn(u64, Option<&Self::Record>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, Self::Error>;
 
@@ -72,6 +75,8 @@ type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
 #[derive(Debug)]
 pub struct OwnedJournal<J: Journal> {
     location: Location,
+    /// The run whose journal it is.
+    run: RunId,
     /// `None` while it could not be opened again after a failure.
     open: Option<J>,
     opening: OpeningId,
@@ -83,9 +88,9 @@ pub struct OwnedJournal<J: Journal> {
 
 impl<J: Journal> OwnedJournal<J> {
     /// A journal that was opened just now.
-    pub fn new(location: Location, opened: OpenJournal<J>) -> Self {
+    pub fn new(location: Location, run: RunId, opened: OpenJournal<J>) -> Self {
         let OpenJournal { journal, opening, entries, .. } = opened;
-        Self { location, open: Some(journal), opening, entries, uncertain: None }
+        Self { location, run, open: Some(journal), opening, entries, uncertain: None }
     }
 
     /// Where it is.
@@ -124,7 +129,7 @@ impl<J: Journal> OwnedJournal<J> {
                 let is_expected = |found: u64, last: Option<&J::Record>| {
                     found <= entries || found == entries + 1 && last.is_some() && last == uncertain
                 };
-                let opened = J::open_again(&self.location, &is_expected).map_err(Broken::Failed)?;
+                let opened = J::open_again(&self.location, self.run, &is_expected).map_err(Broken::Failed)?;
                 let opened = opened.ok_or(Broken::Foreign)?;
                 self.opening = opened.opening;
                 let found = match opened.found.checked_sub(self.entries) {
@@ -212,6 +217,7 @@ mod tests {
 
         fn open_again(
             _: &Location,
+            _: RunId,
             is_expected: &dyn Fn(u64, Option<&u32>) -> bool,
         ) -> Result<Option<OpenJournal<Self>>, ()> {
             let records =
@@ -240,9 +246,9 @@ mod tests {
     fn owned(answers: &[Answer]) -> OwnedJournal<Fake> {
         ENTRIES.take();
         ANSWERS.take();
-        let location = Location::from(Path::new("/nowhere"));
-        let owned =
-            OwnedJournal::new(location.clone(), Fake::open_again(&location, &|_, _| true).unwrap().unwrap());
+        let (location, run) = (Location::from(Path::new("/nowhere")), RunId::random());
+        let opened = Fake::open_again(&location, run, &|_, _| true).unwrap().unwrap();
+        let owned = OwnedJournal::new(location, run, opened);
         ANSWERS.set(answers.iter().rev().copied().collect());
         owned
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use exact2048_coordinator::cluster::{JobId, JobState, JobSummary};
 use exact2048_game::Params;
-use exact2048_storage::{ErrorKind, Location, Place, RunDir, StorageError, TypedRun};
+use exact2048_storage::{ErrorKind, Location, Place, RunDir, RunId, StorageError, TypedRun};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -27,6 +27,11 @@ pub enum QueueRecord {
         /// How many bytes its run may take of the disk, if there is a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         disk_bytes: Option<u64>,
+    },
+    /// The run of a job was made, or found: from now on none is made for this job.
+    Begun {
+        /// The job.
+        job: JobId,
     },
     /// A job is not to be worked on.
     Cancelled {
@@ -78,6 +83,7 @@ impl QueueRecord {
     fn job(&self) -> &JobId {
         match self {
             Self::Submitted { job, .. }
+            | Self::Begun { job }
             | Self::Cancelled { job }
             | Self::Resumed { job }
             | Self::Ended { job, .. }
@@ -134,11 +140,14 @@ pub struct QueuedJob {
     pub state: JobState,
     /// Its progress when it ended, or when that was written last.
     pub summary: JobSummary,
+    /// Whether its run was made.
+    pub has_run: bool,
 }
 
 impl QueuedJob {
     fn new(job: JobId, params: Params, disk_limit: Option<u64>) -> Self {
-        Self { job, params, disk_limit, state: JobState::Queued, summary: JobSummary::default() }
+        let (state, summary) = (JobState::Queued, JobSummary::default());
+        Self { job, params, disk_limit, state, summary, has_run: false }
     }
 }
 
@@ -164,6 +173,9 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
                 known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
                 jobs.insert(number, QueuedJob::new(job, params, disk_bytes));
+            }
+            (QueueRecord::Begun { .. }, Some(at)) => {
+                jobs.entry(at).and_modify(|job| job.has_run = true);
             }
             (QueueRecord::Cancelled { .. }, Some(at)) => {
                 jobs.entry(at).and_modify(|job| job.state = JobState::Cancelled);
@@ -253,8 +265,10 @@ impl Journal for TypedRun<QueueRecord> {
 
     fn open_again(
         location: &Location,
+        run: RunId,
         is_expected: &dyn Fn(u64, Option<&QueueRecord>) -> bool,
     ) -> Result<Option<OpenJournal<Self>>, StorageError> {
+        Self::require_at(location, run)?;
         let Some(mut journal) = Self::open_for_writing_if(location, is_expected)? else { return Ok(None) };
         let last = journal.take_records().pop();
         opened(journal, last).map(Some)
@@ -316,9 +330,10 @@ impl Queue {
         };
         let jobs = replay(dir.take_records())
             .map_err(|what| QueueError::Record { place: location.place(), what })?;
+        let run = dir.run_id();
         let opened = opened(dir, None)?;
         let fence = opened.opening.0 + 1;
-        Ok((Self { journal: OwnedJournal::new(location, opened), fence, fenced: None }, jobs))
+        Ok((Self { journal: OwnedJournal::new(location, run, opened), fence, fenced: None }, jobs))
     }
 
     /// The number of this coordinator, at least 1: it grows with every opening of the queue, by any process.
@@ -344,7 +359,17 @@ impl Queue {
         appended.map_err(|broken| self.broken(broken))
     }
 
-    /// Requires that no other coordinator has taken over.
+    /// Requires that the store is in its place and takes what is written: its file system may be read-only by now.
+    ///
+    /// # Errors
+    ///
+    /// As for [`confirm`](Self::confirm).
+    pub fn require_store(&mut self) -> Result<(), AppendError> {
+        self.confirm()?;
+        Ok(self.journal.journal().map_or(Ok(()), TypedRun::require_writable)?)
+    }
+
+    /// Requires that the queue is in its place, and that no other coordinator has taken over.
     ///
     /// # Errors
     ///
@@ -418,6 +443,7 @@ mod tests {
         assert_eq!(submitted["submitted"]["job"], "a");
         assert_eq!(submitted["submitted"]["params"]["board"], "2x2");
         assert_eq!(json!(QueueRecord::Cancelled { job: job("a") }), json!({ "cancelled": { "job": "a" } }));
+        assert_eq!(json!(QueueRecord::Begun { job: job("a") }), json!({ "begun": { "job": "a" } }));
         assert_eq!(json!(QueueRecord::Resumed { job: job("a") }), json!({ "resumed": { "job": "a" } }));
         assert_eq!(json!(QueueRecord::Forgotten { job: job("a") }), json!({ "forgotten": { "job": "a" } }));
         let (outcome, summary) = (JobOutcome::Failed("full".to_owned()), JobSummary::default());
@@ -492,7 +518,11 @@ mod tests {
         assert_eq!(failed[0].state, JobState::Failed { reason: "full".to_owned() });
         assert_eq!((failed[0].summary.states_done, failed[0].summary.fingerprint), (7, Some(u128::MAX)));
         let again = of(&[&a, &ended(JobOutcome::Done), &resumed("a")]).unwrap();
-        assert_eq!(again[0].state, JobState::Queued);
+        assert_eq!((&again[0].state, again[0].has_run), (&JobState::Queued, false));
+        // A job that is submitted once more under its name begins anew.
+        let begun = QueueRecord::Begun { job: job("a") };
+        assert!(of(&[&a, &begun, &cancelled("a"), &resumed("a")]).unwrap()[0].has_run);
+        assert!(!of(&[&a, &begun, &QueueRecord::Forgotten { job: job("a") }, &a]).unwrap()[0].has_run);
         let forgotten = QueueRecord::Forgotten { job: job("a") };
         assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
@@ -553,6 +583,46 @@ mod tests {
         queue.append(&QueueRecord::Cancelled { job: job("a") }).unwrap();
         drop(queue);
         assert_eq!(names(&Queue::open(&store).unwrap().1), [("a", true)]);
+    }
+
+    /// A queue that is away is nobody else's: this coordinator waits for it, and makes nothing in its place (finding B1).
+    #[test]
+    fn a_queue_that_is_away_is_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let (store, aside) = (place.path().join("store"), place.path().join("aside"));
+        let (mut queue, _) = Queue::open(&Location::from(&store)).unwrap();
+        queue.append(&submitted("a")).unwrap();
+        for in_place in ["nothing", "an empty folder", "another queue"] {
+            std::fs::rename(&store, &aside).unwrap();
+            let mut others = 0;
+            match in_place {
+                "nothing" => {}
+                "an empty folder" => std::fs::create_dir(&store).unwrap(),
+                _ => {
+                    drop(Queue::open(&Location::from(&store)).unwrap());
+                    others = 1;
+                }
+            }
+            let away = |result: Result<(), AppendError>| {
+                let Err(AppendError::Failed(error)) = result else { panic!("{in_place}: {result:?}") };
+                assert_eq!(error.kind(), ErrorKind::Unavailable, "{in_place}: {error}");
+            };
+            for _ in 0..2 {
+                away(queue.confirm());
+                away(queue.require_store());
+                away(queue.append(&QueueRecord::Begun { job: job("a") }));
+            }
+            let journal = store.join(names::QUEUE).join("journal");
+            let found = std::fs::read_dir(journal).map_or(0, |found| found.count());
+            assert_eq!((found, store.exists()), (others, in_place != "nothing"), "{in_place}");
+            let _ = std::fs::remove_dir_all(&store);
+            std::fs::rename(&aside, &store).unwrap();
+            queue.require_store().unwrap();
+        }
+        queue.append(&QueueRecord::Begun { job: job("a") }).unwrap();
+        drop(queue);
+        let jobs = Queue::open(&Location::from(&store)).unwrap().1;
+        assert_eq!((names(&jobs), jobs[0].has_run), (vec![("a", false)], true));
     }
 
     /// Over a real journal, what [`OwnedJournal`] promises.

@@ -21,12 +21,13 @@ use tokio::sync::OwnedMutexGuard;
 use tokio::task::spawn_blocking;
 use tonic::{Code, Status};
 
+use super::carry_out::gone;
 use super::job_run::Contents;
 use super::queue::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell};
 use super::{AppendError, is_out_of_files};
 use crate::view::state_name;
-use crate::wire::{cluster_status, refusal_status, run_unknown_status, status_with_reason};
+use crate::wire::{cluster_status, is_run_unknown, refusal_status, run_unknown_status, status_with_reason};
 
 /// Most jobs that a queue may have, also counting those that have ended and were not forgotten: what one message can
 /// list.
@@ -42,6 +43,7 @@ impl Shell {
         let WantedJob { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
         self.check(&job, &least)?;
+        self.require_store().await?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
         // Before it is this request's turn: reading a long journal in a distant store takes minutes.
         let found = look(location.clone(), wanted).await?;
@@ -63,7 +65,10 @@ impl Shell {
             Known::new(found.params.clone(), disk_limit, location).map_err(|error| of_run(&error.into()))?;
         let (params, disk_bytes) = (found.params.clone(), disk_limit);
         self.note(QueueRecord::Submitted { job: job.clone(), params, disk_bytes }).await?;
-        let Found { params, summary } = found;
+        let Found { params, summary, has_run } = found;
+        if has_run {
+            self.note(QueueRecord::Begun { job: job.clone() }).await?;
+        }
         let state = if summary.is_some() { JobState::Done } else { JobState::Queued };
         let submission = Submission {
             job: job.clone(),
@@ -72,6 +77,7 @@ impl Shell {
             least_memory: Some(least),
             state,
             summary: summary.unwrap_or_default(),
+            has_run,
         };
         self.with(|state, now| {
             state.jobs.insert(job.clone(), known);
@@ -139,13 +145,44 @@ impl Shell {
     async fn require_resumable(self: &Arc<Self>, job: &JobId) -> Result<(), Status> {
         let found = self.with(|state, _| {
             let known = state.jobs.get(job)?;
-            Some((known.location.clone(), known.params.clone()))
+            Some((known.location.clone(), known.params.clone(), state.cluster.has_run(job)))
         });
-        let Some((location, params)) = found else { return Ok(()) };
+        let Some((location, params, must_exist)) = found else { return Ok(()) };
+        self.require_store().await?;
         let least = self.least_memory_of(params.clone()).await?;
         self.with(|state, now| state.cluster.learn_memory(now, job, least))
             .map_err(|e| cluster_status(&e))?;
-        look(location, WantedJob::new(params)).await.map(drop)
+        let looked = look(location, WantedJob { must_exist, ..WantedJob::new(params) }).await;
+        match looked {
+            Err(status) if is_run_unknown(&status) => {
+                Err(status_with_reason(Code::FailedPrecondition, "NO_RUN", gone(job)))
+            }
+            looked => looked.map(drop),
+        }
+    }
+
+    /// Requires that the store is in its place: else what is missing there says nothing.
+    async fn require_store(self: &Arc<Self>) -> Result<(), Status> {
+        let queue = Arc::clone(&self.queue);
+        let found = spawn_blocking(move || queue.lock().confirm()).await;
+        self.answered(found.map_err(|error| of_panic(&error))?)
+    }
+
+    /// What the queue has answered to a request.
+    fn answered(self: &Arc<Self>, answer: Result<(), AppendError>) -> Result<(), Status> {
+        match answer {
+            Ok(()) => Ok(()),
+            Err(AppendError::Foreign(what)) => Err(Status::internal(what)),
+            Err(AppendError::Fenced(reason)) => {
+                self.fence(reason);
+                Err(refusal_status(&Refusal::Fenced))
+            }
+            // It was written before: the file system is read-only by now, or permissions have changed.
+            Err(AppendError::Failed(error)) if error.kind() == ErrorKind::Refused => {
+                Err(unavailable(with_causes(&error)))
+            }
+            Err(AppendError::Failed(error)) => Err(of_run(&error)),
+        }
     }
 
     /// Takes a job that has ended out of the queue. Its run stays.
@@ -219,15 +256,7 @@ impl Shell {
     pub(super) async fn note(self: &Arc<Self>, record: QueueRecord) -> Result<(), Status> {
         let queue = Arc::clone(&self.queue);
         let noted = spawn_blocking(move || queue.lock().append(&record)).await;
-        match noted.map_err(|error| of_panic(&error))? {
-            Ok(()) => Ok(()),
-            Err(AppendError::Foreign(what)) => Err(Status::internal(what)),
-            Err(AppendError::Fenced(reason)) => {
-                self.fence(reason);
-                Err(refusal_status(&Refusal::Fenced))
-            }
-            Err(AppendError::Failed(error)) => Err(of_run(&error)),
-        }
+        self.answered(noted.map_err(|error| of_panic(&error))?)
     }
 }
 
@@ -281,6 +310,8 @@ struct Found {
     params: Params,
     /// How far the run is, if nothing of it is missing.
     summary: Option<JobSummary>,
+    /// Whether there is a run.
+    has_run: bool,
 }
 
 /// Looks what is in the place of a job's run, and changes nothing.
@@ -289,7 +320,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         let WantedJob { params: wanted, any_kept, any_values, any_precision, must_exist, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
-            return Ok((!must_exist).then_some(Found { params: wanted, summary: None }));
+            return Ok((!must_exist).then_some(Found { params: wanted, summary: None, has_run: false }));
         }
         let run = Run::open(&location)?;
         let kept = if any_kept { run.params().kept } else { wanted.kept };
@@ -302,7 +333,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         if !is_done {
             run.require_own_format()?;
         }
-        Ok(Some(Found { params, summary: is_done.then(|| summary_of(&run)) }))
+        Ok(Some(Found { params, summary: is_done.then(|| summary_of(&run)), has_run: true }))
     });
     let found = found.await.map_err(|error| of_panic(&error))?.map_err(|error: RunError| of_run(&error))?;
     found.ok_or_else(run_unknown_status)

@@ -39,10 +39,10 @@ impl Shell {
     }
 
     fn restore(self: &Arc<Self>, queued: QueuedJob) -> Result<()> {
-        let QueuedJob { job, params, disk_limit, state, summary } = queued;
+        let QueuedJob { job, params, disk_limit, state, summary, has_run } = queued;
         let known = Known::new(params.clone(), disk_limit, self.store.child(&job.0)?)?;
         let submission =
-            Submission { job: job.clone(), params, disk_limit, least_memory: None, state, summary };
+            Submission { job: job.clone(), params, disk_limit, least_memory: None, state, summary, has_run };
         Ok(self.with(|state, now| {
             state.jobs.insert(job, known);
             state.cluster.restore(now, submission)

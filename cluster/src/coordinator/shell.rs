@@ -203,9 +203,10 @@ impl Shell {
         }
         for errand in state.cluster.take_errands() {
             match errand {
-                Errand::Open { ticket, job, times } => {
-                    drop(self.work.send(Work::Open { ticket, job, times }))
+                Errand::Open { ticket, job, times, may_make } => {
+                    drop(self.work.send(Work::Open { ticket, job, times, may_make }))
                 }
+                Errand::Look(job) => drop(self.work.send(Work::Look(job))),
                 Errand::Examine(claim) => self.examine(claim),
             }
         }
@@ -360,6 +361,7 @@ impl Shell {
                 Ok(Err(error)) => {
                     let error = with_causes(&error);
                     tracing::warn!(error, "cannot look whether another coordinator has taken over");
+                    self.with(|state, now| state.cluster.store_is_away(now, error));
                 }
                 Err(error) => {
                     tracing::error!(%error, "cannot look whether another coordinator has taken over")

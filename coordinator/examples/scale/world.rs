@@ -131,6 +131,7 @@ impl<'a> World<'a> {
     /// Runs the job to its end.
     pub fn run(mut self) -> Summary {
         let submission = Submission {
+            has_run: false,
             job: JobId("job".to_owned()),
             params: self.job.params.clone(),
             disk_limit: None,

@@ -32,6 +32,8 @@ pub struct Submission {
     pub state: JobState,
     /// What is known of its run without opening it.
     pub summary: JobSummary,
+    /// Whether the queue says that its run was made. Then it is never made again.
+    pub has_run: bool,
 }
 
 /// What the run of a job holds, when its turn has come and it was opened for writing.
@@ -156,6 +158,10 @@ pub(super) struct Job {
     pub opening: Option<OpenTicket>,
     /// The shell was asked to read a shard that a worker cannot read, and has not answered.
     pub examining: bool,
+    /// Why its last epoch failed, while the shell looks whether the store is to blame.
+    pub doubt: Option<String>,
+    /// Whether its run was made.
+    pub has_run: bool,
     /// What is to be done, while its run is open.
     pub plan: Option<Plan>,
     /// Its progress: what is committed, as of the last record of its run.
@@ -188,7 +194,7 @@ pub(super) struct Job {
 
 impl Job {
     pub fn new(submission: Submission, place: u64) -> (JobId, Self) {
-        let Submission { job: id, params, disk_limit, least_memory, state, summary } = submission;
+        let Submission { job: id, params, disk_limit, least_memory, state, summary, has_run } = submission;
         let job = Self {
             place,
             params,
@@ -200,6 +206,8 @@ impl Job {
             cancelling: false,
             opening: None,
             examining: false,
+            doubt: None,
+            has_run,
             plan: None,
             noted: summary.clone(),
             summary,
@@ -220,7 +228,7 @@ impl Job {
     /// Notes that its run is open, and what it holds.
     pub fn open(&mut self, opened: Opened) {
         let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
-        (self.opening, self.is_stale, self.stray_bytes) = (None, false, 0);
+        (self.opening, self.is_stale, self.stray_bytes, self.has_run) = (None, false, 0, true);
         self.params = params;
         self.least_memory = Some(least_memory);
         self.note_bytes(stored);
@@ -249,6 +257,7 @@ impl Job {
     pub fn close(&mut self) {
         self.sum_up();
         (self.plan, self.cancelling, self.opening, self.examining) = (None, false, None, false);
+        self.doubt = None;
     }
 
     fn sum_up(&mut self) {

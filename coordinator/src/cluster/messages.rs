@@ -376,10 +376,16 @@ pub enum Errand {
         job: JobId,
         /// How many times the usual room is to be left free of its limit.
         times: u64,
+        /// Whether to make the run if there is none, and to note in the queue that it was made. Else a run that is not
+        /// there was moved or removed.
+        may_make: bool,
     },
     /// To read a committed shard that a worker says it cannot read. Answered by
     /// [`examined`](super::Cluster::examined).
     Examine(Claim),
+    /// To find out whether the store and the run of this job are in their place, and can be written. Answered by
+    /// [`looked`](super::Cluster::looked).
+    Look(JobId),
 }
 
 /// What a worker says of a shard that it cannot read.
@@ -400,6 +406,15 @@ pub enum NotOpened {
     Later(String),
     /// It cannot be opened until somebody mends it.
     Never(String),
+}
+
+/// What the coordinator found when it looked for the store and the run of a job.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Looked {
+    /// Both are in their place.
+    There,
+    /// One of them is not, or cannot be written, for this reason.
+    Away(String),
 }
 
 /// What the coordinator found when it read a shard that a worker cannot read.

@@ -10,6 +10,7 @@ mod config;
 mod counts;
 mod epoch;
 mod events;
+mod failures;
 mod ids;
 mod job;
 mod journal;
@@ -44,8 +45,8 @@ pub use ids::{EpochId, Incarnation, OpenTicket, Ticket};
 pub use job::{DiskUse, JobState, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
-    MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure, WorkerId,
-    WorkerReport, WriteShard,
+    Looked, MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure,
+    WorkerId, WorkerReport, WriteShard,
 };
 pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
@@ -91,6 +92,8 @@ pub struct Cluster {
     config: ClusterConfig,
     /// The time of the latest call.
     now: Duration,
+    /// When a call last came so late that this coordinator has had too little time itself.
+    starved_at: Option<Duration>,
     secrets: Secrets,
     next_epoch: EpochId,
     next_place: u64,
@@ -126,6 +129,7 @@ impl Cluster {
         Self {
             config,
             now,
+            starved_at: None,
             secrets,
             next_epoch: first_epoch,
             next_place: 0,
@@ -262,6 +266,11 @@ impl Cluster {
     /// Whether the run of a job is to be kept open: it is being worked on, or something is to be appended to its journal.
     pub fn holds(&self, id: &JobId) -> bool {
         self.active.as_ref() == Some(id) || !self.journal.is_idle(id)
+    }
+
+    /// Whether the run of a job was made, so that it is not made again.
+    pub fn has_run(&self, id: &JobId) -> bool {
+        self.jobs.get(id).is_some_and(|job| job.has_run)
     }
 
     /// Cancels a job. What its workers have finished is committed first.

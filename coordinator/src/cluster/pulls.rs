@@ -64,7 +64,7 @@ impl Cluster {
             again,
         });
         if again {
-            self.lose(pull.worker, "was started again");
+            self.lose(pull.worker, "was started again", true);
         }
         Ok(())
     }

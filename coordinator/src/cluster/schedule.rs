@@ -40,17 +40,21 @@ impl Cluster {
             self.roster.excuse(silence);
         }
         self.now = self.now.max(now);
+        self.note_delay(silence);
         for (worker, leaving) in self.roster.remove_lost(self.config.lease, self.now) {
             self.events.push(Event::WorkerLost { worker, leaving });
-            self.lose(worker, "was not heard for longer than its lease");
+            self.lose(worker, "was not heard for longer than its lease", !self.is_starved());
         }
     }
 
-    /// Ends the epoch if a worker that is gone is a member of it; `how` completes the reason.
-    pub(super) fn lose(&mut self, worker: WorkerId, how: &str) {
-        if self.is_member(worker) {
-            self.fail_epoch(format!("worker {worker} {how}"));
+    /// Ends the epoch if a worker that is gone is a member of it; `how` completes the reason. `counts` says whether that is
+    /// a failure of the job.
+    pub(super) fn lose(&mut self, worker: WorkerId, how: &str, counts: bool) {
+        if !self.is_member(worker) {
+            return;
         }
+        let reason = format!("worker {worker} {how}");
+        if counts { self.fail_epoch(reason) } else { self.drop_epoch(reason) }
     }
 
     /// Acts on one report of a worker. Layers and shards of another epoch than the current one are ignored.
@@ -104,6 +108,7 @@ impl Cluster {
         let reason = format!("worker {worker}: {failure}");
         self.events.push(Event::WorkerFailed { worker, epoch, failure: failure.clone() });
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
+        let is_own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
         match failure {
             // What an old epoch found lost may have been computed again since: if it was not, it is found again.
             WorkerFailure::ShardLost { .. } if !is_current => {}
@@ -128,7 +133,9 @@ impl Cluster {
                 }
             }
         }
-        if is_current {
+        if is_current && is_own {
+            self.doubt_store(reason);
+        } else if is_current {
             self.fail_epoch(reason);
         }
     }
@@ -138,25 +145,30 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(&claim.job) else { return };
         let was_waited_for = std::mem::take(&mut job.examining);
         let params = &job.params;
-        let reason = match found {
+        match found {
             Examined::Lost(lost) => {
                 let lost = job.plan.as_mut().map(|plan| plan.take(params, |commit| *commit == lost));
                 let lost = lost.unwrap_or_default();
                 self.retract(&claim.job, lost);
-                return;
             }
             Examined::Sound => {
                 self.events.push(Event::Misread(claim.clone()));
                 self.roster.back_off(claim.worker, self.config.backoff, self.now);
-                format!("worker {} cannot read the shard {}, which is whole", claim.worker, claim.file)
+                if was_waited_for {
+                    let reason = format!(
+                        "worker {} cannot read the shard {}, which is whole",
+                        claim.worker, claim.file
+                    );
+                    self.count_failure(&claim.job, reason);
+                }
             }
-            Examined::Unknown(why) => {
+            Examined::Unknown(why) if was_waited_for => {
                 let (worker, file) = (claim.worker, &claim.file);
-                format!("worker {worker} cannot read the shard {file}, nor can the coordinator: {why}")
+                let reason =
+                    format!("worker {worker} cannot read the shard {file}, nor can the coordinator: {why}");
+                self.look_at_store(&claim.job, reason);
             }
-        };
-        if was_waited_for {
-            self.count_failure(&claim.job, reason);
+            Examined::Unknown(_) => {}
         }
     }
 
@@ -314,11 +326,11 @@ impl Cluster {
             if let Some(job) = self.jobs.get_mut(&epoch.share.job).filter(|_| at_work) {
                 job.slowness = (job.slowness + 1).min(MOST_SLOWNESS);
             }
-            return self.fail_epoch(reason);
+            return self.doubt_store(reason);
         }
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
             let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
-            return self.fail_epoch(reason);
+            return self.doubt_store(reason);
         }
         if !self.order_range(commit_interval) {
             return self.run_short();
@@ -374,7 +386,7 @@ impl Cluster {
     }
 
     /// Says what keeps a job from going on, or that nothing does.
-    fn obstruct(&mut self, id: &JobId, obstacle: Option<String>) {
+    pub(super) fn obstruct(&mut self, id: &JobId, obstacle: Option<String>) {
         let Some(job) = self.jobs.get_mut(id).filter(|job| job.obstacle != obstacle) else { return };
         job.obstacle = obstacle;
         self.changed.insert(id.clone());
@@ -422,9 +434,7 @@ impl Cluster {
     }
 
     pub(super) fn fail_epoch(&mut self, reason: String) {
-        let Some(epoch) = &self.epoch else { return };
-        let (id, number) = (epoch.share.job.clone(), epoch.number());
-        self.events.push(Event::EpochFailed { job: id.clone(), epoch: number, reason: reason.clone() });
+        let Some(id) = self.report_failure(&reason) else { return };
         self.count_failure(&id, reason);
         self.end_epoch();
     }
@@ -433,7 +443,7 @@ impl Cluster {
     ///
     /// Failures within a lease count as one. What ends many workers at once is found out worker by worker, an epoch each, and is
     /// known of all of them when their leases are over.
-    fn count_failure(&mut self, id: &JobId, reason: String) {
+    pub(super) fn count_failure(&mut self, id: &JobId, reason: String) {
         let (now, lease) = (self.now, self.config.lease);
         let Some(job) = self.jobs.get_mut(id) else { return };
         if job.failures == 0 || now >= job.failed_at + lease {
@@ -451,7 +461,7 @@ impl Cluster {
     }
 
     /// The epoch is over for all its members, whatever they are at.
-    fn end_epoch(&mut self) {
+    pub(super) fn end_epoch(&mut self) {
         let Some(epoch) = self.epoch.take() else { return };
         self.in_step = epoch.is_written();
         let (id, number) = (epoch.share.job.clone(), epoch.number());
@@ -500,7 +510,8 @@ impl Cluster {
         let ticket = self.next_opening;
         self.next_opening = ticket.next();
         job.opening = Some(ticket);
-        self.errands.push(Errand::Open { ticket, job: id.clone(), times: 1 + job.short });
+        let (times, may_make) = (1 + job.short, !job.has_run);
+        self.errands.push(Errand::Open { ticket, job: id.clone(), times, may_make });
     }
 
     /// The first job in the queue that can be worked on, with its place. Those before it that fit no worker get an
@@ -540,7 +551,7 @@ impl Cluster {
         let Some(id) = self.active.clone() else { return true };
         let Some(job) = self.jobs.get(&id) else { return true };
         let Some(segment) = job.plan.as_ref().map(|plan| plan.remaining) else { return true };
-        if job.examining || !self.journal.is_idle(&id) {
+        if job.examining || job.doubt.is_some() || !self.journal.is_idle(&id) {
             return true;
         }
         let Some(segment) = segment else { return false };

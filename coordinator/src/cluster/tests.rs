@@ -28,6 +28,7 @@ fn submission(name: &str) -> Submission {
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, 100)]))),
         state: JobState::Queued,
         summary: JobSummary::default(),
+        has_run: false,
     }
 }
 
@@ -56,6 +57,7 @@ fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
         match errand {
             Errand::Open { ticket, .. } => cluster.opened(now, ticket, empty(100)),
             Errand::Examine(claim) => claims.push(claim),
+            Errand::Look(job) => cluster.looked(now, &job, Looked::There),
         }
     }
     claims
@@ -179,7 +181,7 @@ fn workers_that_are_there_begin_at_once() {
 /// the usual room is to be left free.
 fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     match &cluster.take_errands()[..] {
-        [Errand::Open { ticket, job, times }] => (*ticket, job.clone(), *times),
+        [Errand::Open { ticket, job, times, .. }] => (*ticket, job.clone(), *times),
         errands => panic!("{errands:?}"),
     }
 }

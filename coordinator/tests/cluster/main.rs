@@ -56,12 +56,25 @@ const NETWORK: Faults = Faults {
     locked: 0,
     foreign: 0,
     stranger: 0,
+    away: 0,
+    aside: 0,
+    starve: 0,
 };
 
 const WORKERS: Faults = Faults { die: 6, hang: 8, fail: 4, join: 15, leave: 4, stranger: 20, ..NETWORK };
 
-const EVERYTHING: Faults =
-    Faults { restart: 3, usurp: 3, coordinator_hangs: 4, lose: 4, meddle: 15, flip: 1, ..HANGS };
+const EVERYTHING: Faults = Faults {
+    restart: 3,
+    usurp: 3,
+    coordinator_hangs: 4,
+    lose: 4,
+    meddle: 15,
+    flip: 1,
+    away: 2,
+    aside: 1,
+    starve: 1,
+    ..HANGS
+};
 
 const HANGS: Faults = Faults { stick: 10, misread: 50, locked: 2, foreign: 1, ..WORKERS };
 
@@ -101,6 +114,21 @@ fn blocks_change_on_their_way() {
 #[test]
 fn workers_hang_and_misread_and_journals_cannot_be_written() {
     simulate("2x2", 0..1500, 300, Faults { lose: 10, meddle: 15, ..HANGS });
+}
+
+/// The store goes away and comes back, and nothing else goes wrong: no run is made twice, and no job fails.
+#[test]
+fn stores_go_away_and_come_back() {
+    simulate("2x2", 0..1500, 300, Faults { away: 10, ..Faults::default() });
+    simulate("3x2", 0..50, 600, Faults { away: 10, ..Faults::default() });
+    simulate("2x2", 0..1500, 300, Faults { away: 10, aside: 10, lose: 5, meddle: 15, ..WORKERS });
+}
+
+/// Coordinators and workers have too little time, so that leases end: no job fails by that.
+#[test]
+fn a_machine_has_too_much_to_do() {
+    simulate("2x2", 0..500, 600, Faults { starve: 20, ..Faults::default() });
+    simulate("3x2", 0..30, 1500, Faults { starve: 20, ..Faults::default() });
 }
 
 #[test]

@@ -79,6 +79,9 @@ pub struct Store {
     lost: BTreeSet<ShardName>,
     /// Layers of epochs of which a member took in something else than was sent to it.
     spoilt: BTreeSet<(EpochId, Layer)>,
+    is_away: bool,
+    /// The run that somebody has moved aside.
+    aside: Option<JobId>,
 }
 
 impl Store {
@@ -90,7 +93,53 @@ impl Store {
             limit,
             lost: BTreeSet::new(),
             spoilt: BTreeSet::new(),
+            is_away: false,
+            aside: None,
         }
+    }
+
+    /// Whether the store is in its place.
+    pub fn is_there(&self) -> bool {
+        !self.is_away
+    }
+
+    /// Whether the store and the run of a job are in their place.
+    pub fn has(&self, job: &JobId) -> bool {
+        self.is_reached(job) && self.journals.contains_key(job)
+    }
+
+    /// Whether the run of a job is in its place, or would be.
+    pub fn is_reached(&self, job: &JobId) -> bool {
+        !self.is_away && self.aside.as_ref() != Some(job)
+    }
+
+    pub fn go_away(&mut self) {
+        self.is_away = true;
+    }
+
+    pub fn come_back(&mut self) {
+        self.is_away = false;
+    }
+
+    /// Moves the run of a job aside. Returns whether there is one.
+    pub fn put_aside(&mut self, job: &JobId) -> bool {
+        let is_there = self.has(job);
+        if is_there {
+            self.aside = Some(job.clone());
+        }
+        is_there
+    }
+
+    /// Puts the run that was moved aside back.
+    pub fn put_back(&mut self) {
+        self.aside = None;
+    }
+
+    /// Makes the run of a job.
+    pub fn make(&mut self, job: &JobId) {
+        assert!(!self.is_away, "I15: the run of {job} is made while the store is away");
+        let before = self.journals.insert(job.clone(), Journal::default());
+        assert!(before.is_none(), "I15: the run of {job} is made twice");
     }
 
     /// A member took in something else of a layer than was sent to it.
@@ -101,14 +150,15 @@ impl Store {
     /// Takes the journal of a job for a coordinator: whoever had it before cannot append any more. Returns the number of
     /// entries.
     pub fn open(&mut self, job: &JobId, fence: u64) -> usize {
-        let journal = self.journals.entry(job.clone()).or_default();
+        assert!(self.has(job), "I15: the run of {job} is opened, and is not there");
+        let journal = self.journals.get_mut(job).unwrap();
         journal.entries.push(Entry::Fence(fence));
         journal.entries.len()
     }
 
     /// Removes the shards of a job that no commit names.
     pub fn clean(&mut self, job: &JobId) {
-        let journal = self.journals.entry(job.clone()).or_default();
+        let journal = &self.journals[job];
         let named: BTreeSet<&ShardName> = journal.live.iter().flat_map(|live| &live.shards).collect();
         self.shards.retain(|name, _| name.job != *job || named.contains(name));
     }
@@ -168,11 +218,12 @@ impl Store {
 
     /// Somebody who is no coordinator writes to a journal.
     pub fn write_foreign(&mut self, job: &JobId) {
-        self.journals.entry(job.clone()).or_default().entries.push(Entry::Foreign);
+        self.journals.get_mut(job).unwrap().entries.push(Entry::Foreign);
     }
 
     /// Writes a shard with so many bytes of blocks.
     pub fn write(&mut self, name: ShardName, bytes: u64) {
+        assert!(self.has(&name.job), "I15: {name:?} is written, and its run is not there");
         let journal = self.journals.get(&name.job);
         let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
         assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");
@@ -185,7 +236,7 @@ impl Store {
 
     /// Loses a shard of a live commit.
     pub fn lose(&mut self, job: &JobId, choice: u64) {
-        let Some(journal) = self.journals.get_mut(job) else { return };
+        let Some(journal) = self.journals.get_mut(job).filter(|_| !self.is_away) else { return };
         let stored: Vec<&LiveCommit> = journal.stored().collect();
         if stored.is_empty() {
             return;

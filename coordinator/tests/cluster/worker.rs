@@ -134,6 +134,11 @@ impl Worker {
     }
 
     fn begin(&mut self, share: Arc<Share>, store: &Store, misread: u64, random: &mut Random) {
+        if !store.has(&share.job) {
+            let failure = WorkerFailure::Other("the run is not there".to_owned());
+            self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
+            return self.reports.push_back(WorkerReport::Well);
+        }
         // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
         let damaged = store.lost_files(&share.job).into_iter().find(|_| random.per_mille(700));
         // A worker with bad memory sees what is not so.
@@ -174,6 +179,10 @@ impl Worker {
                 store.spoil(share.epoch, layer);
             }
             self.reports.push_back(WorkerReport::LayerDone { epoch: share.epoch, part });
+        }
+        if working.write.is_some() && !store.has(&share.job) {
+            self.fail(WorkerFailure::Other("the run is not there".to_owned()), 0);
+            return self.recover();
         }
         if let Some(shard) = working.write.take_if(|_| random.per_mille(600)) {
             let name = ShardName {

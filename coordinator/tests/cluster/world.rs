@@ -1,5 +1,6 @@
 //! A cluster with everything that can go wrong: what happens is decided by a seed.
 
+mod away;
 mod ending;
 mod trouble;
 
@@ -9,8 +10,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, EpochId, Errand, Event, Examined,
-    Incarnation, JobId, JobState, JobSummary, LeastMemory, NotOpened, OpenTicket, Opened, Pull, PullReply,
-    Refusal, RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
+    Incarnation, JobId, JobState, JobSummary, LeastMemory, Looked, NotOpened, OpenTicket, Opened, Pull,
+    PullReply, Refusal, RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};
@@ -67,6 +68,11 @@ enum Message {
         ticket: OpenTicket,
         job: JobId,
         times: u64,
+        may_make: bool,
+    },
+    Look {
+        by: usize,
+        job: JobId,
     },
     Examine {
         by: usize,
@@ -86,6 +92,8 @@ struct Coordinator {
     hung_until: u64,
     /// Its number: that of the store changes when another takes over.
     fence: u64,
+    /// What is to be written to the queue, which is away.
+    to_note: Vec<Event>,
 }
 
 pub struct World {
@@ -96,6 +104,8 @@ pub struct World {
     limit: Option<u64>,
     store: Store,
     faults: Faults,
+    /// Whether jobs may fail.
+    may_fail: bool,
     config: ClusterConfig,
     random: Random,
     coordinators: Vec<Coordinator>,
@@ -115,6 +125,13 @@ pub struct World {
     cost: Arc<PassCost>,
     /// Until when the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
+    /// The jobs of which the queue says that their runs were made.
+    with_runs: BTreeSet<JobId>,
+    /// Until when the store is away, and the run of a job.
+    away_until: u64,
+    aside_until: u64,
+    /// Until when coordinators and workers have too little time.
+    starved_until: u64,
 }
 
 impl World {
@@ -131,8 +148,13 @@ impl World {
             limit,
             queue: BTreeMap::new(),
             locked: BTreeMap::new(),
+            with_runs: BTreeSet::new(),
+            away_until: 0,
+            aside_until: 0,
+            starved_until: 0,
             store: Store::new(limit.filter(|_| is_sound)),
             faults,
+            may_fail: faults.may_fail_jobs(),
             config: config(seed),
             random: Random::new(seed),
             coordinators: Vec::new(),
@@ -167,6 +189,9 @@ impl World {
             let coordinator = &mut self.coordinators[by];
             if coordinator.alive && self.now >= coordinator.hung_until {
                 coordinator.cluster.tick(now);
+                if self.now < self.starved_until {
+                    coordinator.hung_until = self.now + 300 + self.random.below(150);
+                }
                 self.act(by);
             }
         }
@@ -189,7 +214,8 @@ impl World {
             worker.flips = self.faults.flip;
             worker.work(&self.truth, &mut self.store, slowest, &mut self.random);
             if self.now >= worker.next_pull {
-                worker.next_pull = self.now + 50 + self.random.below(150);
+                let starved = if self.now < self.starved_until { self.random.below(2000) } else { 0 };
+                worker.next_pull = self.now + 50 + self.random.below(150) + starved;
                 if !self.coordinators[*target].alive || self.random.per_mille(100) {
                     *target = newest;
                 }
@@ -269,6 +295,16 @@ impl World {
             }
             Message::Append { by, slot, append, answered, .. } => {
                 let job = append.job().clone();
+                if !self.store.has(&job) {
+                    if answered {
+                        let failure = self.not_there();
+                        self.put(
+                            self.now + 1,
+                            Message::Unknown { by, ticket: append.ticket(), job, failure },
+                        );
+                    }
+                    return;
+                }
                 let done = self.store.append(&self.truth, &job, slot, &append);
                 if answered {
                     let at = self.now + self.random.below(200);
@@ -302,11 +338,14 @@ impl World {
                     self.act(by);
                 }
             }
-            Message::Open { by, ticket, job, times } => self.open(by, ticket, job, times),
+            Message::Open { by, ticket, job, times, may_make } => self.open(by, ticket, job, times, may_make),
+            Message::Look { by, job } => self.look(by, &job),
             Message::Examine { by, claim } => {
                 let files = self.store.lost_files(&claim.job);
                 let lost = files.into_iter().find(|(file, _)| *file == claim.file);
-                let found = if let Some((_, lost)) = lost {
+                let found = if !self.store.has(&claim.job) {
+                    Examined::Unknown("its run is not there".to_owned())
+                } else if let Some((_, lost)) = lost {
                     Examined::Lost(lost)
                 } else if self.random.per_mille(self.faults.append) {
                     Examined::Unknown("no answer".to_owned())
@@ -322,7 +361,7 @@ impl World {
     }
 
     /// Opens the journal of a job for a coordinator, once the appends to it that are under way are answered.
-    fn open(&mut self, by: usize, ticket: OpenTicket, job: JobId, times: u64) {
+    fn open(&mut self, by: usize, ticket: OpenTicket, job: JobId, times: u64, may_make: bool) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
             Message::Append { by: of, append, is_copy: false, .. } => *of == by && *append.job() == job,
@@ -332,7 +371,7 @@ impl World {
             _ => false,
         });
         if is_busy {
-            return self.put(self.now + STEP, Message::Open { by, ticket, job, times });
+            return self.put(self.now + STEP, Message::Open { by, ticket, job, times, may_make });
         }
         let coordinator = &mut self.coordinators[by];
         if !coordinator.alive || !coordinator.cluster.is_opening(ticket) {
@@ -340,9 +379,10 @@ impl World {
         }
         if self.store.fence != coordinator.fence {
             coordinator.cluster.fence(now);
-        } else if self.random.per_mille(self.faults.append) {
-            coordinator.cluster.not_opened(now, ticket, NotOpened::Later("no answer".to_owned()));
+        } else if let Err(why) = self.find_run(&job, may_make) {
+            self.coordinators[by].cluster.not_opened(now, ticket, why);
         } else {
+            let coordinator = &mut self.coordinators[by];
             let slot = self.store.open(&job, self.store.fence);
             self.store.clean(&job);
             if let Some(limit) = self.limit {
@@ -369,19 +409,32 @@ impl World {
         if self.store.fence != coordinator.fence {
             return;
         }
-        for event in events {
+        coordinator.to_note.extend(events);
+        if !self.store.is_there() {
+            return;
+        }
+        for event in std::mem::take(&mut coordinator.to_note) {
             match event {
                 Event::Job { job, state } => {
+                    if state == JobState::Done {
+                        let holdings = self.store.journals[&job].holdings();
+                        let left = Recipe::new(&self.truth.params, &holdings).steps();
+                        assert_eq!(left, [], "I15: {job} is done, and its run is not");
+                    }
+                    let is_failed = matches!(state, JobState::Failed { .. });
+                    assert!(!is_failed || self.may_fail, "I15: {job}: {state:?}");
                     let known = self.queue.get_mut(&job).unwrap();
                     if state.has_ended() {
-                        *known = (state, coordinator.cluster.job_summary(&job).unwrap().clone());
+                        let summary = coordinator.cluster.job_summary(&job).unwrap_or(&known.1).clone();
+                        *known = (state, summary);
                     } else {
                         known.0 = JobState::Queued;
                     }
                 }
                 Event::Progress { job } => {
-                    let (known, now) =
-                        (self.queue.get_mut(&job).unwrap(), coordinator.cluster.job_summary(&job).unwrap());
+                    // The job may be forgotten by now: what was to be noted waits while the store is away.
+                    let Some(now) = coordinator.cluster.job_summary(&job) else { continue };
+                    let known = self.queue.get_mut(&job).unwrap();
                     assert!(
                         now.epochs >= known.1.epochs && now.retries >= known.1.retries,
                         "{known:?}, {now:?}"
@@ -400,13 +453,21 @@ impl World {
         for errand in self.coordinators[by].cluster.take_errands() {
             let at = self.now + self.random.below(300);
             match errand {
-                Errand::Open { ticket, job, times } => self.put(at, Message::Open { by, ticket, job, times }),
+                Errand::Open { ticket, job, times, may_make } => {
+                    self.put(at, Message::Open { by, ticket, job, times, may_make });
+                }
+                Errand::Look(job) => self.put(at, Message::Look { by, job }),
                 Errand::Examine(claim) => self.put(at, Message::Examine { by, claim }),
             }
         }
         for append in self.coordinators[by].cluster.take_appends() {
             // A job that was done is opened for the append.
             let job = append.job().clone();
+            if !self.store.has(&job) {
+                let (ticket, failure) = (append.ticket(), self.not_there());
+                self.put(self.now + 1, Message::Unknown { by, ticket, job, failure });
+                continue;
+            }
             if !self.coordinators[by].slots.contains_key(&job) {
                 if self.store.fence != self.coordinators[by].fence {
                     self.coordinators[by].cluster.fence(Duration::from_millis(self.now));
@@ -480,6 +541,7 @@ impl World {
             alive: true,
             hung_until: 0,
             fence,
+            to_note: Vec::new(),
         });
         let by = self.coordinators.len() - 1;
         for (job, (state, summary)) in self.queue.clone() {
@@ -503,6 +565,8 @@ impl World {
             job: job.clone(),
             params: self.truth.params.clone(),
             disk_limit: self.limit,
+            // A run of its name may be there, of a job that was forgotten.
+            has_run: self.with_runs.contains(job),
             least_memory: None,
             state: JobState::Queued,
             summary: JobSummary::default(),

@@ -48,6 +48,7 @@ fn who_was_not_reached_is_left_out_until_it_is_heard() {
         worker.fail(failure);
         worker.reports.push(WorkerReport::Well);
         worker.pull(cluster, now);
+        open_runs(cluster, now);
     };
     fail(&mut workers[0], WorkerFailure::Peer(WorkerId(2)), &mut cluster, now);
     assert_eq!(members(&workers[0]), Some(vec![1]), "the other goes on alone");
@@ -72,6 +73,7 @@ fn after_failures_commits_come_sooner() {
         assert!(worker.pull(&mut cluster, now).share.is_some());
         worker.fail(WorkerFailure::Other("a kill".to_owned()));
         worker.pull(&mut cluster, now);
+        open_runs(&mut cluster, now);
         worker.reports.push(WorkerReport::Well);
     }
     now += seconds(3.0);
@@ -111,6 +113,7 @@ fn workers_that_die_together_are_one_failure() {
         assert!(worker.pull(&mut cluster, now).share.is_some());
         worker.fail(WorkerFailure::Other("its peer is gone".to_owned()));
         worker.pull(&mut cluster, now);
+        open_runs(&mut cluster, now);
     }
     let job = &cluster.status(now).jobs[0];
     assert_eq!((job.retries, &job.state), (8, &JobState::Running));
@@ -195,6 +198,7 @@ fn slow_members_get_more_time_each_time() {
         while cluster.status(now).jobs[0].retries == lasted.len() as u64 {
             now += seconds(0.5);
             workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
+            open_runs(&mut cluster, now);
         }
         lasted.push((now - begun).as_secs());
         workers.iter_mut().for_each(|worker| worker.epoch = None);

@@ -80,3 +80,30 @@ fn all_that_do_not_come_to_work_are_left_out_at_once() {
     assert_eq!(share.members.len(), 1, "the one that works");
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
+
+/// Epochs that end by leases fail a job, but not while the coordinator itself has too little time (finding B8).
+#[test]
+fn leases_that_end_while_the_coordinator_is_starved_do_not_count() {
+    let (lease, job) = (ClusterConfig::default().lease, JobId("job".to_owned()));
+    for (calls_in_lease, fails) in [(5, true), (3, false)] {
+        let (mut cluster, mut workers, mut now) = cluster(1);
+        submit(&mut cluster, now, "job");
+        for _ in 0..6 {
+            for _ in 0..2 * calls_in_lease {
+                now += lease / calls_in_lease;
+                workers[0].pull(&mut cluster, now);
+                open_runs(&mut cluster, now);
+            }
+            // It has its share, and is not heard any more.
+            assert!(fails || workers[0].epoch.is_some());
+            for _ in 0..2 * calls_in_lease {
+                now += lease / calls_in_lease;
+                cluster.tick(now);
+            }
+            assert!(!cluster.knows(WorkerId(1)));
+        }
+        assert!(cluster.status(now).jobs[0].retries >= 5);
+        let has_failed = matches!(cluster.job_state(&job), Some(JobState::Failed { .. }));
+        assert_eq!(has_failed, fails, "{calls_in_lease} calls in a lease");
+    }
+}

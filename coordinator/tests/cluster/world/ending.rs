@@ -13,6 +13,7 @@ impl World {
             worker.stuck_until = 0;
         }
         self.locked.clear();
+        (self.away_until, self.aside_until, self.starved_until) = (0, 0, 0);
         while self.workers.len() < 2 {
             self.join();
         }

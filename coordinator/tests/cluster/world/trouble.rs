@@ -36,6 +36,19 @@ pub struct Faults {
     /// In each step: the journal of a job cannot be written any more, or somebody else writes to it.
     pub locked: u64,
     pub foreign: u64,
+    /// In each step: the store goes away for a while; somebody moves the run of a job aside.
+    pub away: u64,
+    pub aside: u64,
+    /// In each step: coordinators and workers have too little time for a while.
+    pub starve: u64,
+}
+
+impl Faults {
+    /// Whether jobs may fail: not where nothing goes wrong but that the store is away, or that all have too little time.
+    pub fn may_fail_jobs(&self) -> bool {
+        let harmless = Self { away: self.away, starve: self.starve, ..Self::default() };
+        *self != harmless
+    }
 }
 
 impl World {
@@ -83,7 +96,12 @@ impl World {
             let to = self.coordinators.len() - 1;
             self.put(self.now, Message::Pull { to, pull: made_up.pull() });
         }
-        if self.random.per_mille(faults.restart) {
+        if self.random.per_mille(faults.starve) {
+            self.starved_until = self.now + self.random.below(30_000);
+        }
+        if !self.store.is_there() {
+            // No coordinator starts without its queue.
+        } else if self.random.per_mille(faults.restart) {
             self.coordinators.iter_mut().for_each(|coordinator| coordinator.alive = false);
             self.start_coordinator();
         } else if self.random.per_mille(faults.usurp) {
@@ -94,6 +112,10 @@ impl World {
         }
         let jobs: Vec<JobId> = self.queue.keys().cloned().collect();
         let job = &jobs[self.random.below(jobs.len() as u64) as usize];
+        self.move_stores(job);
+        if !self.store.is_reached(job) {
+            return;
+        }
         if self.random.per_mille(faults.lose) {
             let choice = self.random.next();
             self.store.lose(job, choice);
@@ -102,7 +124,7 @@ impl World {
             let until = self.now + self.random.below(10_000);
             self.locked.insert(job.clone(), until);
         }
-        if self.random.per_mille(faults.foreign) {
+        if self.random.per_mille(faults.foreign) && self.store.has(job) {
             self.store.write_foreign(job);
         }
         if self.random.per_mille(faults.meddle) {
