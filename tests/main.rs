@@ -4,6 +4,8 @@
 mod common;
 
 #[cfg(feature = "net")]
+mod away;
+#[cfg(feature = "net")]
 mod clients;
 #[cfg(feature = "net")]
 mod cluster;

@@ -1,0 +1,251 @@
+//! Folders that go away in mid-work and come back: renamed, replaced by an empty one, read-only. Nothing is made in their
+//! place, nothing is reported that is not there, and all goes on when they are back (finding B1).
+
+use crate::common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::cluster::Cluster;
+use common::serving::Server;
+use common::{Finished, Place, Solved, command, exact2048, on_run, solve_args, text, whole};
+use serde_json::Value;
+
+/// Of 4x2, however it was solved.
+const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
+
+/// What becomes of a folder.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Instead {
+    Nothing,
+    EmptyFolder,
+    /// It is there, and nothing can be written to it.
+    ReadOnly,
+}
+
+const ALL: [Instead; 3] = [Instead::Nothing, Instead::EmptyFolder, Instead::ReadOnly];
+
+fn system(command: &str) -> bool {
+    let done = Command::new("sh").args(["-c", command]).stderr(Stdio::null()).status();
+    done.is_ok_and(|status| status.success())
+}
+
+/// A folder that is away until it is put back.
+struct Away {
+    folder: PathBuf,
+    aside: PathBuf,
+    instead: Instead,
+}
+
+impl Away {
+    /// Takes a folder away; `None` where this process may not.
+    fn take(folder: &Path, instead: Instead) -> Option<Self> {
+        let aside = folder.with_extension("aside");
+        let away = Self { folder: folder.to_path_buf(), aside, instead };
+        match instead {
+            Instead::Nothing | Instead::EmptyFolder => fs::rename(folder, &away.aside).unwrap(),
+            Instead::ReadOnly => {
+                let at = folder.display();
+                if !system(&format!("mount --bind {at} {at}")) {
+                    let required = std::env::var_os("EXACT2048_REQUIRE_ROOT").is_some();
+                    assert!(!required, "this test needs root to mount a folder");
+                    eprintln!("a folder that is read-only is not tested: that needs root");
+                    return None;
+                }
+                assert!(system(&format!("mount -o remount,ro,bind {at}")));
+            }
+        }
+        if instead == Instead::EmptyFolder {
+            fs::create_dir(folder).unwrap();
+        }
+        Some(away)
+    }
+
+    /// Puts it back. Nothing was made in its place.
+    #[track_caller]
+    fn put_back(&self) {
+        match self.instead {
+            Instead::Nothing => assert!(!self.folder.exists()),
+            // Only an empty folder can be removed so.
+            Instead::EmptyFolder => fs::remove_dir(&self.folder).unwrap(),
+            Instead::ReadOnly => return assert!(system(&format!("umount -l {}", self.folder.display()))),
+        }
+        fs::rename(&self.aside, &self.folder).unwrap();
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        if self.instead == Instead::ReadOnly {
+            system(&format!("umount -l {}", self.folder.display()));
+        }
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+fn wait_until<T>(look: impl Fn() -> Result<T, String>) -> T {
+    let begun = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(what) => assert!(begun.elapsed() < Duration::from_secs(180), "waited too long: {what}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits until a job says what keeps it from going on. None may fail or be done meanwhile.
+#[track_caller]
+fn wait_for_trouble(cluster: &Cluster, job: &str) -> String {
+    wait_until(|| {
+        let status = cluster.status(job);
+        let state = text(&status["state"]);
+        assert!(["queued", "running"].contains(&state), "{status}\n{}", cluster.logs());
+        let trouble = text(&status["trouble"]).to_owned();
+        if trouble.is_empty() { Err(status.to_string()) } else { Ok(trouble) }
+    })
+}
+
+/// The job at work and the one that waits for it wait both until the store is back.
+#[test]
+fn a_store_that_is_away_is_waited_for() {
+    for instead in ALL {
+        let cluster = Cluster::new(1);
+        cluster.submit("--board 4x2 --name first --disk 1GB");
+        cluster.submit("--board 2x2 --name second");
+        let at_work = |status: &Value| whole(&status["bytes"]) > 0 && whole(&status["states"]) > 0;
+        cluster.wait_until("first", at_work);
+        let Some(away) = Away::take(&cluster.store(), instead) else { continue };
+        let trouble = ["first", "second"].map(|job| wait_for_trouble(&cluster, job));
+        let says = match instead {
+            Instead::ReadOnly => "cannot be written",
+            _ => "found no run",
+        };
+        assert!(trouble.iter().any(|trouble| trouble.contains(says)), "{trouble:?}");
+        for refused in [["submit", "--board", "2x2", "--name", "third"].as_slice(), &["cancel", "second"]] {
+            cluster.client(refused).exits(1);
+        }
+        away.put_back();
+        for job in ["first", "second"] {
+            cluster.wait(job);
+        }
+        assert_eq!(cluster.verified_fingerprint("first"), FINGERPRINT, "{instead:?}");
+        on_run(&cluster.run("second"), "verify", &[]).exits(0);
+        assert!(!cluster.run("third").exists());
+    }
+}
+
+/// Also where nothing is under way: the job says so, and the store is not touched.
+#[test]
+fn a_job_without_workers_says_that_the_store_is_away() {
+    let mut cluster = Cluster::new(0);
+    let job = cluster.submit("--board 2x2");
+    let run = cluster.run(&job);
+    wait_until(|| if run.join("manifest.json").exists() { Ok(()) } else { Err("no run".to_owned()) });
+    let away = Away::take(&cluster.store(), Instead::EmptyFolder).unwrap();
+    let trouble = wait_for_trouble(&cluster, &job);
+    assert!(trouble.contains("found no run") && trouble.contains("Put it back"), "{trouble}");
+    away.put_back();
+    cluster.add_worker(&[]);
+    cluster.wait(&job);
+    on_run(&run, "verify", &[]).exits(0);
+}
+
+/// The run of a job is made once: where somebody moved it away, its job fails, and goes on when it is back.
+#[test]
+fn a_run_that_was_moved_away_fails_its_job_alone() {
+    for options in ["", " --disk 1GB"] {
+        let cluster = Cluster::new(1);
+        cluster.submit(&format!("--board 4x2 --name moved{options}"));
+        cluster.wait_until("moved", |status| whole(&status["bytes"]) > 0 && whole(&status["states"]) > 0);
+        let away = Away::take(&cluster.run("moved"), Instead::Nothing).unwrap();
+        cluster.submit("--board 2x2 --name other");
+        let failure = wait_until(|| {
+            let status = cluster.status("moved");
+            match text(&status["state"]) {
+                "failed" => Ok(text(&status["failure"]).to_owned()),
+                _ => Err(format!("{status}\n{}", cluster.logs())),
+            }
+        });
+        assert!(
+            failure.contains("expected the run of job moved") || failure.contains("journal"),
+            "{failure}"
+        );
+        cluster.wait("other");
+        cluster.client(&["resume", "moved"]).exits(1).says(&["expected the run of job moved", "put it back"]);
+        away.put_back();
+        cluster.client(&["resume", "moved"]).exits(0);
+        cluster.wait("moved");
+        assert_eq!(cluster.verified_fingerprint("moved"), FINGERPRINT);
+    }
+}
+
+/// A process that solves by itself ends with the reason, and the same command goes on when the run is back.
+#[test]
+fn a_run_that_goes_away_ends_its_solve() {
+    for instead in ALL {
+        let place = Place::new();
+        let run = place.join("run");
+        let args = solve_args(&run, "--board 4x2 --threads 1");
+        let mut child = command(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let first = run.join("journal/000000.json");
+        wait_until(|| if first.exists() { Ok(()) } else { Err("nothing is committed yet".to_owned()) });
+        let Some(away) = Away::take(&run, instead) else {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            continue;
+        };
+        let ended = Finished::new(child.wait_with_output().unwrap()).exits(1);
+        match instead {
+            Instead::ReadOnly => ended.says(&["cannot be written"]),
+            _ => ended.says(&["expected the run", "found no run", "Put it back"]),
+        };
+        away.put_back();
+        assert_eq!(text(&exact2048(&args).exits(0).json()["fingerprint"]), FINGERPRINT, "{instead:?}");
+        on_run(&run, "verify", &[]).exits(0);
+    }
+}
+
+/// Readers of a run that is not there say so and make nothing in its place.
+#[test]
+fn readers_make_nothing_in_the_place_of_a_run() {
+    let solved = Solved::new("--board 2x2 --keep 16");
+    for instead in [Instead::Nothing, Instead::EmptyFolder] {
+        let away = Away::take(&solved.run(), instead).unwrap();
+        let folder = solved.run().with_extension("exported");
+        let export = ["--what", "states", "-o", folder.to_str().unwrap()];
+        for (reader, options) in [("stats", [].as_slice()), ("query", &["2 0 / 0 2"]), ("export", &export)] {
+            on_run(&solved.run(), reader, options).exits(1).says(&["run"]);
+        }
+        assert!(!folder.exists());
+        away.put_back();
+    }
+}
+
+/// A server goes on with what it has open, calls no shard lost, makes nothing, and answers all when the run is back.
+#[test]
+fn a_server_waits_for_its_run() {
+    let solved = Solved::new("--board 3x2 --keep 64");
+    let boards = ["2 0 / 0 2 / 0 0", "4 2 / 0 0 / 0 0"];
+    let ask = |server: &Server, board: &str| exact2048(["query", "--server", &server.url, board]);
+    let server = Server::start(&solved.run(), &[]);
+    for instead in [Instead::Nothing, Instead::EmptyFolder] {
+        let away = Away::take(&solved.run(), instead).unwrap();
+        for board in boards {
+            let answer = ask(&server, board);
+            let (said, is_answered) = (answer.stderr.clone(), answer.code == Some(0));
+            assert!(is_answered || said.contains("cannot read a file of the run at the moment"), "{said}");
+        }
+        away.put_back();
+        for board in boards {
+            wait_until(|| {
+                let answer = ask(&server, board);
+                if answer.code == Some(0) { Ok(()) } else { Err(answer.stderr) }
+            });
+        }
+    }
+    server.stop();
+}
