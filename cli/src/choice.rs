@@ -5,8 +5,8 @@ use exact2048_game::{BoardSize, KeptLayers, Params};
 use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
-use crate::job::kept_text;
 use crate::Failure;
+use crate::job::kept_text;
 use crate::units::{self, SizeUnits};
 
 /// Of how many layers two may be kept, the least first.

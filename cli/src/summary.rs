@@ -8,9 +8,9 @@ use exact2048_game::{BoardSize, Discount, Layer, Objective, Spawn4, Spawner, cer
 use exact2048_solution::{Oracle, PassTime, Phase, Run, StartValues};
 use serde::Serialize;
 
+use crate::display;
 use crate::job::rules_text;
 use crate::output::write_field;
-use crate::display;
 use crate::units::{self, SizeUnits};
 
 /// The summary of a run, as `--json` prints it.

@@ -4,8 +4,8 @@
 //! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
 
 pub use exact2048_text::numbers::{
-    SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value, value_and_bound,
-    value_with_bound, with_separators,
+    SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value,
+    value_and_bound, value_with_bound, with_separators,
 };
 
 /// Things a second: `120/s`, `953 k/s`, `13.0 M/s`.

@@ -86,7 +86,9 @@ impl Target {
     /// What an earlier shard of the same name takes of the disk.
     fn replaced_bytes(&self) -> Result<u64, StorageError> {
         match self {
-            Self::Folder { folder, file, .. } => Listed { path: folder.join(file), name: file.clone() }.cost(),
+            Self::Folder { folder, file, .. } => {
+                Listed { path: folder.join(file), name: file.clone() }.cost()
+            }
             Self::Store { .. } => Ok(0),
         }
     }
