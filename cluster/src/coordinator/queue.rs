@@ -74,6 +74,7 @@ impl QueueRecord {
         match self {
             Self::Ended { summary, .. } | Self::Progress { summary, .. } => Some(summary),
             Self::Submitted { .. }
+            | Self::Begun { .. }
             | Self::Cancelled { .. }
             | Self::Resumed { .. }
             | Self::Forgotten { .. } => None,

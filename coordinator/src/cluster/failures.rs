@@ -56,7 +56,9 @@ impl Cluster {
     pub(super) fn drop_epoch(&mut self, reason: String) {
         let Some(id) = self.report_failure(&reason) else { return };
         if let Some(job) = self.jobs.get_mut(&id) {
-            job.retries += 1;
+            job.summary.retries += 1;
+            self.changed.insert(id.clone());
+            self.note_progress(&id);
         }
         self.end_epoch();
     }

@@ -216,7 +216,7 @@ impl Cluster {
     }
 
     /// Has the progress of a job written to the queue, if that is worth it.
-    fn note_progress(&mut self, id: &JobId) {
+    pub(super) fn note_progress(&mut self, id: &JobId) {
         if self.jobs.get_mut(id).is_some_and(Job::has_news) {
             self.events.push(Event::Progress { job: id.clone() });
         }
