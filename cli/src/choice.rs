@@ -326,7 +326,7 @@ mod tests {
         };
         let said = refused(4 << 20);
         assert!(
-            said.contains("scratch files take 4.0 MiB, because memory is short: give more --memory"),
+            said.contains("scratch files take 4.2 MB, because memory is short: give more --memory"),
             "{said}"
         );
         assert!(!refused(0).contains("memory"), "{}", refused(0));

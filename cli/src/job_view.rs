@@ -341,7 +341,7 @@ mod tests {
         let wanted = "59.9% of the way up, 3 s; whole job 17 s";
         let (mut one, mut all) = (Vec::new(), Vec::new());
         write_one(&mut one, &job, &[]).unwrap();
-        write_all(&mut all, &[job.clone()], &[]).unwrap();
+        write_all(&mut all, std::slice::from_ref(&job), &[]).unwrap();
         let live =
             format!("{}, {}", share_done(&job, units::percent(job.done)), headline(&job, &[]).join(", "));
         for text in [line(&job, &[]), live, String::from_utf8(one).unwrap()] {

@@ -37,7 +37,7 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
         Ok(text) => Ok(text),
         Err(error) => {
             let at = error.valid_up_to();
-            Err(format!("what is no UTF-8: byte {} is {:#04x}", at + 1, bytes[at]))
+            Err(format!("bytes that are not UTF-8: byte {} is {:#04x}", at + 1, bytes[at]))
         }
     }
 }
@@ -109,7 +109,7 @@ mod tests {
         ] {
             assert!(utf8(&wrong).unwrap_err().contains("UTF-16"), "{wrong:?}");
         }
-        assert_eq!(utf8(b"2 \xfc").unwrap_err(), "what is no UTF-8: byte 3 is 0xfc");
+        assert_eq!(utf8(b"2 \xfc").unwrap_err(), "bytes that are not UTF-8: byte 3 is 0xfc");
         assert_eq!(utf8("\u{feff}2 \u{e4}".as_bytes()), Ok("\u{feff}2 \u{e4}"));
     }
 

@@ -224,7 +224,7 @@ mod tests {
         let size: BoardSize = "2x2".parse().unwrap();
         let (long, cells) = (vec![b'2'; 5000], b"2 ".repeat(2000));
         let cases = [
-            (&b"2 \xff / 0 0"[..], "byte 3 of the line is 0xff"),
+            (&b"2 \xff / 0 0"[..], "found bytes that are not UTF-8: byte 3 is 0xff"),
             (b"\x1b[2J / 0 0", "1 cell in row 1 in \"\\u{1b}[2J / 0 0\""),
             (&long, "more than 4096 bytes"),
             (&cells, "expected 2 rows"),
