@@ -155,7 +155,6 @@ fn the_counts_of_a_job_outlive_its_coordinator() {
         for count in ["retries", "epochs"] {
             assert_eq!(after[count], before[count], "{after}, and before {before}");
         }
-        assert!(after["done"].as_f64() > Some(0.0), "{after}");
     }
     cluster.add_worker(&[]);
     let done = cluster.wait(&job);

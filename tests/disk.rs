@@ -422,8 +422,8 @@ fn too_little_is_refused_with_the_least() {
             try_solve(&run, &format!("{JOB} {options}")).exits(2).says(&["--disk", "at least about"]);
         assert!(!run.exists());
         assert_eq!(refused.stderr.contains("would do"), options.contains("--keep"), "{refused:?}");
-        let least = refused.stderr.split("at least about ").nth(1).unwrap().split("iB").next().unwrap();
-        let least = format!("{least}iB").replace(' ', "");
+        let least = refused.stderr.split("at least about ").nth(1).unwrap().split('B').next().unwrap();
+        let least = format!("{least}B").replace(' ', "");
         let keep = options.split_once("--keep").map_or(String::new(), |(_, keep)| format!("--keep {keep}"));
         let run = place.join("least");
         is_whole(&run, &solve(&run, &format!("{JOB} {keep} --disk {least}")));

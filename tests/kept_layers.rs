@@ -164,7 +164,7 @@ fn solved_cones_are_found_again() {
     assert_eq!(computed(&of_other), all, "cones of another run are not its own");
     // The folder takes no more than it may, in bytes and in files; and where nothing can be written, nothing is.
     for nth in 0..600 {
-        std::fs::write(folder.join(format!("000004-000008-{nth}.cone")), "old").unwrap();
+        std::fs::write(folder.join(format!("000004-000008-{nth:016x}.cone")), "old").unwrap();
     }
     std::fs::remove_file(file).unwrap();
     assert_eq!(computed(&oracle(1 << 30)), all);

@@ -102,5 +102,5 @@ fn the_limit_of_a_nested_control_group_is_seen() {
     solve.args(["-c", enter]).arg(&group.0).arg(env!("CARGO_BIN_EXE_exact2048"));
     solve.args(solve_args(&place.join("run"), "--board 3x3 --threads 2")).stdin(Stdio::null());
     let finished = Finished::new(solve.output().unwrap()).exits(2);
-    assert!(finished.stderr.contains("--memory 50.0 MB is too small"), "{finished:?}");
+    assert!(finished.stderr.contains("--memory 47.7 MiB is too small"), "{finished:?}");
 }

@@ -73,7 +73,7 @@ fn certain_and_impossible_wins_are_said() {
         ("--board 2x2 --objective reach:8", "1, exactly: a win is certain"),
         ("--board 2x2 --objective lose:8", "0, exactly: a loss is impossible"),
         ("--board 2x2 --objective reach:32 --spawn4 0", "0, exactly: a win is impossible"),
-        ("--board 3x3 --objective reach:64", "1.0000000 (error at most"),
+        ("--board 3x3 --objective reach:64", "1.00000000 (error at most"),
     ] {
         let place = Place::new();
         let run = place.join("run");

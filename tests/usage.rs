@@ -468,7 +468,10 @@ fn lines_that_are_no_text() {
     let told = query_bytes(&solved.run(), &[], bytes).exits(2);
     let errors: Vec<&str> = told.stderr.lines().collect();
     assert_eq!(errors.len(), 3, "{told:?}");
-    assert!(errors[0].starts_with("error: line 2: expected a board, found bytes that are not UTF-8"), "{told:?}");
+    assert!(
+        errors[0].starts_with("error: line 2: expected a board, found bytes that are not UTF-8"),
+        "{told:?}"
+    );
     assert!(errors[1].starts_with("error: line 3: cell \"\\u{1b}[2J2\" is not a tile"), "{told:?}");
     assert!(errors[2].starts_with("error: line 4: ") && !told.stderr.contains('\u{1b}'), "{told:?}");
     assert_eq!(told.stdout.matches("canonical").count(), 2, "{told:?}");
