@@ -118,7 +118,7 @@ def main(program):
             if missing:
                 high = float(columns["left"].max())
                 found = duckdb.sql(f"SELECT count(*), max(\"left\") FROM read_parquet('{data['parquet']}/*') WHERE \"left\" >= {high!r}")
-                check("policy: DuckDB compares legal moves alone", found.fetchone() == (int((columns["left"] == high).sum()), high))
+                check("policy: DuckDB compares legal moves alone", found.fetchall()[0] == (int((columns["left"] == high).sum()), high))
 
             file = parquet.ParquetFile(next(iter(sorted(data["parquet"].glob("*.parquet")))))
             group = file.metadata.row_group(0)

@@ -69,7 +69,8 @@ impl Services {
         let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
         let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
         let mut methods = Vec::new();
-        for set in sets {
+        // Not those of reflection: a client that opens its stream and asks for nothing is cut off as at an unknown method.
+        for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
             methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
         }
         let token = bound.check_token();

@@ -135,7 +135,7 @@ def learn(run, games, seed=0, told=print):
                 # What is over is worth nothing more, and what was begun anew has nothing to do with what was before.
                 agent.learn(before[~anew], np.where(over, 0.0, values)[~anew])
             anew, before = over, entries
-            boards, _, over, _ = envs.step(moves)
+            boards, _, over, _, _ = envs.step(moves)
             played += int(over.sum())
         agent.rate = 0.5 * max(0.05, 1 - played / games)
 

@@ -198,7 +198,7 @@ fn board_of(params: &Params, lane: Lane, small: &[u8], seed: usize) -> Board {
 fn boards_of_4x3(params: &Params) -> Vec<Board> {
     let widest = Lane::new(10, 11_760);
     assert_eq!(Columns::count(params, widest), 6_451_200);
-    let small: [&[u8]; 4] = [&[1, 0], &[2, 0], &[2, 1], &[3, 0]];
+    let small: [&[u8]; 4] = [&[1, 0], &[2, 0], &[2, 1], &[2, 2]];
     small.iter().enumerate().map(|(seed, small)| board_of(params, widest, small, seed)).collect()
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::identity::open;
+use super::identity::{make_folder, open};
 
 /// The name of a claim, up to its number.
 const NAME: &str = "memory-";
@@ -40,7 +40,7 @@ impl MemoryClaim {
         resident: &dyn Fn(u32) -> u64,
     ) -> Result<Self> {
         let failed = || format!("cannot use {}", folder.display());
-        fs::create_dir_all(folder).with_context(failed)?;
+        make_folder(folder)?;
         let turn = open(&folder.join(TURN)).with_context(failed)?;
         turn.lock().with_context(failed)?;
         let (claimed, place) = look(folder, resident).with_context(failed)?;

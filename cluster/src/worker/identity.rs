@@ -38,12 +38,8 @@ impl Identity {
     ///
     /// Failures of the system; and where as many workers run in the folder as may.
     pub fn take(folder: &Path) -> Result<Self> {
-        let explained = |error: io::Error| match StorageError::closed_cache(folder, &error) {
-            Some(closed) => closed.into(),
-            None => anyhow::Error::from(error),
-        };
-        let made = fs::create_dir_all(folder).map_err(explained);
-        made.with_context(|| format!("cannot make {}", folder.display()))?;
+        make_folder(folder)?;
+        let explained = |error| explained(folder, error);
         for number in 0..MOST_WORKERS {
             let path = folder.join(format!("worker-{number}"));
             let failed = || format!("cannot use {}", path.display());
@@ -61,6 +57,23 @@ impl Identity {
             return Ok(Self { id: worker_of(&secret), secret, incarnation, _held: file });
         }
         anyhow::bail!("{MOST_WORKERS} workers run with the cache {} already", folder.display())
+    }
+}
+
+/// Makes the folder of workers on this machine if it is missing.
+///
+/// # Errors
+///
+/// A failure of the system, which says where the folder may be instead.
+pub(super) fn make_folder(folder: &Path) -> Result<()> {
+    let made = fs::create_dir_all(folder).map_err(|error| explained(folder, error));
+    made.with_context(|| format!("cannot make {}", folder.display()))
+}
+
+fn explained(folder: &Path, error: io::Error) -> anyhow::Error {
+    match StorageError::closed_cache(folder, &error) {
+        Some(closed) => closed.into(),
+        None => error.into(),
     }
 }
 
