@@ -127,10 +127,7 @@ fn npy(folder: &Path) -> Vec<Row> {
             }
             let (kind, elements) = array(path);
             let mask = PathBuf::from(format!("{stem}{name}.mask.npy"));
-            let mask = mask
-                .exists()
-                .then(|| array(&mask))
-                .unwrap_or_else(|| ("|b1".to_owned(), vec![0; elements.len()]));
+            let mask = if mask.exists() { array(&mask) } else { ("|b1".to_owned(), vec![0; elements.len()]) };
             assert_eq!(
                 (mask.0.as_str(), elements.len(), mask.1.len()),
                 ("|b1", rows.len() - first, elements.len())

@@ -10,7 +10,7 @@ use exact2048_run::machine;
 use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
-pub use exact2048_run::machine::{free_memory_bytes, memory_bytes, resident_bytes};
+pub use exact2048_run::machine::{free_memory_bytes, memory_bytes};
 
 use crate::Failure;
 use crate::units::{self, SizeUnits};

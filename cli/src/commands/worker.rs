@@ -175,7 +175,7 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
         return Err(refusal("is too small for any job", bytes).into());
     }
     let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
-    let claim = MemoryClaim::take(&folder(args)?, asked, free, &limits::resident_bytes)?;
+    let claim = MemoryClaim::take(&folder(args)?, asked, free, &exact2048_run::machine::resident_bytes)?;
     if claim.bytes < least {
         return Err(refusal("is what other processes leave, too little for any job", claim.bytes).into());
     }
