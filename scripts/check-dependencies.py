@@ -21,7 +21,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READERS = ["server", "explorer", "stats", "export", "report", "players"]
 COMPUTES = {"exact2048-worker", "exact2048-coordinator", "exact2048-run", "exact2048-cluster"}
-# What the tests need more of would be in the program that is shipped.
+# With these features, the shipped program would hold code that the tests alone need.
 BUILT_TWICE = {"matchers", "regex-automata", "regex-syntax", "tracing-subscriber"}
 CARGO_DENY = "0.20.2"
 ADVISORIES = "https://github.com/RustSec/advisory-db"

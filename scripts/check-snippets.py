@@ -128,7 +128,7 @@ def console(text):
 
 
 def read(log):
-    """What is in a file so far, which others write."""
+    """The content so far of a file that another process writes."""
     return os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0).decode()
 
 

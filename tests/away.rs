@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Of 4x2, however it was solved.
 const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
 
-/// What becomes of a folder.
+/// The change that a test makes to a folder.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Instead {
     Nothing,

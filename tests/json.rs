@@ -1,4 +1,4 @@
-//! What `--json` prints has the fields and the types that docs/json.md says, no more and no fewer.
+//! The output of `--json` has the fields and the types that docs/json.md says, no more and no fewer.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

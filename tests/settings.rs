@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::{Finished, Place, Solved, command, exact2048, try_solve};
 
-/// What the variables of a store are unless a test sets one of them: nothing answers there.
+/// Variables of a store unless a test sets one of them: nothing answers there.
 const STORE: [(&str, &str); 4] = [
     ("AWS_ACCESS_KEY_ID", "key"),
     ("AWS_SECRET_ACCESS_KEY", "secret"),

@@ -115,7 +115,7 @@ pub fn bare_style() -> ProgressStyle {
 #[derive(Debug)]
 pub struct ProgressLine {
     name: &'static str,
-    /// What follows the share: the thing that it is a share of.
+    /// The words after the share: they name the work that it is a share of.
     of: &'static str,
     bar: Option<ProgressBar>,
     next_plain: Mutex<Instant>,

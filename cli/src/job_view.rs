@@ -91,7 +91,7 @@ pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
     vec![time_left(job), state, layer(job)]
 }
 
-/// What happens to a job, in words.
+/// The state of a job, in words.
 fn state(job: &Job, workers: &[Worker]) -> &'static str {
     match job.state() {
         JobState::Done if job.checking => "done, its shards are read again",

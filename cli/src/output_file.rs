@@ -22,7 +22,7 @@ pub fn require_free(place: &Path, option: &str) -> Result<()> {
         let message = format!("{}: there is no folder {} ({option})", place.display(), folder.display());
         return Err(Failure::usage(message).into());
     }
-    // What cannot be written is reported before hours of work.
+    // A file that cannot be written ends the command before hours of work.
     require_creatable(place).map_err(|error| failed(place, &error))
 }
 

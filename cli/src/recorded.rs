@@ -1,4 +1,4 @@
-//! What is said of runs before they begin, beside what they took.
+//! Estimates of runs, compared with records of the same runs.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use exact2048_coordinator::{PassCost, Workload};

@@ -1,7 +1,8 @@
 //! Numbers and units as people read them: one style for every command.
 //!
 //! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`) or those that the user typed ([`SizeUnits`]),
-//! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has plain numbers in bytes and seconds.
+//! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has
+//! plain numbers in bytes and seconds.
 
 pub use exact2048_text::numbers::{
     SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value,
@@ -85,7 +86,7 @@ mod tests {
             let back: bytesize::ByteSize = text.parse().unwrap_or_default();
             assert!(back.as_u64() >= bytes, "{text} is less than {bytes}");
         }
-        // What is printed in decimal units can be typed, too.
+        // A user can type each size as it is printed in decimal units.
         for text in ["64.0 kB", "20.0 MB", "1.5 GB"] {
             let typed: bytesize::ByteSize = text.parse().unwrap_or_default();
             assert_eq!(SizeUnits::of(typed.as_u64()).size(typed.as_u64()), text);

@@ -38,7 +38,7 @@ const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (
 /// Rows for each of which the reach takes as much as for a state, at most: where half of them occur it has to say which.
 const STATES_A_ROW: f64 = 0.8;
 
-/// What was measured at these points, interpolated between them.
+/// Interpolates measurements between these points.
 fn interpolated(measured: &[(f64, f64)], x: f64) -> f64 {
     let at = measured.partition_point(|point| point.0 < x).clamp(1, measured.len() - 1);
     let ((low, below), (high, above)) = (measured[at - 1], measured[at]);

@@ -47,7 +47,7 @@ const MEASURED_LAYER: u32 = 124;
 /// Boards with more cells are sparse: few of their tiles are slid to one side.
 const DENSE_CELLS: usize = 12;
 
-/// What is known of the states of a run.
+/// The knowledge about the states of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knowledge {
     /// A run like it was solved, and measured.
@@ -61,7 +61,7 @@ pub enum Knowledge {
 }
 
 impl Knowledge {
-    /// What is known of a run with these parameters.
+    /// The knowledge about a run with these parameters.
     pub fn of(params: &Params) -> Self {
         let is_usual = params.discount == Discount::NONE && params.spawner == Spawner::Random;
         let is_short = params.until_layer.is_some_and(|layer| layer <= MEASURED_LAYER);

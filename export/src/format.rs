@@ -75,7 +75,7 @@ pub(crate) trait TableFiles: Send {
     fn finish(self: Box<Self>) -> io::Result<Vec<File>>;
 }
 
-/// What the files of an export have in common.
+/// The properties that all files of an export share.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFormat {
     pub(crate) format: FileFormat,
@@ -147,7 +147,7 @@ fn is_whole_parquet(mut file: File, description: &str, rows: u64) -> io::Result<
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
     let Ok(reader) = SerializedFileReader::new(file) else { return Ok(false) };
     let metadata = reader.metadata();
-    // What lies before the footer ends with a column or with an index of one.
+    // The bytes before the footer end with a column or with the index of one.
     let of_index = |at: Option<i64>, bytes: Option<i32>| Some(at? as u64 + bytes? as u64);
     let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
     let ends = columns.flat_map(|column| {

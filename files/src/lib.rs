@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// A symbolic link that the system cannot follow.
 const LINK_LOOP: &str = "a symbolic link that leads to itself";
 
-/// What has the name of a file.
+/// The thing that has the name of a file and is no file.
 #[derive(Debug)]
 struct NotAFile(&'static str);
 
@@ -54,7 +54,7 @@ pub fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::R
     Err(io::Error::new(error, NotAFile(found)))
 }
 
-/// What [`open`] found where it expected a file; `None` for other errors.
+/// The thing that [`open`] found in the place of a file; `None` for other errors.
 #[must_use]
 pub fn not_a_file(error: &io::Error) -> Option<&'static str> {
     let found = error.get_ref().and_then(|inner| inner.downcast_ref());
@@ -67,7 +67,7 @@ pub fn not_a_file(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// What has the name of a folder and is something else; `None` for a folder, and where nothing has its name.
+/// The thing in the place of a folder; `None` for a folder, and if nothing has its name.
 ///
 /// # Errors
 ///

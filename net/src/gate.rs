@@ -26,7 +26,7 @@ use crate::text::plain_words;
 /// Bytes of a refused name that the answer repeats.
 const MOST_NAME: usize = 256;
 
-/// What passes the gate although it is not the server's own.
+/// Hosts and origins that pass the gate beside the server's own.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
     /// Names of hosts, without ports.

@@ -24,7 +24,7 @@ pin_project! {
         #[pin]
         stream: S,
         protocol: Protocol,
-        // What is left to be written of a replaced answer.
+        // The part of a replaced answer that is not written yet.
         left: Bytes,
     }
 }
@@ -131,7 +131,7 @@ impl<S: AsyncWrite> AsyncWrite for Refusals<S> {
 mod tests {
     use super::*;
 
-    /// What the library writes is read off it in `tests/ports.rs`; here is what must stay as it is.
+    /// Answers that must stay as they are; `tests/ports.rs` reads those of the library itself.
     #[test]
     fn other_answers_stay() {
         for answer in [

@@ -107,7 +107,7 @@ pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
     )))
 }
 
-/// What is said of a masked array.
+/// The refusal of a masked array.
 pub(crate) const MASKED: &str =
     "expected an array without a mask, found a masked array: give what its `compressed` or `filled` returns";
 

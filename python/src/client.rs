@@ -305,7 +305,7 @@ fn best_of(answer: &GetValueResponse) -> Option<Move> {
     }
 }
 
-/// What each move is worth, by an answer that lists all of them in their order.
+/// The value of each move, from an answer that lists all moves in their order.
 fn actions_of(answer: &GetValueResponse) -> PyResult<Actions> {
     let listed: Vec<_> = answer.moves.iter().map(MoveValue::direction).collect();
     let order = [Direction::Left, Direction::Right, Direction::Up, Direction::Down];

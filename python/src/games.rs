@@ -17,7 +17,7 @@ use crate::rules;
 /// 10^12 times; a player that always repeats itself would make them for ever.
 const MOST_ILLEGAL: u8 = 100;
 
-/// What a step gives: boards, rewards, which games are over, which are cut off, which moves are legal.
+/// The result of a step: boards, rewards, which games are over, which are cut off, which moves are legal.
 type Step<'py> = (
     Bound<'py, PyArray3<u8>>,
     Bound<'py, PyArray1<f64>>,

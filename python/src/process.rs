@@ -57,7 +57,7 @@ pub(crate) fn prepare() -> PyResult<()> {
 ///
 /// # Errors
 ///
-/// What the handler of a signal raises, `KeyboardInterrupt` as a rule.
+/// The exception that the handler of a signal raises, `KeyboardInterrupt` as a rule.
 pub(crate) fn interruptible<T: Send>(work: impl FnOnce(Wanted<'_>) -> T + Send) -> PyResult<T> {
     if is_fork() {
         return Ok(work(&|| true));

@@ -17,7 +17,7 @@ BOARD = "2 0 / 0 2 / 0 0"
 
 
 def in_fork(work: Callable[[], object]) -> str:
-    """What a fork of this process says of some work, which is ended where it hangs."""
+    """Runs some work in a fork of this process, ends it if it hangs, and returns its report."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         signal.alarm(60)

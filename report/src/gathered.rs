@@ -161,7 +161,7 @@ impl RunReport {
         self.layers.iter().map(|layer| layer.afterstates).sum()
     }
 
-    /// What the starts are worth, with the bound or what is proved.
+    /// The value of the starts, with its bound or with the proof.
     #[must_use]
     pub fn start_text(&self) -> String {
         let (params, starts) = (&self.params, &self.starts);

@@ -55,7 +55,7 @@ pub struct Took {
 const MOST_SECONDS: f64 = 1e10;
 
 impl Took {
-    /// What is wrong with a time that was read from a journal.
+    /// The fault of a time that was read from a journal.
     fn fault(self) -> Option<String> {
         let is_time = (0.0..=MOST_SECONDS).contains(&self.seconds);
         (!is_time).then(|| format!("it took {:e} s, expected 0 to {MOST_SECONDS:e}", self.seconds))

@@ -168,7 +168,7 @@ pub fn replace_file(
 ///
 /// # Errors
 ///
-/// What keeps the file from being written, or that something has its name.
+/// A failure of the system, or a file of this name.
 pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StorageError> {
     let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
     remove_abandoned(folder, |other| other == name);
@@ -188,7 +188,7 @@ pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
 ///
 /// # Errors
 ///
-/// What keeps a file from being made there.
+/// A failure of the system.
 pub fn require_creatable(path: &Path) -> Result<(), StorageError> {
     TempFile::create(parent_of(path), &path.file_name().unwrap_or_default().to_string_lossy()).map(drop)
 }
@@ -260,7 +260,7 @@ impl Listed {
         temp_target(&self.name)
     }
 
-    /// What it takes of the disk as [`files`](crate::TypedRun) count it; 0 if it has vanished in the meantime.
+    /// Bytes that it takes of the disk as [`files`](crate::TypedRun) count them; 0 if it has vanished in the meantime.
     pub(crate) fn cost(&self) -> Result<u64, StorageError> {
         let is_there = fs::symlink_metadata(&self.path).is_ok();
         Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })

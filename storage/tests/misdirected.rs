@@ -1,4 +1,4 @@
-//! What answers in place of a store is named, at once.
+//! Errors name the server that answers in the place of a store, at once.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::io::{Read, Write};

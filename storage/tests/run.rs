@@ -66,7 +66,7 @@ fn another_run_in_its_place_is_told_apart() {
     assert!(matches!(run.require_place(), Err(StorageError::Damaged { .. })));
 }
 
-/// What stands in the place of an open run.
+/// The thing in the place of an open run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum InPlace {
     Nothing,
@@ -123,7 +123,7 @@ fn a_run_that_is_away_is_away_and_nothing_is_made_in_its_place() {
             away(run.shards().open(&shard, &identity).unwrap_err());
             away(run.shards().check(&shard, &identity).unwrap_err());
             away(run.shards().look(&[(&shard, identity)]).unwrap_err());
-            // What is open can be read to its end.
+            // An open file can be read to its end.
             opened.verify().unwrap();
         }
         assert_eq!(tree(&folder), before, "{instead:?}");

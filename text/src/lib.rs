@@ -28,7 +28,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 ///
-/// What was found in place of UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which other systems write by
+/// The thing found in the place of UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which other systems write by
 /// default: no text that is read here has one.
 pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     let is_utf16 = bytes.contains(&0) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);

@@ -283,7 +283,7 @@ mod tests {
             (5 << 10, "5.0 KiB"),
             (100, "100 B"),
             (0, "0 B"),
-            // Nobody typed these.
+            // No user typed these.
             (12_345_678_848, "11.5 GiB"),
             (u64::MAX, "16.0 EiB"),
         ] {

@@ -34,7 +34,7 @@ pub(super) enum Work {
         times: u64,
         may_make: bool,
     },
-    /// To look whether the store and the run of a job are in their place.
+    /// Checks that the store and the run of a job are in their place.
     Look(JobId),
     /// To let go of the runs that are not needed any more, so that others may open them.
     LetGo,

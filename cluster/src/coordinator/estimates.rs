@@ -32,7 +32,7 @@ pub struct JobEstimate {
 /// What jobs will take, by their parameters as JSON.
 #[derive(Debug, Default)]
 pub struct Estimates {
-    /// An estimate that is being worked out has its place already: whoever asks for the same one waits for it.
+    /// An estimate under way has its place already, so that callers for an equal one wait for it.
     kept: Mutex<HashMap<String, Arc<OnceLock<JobEstimate>>>>,
     /// Held while an estimate is worked out for a client.
     for_clients: Arc<tokio::sync::Mutex<()>>,
@@ -44,7 +44,7 @@ impl Estimates {
         self.place_of(params).get_or_init(|| work_out(params)).clone()
     }
 
-    /// What a job will take that a client asks for. Estimates for clients are worked out one at a time, so that many
+    /// The needs of a job that a client asks about. Estimates for clients are worked out one at a time, so that many
     /// requests at once leave the coordinator its other cores. One that no caller waits for any more is not begun.
     ///
     /// # Errors

@@ -37,7 +37,7 @@ const MOST_ANSWER_BYTES: usize = 1024;
 /// How many bytes of a worker's words are passed on.
 const MOST_WORDS: usize = 512;
 
-/// What a caller hears of an address where something else than a worker answers.
+/// The reason that a caller gets if no worker answers at its address.
 const NO_WORKER: &str = "the server at this address is no worker of this version";
 
 /// Who pulls.

@@ -213,8 +213,8 @@ impl JobRun {
     ///
     /// # Errors
     ///
-    /// [`NotAppended::Shard`] if a shard is not what the record says; [`NotAppended::Counts`]; [`AppendError::Fenced`] if another process owns the
-    /// store; [`AppendError::Foreign`] if another has written to this
+    /// [`NotAppended::Shard`] if a shard is not what the record says; [`NotAppended::Counts`]; [`AppendError::Fenced`] if
+    /// another process owns the store; [`AppendError::Foreign`] if another has written to this
     /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
         &mut self,
@@ -283,7 +283,7 @@ impl JobRun {
     }
 }
 
-/// What the run of a job takes before it is opened; 0 where there is none yet.
+/// Bytes that the run of a job takes before it is opened; 0 if there is no run yet.
 fn found_bytes(location: &Location) -> Result<u64, StorageError> {
     match RunDir::find(location)? {
         Some(_) => RunDir::open_read_only(location)?.taken_bytes(),

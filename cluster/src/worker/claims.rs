@@ -124,7 +124,7 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "and files are used again");
     }
 
-    /// What a worker holds is not free, and must not count twice.
+    /// Memory that a worker holds is not free, and must not count twice.
     #[test]
     fn memory_that_others_hold_counts_once() {
         let folder = tempfile::tempdir().unwrap();

@@ -408,7 +408,7 @@ pub enum NotOpened {
     Never(String),
 }
 
-/// What the coordinator found when it looked for the store and the run of a job.
+/// The outcome of a check for the store and the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Looked {
     /// Both are in their place.

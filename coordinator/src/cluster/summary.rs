@@ -59,7 +59,7 @@ impl JobSummary {
             || has_grown(self.retries, noted.retries)
     }
 
-    /// What is wrong with a summary that was read from a queue.
+    /// The fault of a summary that was read from a queue.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let is_share = (0.0..=1.0).contains(&self.done);

@@ -92,7 +92,7 @@ struct Coordinator {
     hung_until: u64,
     /// Its number: that of the store changes when another takes over.
     fence: u64,
-    /// What is to be written to the queue, which is away.
+    /// Events that wait to be written to the queue, which is away.
     to_note: Vec<Event>,
 }
 

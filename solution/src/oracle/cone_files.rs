@@ -179,7 +179,7 @@ impl ConeFiles {
 struct Listed {
     /// Each with the time when it was last used, and its bytes.
     kept: Vec<(PathBuf, SystemTime, u64)>,
-    /// What those take that are being written.
+    /// Bytes of the cones that are being written.
     begun_bytes: u64,
 }
 
@@ -481,7 +481,7 @@ mod tests {
         path
     }
 
-    /// What is being written counts, and stays; what has lost its writer goes. What others write is theirs.
+    /// A file under way counts, and stays; a file without a writer goes. Files of other programs stay.
     #[test]
     fn temporary_files_go_once_nobody_writes_them() {
         let place = tempfile::tempdir().unwrap();

@@ -72,7 +72,7 @@ fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
 
 type RemoveRecord = Box<dyn Fn(u64)>;
 
-/// What a commit replaces goes with it, so that its room is there for what is written next.
+/// Shards that a commit replaces go with it, so that the next shards have their room.
 #[test]
 fn a_commit_removes_what_it_replaces() {
     let (_place, places) = places();
@@ -224,7 +224,7 @@ fn times_of_ranges_add_up() {
     assert_eq!(run.catalog().took(Phase::BackUp), None);
 }
 
-/// What a journal says is printed, so that it must be a time.
+/// Commands print the time of a journal, so that it must be one.
 #[test]
 fn times_that_cannot_be_are_refused() {
     let place = tempfile::tempdir().unwrap();

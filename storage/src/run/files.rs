@@ -27,7 +27,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(())
     }
 
-    /// What the run takes of the disk, or of its store, files included that nothing refers to. Costs a list of the files.
+    /// Bytes that the run takes of the disk or its store, with files that nothing refers to. Costs a list of the files.
     ///
     /// # Errors
     ///

@@ -41,7 +41,7 @@ impl Lock {
 /// Whether a file may be a lock that this program made, by what it holds: nothing, or the id of a process.
 pub(super) fn may_be_lock(path: &Path) -> bool {
     let mut held = Vec::new();
-    // What is no file is refused where the lock is taken.
+    // Taking the lock refuses anything that is not a file.
     let Ok(file) = open(path) else { return true };
     let read = file.take(64).read_to_end(&mut held);
     read.is_ok() && held.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n')

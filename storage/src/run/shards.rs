@@ -128,7 +128,7 @@ impl Shards {
         self.known(opened)
     }
 
-    /// What came of opening a shard of the run.
+    /// The outcome of opening a shard, explained if the whole run is away.
     fn known(&self, opened: Result<ShardReader, StorageError>) -> Result<ShardReader, StorageError> {
         opened.map(|reader| reader.of_run(self.clone())).map_err(|error| self.explain(error))
     }

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-/// What a failed request says of the way to the store. Asking again brings the same answer.
+/// A fault on the way to the store, read off a failed request. Asking again brings the same answer.
 pub(super) fn remedy(error: &object_store::Error) -> Option<&'static str> {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();

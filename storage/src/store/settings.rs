@@ -218,7 +218,7 @@ mod tests {
     use super::*;
     use crate::store::s3;
 
-    /// What every test sets unless it sets the same variable.
+    /// Variables that every test sets unless it sets them to another value.
     const USUAL: [(&str, &str); 4] = [
         (KEY_ID, "key"),
         (SECRET_KEY, "secret"),
