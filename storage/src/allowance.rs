@@ -1,4 +1,4 @@
-//! What a run may take of the disk: whatever is written is counted before it is written.
+//! The disk limit of a run: bytes are counted before they are written.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,69 +6,71 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Place, Scratch, StorageError};
 
-/// File systems give files whole blocks, usually of this many bytes.
+/// Usual block size of file systems, which allocate whole blocks.
 const BLOCK_BYTES: u64 = 4096;
 
-/// What the name of a file takes in its folder, about.
+/// Approximate space of a file's name in its folder.
 const NAME_BYTES: u64 = 256;
 
-/// Bytes that only the journal may take: a removal of shards is recorded there first, also on a full disk.
+/// Bytes reserved for the journal, which must record a removal of shards even on a full disk.
 const JOURNAL_BYTES: u64 = 128 << 10;
 
-/// Bytes that the record of a removal takes, at most as a rule.
+/// Usual upper bound on the bytes of a removal record.
 const REMOVAL_BYTES: u64 = 16 << 10;
 
-/// What a file of this length takes of a disk, its name included.
+/// Returns the disk space of a file of this length, including its name.
 #[must_use]
 pub fn file_cost(bytes: u64) -> u64 {
     bytes.next_multiple_of(BLOCK_BYTES) + NAME_BYTES
 }
 
-/// A number of bytes that a run may take of the disk, and how many it takes. Counted are manifest, journal, shards, and
-/// scratch files; each before it grows, so that the limit holds at any time.
+/// Disk limit of a run and the bytes in use.
+///
+/// Counts the manifest, journal, shards and scratch files. Each is counted before it grows, so the limit always
+/// holds.
 #[derive(Debug)]
 pub struct Allowance {
     place: Place,
     limit_bytes: u64,
-    /// How far the journal may go. Where so much is taken from the beginning that a removal cannot be recorded within the
-    /// limit, beyond it: what has to go is recorded first.
+    /// Limit for the journal. It exceeds `limit_bytes` if the run was opened with too little room to record a
+    /// removal. The record must precede the deletion of shards.
     journal_limit_bytes: u64,
     taken: AtomicU64,
     peak: AtomicU64,
 }
 
 impl Allowance {
-    /// The allowance of a run that takes `taken` bytes already.
+    /// Creates the allowance of a run that already uses `taken` bytes.
     pub(crate) fn new(place: Place, limit_bytes: u64, taken: u64) -> Self {
         let beyond = taken + JOURNAL_BYTES;
         let journal_limit_bytes = if taken + REMOVAL_BYTES > limit_bytes { beyond } else { limit_bytes };
         Self { place, limit_bytes, journal_limit_bytes, taken: taken.into(), peak: taken.into() }
     }
 
-    /// How much the run may take.
+    /// Bytes that the run may use.
     #[must_use]
     pub fn limit_bytes(&self) -> u64 {
         self.limit_bytes
     }
 
-    /// How much it takes, files that are being written included.
+    /// Bytes in use, including files that are still being written.
     #[must_use]
     pub fn taken_bytes(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The most that it took since it was opened, or as [`note_peak`](Self::note_peak) was given.
+    /// Highest use since the run was opened, or the value given to [`note_peak`](Self::note_peak) if that is higher.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Counts what was there before the run was opened, files of killed processes included, towards the most that it took.
+    /// Raises the peak to the use before the run was opened, which includes files of killed processes.
     pub fn note_peak(&self, taken_bytes: u64) {
         self.peak.fetch_max(taken_bytes, Ordering::Relaxed);
     }
 
-    /// How much more shards and scratch files may take; negative where more is taken than may be.
+    /// Bytes left for shards and scratch files; negative if the run is over its limit.
     #[must_use]
     pub fn free_bytes(&self) -> i64 {
         let limit = i64::try_from(self.limit_bytes).unwrap_or(i64::MAX);
@@ -81,7 +83,7 @@ impl Allowance {
         self.peak.fetch_max(before + bytes, Ordering::Relaxed);
     }
 
-    /// Counts bytes of the journal that are to be written.
+    /// Counts bytes about to be written to the journal.
     pub(crate) fn take_for_journal(&self, bytes: u64) -> Result<(), StorageError> {
         self.take_up_to(self.journal_limit_bytes, bytes)
     }
@@ -106,15 +108,15 @@ impl Allowance {
         }
     }
 
-    /// Counts bytes no longer, because their file is gone.
+    /// Subtracts the bytes of a deleted file.
     pub(crate) fn give_back(&self, bytes: u64) {
         let less = |taken: u64| Some(taken.saturating_sub(bytes));
-        // Never fails: there is always a new number.
+        // Cannot fail: `less` always returns a value.
         let _ = self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 }
 
-/// The part of an [`Allowance`] that one file takes; given back when this is dropped, unless the file stays.
+/// One file's part of an [`Allowance`]. Dropping it gives the bytes back unless the file was kept.
 #[derive(Debug)]
 pub(crate) struct Taken {
     allowance: Option<Arc<Allowance>>,
@@ -122,12 +124,12 @@ pub(crate) struct Taken {
 }
 
 impl Taken {
-    /// For a file that is empty so far; without an allowance nothing is counted.
+    /// Starts with an empty file. Without an allowance nothing is counted.
     pub(crate) fn nothing(allowance: Option<Arc<Allowance>>) -> Self {
         Self { allowance, bytes: AtomicU64::new(0) }
     }
 
-    /// The file is to grow to this length. Called by its one writer.
+    /// Counts the growth of the file to this length. Only the file's one writer calls this.
     pub(crate) fn grow_to(&self, length: u64) -> Result<(), StorageError> {
         let Some(allowance) = &self.allowance else { return Ok(()) };
         let (cost, before) = (file_cost(length), self.bytes.load(Ordering::Relaxed));
@@ -138,7 +140,7 @@ impl Taken {
         Ok(())
     }
 
-    /// The file stays, in the place of one that took `replaced` bytes of the disk.
+    /// Keeps the file counted, and gives back the bytes of the file that it replaces.
     pub(crate) fn keep(self, replaced: u64) {
         if let Some(allowance) = &self.allowance {
             allowance.give_back(replaced);
@@ -155,7 +157,7 @@ impl Drop for Taken {
     }
 }
 
-/// Where scratch files go, and what they count towards.
+/// A folder for scratch files and the allowance that they count towards.
 #[derive(Clone, Debug)]
 pub struct ScratchPlace {
     path: PathBuf,
@@ -163,7 +165,7 @@ pub struct ScratchPlace {
 }
 
 impl ScratchPlace {
-    /// A folder whose scratch files count as part of a run.
+    /// Creates the scratch place of a run; its files count towards the allowance.
     #[must_use]
     pub fn within(path: PathBuf, allowance: Option<Arc<Allowance>>) -> Self {
         Self { path, allowance }
@@ -179,14 +181,14 @@ impl ScratchPlace {
     ///
     /// # Errors
     ///
-    /// A failure of the system.
+    /// An I/O error.
     pub fn create(&self) -> Result<Scratch, StorageError> {
         Scratch::counted(&self.path, Taken::nothing(self.allowance.clone()))
     }
 }
 
 impl From<PathBuf> for ScratchPlace {
-    /// A folder whose scratch files count towards no allowance.
+    /// Creates a scratch place without an allowance.
     fn from(path: PathBuf) -> Self {
         Self { path, allowance: None }
     }
@@ -201,18 +203,18 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_taken_that_is_not_there() {
+    fn a_refused_growth_is_not_counted() {
         let limit = JOURNAL_BYTES + 30_000;
         let allowance = allowance(limit);
         let file = Taken::nothing(Some(Arc::clone(&allowance)));
         file.grow_to(1).unwrap();
         assert_eq!(allowance.taken_bytes(), 10_000 + 4096 + 256);
         file.grow_to(4096).unwrap();
-        assert_eq!(allowance.taken_bytes(), 10_000 + 4096 + 256, "it is the same block");
+        assert_eq!(allowance.taken_bytes(), 10_000 + 4096 + 256, "the file is still in the same block");
         let refused = file.grow_to(20_000).unwrap_err();
         assert!(matches!(refused, StorageError::OverLimit { limit: l, .. } if l == limit), "{refused}");
-        assert_eq!(allowance.taken_bytes(), 10_000 + 4096 + 256, "what is refused is not taken");
-        // The journal has room that nothing else takes.
+        assert_eq!(allowance.taken_bytes(), 10_000 + 4096 + 256, "a refused growth is not counted");
+        // The bytes reserved for the journal are still free.
         allowance.take_for_journal(JOURNAL_BYTES).unwrap();
         drop(file);
         let free = 20_000 - JOURNAL_BYTES.cast_signed();
@@ -220,9 +222,9 @@ mod tests {
         assert_eq!(allowance.peak_bytes(), 10_000 + 4096 + 256 + JOURNAL_BYTES);
     }
 
-    /// What has to go is recorded first; nothing else is written.
+    /// Only the journal may be written, because the removal must be recorded first.
     #[test]
-    fn a_limit_below_what_is_there_leaves_the_journal_room() {
+    fn a_limit_below_current_use_leaves_room_for_the_journal() {
         let allowance = allowance(8_000);
         assert!(matches!(allowance.take(1), Err(StorageError::OverLimit { .. })));
         allowance.take_for_journal(JOURNAL_BYTES).unwrap();
@@ -231,9 +233,9 @@ mod tests {
         assert!(allowance.free_bytes() < 0);
     }
 
-    /// A removal, which is what makes room, is recorded with any limit.
+    /// A removal makes room, so any limit leaves room to record it.
     #[test]
-    fn a_limit_of_just_what_is_there_leaves_room_for_a_removal() {
+    fn a_limit_near_current_use_leaves_room_for_a_removal() {
         for limit in [9_999, 10_000, 10_001, 10_000 + file_cost(4096) - 1, 10_000 + file_cost(8192)] {
             let allowance = allowance(limit);
             assert!(allowance.take(1).is_err());
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_stays_takes_the_place_of_another() {
+    fn a_kept_file_replaces_the_bytes_of_another() {
         let allowance = allowance(1 << 20);
         let file = Taken::nothing(Some(Arc::clone(&allowance)));
         file.grow_to(100_000).unwrap();

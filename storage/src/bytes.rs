@@ -1,6 +1,6 @@
 //! Little-endian fields of fixed-size structures.
 
-/// Takes fields off the front of a byte slice; `None` where the slice ends too early.
+/// Reads fields from the front of a byte slice; `None` if the slice is too short.
 pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
 
 impl Fields<'_> {
@@ -19,13 +19,13 @@ impl Fields<'_> {
     }
 }
 
-/// A count or length of 32 bits as an index. Lossless: the crate does not build for smaller address spaces.
+/// Converts a 32-bit count or length to an index. Lossless: the crate does not build for smaller address spaces.
 pub(crate) const fn index(value: u32) -> usize {
     const { assert!(usize::BITS >= u32::BITS, "lengths of 32 bits must fit in memory") };
     value as usize
 }
 
-/// A number as it is printed in messages and stored in JSON, where 64 bits do not survive every reader.
+/// Formats a number for messages and JSON, where not every reader preserves 64-bit integers.
 pub(crate) fn hex64(value: u64) -> String {
     format!("{value:016x}")
 }

@@ -1,5 +1,5 @@
-//! Points at which tests kill the process, or have it fail. They are compiled into builds for tests alone: only
-//! `[dev-dependencies]` turn the feature `failpoints` on.
+//! Points at which tests kill the process or inject a failure. Compiled only into test builds, because only
+//! `[dev-dependencies]` enable the feature `failpoints`.
 
 /// A point at which a test can kill the process: `fail::cfg(name, "return")`.
 macro_rules! crash_point {
@@ -10,7 +10,7 @@ macro_rules! crash_point {
 }
 pub(crate) use crash_point;
 
-/// Points that the environment sets, until this is dropped.
+/// Crash points set from the environment, until this is dropped.
 #[must_use]
 pub struct CrashPoints {
     #[cfg(feature = "failpoints")]
@@ -18,7 +18,7 @@ pub struct CrashPoints {
 }
 
 impl CrashPoints {
-    /// Sets the points that the variable `FAILPOINTS` names; none in builds that are not for tests.
+    /// Sets the points named in the variable `FAILPOINTS`; does nothing without the feature `failpoints`.
     pub fn of_environment() -> Self {
         Self {
             #[cfg(feature = "failpoints")]

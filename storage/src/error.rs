@@ -1,4 +1,4 @@
-//! What can go wrong, said so that the reader knows which file, where, and what to do next.
+//! Errors, which name the file, the position and the next step.
 
 use std::fmt;
 use std::fs;
@@ -11,47 +11,49 @@ use rustix::io::Errno;
 use crate::publish::full_folder;
 use crate::{Place, RunId, ShardId};
 
-/// What can be done about an error of this crate or of one that reads or writes runs by it, so that nobody has to take
-/// nested variants apart.
+/// Kind of an error, by the action that helps, so that callers need not match nested variants.
+///
+/// Also used by crates that read or write runs through this one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// What was asked for does not exist: a run, a bucket, a shard.
+    /// The requested run, bucket or shard does not exist.
     NotFound,
-    /// Something else is in the place that was asked for.
+    /// Something else occupies the requested place.
     Occupied,
-    /// Another process is at work there. It may end.
+    /// Another process is using the run and may end.
     Busy,
-    /// Another process took over: this one must stop.
+    /// Another process took over, so this one must stop.
     Fenced,
-    /// A file of the run is damaged, foreign or missing. A shard can be made again, other files only restored.
+    /// A file of the run is damaged, foreign or missing. A shard can be recomputed; other files must be restored.
     DataLoss,
-    /// A newer program is needed.
+    /// The file needs a newer program.
     NewerVersion,
-    /// No space is left.
+    /// The disk is full.
     Full,
-    /// The run would take more of the disk than it may.
+    /// The run would exceed its disk limit.
     OverLimit,
-    /// The system or the store does not do its part now. The same call may succeed later.
+    /// The system or the store fails at the moment. The same call may succeed later.
     Unavailable,
-    /// A setting, a permission or a property of the place has to be changed first.
+    /// The caller must first change a setting, a permission or the place.
     Refused,
-    /// The folder for copies of shards cannot be made, or other users can change it: another one has to be chosen.
+    /// The folder for copies of shards cannot be created, or other users can change it. Another folder must be
+    /// chosen.
     UnsafeCache,
-    /// What was asked for is not computed: the run has to be continued first.
+    /// The requested value is not computed, so the run must be resumed first.
     NotComputed,
-    /// A mistake in the program.
+    /// A bug in the program.
     Internal,
 }
 
-/// What to do about a damaged file.
+/// Remedy for a damaged file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Remedy {
-    /// It is a shard, which the solver makes again.
+    /// The file is a shard, which the solver recomputes.
     MakeAgain,
-    /// It is the manifest or a record of the journal, which nothing can make again.
+    /// The file is the manifest or a journal record, which cannot be recomputed.
     Restore,
-    /// It is the last record of the journal: the run can do without it.
+    /// The file is the last journal record, and the run is readable without it.
     RestoreOrRemove,
 }
 
@@ -64,11 +66,11 @@ impl Remedy {
 impl fmt::Display for Remedy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::MakeAgain => "The shard is computed again when the run is continued",
-            Self::Restore => "Restore the file from a copy: the run cannot be read without it",
+            Self::MakeAgain => "The shard is recomputed when the run resumes",
+            Self::Restore => "Restore the file from a copy; the run cannot be read without it",
             Self::RestoreOrRemove => {
-                "Restore the file from a copy. If there is none, remove it while nobody writes the run: it is the last \
-                 record of the journal, and what it stood for is computed again when the run is continued"
+                "Restore the file from a copy. If there is no copy, remove the file while no process writes the run: it \
+                 is the last record of the journal, and its work is recomputed when the run resumes"
             }
         })
     }
@@ -76,74 +78,74 @@ impl fmt::Display for Remedy {
 
 /// Any failure of this crate.
 ///
-/// Texts say what was expected, what was found and what helps, in words that fit any program: which command or option
-/// that is, a program adds by [`kind`](StorageError::kind). An [`io::Error`] is the `source()` of the variants that
-/// have one and is not repeated in their text: print the whole chain.
+/// Each text states the expected and the found data and a remedy that fits any program. A program adds its own
+/// command or option by [`kind`](StorageError::kind). A variant's [`io::Error`] is its `source()` and is not repeated
+/// in the text, so print the whole chain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// There is no run at this place.
-    #[error("{place} is no run: {reason}. Check the path or URL, or start a run there first")]
+    /// The place holds no run.
+    #[error("{place} is not a run: {reason}; check the path or URL, or start a run there first")]
     NotARun {
         /// The place given.
         place: Place,
-        /// What is missing.
+        /// The missing part.
         reason: &'static str,
     },
 
-    /// A new run was asked for where one exists.
-    #[error("{place} already holds a run. Resume it, or choose another place")]
+    /// The place of a new run already holds one.
+    #[error("{place} already holds a run; resume it, or choose another place")]
     AlreadyARun {
         /// The place given.
         place: Place,
     },
 
-    /// A new run was asked for in a directory that holds something else.
-    #[error("{place} cannot become a run: it holds {found}, which no run put there. Choose an empty place")]
+    /// The place of a new run holds other files.
+    #[error("{place} cannot become a run because it holds {found}; choose an empty place")]
     NotEmpty {
         /// The place given.
         place: Place,
-        /// The first thing found in the way.
+        /// The first unrelated entry.
         found: Place,
     },
 
-    /// A run was asked for at the name of a file.
-    #[error("{place} is a file, and a run is a directory. Choose another place")]
+    /// The place of a run is a file.
+    #[error("expected a directory at {place}, found a file; choose another place")]
     NotADirectory {
         /// The place given.
         place: Place,
     },
 
-    /// Something else has the name of a folder of the run.
+    /// A folder of the run is replaced by something else.
     #[error(
-        "{folder} is {found}, and a run has a folder there. Put the folder back in its place, or remove what is there: \
-         what is missing shows then"
+        "expected a directory at {folder}, found {found}; restore the directory, or remove its replacement to see which \
+         files are missing"
     )]
     NotAFolder {
         /// The folder.
         folder: Place,
-        /// What has its name.
+        /// The thing that replaced it.
         found: &'static str,
     },
 
-    /// The run that this process opened is not in its place any more.
+    /// The run that this process opened is no longer in its place.
     #[error(
-        "expected the run {run} in {place}, found {found}: it was moved or replaced, or its disk is not mounted. Put it \
-         back, and try again"
+        "expected the run {run} in {place}, found {found}; the run was moved or replaced, or its disk is not mounted. \
+         Put it back and try again"
     )]
     Away {
         /// Where the run was.
         place: Place,
         /// Its id.
         run: RunId,
-        /// What is in its place.
+        /// The present contents of the place.
         found: &'static str,
     },
 
-    /// There is a journal or a shard, but nothing that says of which run.
+    /// The run has a journal or a shard, but no manifest to identify it.
     #[error(
-        "{place} holds a run that lost its manifest.json: {found} is there. Restore manifest.json from a copy, or choose \
-         another place"
+        "{place} holds a run that lost its manifest.json but still has {found}. Restore manifest.json from a copy, or \
+         choose another place"
     )]
     ManifestMissing {
         /// The run.
@@ -152,8 +154,8 @@ pub enum StorageError {
         found: Place,
     },
 
-    /// There is no such bucket.
-    #[error("there is no bucket {bucket}, which {place} is in. Create it, or correct the URL")]
+    /// The bucket does not exist.
+    #[error("there is no bucket {bucket} for {place}. Create it or correct the URL")]
     NoBucket {
         /// The place given.
         place: Place,
@@ -161,110 +163,108 @@ pub enum StorageError {
         bucket: String,
     },
 
-    /// The folder for copies of shards cannot be made, or other users could change what is in it.
-    #[error("{folder} cannot hold copies of shards: {reason}. Choose a folder that only you can change")]
+    /// The folder for copies of shards cannot be created, or other users can change its contents.
+    #[error("{folder} cannot hold copies of shards: {reason}; choose a folder that only you can change")]
     UnsafeCache {
         /// The folder.
         folder: Place,
-        /// Why it cannot be made, or who could change it.
+        /// Why it cannot be created, or which users can change it.
         reason: String,
     },
 
     /// Another process writes this run.
     #[error(
-        "{place} is being written by {}. Wait for it to end, or stop it, and try again",
+        "{place} is being written by {}; wait for it to end or stop it, then try again",
         pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]
     Locked {
         /// The run.
         place: Place,
-        /// The process that holds the lock, when it could be read.
+        /// The process that holds the lock, if its id could be read.
         pid: Option<u32>,
     },
 
-    /// The file was written by a later version of this program.
-    #[error(
-        "{file} has format version {found}, this program reads up to version {supported}. Use a newer program"
-    )]
+    /// A later version of this program wrote the file.
+    #[error("expected format version {supported} or older in {file}, found {found}; use a newer program")]
     NewerVersion {
         /// The manifest or shard.
         file: Place,
-        /// The version it states.
+        /// The version in the file.
         found: u32,
-        /// The newest version this crate reads.
+        /// The newest version that this crate reads.
         supported: u32,
     },
 
-    /// The system does not let this process write here.
-    #[error("{place} cannot be written. Check its permissions and that its file system is not read-only")]
+    /// The system refuses this process write access.
+    #[error("cannot write {place}; check its permissions and that its file system is not read-only")]
     NotWritable {
         /// The file or folder.
         place: Place,
-        /// What the system said.
+        /// Error from the system.
         source: io::Error,
     },
 
-    /// A write was asked for through [`RunDir::open_read_only`](crate::RunDir::open_read_only).
-    #[error("the run {place} was opened for reading only. Open it for writing to change it")]
+    /// The run was opened with [`RunDir::open_read_only`](crate::RunDir::open_read_only), and a write was requested.
+    #[error("the run {place} is open for reading only; open it for writing to change it")]
     ReadOnly {
         /// The run.
         place: Place,
     },
 
-    /// The disk, or this user's share of it, is full.
+    /// The disk or the user's quota is full.
     #[error(
-        "no space is left for {place}{}. What was committed is safe: free some space and start again, it resumes",
+        "no space is left for {place}{}. Committed data is safe; free some space and start again to resume",
         needed.map_or_else(String::new, |bytes| format!(": writing {bytes} more bytes failed"))
     )]
     Full {
         /// The file being written.
         place: Place,
-        /// Length in bytes of the write that failed, where known.
+        /// Length in bytes of the failed write, if known.
         needed: Option<u64>,
-        /// What the system said.
+        /// Error from the system.
         source: io::Error,
     },
 
-    /// The run would take more of the disk than it may.
+    /// The run would exceed its disk limit.
     #[error(
-        "{place} would take more of the disk than it may: {needed} bytes beside the {taken} that it takes, and the limit is \
-         {limit}. What was committed is safe: allow more and start again, it resumes"
+        "{place} would exceed its disk limit of {limit} bytes: it uses {taken} and needs {needed} more. Committed \
+         data is safe; raise the limit and start again to resume"
     )]
     OverLimit {
         /// The run.
         place: Place,
-        /// Bytes that it may take.
+        /// Limit in bytes.
         limit: u64,
-        /// Bytes that it takes.
+        /// Bytes in use.
         taken: u64,
-        /// Bytes that were to be written.
+        /// Bytes of the refused write.
         needed: u64,
     },
 
-    /// The bytes of a file are not what its format demands.
+    /// The contents of a file violate its format.
     #[error("{file} is damaged at byte {offset}: expected {expected}, found {found}. {remedy}")]
     Damaged {
         /// The damaged file.
         file: Place,
-        /// Where in the file, in bytes from its start.
+        /// Position of the damage, in bytes from the start of the file.
         offset: u64,
-        /// What should be there.
+        /// The expected data.
         expected: String,
-        /// What is there.
+        /// The data found.
         found: String,
-        /// What to do about it.
+        /// Remedy for the caller.
         remedy: Remedy,
     },
 
-    /// A shard that is committed is not there.
+    /// A committed shard is missing.
     #[error("the shard {file} is missing. {}", Remedy::MakeAgain)]
     ShardMissing {
-        /// Where it was.
+        /// Its place.
         file: Place,
     },
 
-    /// A file of which nothing is known is not a shard.
-    #[error("{file} is no shard: a shard begins with EX2048SH, this begins with {found}")]
+    /// A file inspected without a record is not a shard.
+    #[error("{file} is not a shard: expected EX2048SH at its start, found {found}")]
     NotAShard {
         /// The file.
         file: Place,
@@ -272,18 +272,18 @@ pub enum StorageError {
         found: String,
     },
 
-    /// A journal record is sound, but not one that the caller knows.
-    #[error("{file} is not understood: {reason}. A newer program may have written it")]
+    /// A journal record is intact, but its type is unknown to the caller.
+    #[error("cannot interpret {file}: {reason}; a newer program may have written it")]
     NotUnderstood {
         /// The file of the record.
         file: Place,
-        /// What is wrong with it.
+        /// Why it cannot be interpreted.
         reason: String,
     },
 
-    /// The file is sound but belongs to something else: another run, board, rule set or place in the run.
+    /// The file is intact but belongs elsewhere: to another run, board, rule set or place in the run.
     #[error(
-        "{file} does not belong here: its {field} is {found}, expected {expected}. Put the right file in its place"
+        "{file} does not belong here: expected {field} {expected}, found {found}; put the right file in its place"
     )]
     Foreign {
         /// The file.
@@ -296,109 +296,109 @@ pub enum StorageError {
         found: String,
     },
 
-    /// A journal record appeared that this process did not write, although it holds the lock.
+    /// A record appeared that this process did not write, although it holds the lock.
     #[error(
-        "{file} exists already: another process writes this run in spite of the lock (does this file system support \
-         locks?). Stop the other one and start again"
+        "{file} already exists: another process writes this run despite the lock (does this file system support locks?). \
+         Stop that process and start again"
     )]
     Conflict {
-        /// The record that was to be created.
+        /// The record that this process meant to create.
         file: Place,
     },
 
-    /// Another process opened the run for writing after this one did, so that this one may write no more.
+    /// Another process opened the run for writing later, so this one may no longer write.
     #[error(
-        "{place} was taken over by {by}: this process must stop. What it committed is safe; to go on here, stop the \
-         other one and start again"
+        "{place} was taken over by {by}, so this process must stop. Its commits are safe; to continue here, stop the \
+         other process and start again"
     )]
     TakenOver {
         /// The run.
         place: Place,
-        /// Who wrote in this process's stead.
+        /// The process that took over.
         by: String,
     },
 
-    /// The object store does not keep the promise that commits rest on.
+    /// The object store breaks the guarantee that commits rest on.
     #[error(
-        "the store of {place} does not keep objects from being overwritten: {found}. Two processes could destroy each \
-         other's work: use a server that supports If-None-Match on PUT, as Amazon S3 and Ceph do, or a directory"
+        "the store of {place} does not protect objects from being overwritten: {found}. Two processes could destroy each \
+         other's work; use a server that supports If-None-Match on PUT, such as Amazon S3 or Ceph, or a directory"
     )]
     UnsafeStore {
         /// The run.
         place: Place,
-        /// What the probe found.
+        /// Result of the probe.
         found: &'static str,
     },
 
-    /// An object store failed, or said no.
+    /// An object store failed or refused a request.
     #[error(
         "{doing} {place} failed{after}. Check the address, the keys and their permissions, and that the store is up{}",
-        if *doing == READING { "" } else { ". What was committed is safe: start again, it resumes" }
+        if *doing == READING { "" } else { ". Committed data is safe; start again to resume" }
     )]
     Store {
         /// The object or the run.
         place: Place,
-        /// What was being done to it.
+        /// The failed action.
         doing: &'static str,
-        /// How long it was tried; empty if once.
+        /// Duration of the retries; empty if there were none.
         after: String,
-        /// What the store said.
+        /// Error from the store.
         source: io::Error,
     },
 
-    /// The address of a run, or a setting of its store, cannot be used.
+    /// The address of a run or a setting of its store is invalid.
     #[error("{url} cannot be used: {reason}")]
     Settings {
         /// The address as given, without secrets.
         url: String,
-        /// What is wrong, and what to do.
+        /// The fault and its remedy.
         reason: String,
     },
 
-    /// An earlier write through the same value failed, so what is on disk is uncertain.
-    #[error("an earlier write to {place} failed. Open the run again to go on from what is on disk")]
+    /// An earlier write through this value failed, so the state on disk is uncertain.
+    #[error("an earlier write to {place} failed; open the run again to continue from the data on disk")]
     EarlierFailure {
-        /// What was being written.
+        /// Target of the failed write.
         place: Place,
     },
 
-    /// A thing to be written, or to be held in memory, exceeds a limit of the format.
+    /// An object exceeds a limit of the format, on disk or in memory.
     #[error("{what} of {bytes} bytes exceeds the limit of {limit} bytes. {remedy}")]
     TooLarge {
-        /// What is too large.
+        /// The object that is too large.
         what: &'static str,
         /// Its size.
         bytes: u64,
         /// The limit.
         limit: u64,
-        /// How to stay below.
+        /// How to stay below the limit.
         remedy: &'static str,
     },
 
-    /// The caller broke a rule stated in the documentation of the function.
-    #[error("{what}. This is a mistake in the program, not in the files")]
+    /// The caller violated a documented precondition.
+    #[error("{what}. This is a bug in the program; the files are not at fault")]
     InvalidInput {
-        /// Which rule, and how.
+        /// The violated precondition.
         what: String,
     },
 
-    /// Any other failure of the system.
+    /// Any other error of the system.
     #[error("cannot {doing} {place}")]
     Io {
-        /// What was being done, as in "cannot ...".
+        /// The failed action, to complete "cannot ...".
         doing: &'static str,
         /// The file or folder.
         place: Place,
-        /// What the system said.
+        /// Error from the system.
         source: io::Error,
     },
 }
 
-/// The `doing` of a [`StorageError::Store`] that changed nothing, so that there is nothing to resume.
+/// The `doing` of a [`StorageError::Store`] for requests that change nothing, so there is nothing to resume.
 pub(crate) const READING: &str = "reading";
 
 impl StorageError {
-    /// What a caller can do about it.
+    /// Returns the kind of the error, by which a caller chooses its reaction.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -425,18 +425,17 @@ impl StorageError {
         }
     }
 
-    /// The error of a folder for copies of shards in which this user may make nothing; `None` where the system failed for
-    /// another reason.
+    /// Returns the error for a cache folder in which this user may create nothing; `None` for any other failure.
     #[must_use]
     pub fn closed_cache(folder: &Path, error: &io::Error) -> Option<Self> {
         use io::ErrorKind::{NotADirectory, PermissionDenied, ReadOnlyFilesystem};
         let is_closed = matches!(error.kind(), NotADirectory | PermissionDenied | ReadOnlyFilesystem);
-        let reason = format!("nothing can be made in it ({error})");
+        let reason = format!("cannot create files in it ({error})");
         (is_closed && error.raw_os_error().is_some())
             .then(|| Self::UnsafeCache { folder: folder.into(), reason })
     }
 
-    /// The shard that is damaged, foreign or missing, so that making it again helps.
+    /// Returns the damaged, foreign or missing shard, which can be recomputed.
     #[must_use]
     pub fn blames(&self) -> Option<&ShardId> {
         match self {
@@ -447,7 +446,8 @@ impl StorageError {
         }
     }
 
-    /// Sorts an error of the system into [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
+    /// Maps a system error to [`NotWritable`](Self::NotWritable), [`Full`](Self::Full) or [`Io`](Self::Io).
+    ///
     /// `doing` completes "cannot ... PLACE".
     pub fn io(doing: &'static str, place: impl Into<Place>, source: io::Error) -> Self {
         let place = place.into();
@@ -462,7 +462,7 @@ impl StorageError {
         }
     }
 
-    /// As [`io`](Self::io), for a write of a known length in bytes.
+    /// Maps the error of a write of known length, as [`io`](Self::io) does.
     pub(crate) fn write(place: impl Into<Place>, length: usize, source: io::Error) -> Self {
         match Self::io("write", place, source) {
             Self::Full { place, source, .. } => Self::Full { place, needed: Some(length as u64), source },
@@ -470,18 +470,19 @@ impl StorageError {
         }
     }
 
-    /// The error of a failed read: always [`Io`](Self::Io), since a file that may not be read is not a file that cannot
-    /// be written.
+    /// Returns the error of a failed read: always [`Io`](Self::Io), because a missing read permission must not be
+    /// reported as a missing write permission.
     pub(crate) fn read(place: impl Into<Place>, source: io::Error) -> Self {
         Self::Io { doing: "read", place: place.into(), source }
     }
 
-    /// The error of a failed read of a shard: that the shard is lost, so that making it again can help, or only that it
-    /// cannot be read now.
+    /// Returns the error of a failed shard read.
+    ///
+    /// Distinguishes a lost shard, which can be recomputed, from one that cannot be read at the moment.
     pub(crate) fn read_shard(file: &Place, offset: u64, length: usize, source: io::Error) -> Self {
         let damaged = |found: String| Self::damaged(file, offset, format!("{length} bytes"), found);
-        // When the shard is made again, it replaces whatever has its name, but for a directory that holds something:
-        // that may be somebody's.
+        // A recomputed shard replaces anything that has its name, except a directory with contents: those may be the
+        // user's.
         let is_full = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if file.as_path().is_some_and(is_full) {
             return Self::read(file, full_folder());
@@ -490,12 +491,12 @@ impl StorageError {
             return Self::damaged(file, 0, "a file", found);
         }
         match source.kind() {
-            // One that another machine removed or replaced is stale to processes that have it open.
+            // After another machine removes or replaces the file, processes that have it open see a stale handle.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => {
                 Self::ShardMissing { file: file.clone() }
             }
             io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
-            // A bad place of the disk: written anew, the shard gets another one.
+            // A bad sector: rewriting the shard moves it elsewhere.
             _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
             _ => Self::read(file, source),
         }
@@ -517,9 +518,9 @@ impl StorageError {
 mod tests {
     use super::*;
 
-    /// What reading a shard ends with: lost where making it again helps, and else only out of reach.
+    /// A failed read reports a lost shard only if recomputing it helps, and otherwise an unavailable one.
     #[test]
-    fn a_shard_that_cannot_be_read_is_lost_or_out_of_reach() {
+    fn a_failed_shard_read_is_either_lost_or_unavailable() {
         let place = Place::from(Path::new("x.shard")).of_lone_shard();
         let of = |error: io::Error| StorageError::read_shard(&place, 104, 50, error);
         let of_system = |errno: Errno| of(io::Error::from_raw_os_error(errno.raw_os_error()));

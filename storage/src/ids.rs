@@ -1,4 +1,4 @@
-//! What tells files apart: runs, kinds of shards, keys of items.
+//! Identifiers of runs, shards, members and items.
 
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use crate::StorageError;
 use crate::bytes::as_hex64;
 
-/// Bits that no other call in any process gives, but by a chance of 2^-128. Not fit for secrets.
+/// Returns bits that no other call in any process returns, except with probability 2^-128. Not fit for secrets.
 ///
-/// The randomness is that of [`RandomState`], whose keys come from the operating system; process and time keep
-/// apart two copies of a machine that would be given the same keys.
+/// [`RandomState`] provides the randomness, with keys from the operating system. The process id and the time separate
+/// two clones of a machine that would get the same keys.
 pub(crate) fn random_bits() -> u128 {
     let half = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
     u128::from(half()) << 64 | u128::from(half())
 }
 
-/// Names one run, so that a file copied in from another run is noticed. Shown as 32 hex digits.
+/// Id of a run, which reveals files copied from another run. Displays as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(pub [u8; 16]);
 
 impl RunId {
-    /// A new id. Unpredictable enough not to be drawn twice by chance, not fit for secrets.
+    /// Draws a new id. A repeated id is improbable, but the id is not fit for secrets.
     #[must_use]
     pub fn random() -> Self {
         Self(random_bits().to_be_bytes())
@@ -47,14 +47,14 @@ impl fmt::Debug for RunId {
 impl FromStr for RunId {
     type Err = StorageError;
 
-    /// Reads exactly what `Display` writes: 32 lower-case hex digits.
+    /// Parses exactly the output of `Display`: 32 lower-case hex digits.
     fn from_str(text: &str) -> Result<Self, StorageError> {
         u128::from_str_radix(text, 16)
             .ok()
             .map(|number| Self(number.to_be_bytes()))
             .filter(|id| id.to_string() == text)
             .ok_or_else(|| StorageError::InvalidInput {
-                what: format!("a run id has 32 lower-case hex digits, not {text:?}"),
+                what: format!("expected a run id of 32 lower-case hex digits, found {text:?}"),
             })
     }
 }
@@ -73,14 +73,14 @@ impl From<RunId> for String {
     }
 }
 
-/// What the items of a shard hold. Lower-case in JSON and in file names.
+/// Content of a shard's items. Lower-case in JSON and in file names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum ShardKind {
-    /// The states that can be reached.
+    /// Reachable states.
     Reach = 1,
-    /// Their values.
+    /// Values of the reachable states.
     Values = 2,
 }
 
@@ -99,7 +99,7 @@ impl fmt::Display for ShardKind {
     }
 }
 
-/// The name of an item within its shard. Ordered by layer, then lane, then part; otherwise opaque here.
+/// Key of an item within its shard. Ordered by layer, lane and part; otherwise opaque to this crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ItemKey {
     /// The layer; must lie within the layers of the shard.
@@ -110,20 +110,20 @@ pub struct ItemKey {
     pub part: u32,
 }
 
-/// What a shard is, as its header states it and as the reader demands it.
+/// Identity of a shard, stated in its header and required by its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShardIdentity {
-    /// The run it belongs to.
+    /// The run that it belongs to.
     pub run: RunId,
-    /// What its items hold.
+    /// Content of its items.
     pub kind: ShardKind,
     /// Rows of the board.
     pub rows: u8,
     /// Columns of the board.
     pub cols: u8,
-    /// The lowest layer it may have items of.
+    /// The lowest layer that its items may have.
     pub first_layer: u32,
-    /// The highest layer it may have items of.
+    /// The highest layer that its items may have.
     pub last_layer: u32,
     /// Hash of the rules of the game, as 16 hex digits in JSON.
     #[serde(with = "as_hex64")]
@@ -131,20 +131,20 @@ pub struct ShardIdentity {
 }
 
 impl ShardIdentity {
-    /// The name of the shard's file in a run directory, for example `reach-000004-000120.shard`.
+    /// Returns the name of the shard's file in a run directory, for example `reach-000004-000120.shard`.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("{}-{:06}-{:06}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
-    /// The name of a shard that no other shard ever has: it says on behalf of which writer it was made, by the number
-    /// of its opening record, and what tells it from others of that writer. For example
-    /// `reach-000004-000120-000017-0.shard`.
+    /// Returns a name that no other shard ever has, for example `reach-000004-000120-000017-0.shard`.
+    ///
+    /// The name contains the number of the writer's opening record and a suffix unique to that writer.
     pub(crate) fn unique_name(&self, writer: u64, which: &str) -> String {
         format!("{}-{:06}-{:06}-{writer:06}-{which}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
-    /// The first field in which `found` differs from `self`: its name, our value, theirs.
+    /// Returns the first field in which `found` differs from `self`: its name, our value, their value.
     pub(crate) fn difference(&self, found: &Self) -> Option<(&'static str, String, String)> {
         let field =
             |name, ours: &dyn ToString, theirs: &dyn ToString| (name, ours.to_string(), theirs.to_string());
@@ -162,19 +162,19 @@ impl ShardIdentity {
     }
 }
 
-/// Tells what one member of a cluster writes from what every other writes, and from what it wrote before.
+/// Identifies the shards of a cluster member in an epoch, made on behalf of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
-    /// The number of the opening record of the writer that will commit the shard.
+    /// Number of the opening record of the writer that will commit the shard.
     pub opening: u64,
-    /// The epoch that it belongs to: work that is given up is tried again under another number.
+    /// The epoch of the work. Abandoned work is retried under another number.
     pub epoch: u64,
     /// The member.
     pub member: u64,
 }
 
 impl Attempt {
-    /// Whether a shard of this name was made by this member in this epoch, on behalf of any writer.
+    /// Returns whether this member made the shard `file` in this epoch, on behalf of any writer.
     #[must_use]
     pub fn has_made(file: &str, epoch: u64, member: u64) -> bool {
         let made = Self { opening: 0, epoch, member };
@@ -186,25 +186,25 @@ impl Attempt {
     }
 }
 
-/// What the name of a shard's file says.
+/// Parts of a shard's file name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ShardName {
-    /// What its items hold.
+    /// Content of its items.
     pub kind: ShardKind,
-    /// The lowest layer it may have items of.
+    /// The lowest layer that its items may have.
     pub first_layer: u32,
-    /// The highest layer it may have items of.
+    /// The highest layer that its items may have.
     pub last_layer: u32,
-    /// The number of its writer's opening record; `None` for names as in directories of one writer.
+    /// Number of its writer's opening record; `None` for the names in directories with one writer.
     pub writer: Option<u64>,
-    /// The epoch of the cluster whose member made it, as in [`Attempt::epoch`].
+    /// The cluster epoch in which it was made, as in [`Attempt::epoch`].
     pub epoch: Option<u64>,
-    /// That member, as in [`Attempt::member`].
+    /// The member that made it, as in [`Attempt::member`].
     pub member: Option<u64>,
 }
 
 impl ShardName {
-    /// Reads a name; `None` if it is not that of a shard.
+    /// Parses a file name; `None` if it does not name a shard.
     #[must_use]
     pub fn parse(file: &str) -> Option<Self> {
         let mut parts = file.strip_suffix(".shard")?.split('-');
@@ -228,12 +228,12 @@ impl ShardName {
     }
 }
 
-/// The writer that the name of a shard states; `None` for names as in directories of one writer.
+/// Returns the writer in a shard's name; `None` for the names in directories with one writer.
 pub(crate) fn writer_of(file: &str) -> Option<u64> {
     ShardName::parse(file)?.writer
 }
 
-/// The member of a cluster that the name of a shard states, as in [`Attempt::member`].
+/// Returns the cluster member in a shard's name, as in [`Attempt::member`].
 pub(crate) fn member_of(file: &str) -> Option<u64> {
     ShardName::parse(file)?.member
 }

@@ -1,20 +1,20 @@
 //! Runs in directories and object stores: a manifest written once, a journal of numbered commit records, and
 //! immutable shards of compressed, checksummed items.
 //!
-//! This crate knows no rules of the game: keys and payloads are opaque to it. What every byte on disk
-//! means, and what a crash at each point leaves behind, is specified in `docs/dev/format.md` and only there.
+//! The crate does not know the rules of the game: keys and payloads are opaque to it. `docs/dev/format.md` is the
+//! only specification of the bytes on disk and of the state that a crash leaves at each point.
 //!
-//! | Module | Its job |
+//! | Module | Contents |
 //! |---|---|
-//! | [`Location`] (`location`) | where a run is: a path or a URL |
+//! | [`Location`] (`location`) | the address of a run: a path or a URL |
 //! | [`RunDir`], [`TypedRun`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
-//! | [`Shards`] (`run/shards`) | opening committed shards, wherever they are |
+//! | [`Shards`] (`run/shards`) | opening committed shards in either medium |
 //! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
 //! | [`Peers`] (`peers`) | other processes that may have copies of shards |
 //! | `publish` | temporary file, sync, rename or link, sync of the folder |
 //! | `store/` | object stores: requests, transfers, the cache of shards |
-//! | `sealed` | JSON files that carry a checksum of themselves |
+//! | `sealed` | JSON files that carry their own checksum |
 //!
 //! # Example
 //!
@@ -30,7 +30,7 @@
 //! let key = ItemKey { layer: 4, lane: 0, part: 0 };
 //! let mut writer = ShardWriter::create(&run, identity)?;
 //! writer.push(Frame::encode(&[(key, b"any bytes")], 3)?)?;
-//! let record = writer.finish()?; // published: complete and named, but nobody refers to it yet
+//! let record = writer.finish()?; // published: complete and named, but no record refers to it yet
 //! run.commit(&serde_json::json!({ "shard": record }))?; // committed
 //!
 //! let reader = run.shards().open(&record, &identity)?;
@@ -40,7 +40,7 @@
 //! # }
 //! ```
 
-// Bytes from disk are never trusted: an index out of bounds or a cut-off length must be an error value.
+// Bytes from disk are untrusted: an index out of bounds or a truncated length must become an error value.
 #![cfg_attr(not(test), deny(clippy::indexing_slicing, clippy::cast_possible_truncation))]
 #![deny(unsafe_code)]
 
@@ -58,7 +58,7 @@ mod run;
 mod sealed;
 mod shard;
 #[cfg_attr(not(feature = "stores"), path = "store/absent.rs")]
-#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "there is no store to do it with"))]
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "built without object stores"))]
 mod store;
 #[cfg(feature = "stores")]
 mod urls;
@@ -77,10 +77,10 @@ pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardW
 #[cfg(feature = "stores")]
 pub use store::settings::check_environment;
 
-/// Version of the runs that this crate creates, and the newest that it can read: what manifest, journal and items mean.
+/// Newest run format that this crate reads, and the one that it creates.
 ///
-/// `docs/dev/format.md` says when it grows.
+/// Covers the meaning of manifest, journal and items. `docs/dev/format.md` states when the number grows.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Version of the shards that this crate writes, and the newest that it can read. Shards have not changed since the first.
+/// Newest shard format that this crate reads, and the one that it writes. It has not changed since version 1.
 pub const SHARD_VERSION: u32 = 1;

@@ -1,4 +1,4 @@
-//! Where a run is: a directory, or a prefix of an object store.
+//! Location of a run: a directory, or a prefix of an object store.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -13,28 +13,27 @@ use rustix::process::geteuid;
 use crate::store::{Cache, Store, cache};
 use crate::{Peers, Place, RunId, ShardReader, StorageError, shard};
 
-/// How this process uses object stores. Has no effect on directories.
+/// Settings for object stores. They have no effect on directories.
 #[derive(Clone, Debug, Default)]
 pub struct StoreSettings {
-    /// Folder for copies of shards, and for what does not fit in memory. `None`: `exact2048` in the user's folder
-    /// for caches.
+    /// Folder for copies of shards and for scratch files. `None`: `exact2048` in the user's cache folder.
     pub cache_folder: Option<PathBuf>,
-    /// Bytes that the copies of shards may take together; the shard in use may be larger. `None`: 32 GiB.
+    /// Limit in bytes on all copies of shards; a shard in use may exceed it. `None`: 32 GiB.
     pub cache_bytes: Option<u64>,
-    /// How long trouble with the store is waited out. `None`: 180 s.
+    /// How long to keep retrying a failing store. `None`: 180 s.
     pub patience: Option<Duration>,
-    /// The same before the store was ever reached, when a wrong setting is likelier than passing trouble. `None`: 20 s.
+    /// The same before the first answer of the store, when a wrong setting is likelier than an outage. `None`: 20 s.
     pub first_patience: Option<Duration>,
-    /// Called with a sentence, once a request, when the store does not answer and is asked again.
+    /// Receives a sentence when a request gets no answer and is retried, at most one per request.
     pub on_wait: Option<fn(&str)>,
-    /// Who is asked for a shard that is not in the cache, before the store is.
+    /// Processes to ask for a shard that is not in the cache, before the store is asked.
     pub peers: Option<Arc<dyn Peers>>,
 }
 
 impl StoreSettings {
     const CACHE_BYTES: u64 = 32 << 30;
 
-    /// The folder for copies and scratch files. It may not exist yet.
+    /// Returns the folder for copies and scratch files, which may not exist yet.
     #[must_use]
     pub fn cache_folder(&self) -> PathBuf {
         self.cache_folder.clone().unwrap_or_else(default_cache_folder)
@@ -45,12 +44,13 @@ impl StoreSettings {
         Ok(cache.with_peers(self.peers.clone()))
     }
 
-    /// The copy of a shard in the cache, to send it to other processes; `None` if there is none. Nothing of it is
-    /// verified.
+    /// Opens the cached copy of a shard, to send it to other processes; `None` if there is no copy.
+    ///
+    /// The copy is not verified.
     ///
     /// # Errors
     ///
-    /// A failure of the system.
+    /// An I/O error.
     pub fn open_copy(&self, run: RunId, header_checksum: u64) -> io::Result<Option<File>> {
         match exact2048_files::open(&cache::entry(&self.cache_folder(), run, header_checksum)) {
             Ok(file) => Ok(Some(file)),
@@ -60,7 +60,8 @@ impl StoreSettings {
     }
 }
 
-/// In the user's own folder, or else in one with the user's number in its name: [`Cache::open`] checks whose it is.
+/// Returns the user's cache folder, or else a temporary folder named after the user id. [`Cache::open`] checks its
+/// owner.
 fn default_cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))) {
@@ -69,13 +70,13 @@ fn default_cache_folder() -> PathBuf {
     }
 }
 
-/// Where a run is. Nothing is looked up there before the run is opened or created.
+/// Location of a run. Nothing is accessed there before the run is opened or created.
 #[derive(Clone, Debug)]
 pub struct Location(pub(crate) Medium);
 
-/// What a run is kept on.
+/// Medium that holds a run.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "there is no store to be in"))]
+#[cfg_attr(not(feature = "stores"), expect(dead_code, reason = "built without object stores"))]
 pub(crate) enum Medium {
     Folder(PathBuf),
     Store(StorePlace),
@@ -95,13 +96,14 @@ impl StorePlace {
 }
 
 impl Location {
-    /// Reads what a user gives: a path, `file:///path` or `s3://bucket/prefix`. The settings of an S3 store are
-    /// those of the environment, see `docs/stores.md`.
+    /// Parses a location given by a user: a path, `file:///path` or `s3://bucket/prefix`.
+    ///
+    /// The environment provides the settings of an S3 store; see `docs/stores.md`.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] if the URL is of another kind, a setting is missing or wrong, or the text is neither:
-    /// `~/x`, `s3:/bucket/x`.
+    /// [`StorageError::Settings`] if the URL has another scheme, a setting is missing or wrong, or the text is
+    /// neither a path nor a URL: `~/x`, `s3:/bucket/x`.
     pub fn parse(text: &OsStr, settings: &StoreSettings) -> Result<Self, StorageError> {
         let Some(address) = url_of(text)? else { return Ok(Self::from(Path::new(text))) };
         #[cfg(feature = "stores")]
@@ -109,18 +111,18 @@ impl Location {
         #[cfg(not(feature = "stores"))]
         {
             let _ = settings;
-            let reason = "this program was built without object stores: give a path, or build it with its default features";
+            let reason = "this program was built without object stores; give a path, or build it with its default features";
             Err(refused(address, reason))
         }
     }
 
-    /// Reads what a user gives for a file or a folder of this machine: a path, or `file:///path`.
+    /// Parses a local file or folder given by a user: a path, or `file:///path`.
     ///
     /// # Errors
     ///
     /// [`StorageError::Settings`] for other URLs, and as for [`parse`](Self::parse).
     pub fn parse_local(text: &OsStr) -> Result<PathBuf, StorageError> {
-        // Without the rest: there may be a password in it.
+        // Omit the rest of the URL because it may contain a password.
         let not_local = |scheme: &str| refused(&format!("{scheme}://..."), "expected a path of this machine");
         if let Some((scheme, _)) = url_of(text)?.and_then(|address| address.split_once(':'))
             && !scheme.eq_ignore_ascii_case("file")
@@ -131,16 +133,17 @@ impl Location {
         place.as_folder().map(Path::to_path_buf).ok_or_else(|| not_local("file"))
     }
 
-    /// The place of this name in the directory, or below the prefix. Nothing is looked up there.
+    /// Returns the location called `name` in this directory or below this prefix, without accessing it.
     ///
     /// # Errors
     ///
-    /// [`StorageError::InvalidInput`] unless `name` is a single name of letters, digits, `.`, `_` and `-` that is not
-    /// hidden: no name leads out of this place.
+    /// [`StorageError::InvalidInput`] unless `name` consists of letters, digits, `.`, `_` and `-` and does not start
+    /// with
+    /// `.`. So a name cannot lead out of this location.
     pub fn child(&self, name: &str) -> Result<Self, StorageError> {
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         if name.is_empty() || name.starts_with('.') || !plain {
-            let what = format!("{name:?} is not the name of a place within another");
+            let what = format!("{name:?} is not a valid name for a location within another");
             return Err(StorageError::InvalidInput { what });
         }
         Ok(Self(match &self.0 {
@@ -152,7 +155,7 @@ impl Location {
         }))
     }
 
-    /// The directory, `None` if this is not one.
+    /// Returns the directory, or `None` for an object store.
     #[must_use]
     pub fn as_folder(&self) -> Option<&Path> {
         match &self.0 {
@@ -161,7 +164,7 @@ impl Location {
         }
     }
 
-    /// This place, as errors name it.
+    /// Returns this location as errors name it.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.0 {
@@ -170,11 +173,11 @@ impl Location {
         }
     }
 
-    /// Opens the shard that is at this location itself, to inspect a shard of which nothing is known.
+    /// Opens the single shard at this location, to inspect a shard without its record.
     ///
     /// # Errors
     ///
-    /// As for [`ShardReader::open_any`], and failures of the store.
+    /// As for [`ShardReader::open_any`], and store errors.
     pub fn open_shard(&self) -> Result<ShardReader, StorageError> {
         match &self.0 {
             Medium::Folder(path) => ShardReader::open_any(path),
@@ -183,16 +186,17 @@ impl Location {
     }
 }
 
-/// The URL that a text is, `None` for a path. Refuses what looks like a path and is meant otherwise: it would become a
-/// folder called `~` or `s3:`.
+/// Returns the text if it is a URL, or `None` for a path.
+///
+/// Refuses a text that only looks like a path, because it would create a folder called `~` or `s3:`.
 fn url_of(text: &OsStr) -> Result<Option<&str>, StorageError> {
     if text.is_empty() {
-        return Err(refused("an empty place", "give a directory or a URL"));
+        return Err(refused("an empty location", "give a directory or a URL"));
     }
     let Some(text) = text.to_str() else { return Ok(None) };
     if text.starts_with('~') {
         let reason =
-            "only a shell replaces ~, and only where a word begins with it; write the path in full, or";
+            "only a shell expands ~, and only at the start of an argument; write the path in full, or";
         return Err(refused(text, format!("{reason} ./{text} for a folder of that name")));
     }
     if text.contains("://") {
@@ -212,7 +216,7 @@ fn url_of(text: &OsStr) -> Result<Option<&str>, StorageError> {
         _ => return Ok(None),
     };
     if rest.contains('@') {
-        // There may be a password before it.
+        // The text before the @ may contain a password.
         return Err(refused(&format!("{scheme}:..."), "expected s3://BUCKET/PREFIX or a path"));
     }
     Err(refused(text, format!("expected {form}, or ./{text} for a folder of that name")))
@@ -223,7 +227,7 @@ pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
 }
 
 impl fmt::Display for Location {
-    /// As it was given.
+    /// Writes the location as it was given.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place().fmt(f)
     }

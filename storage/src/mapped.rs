@@ -1,13 +1,13 @@
-//! Memory maps. This is the only module with `unsafe` code, and what keeps that code sound is private to it.
+//! Memory maps. Only this module contains `unsafe` code, and the invariants that keep it sound are private to it.
 //!
-//! The contract of a map: **the mapped bytes do not change and do not vanish while the map lives.** Only a [`Scratch`]
-//! file is mapped. It has no name, so that no other process can open it, and is only ever appended to; a map covers
-//! what had been appended when it was made. Files that others can reach are read instead.
+//! The contract of a map: **the mapped bytes neither change nor vanish while the map lives.** Only [`Scratch`] files
+//! are mapped. A scratch file has no name, so no other process can open it, and it is only ever appended to. A map
+//! covers the bytes appended before it was made. Files that other processes can reach are read instead.
 //!
-//! A disk that cannot read a mapped page ends the process with `SIGBUS`: nothing committed is lost. One that loses what was
-//! written, as a thin volume may that runs full, is not noticed: nobody asks for scratch files to be synced, since that
-//! would have all of them written, and most are gone before. What is computed from such pages is wrong, and found by
-//! `verify`.
+//! A disk error while reading a mapped page ends the process with `SIGBUS`; committed data stays intact. The program
+//! does not notice a disk that loses written data, such as a full thin volume. Scratch files are not synced, because
+//! a sync would write all of them, and most are deleted earlier. Values computed from lost pages are wrong, and
+//! `verify` finds them.
 
 #![allow(unsafe_code, reason = "the one module that maps files")]
 
@@ -24,11 +24,11 @@ use crate::StorageError;
 use crate::allowance::Taken;
 use crate::publish::TempFile;
 
-/// The bytes of a scratch file, mapped for reading. Lives on when the file it came from is closed.
+/// The bytes of a scratch file, mapped for reading. Outlives the [`Scratch`] that it came from.
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
-    /// Counts the space on the disk for as long as the map lives.
+    /// Counts the disk space while the map lives.
     _taken: Arc<Taken>,
 }
 
@@ -39,7 +39,7 @@ impl MappedFile {
     unsafe fn map(file: &File, path: &Path, length: u64, taken: Arc<Taken>) -> Result<Self, StorageError> {
         let too_long = |_| StorageError::read(path, io::ErrorKind::FileTooLarge.into());
         let length = usize::try_from(length).map_err(too_long)?;
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller upholds the contract.
         let map = unsafe { MmapOptions::new().len(length).map(file) };
         map.map(|map| Self { map, _taken: taken }).map_err(|e| StorageError::read(path, e))
     }
@@ -53,41 +53,41 @@ impl Deref for MappedFile {
     }
 }
 
-/// A file without a name for data that does not fit in memory, on the disk of the run.
+/// A nameless file on the run's disk for data that does not fit in memory.
 ///
-/// Append-only. The system frees its space when it and its maps are dropped, however the process ends.
+/// Append-only. The system frees its space when the file and its maps are dropped, however the process ends.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,
-    /// The name it had, for messages.
+    /// Its former name, for messages.
     path: PathBuf,
     length: u64,
     taken: Arc<Taken>,
 }
 
 impl Scratch {
-    /// Creates one in `folder`.
+    /// Creates a scratch file in `folder`.
     ///
     /// # Errors
     ///
-    /// A failure of the system.
+    /// An I/O error.
     pub fn create(folder: &Path) -> Result<Self, StorageError> {
         Self::counted(folder, Taken::nothing(None))
     }
 
-    /// The same, with what it takes counted.
+    /// Creates a scratch file and counts its space.
     pub(crate) fn counted(folder: &Path, taken: Taken) -> Result<Self, StorageError> {
         let temp = TempFile::create(folder, "scratch")?;
         let path = temp.path().to_path_buf();
         Ok(Self { file: temp.into_unnamed()?, path, length: 0, taken: Arc::new(taken) })
     }
 
-    /// Appends `bytes`, returns the offset in bytes at which they begin.
+    /// Appends `bytes` and returns the offset of the first one.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another failure of the system. The scratch stays usable:
-    /// what was appended before is unharmed.
+    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another I/O error. The scratch stays usable, and
+    /// earlier bytes are intact.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
         let start = self.length;
         self.taken.grow_to(start + bytes.len() as u64)?;
@@ -102,14 +102,14 @@ impl Scratch {
         self.length
     }
 
-    /// Maps what has been appended so far.
+    /// Maps all bytes appended so far.
     ///
     /// # Errors
     ///
-    /// A failure of the system.
+    /// An I/O error.
     pub fn map(&self) -> Result<MappedFile, StorageError> {
-        // SAFETY: the first `length` bytes were written completely, `append` writes only after them, nothing
-        // here shortens the file, and without a name nobody else can open it.
+        // SAFETY: the first `length` bytes are completely written, and `append` writes only after them. No code here
+        // shortens the file, and without a name no other process can open it.
         unsafe { MappedFile::map(&self.file, &self.path, self.length, Arc::clone(&self.taken)) }
     }
 }

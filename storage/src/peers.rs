@@ -1,4 +1,4 @@
-//! Other processes that may have copies of committed shards, asked before the store is.
+//! Other processes that may have copies of committed shards; they are asked before the store.
 
 use std::fmt;
 use std::io::Read;
@@ -8,35 +8,36 @@ use crate::{RunId, StorageError};
 /// A committed shard that this process opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WantedCopy {
-    /// The run it belongs to.
+    /// The run that it belongs to.
     pub run: RunId,
     /// Checksum of its header, as in its [`ShardRecord`](crate::ShardRecord).
     pub header_checksum: u64,
     /// Its length in bytes.
     pub bytes: u64,
-    /// Who wrote it, as in [`Attempt::member`](crate::Attempt::member); `None` where its name does not say so.
+    /// The member that wrote it, as in [`Attempt::member`](crate::Attempt::member); `None` if its name has no member.
     pub writer: Option<u64>,
 }
 
-/// Where a shard came from.
+/// Source of a shard.
 #[derive(Debug)]
 pub enum CopyOutcome<'a> {
-    /// There is a copy in the cache: nobody was asked.
+    /// The cache had a copy, so no peer was asked.
     Cached,
-    /// A copy of a peer was sound, and was taken.
+    /// A peer's copy was intact and is in use.
     Taken,
-    /// A copy of a peer ended early, or is not the shard.
+    /// A peer's copy ended early or is not the shard.
     Refused(&'a StorageError),
-    /// No peer had it: it was fetched from the store.
+    /// No peer had a copy, so the shard was fetched from the store.
     FromStore,
 }
 
-/// Others who may have copies. What they give is not trusted: it is verified as what the store gives is.
+/// Processes that may have copies. Their data is untrusted and verified like data from the store.
 pub trait Peers: fmt::Debug + Send + Sync {
-    /// Copies of a shard that others may have, the likeliest first. Nobody is asked before the iterator comes to them.
-    /// To read one may block, and must end in time.
+    /// Returns copies of a shard, the likeliest first. Each peer is asked only when the iterator reaches it.
+    ///
+    /// Reading a copy may block, but must end in bounded time.
     fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a>;
 
-    /// Called with where a wanted shard came from, and with each copy that was refused.
+    /// Receives the source of a wanted shard, and each refused copy.
     fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>);
 }

@@ -1,24 +1,26 @@
-//! What an error is about: a file, a folder or an object, and which shard of the run it is.
+//! Subject of an error: a file, a folder or an object, and the shard that it is.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Names a shard among those of its run: no two committed shards of a run have the same. Shown as the name of its file,
-/// for example `values-000004-000120.shard`.
+/// Name of a shard, unique among the committed shards of its run.
+///
+/// Displays as its file name, for example `values-000004-000120.shard`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ShardId(Arc<str>);
 
 impl ShardId {
-    /// The shard with this file name. A name may be any text; of one that leads through folders only the last part
-    /// counts, so that no name leads out of the folder of shards.
+    /// Returns the id of the shard with this file name.
+    ///
+    /// The name may be any text. Only its last path component counts, so it cannot lead out of the folder of shards.
     #[must_use]
     pub fn of(file: &str) -> Self {
         let name = Path::new(file).file_name().unwrap_or_default();
         Self(name.to_string_lossy().into())
     }
 
-    /// The name of its file.
+    /// Returns its file name.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0
@@ -31,8 +33,9 @@ impl fmt::Display for ShardId {
     }
 }
 
-/// Where a file, a folder or an object is: a path of this machine, or a URL. Where it is a shard, it says which. Cheap to
-/// clone, and as small as a pointer: errors hold some of them.
+/// Place of a file, a folder or an object: a local path or a URL, with the shard that belongs there.
+///
+/// Cheap to clone, and as small as a pointer because errors hold several of them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Place(Arc<Placed>);
 
@@ -53,13 +56,13 @@ impl Place {
         Self(Arc::new(Placed { address, shard: None }))
     }
 
-    /// The place with this URL, which must hold no secret: it is for people to read.
+    /// Creates the place of this URL, which must contain no secret because errors print it.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::at(Address::Url(url.into()))
     }
 
-    /// The path, `None` for a URL.
+    /// Returns the path, or `None` for a URL.
     #[must_use]
     pub fn as_path(&self) -> Option<&Path> {
         match &self.0.address {
@@ -68,13 +71,13 @@ impl Place {
         }
     }
 
-    /// The shard that is or was to be there.
+    /// Returns the shard that is or belongs at this place.
     #[must_use]
     pub fn shard(&self) -> Option<&ShardId> {
         self.0.shard.as_ref()
     }
 
-    /// The place of this name in the folder, or below the prefix.
+    /// Returns the place called `name` in this folder or below this prefix.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
         match &self.0.address {
@@ -83,13 +86,13 @@ impl Place {
         }
     }
 
-    /// The same place, known as the place of this shard.
+    /// Returns the same place, marked as the place of this shard.
     #[must_use]
     pub(crate) fn of_shard(&self, shard: ShardId) -> Self {
         Self(Arc::new(Placed { address: self.0.address.clone(), shard: Some(shard) }))
     }
 
-    /// The place of a shard of which nothing but its place is known: its name is the last part of that.
+    /// Returns the place of a shard known only by its path or URL. The last component names the shard.
     #[must_use]
     pub(crate) fn of_lone_shard(&self) -> Self {
         let shard = match &self.0.address {
@@ -138,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shard_has_the_same_name_wherever_it_is() {
+    fn a_shard_has_the_same_name_in_every_place() {
         let file = "values-000004-000120.shard";
         let places =
             [Place::from(Path::new("run/shards")).join(file), Place::url("s3://b/run/shards").join(file)];

@@ -1,8 +1,7 @@
-//! How a file comes to have its name: written beside it, synced, renamed or linked, the folder synced.
+//! Publication of a file: write a temporary file, sync it, rename or link it, sync the folder.
 //!
-//! The order of these steps is what makes a crash harmless; `docs/dev/format.md` goes through it case by case.
-//! The steps are single functions, and all code that publishes calls them in that order with a crash point
-//! between any two.
+//! This order makes a crash harmless; `docs/dev/format.md` covers each case. Each step is one function. All
+//! publishing code calls the steps in this order, with a crash point between any two.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -16,21 +15,22 @@ use crate::allowance::file_cost;
 use crate::ids::random_bits;
 use crate::run::MANIFEST;
 
-/// How the name of every temporary file begins.
+/// Prefix of the name of every temporary file.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
-/// A temporary file that no process has locked, and that has not grown for this long, has lost its writer.
+/// Age after which an unlocked temporary file that has not grown is abandoned by its writer.
 pub(crate) const ABANDONED: Duration = Duration::from_secs(10 * 60);
 
-/// The name that a temporary file was to be published as; `None` for other files. Users may have files whose names begin
-/// like these, so that all of the form is required.
+/// Returns the name under which a temporary file was to be published, or `None` for other files.
+///
+/// The whole form must match, because names of users' files may start the same way.
 pub fn temp_target(name: &str) -> Option<&str> {
     let (target, drawn) = name.strip_prefix(TEMP_PREFIX)?.rsplit_once('-')?;
     let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
     if drawn.len() == 32 && is_hex(drawn) {
         return Some(target);
     }
-    // Version 0.1.0 and earlier ones ended names with two numbers.
+    // Versions up to 0.1.0 ended names with two numbers.
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     target
         .rsplit_once('-')
@@ -38,15 +38,16 @@ pub fn temp_target(name: &str) -> Option<&str> {
         .map(|(target, _)| target)
 }
 
-/// Removes temporary files that have lost their writers, of those that were to get names that are the caller's own. For
-/// folders that other programs may use. What cannot be removed stays: it only takes room.
+/// Removes abandoned temporary files with target names that are the caller's own.
+///
+/// Suits folders that other programs use too. Files that cannot be removed stay, and only take up space.
 pub fn remove_abandoned(folder: &Path, is_own: impl Fn(&str) -> bool) {
     let entries = list(folder).unwrap_or_default();
     let own = entries.iter().filter(|entry| entry.becomes().is_some_and(&is_own));
     own.filter(|entry| is_abandoned(&entry.path)).for_each(|entry| drop(entry.remove()));
 }
 
-/// Whether a temporary file has lost its writer. Where there are no locks, none has.
+/// Returns whether a temporary file has lost its writer. Always `false` on a file system without locks.
 fn is_abandoned(path: &Path) -> bool {
     let Ok(file) = open(path) else { return false };
     let changed = file.metadata().and_then(|metadata| metadata.modified());
@@ -54,25 +55,25 @@ fn is_abandoned(path: &Path) -> bool {
     age.is_some_and(|age| age > ABANDONED) && file.try_lock().is_ok()
 }
 
-/// A file that is not published yet. Dropping it removes its temporary name.
+/// An unpublished file. Dropping it removes its temporary name.
 #[derive(Debug)]
 pub(crate) struct TempFile {
     file: File,
     path: PathBuf,
-    /// Whether `path` is still ours to remove.
+    /// True while `path` is still this value's to remove.
     named: bool,
 }
 
 impl TempFile {
     /// Creates an empty file in `folder`, to be published there as `name`.
     ///
-    /// Its temporary name is drawn by chance: process ids are the same in every container, and a name could be that of
-    /// a file that an earlier process left. It is locked for as long as it is open, which tells it from such a file.
+    /// Its temporary name is random, because containers share process ids and an earlier process may have left a
+    /// file. The file stays locked while it is open, which distinguishes it from an abandoned one.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
         let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
         let file = file.map_err(|e| StorageError::io("create", &path, e))?;
-        // Where there are no locks, what is left over stays.
+        // Without lock support, abandoned files stay.
         let _ = file.try_lock();
         Ok(Self { file, path, named: true })
     }
@@ -90,13 +91,14 @@ impl TempFile {
         self.file.write_all(bytes).map_err(|e| StorageError::write(&self.path, bytes.len(), e))
     }
 
-    /// Brings the contents to the disk. After a failure they may be lost even if a second attempt succeeds, so
-    /// there must be none.
+    /// Flushes the contents to the disk.
+    ///
+    /// Callers must not retry: after a failure the data may be lost even if a second attempt succeeds.
     pub(crate) fn sync(&self) -> Result<(), StorageError> {
         self.file.sync_all().map_err(|e| StorageError::io("sync", &self.path, e))
     }
 
-    /// Gives the file its name in place of whatever had it, but for a directory that holds something.
+    /// Renames the file to `name`, replacing anything there except a directory with contents.
     pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
         let renamed = match fs::rename(&self.path, name) {
             Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
@@ -110,17 +112,17 @@ impl TempFile {
         Ok(())
     }
 
-    /// Gives the file a second name, unless something has that name: then [`StorageError::Conflict`].
+    /// Gives the file a second name, or fails with [`StorageError::Conflict`] if the name exists.
     pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
         fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.into() },
-            // The process that took that name may have removed this file as one that an earlier process left.
+            // The process that took that name may have removed this temporary file as a leftover.
             io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.into() },
             _ => StorageError::io("create", name, e),
         })
     }
 
-    /// Takes the name away and returns the file.
+    /// Removes the name and returns the file.
     pub(crate) fn into_unnamed(mut self) -> Result<File, StorageError> {
         fs::remove_file(&self.path).map_err(|e| StorageError::io("remove", &self.path, e))?;
         self.named = false;
@@ -131,20 +133,21 @@ impl TempFile {
 impl Drop for TempFile {
     fn drop(&mut self) {
         if self.named {
-            // Harmless when it fails: the next writer of the run removes what is left.
+            // A failure is harmless because the next writer of the run removes leftovers.
             let _ = fs::remove_file(&self.path);
         }
     }
 }
 
-/// Writes a file and puts it in the place of what has its name, in one step. The file's folder is made if it is missing
-/// and would lie within a run: where that was moved or removed, nothing is made in its place. Nothing is synced but what
-/// `write` syncs: this is for what can be made again. Other processes may do the same. What a process left that
-/// ended while it wrote the same file is removed.
+/// Writes a file and replaces the file called `path` with it in one step.
+///
+/// A missing folder is created only inside a run, so a moved or removed run is not recreated. Only `write` syncs
+/// data, so use this for files that can be recreated. Other processes may replace the same file at the same time.
+/// Removes the leftovers of processes that ended while they wrote this file.
 ///
 /// # Errors
 ///
-/// What keeps the file from being written or renamed. Then what had its name before still has it.
+/// An error of writing or renaming the file. The previous file then keeps its name.
 pub fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -164,18 +167,18 @@ pub fn replace_file(
     temp.rename_to(path)
 }
 
-/// Writes a file where none is, all of it or nothing, and brings it to the disk.
+/// Creates a file, complete or not at all, and flushes it to the disk.
 ///
 /// # Errors
 ///
-/// A failure of the system, or a file of this name.
+/// An I/O error, also if the name exists.
 pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StorageError> {
     let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
     remove_abandoned(folder, |other| other == name);
     let mut temp = TempFile::create(folder, &name)?;
     write(temp.file()).map_err(|e| StorageError::io("write", temp.path(), e))?;
     temp.sync()?;
-    // Unlike a rename it refuses a file that came in between.
+    // Unlike a rename, a link refuses a file that another process has created meanwhile.
     temp.link_to(path).map_err(|error| match error {
         StorageError::Conflict { .. } => {
             StorageError::io("create", path, io::ErrorKind::AlreadyExists.into())
@@ -184,16 +187,16 @@ pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
     })
 }
 
-/// Requires that a file of a name can be made, by making one beside it for a moment.
+/// Checks that a file called `path` can be created, by creating a temporary one in its folder.
 ///
 /// # Errors
 ///
-/// A failure of the system.
+/// An I/O error.
 pub fn require_creatable(path: &Path) -> Result<(), StorageError> {
     TempFile::create(parent_of(path), &path.file_name().unwrap_or_default().to_string_lossy()).map(drop)
 }
 
-/// Removes a folder that has the name of a file, unless it holds something: that may be somebody's.
+/// Removes an empty folder that has the name of a file. A folder with contents stays, because they may be the user's.
 fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     fs::remove_dir(folder).map_err(|e| {
         let is_full = e.kind() == io::ErrorKind::DirectoryNotEmpty;
@@ -201,20 +204,20 @@ fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     })
 }
 
-/// A folder has the name of a file and holds something, so that it cannot be replaced.
+/// Error for a folder with contents in the place of a file, which cannot be replaced.
 pub(crate) fn full_folder() -> io::Error {
-    let advice = "Move it away, and try again";
+    let advice = "Move it away and try again";
     io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
 }
 
-/// Brings the names in `folder` to the disk.
+/// Flushes the names in `folder` to the disk.
 pub(crate) fn sync_folder(folder: &Path) -> Result<(), StorageError> {
     File::open(folder)
         .and_then(|folder| folder.sync_all())
         .map_err(|e| StorageError::io("sync the folder", folder, e))
 }
 
-/// Creates `folder` and those above it as needed, each brought to the disk. It may exist.
+/// Creates `folder` and its missing parents, and flushes each to the disk. The folder may exist.
 pub(crate) fn create_folder(folder: &Path) -> Result<(), StorageError> {
     if folder.is_dir() {
         return Ok(());
@@ -223,7 +226,7 @@ pub(crate) fn create_folder(folder: &Path) -> Result<(), StorageError> {
     create_in_folder(folder)
 }
 
-/// Creates `folder` in a folder that is there, and brings it to the disk. It may exist.
+/// Creates `folder` in an existing folder and flushes it to the disk. The folder may exist.
 pub(crate) fn create_in_folder(folder: &Path) -> Result<(), StorageError> {
     if folder.is_dir() {
         return Ok(());
@@ -236,7 +239,7 @@ pub(crate) fn create_in_folder(folder: &Path) -> Result<(), StorageError> {
     }
 }
 
-/// The folder that holds the name of `path`.
+/// Returns the folder that contains `path`.
 pub(crate) fn parent_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -255,18 +258,18 @@ impl Listed {
         self.becomes().is_some()
     }
 
-    /// The name that a temporary file was to be published as; `None` for other files.
+    /// Returns the name under which a temporary file was to be published, or `None` for other files.
     pub(crate) fn becomes(&self) -> Option<&str> {
         temp_target(&self.name)
     }
 
-    /// Bytes that it takes of the disk as [`files`](crate::TypedRun) count them; 0 if it has vanished in the meantime.
+    /// Disk space of the file, as [`files`](crate::TypedRun) count it; 0 if it was deleted meanwhile.
     pub(crate) fn cost(&self) -> Result<u64, StorageError> {
         let is_there = fs::symlink_metadata(&self.path).is_ok();
         Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })
     }
 
-    /// Length in bytes, 0 if it has vanished in the meantime or is a folder.
+    /// Length in bytes; 0 for a folder, or if the file was deleted meanwhile.
     pub(crate) fn file_bytes(&self) -> Result<u64, StorageError> {
         match fs::symlink_metadata(&self.path) {
             Ok(metadata) => Ok(if metadata.is_file() { metadata.len() } else { 0 }),
@@ -277,7 +280,7 @@ impl Listed {
 
     pub(crate) fn remove(&self) -> Result<(), StorageError> {
         match fs::remove_file(&self.path) {
-            // Another process was faster.
+            // Another process has already removed it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(e) if e.kind() == io::ErrorKind::IsADirectory => remove_empty_folder(&self.path),
             removed => removed.map_err(|e| StorageError::io("remove", &self.path, e)),
@@ -285,7 +288,7 @@ impl Listed {
     }
 }
 
-/// The entries of `folder`, sorted by name. A name that is no text is shown with replacement characters.
+/// Lists the entries of `folder`, sorted by name. Names that are not UTF-8 contain replacement characters.
 pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     let read = |e| StorageError::read(folder, e);
     let mut entries = fs::read_dir(folder)
@@ -299,7 +302,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     Ok(entries)
 }
 
-/// As [`list`], but empty where there is no such folder: copies of a run may lack empty folders.
+/// Lists as [`list`] does, but returns nothing for a missing folder: copies of a run may lack empty folders.
 pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     match fs::symlink_metadata(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -307,7 +310,7 @@ pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> 
     }
 }
 
-/// Removes what processes that ended early left in `folder`, which only the holder of the lock writes to.
+/// Removes leftovers of interrupted processes from `folder`, to which only the holder of the lock writes.
 pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
     list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
 }
@@ -317,7 +320,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_temporary_names_are_ours() {
+    fn only_complete_temporary_names_are_recognized() {
         let drawn = format!("{:032x}", 1);
         for target in ["manifest.json", "reach-000004-000120.shard", "a-b"] {
             assert_eq!(temp_target(&format!(".tmp-{target}-{drawn}")), Some(target));
@@ -336,14 +339,14 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_never_replaced() {
+    fn an_existing_file_is_never_replaced_by_create_file() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("page.html");
         require_creatable(&path).unwrap();
         create_file(&path, |file| file.write_all(b"first")).unwrap();
         let refused = create_file(&path, |file| file.write_all(b"second")).unwrap_err();
-        assert!(!matches!(refused, StorageError::Conflict { .. }), "it is no record: {refused}");
+        assert!(!matches!(refused, StorageError::Conflict { .. }), "not a journal record: {refused}");
         assert_eq!(fs::read(&path).unwrap(), b"first");
-        assert_eq!(list(place.path()).unwrap().len(), 1, "nothing temporary is left");
+        assert_eq!(list(place.path()).unwrap().len(), 1, "no temporary file is left");
     }
 }

@@ -1,7 +1,7 @@
-//! Sealed JSON: a file that is JSON to everyone and carries a checksum of its body.
+//! Sealed JSON: a JSON file that carries a checksum of its body.
 //!
-//! The checksum covers the text of the body as it stands in the file, and everything around the body is fixed
-//! to the byte, so that a change of any byte is found. The envelope is the same in every format version.
+//! The checksum covers the exact text of the body, and every byte around the body is fixed. So a change of any byte
+//! is detected. The envelope is the same in every format version.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -18,10 +18,10 @@ const BEFORE_CHECKSUM: &str = "{\"xxh3\":\"";
 const BEFORE_BODY: &str = "\",\"body\":";
 const AFTER_BODY: &str = "}\n";
 
-/// Largest sealed file. Without a bound a damaged or foreign file could fill the memory on being read.
+/// Largest sealed file. Without a bound, reading a damaged or foreign file could fill the memory.
 pub(crate) const MAX_BYTES: u64 = 64 << 20;
 
-/// The bytes of a sealed file with this body, which is JSON.
+/// Returns the bytes of a sealed file with this JSON body.
 pub(crate) fn seal(what: &'static str, body: &str) -> Result<Vec<u8>, StorageError> {
     let checksum = hex64(xxh3_64(body.as_bytes()));
     let sealed = [BEFORE_CHECKSUM, &checksum, BEFORE_BODY, body, AFTER_BODY].concat().into_bytes();
@@ -32,7 +32,7 @@ pub(crate) fn seal(what: &'static str, body: &str) -> Result<Vec<u8>, StorageErr
     Ok(sealed)
 }
 
-/// The bytes of a sealed file, nothing of which is verified; `None` if there is none.
+/// Reads a sealed file without verifying it; `None` if the file does not exist.
 pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     let mut bytes = Vec::new();
     let opened = match open(file) {
@@ -53,10 +53,10 @@ pub(crate) fn read(file: &Path) -> Result<Option<Vec<u8>>, StorageError> {
     Ok(Some(bytes))
 }
 
-/// Where the body begins, in bytes from the start of the file.
+/// Offset of the body in bytes from the start of the file.
 const BODY_OFFSET: u64 = (BEFORE_CHECKSUM.len() + 16 + BEFORE_BODY.len()) as u64;
 
-/// The body of a sealed file with these contents, verified by its checksum.
+/// Verifies the checksum of a sealed file and returns its body.
 pub(crate) fn unseal<'a>(file: &Place, bytes: &'a [u8]) -> Result<&'a [u8], StorageError> {
     let envelope = || {
         let rest = bytes.strip_prefix(BEFORE_CHECKSUM.as_bytes())?;
@@ -68,7 +68,7 @@ pub(crate) fn unseal<'a>(file: &Place, bytes: &'a [u8]) -> Result<&'a [u8], Stor
         let expected = format!("{BEFORE_CHECKSUM}<16 hex digits>{BEFORE_BODY}...}} and a line feed");
         return Err(StorageError::damaged(file, 0, expected, format!("{} other bytes", bytes.len())));
     };
-    // Compared as text: upper-case digits stand for the same number but are not what was written.
+    // Compare the text, because upper-case digits give the same number but differ from the written bytes.
     let actual = hex64(xxh3_64(body));
     if stated != actual.as_bytes() {
         let stated = format!("checksum {}", String::from_utf8_lossy(stated));
@@ -77,7 +77,7 @@ pub(crate) fn unseal<'a>(file: &Place, bytes: &'a [u8]) -> Result<&'a [u8], Stor
     Ok(body)
 }
 
-/// Parses the body of a sealed file. `other` makes the error for a body that is JSON, but not of this type.
+/// Parses the body of a sealed file. `other` makes the error for valid JSON of another type.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(
     file: &Place,
     body: &'a [u8],
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_body_is_json_and_is_read_back_to_the_bit() {
+    fn a_sealed_body_is_json_and_survives_exactly() {
         let body = json!({ "f": 0.1 + 0.2, "tiny": 5e-324, "u": u64::MAX, "text": "\u{e9}\n\"}" });
         for text in [body.to_string(), format!("{body:#}")] {
             let sealed = seal("a test", &text).unwrap();
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_missing_or_added_byte_is_found() {
+    fn every_changed_missing_or_added_byte_is_detected() {
         let sealed = seal("a test", &json!({ "a": [1, 2.5, "ab"], "b": null }).to_string()).unwrap();
         for at in 0..sealed.len() {
             for bit in 0..8 {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_body_that_is_no_json_is_an_error() {
+    fn a_sealed_body_that_is_not_json_is_an_error() {
         let error = open(&seal("a test", "{nonsense").unwrap()).unwrap_err();
         assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
     }

@@ -1,4 +1,4 @@
-//! Places that are named by URLs: directories, and prefixes of object stores.
+//! Locations given as URLs: directories and prefixes of object stores.
 
 use std::sync::Arc;
 
@@ -11,25 +11,28 @@ use crate::store::{FIRST_PATIENCE, PATIENCE, Patience, Store, s3};
 use crate::{Location, StorageError, StoreSettings};
 
 impl Location {
-    /// Reads `file:///path` or `s3://bucket/prefix`.
+    /// Parses `file:///path` or `s3://bucket/prefix`.
     pub(crate) fn of_url(address: &str, settings: &StoreSettings) -> Result<Self, StorageError> {
         let url = Url::parse(address).map_err(|e| refused(address, e.to_string()))?;
-        // First, because the messages below repeat the address.
+        // Check this first, because the messages below repeat the address.
         if !url.username().is_empty() || url.password().is_some() {
-            let reason = "it holds a user name or password; give keys in the environment instead";
+            let reason = "it contains a user name or password; set the keys in the environment instead";
             return Err(refused(&format!("{}://...", url.scheme()), reason));
         }
         if url.query().is_some() || url.fragment().is_some() {
-            return Err(refused(address, "'?' and '#' have no meaning here; write them as %3F and %23"));
+            return Err(refused(address, "'?' and '#' have no meaning here; write %3F and %23"));
         }
         match url.scheme() {
             "file" => {
                 let path = url.to_file_path();
-                path.map(|path| Self::from(&*path))
-                    .map_err(|()| refused(address, "it has no absolute path of this machine: file:///path"))
+                path.map(|path| Self::from(&*path)).map_err(|()| {
+                    refused(address, "expected an absolute path of this machine, as in file:///path")
+                })
             }
             "s3" => Self::s3(address, &url, settings),
-            other => Err(refused(address, format!("{other}:// is not known; a path, file:// and s3:// are"))),
+            other => {
+                Err(refused(address, format!("{other}:// is not supported; use a path, file:// or s3://")))
+            }
         }
     }
 
@@ -43,11 +46,11 @@ impl Location {
         Self::objects(objects, address, url.path(), settings)
     }
 
-    /// A prefix of a store that is open already. `url` is only for messages; `prefix` is percent-encoded.
+    /// Returns a prefix of an open store. `url` is only for messages; `prefix` is percent-encoded.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] if the prefix cannot be one, for example because of an empty part.
+    /// [`StorageError::Settings`] if the prefix is invalid, for example because of an empty component.
     pub fn objects(
         objects: Arc<dyn ObjectStore>,
         url: &str,
@@ -65,19 +68,20 @@ impl Location {
         Ok(Self(Medium::Store(StorePlace { store, settings: settings.clone() })))
     }
 
-    /// The URL of this place, which [`parse`](Self::parse) reads in any process that shares the file system or the
-    /// store.
+    /// Returns the URL of this location.
+    ///
+    /// Any process that shares the file system or the store can [`parse`](Self::parse) it.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] for a path that cannot be spelled as a URL.
+    /// [`StorageError::Settings`] for a path that has no URL.
     pub fn url(&self) -> Result<String, StorageError> {
         match &self.0 {
             Medium::Folder(path) => {
                 let absolute = std::path::absolute(path).map_err(|e| StorageError::read(path, e))?;
                 let url = Url::from_file_path(&absolute);
-                let unspeakable = |()| refused(&path.display().to_string(), "it has no URL");
-                url.map(String::from).map_err(unspeakable)
+                let no_url = |()| refused(&path.display().to_string(), "the path has no URL");
+                url.map(String::from).map_err(no_url)
             }
             Medium::Store(place) => Ok(place.store.url().to_owned()),
         }
@@ -116,9 +120,9 @@ mod tests {
         }
     }
 
-    /// Each would become a folder here, called `~` or `s3:`.
+    /// Each text would otherwise create a folder called `~` or `s3:`.
     #[test]
-    fn what_is_no_path_is_refused_with_the_right_form() {
+    fn texts_that_only_look_like_paths_are_refused_with_the_right_form() {
         for (text, form) in [
             ("~", "./~ for"),
             ("~/runs/3x3", "./~/runs/3x3 for"),
@@ -142,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn places_within_others_and_their_urls() {
+    fn children_of_a_location_have_the_right_path_and_url() {
         let folder = parse("/a b").unwrap();
         let child = folder.child("3x3-to24").unwrap();
         assert_eq!(child.as_folder(), Some(Path::new("/a b/3x3-to24")));
@@ -162,12 +166,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_place_is_refused() {
+    fn an_empty_location_is_refused() {
         assert!(matches!(parse(""), Err(StorageError::Settings { .. })));
     }
 
     #[test]
-    fn other_urls_are_refused_and_secrets_are_not_repeated() {
+    fn other_urls_are_refused_without_repeating_secrets() {
         for text in
             ["gs://bucket/x", "http://host/x", "s3://", "s3:///x", "file://host/x", "://", "s3://b/p?x=1"]
         {
