@@ -1,4 +1,4 @@
-//! What files or objects a run has, what they may take, and which of them go.
+//! Files and objects of a run: their sizes, their limit and their removal.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,42 +15,43 @@ use crate::publish::{Listed, list, list_if_there};
 use crate::{ShardName, ShardRecord, StorageError};
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
-    /// Limits what the run may take of the disk, or of its store, from now on: this value, the writers of shards that
-    /// it makes, and the scratch files that count towards it write no more than that. Costs a list of the files.
+    /// Limits the disk or store space of the run from now on.
+    ///
+    /// The limit covers this value, the shard writers that it makes, and its counted scratch files. Costs a list of
+    /// the files.
     ///
     /// # Errors
     ///
-    /// A failure of the system or the store.
+    /// An I/O or store error.
     pub fn limit_disk(&mut self, limit_bytes: u64) -> Result<(), StorageError> {
         let taken = self.taken_bytes()?;
         self.allowance = Some(Arc::new(Allowance::new(self.place.clone(), limit_bytes, taken)));
         Ok(())
     }
 
-    /// Bytes that the run takes of the disk or its store, with files that nothing refers to. Costs a list of the files.
+    /// Disk or store space of the run, including unreferenced files. Costs a list of the files.
     ///
     /// # Errors
     ///
-    /// A failure of the system or the store.
+    /// An I/O or store error.
     pub fn taken_bytes(&self) -> Result<u64, StorageError> {
         Ok(self.files()?.into_iter().map(file_cost).sum())
     }
 
-    /// What the run may take of the disk, where that is limited.
+    /// Disk limit of the run, if there is one.
     #[must_use]
     pub fn allowance(&self) -> Option<&Arc<Allowance>> {
         self.allowance.as_ref()
     }
 
-    /// Counts shards that other processes have written towards what the run may take, where that is limited.
+    /// Counts shards written by other processes towards the disk limit, if there is one.
     pub fn count_shards(&self, shards: &[ShardRecord]) {
         if let Some(allowance) = &self.allowance {
             allowance.add(shards.iter().map(|shard| file_cost(shard.bytes)).sum());
         }
     }
 
-    /// A folder for scratch files. They count towards what the run may take, unless that is in a store: they are on the
-    /// disk of this machine.
+    /// Returns a local folder for scratch files, which count towards the limit only if the run is in a directory.
     #[must_use]
     pub fn scratch(&self) -> ScratchPlace {
         let allowance = match &self.home {
@@ -60,16 +61,16 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         ScratchPlace::within(self.scratch_folder().to_path_buf(), allowance)
     }
 
-    /// Bytes of all files or objects of the run, by their lengths. Costs a list of them.
+    /// Total length in bytes of all files or objects of the run. Costs a list of them.
     ///
     /// # Errors
     ///
-    /// A failure of the system or the store.
+    /// An I/O or store error.
     pub fn bytes_on_disk(&self) -> Result<u64, StorageError> {
         Ok(self.files()?.into_iter().fold(0, u64::saturating_add))
     }
 
-    /// The lengths of all files or objects of the run.
+    /// Lengths of all files or objects of the run.
     fn files(&self) -> Result<Vec<u64>, StorageError> {
         let mut files = Vec::new();
         match &self.home {
@@ -87,12 +88,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(files)
     }
 
-    /// Removes shards that no record needs any more. A reader that has one of them open can read on.
+    /// Removes shards that no record needs any longer. A reader that has one open can keep reading it.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`] or a failure of the system or the store: then some of them are left, and are removed
-    /// with what is not referenced.
+    /// [`StorageError::ReadOnly`] or an I/O or store error. Remaining shards are then removed with the unreferenced
+    /// ones.
     pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
         self.require_own_folder()?;
         crash_point!("removal.committed");
@@ -101,7 +102,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
             Home::Folder(path) => {
                 for name in files {
                     let file = Listed { path: path.join(SHARDS).join(&name), name };
-                    // One that was damaged may be shorter than its record says.
+                    // A damaged shard may be shorter than its record states.
                     let taken = file.cost()?;
                     file.remove()?;
                     self.give_back(taken);
@@ -120,19 +121,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(())
     }
 
-    /// Counts what a removed file took no longer.
+    /// Subtracts the bytes of a removed file from the disk use.
     fn give_back(&self, taken: u64) {
         if let Some(allowance) = &self.allowance {
             allowance.give_back(taken);
         }
     }
 
-    /// The shards that there are, committed or not, each with its bytes. Files with other names are none of them. Costs a
-    /// list.
+    /// Returns all shards of the run, committed or not, with their lengths. Ignores other files. Costs a list.
     ///
     /// # Errors
     ///
-    /// A failure of the system or the store.
+    /// An I/O or store error.
     pub fn shard_files(&self) -> Result<HashMap<String, u64>, StorageError> {
         let mut files = HashMap::new();
         match &self.home {
@@ -154,15 +154,15 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(files)
     }
 
-    /// Removes the shards whose file names are not in `referenced`, as interrupted or superseded work leaves
-    /// them, and returns the bytes freed. Removes temporary files of shards as well. Other files are left alone.
+    /// Removes shards that are not in `referenced`, and returns the bytes freed.
     ///
-    /// Where there are opening records it removes only what earlier writers made. So a process that has been fenced
-    /// off and does not know it cannot remove the shards of its successor.
+    /// Interrupted or superseded work leaves such shards. Also removes temporary files of shards; other files stay.
+    /// With opening records, removes only the shards of earlier writers. So a process that was fenced off unknowingly
+    /// cannot remove its successor's shards.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`] or a failure of the system or the store.
+    /// [`StorageError::ReadOnly`] or an I/O or store error.
     pub fn remove_unreferenced_shards(&self, referenced: &HashSet<String>) -> Result<u64, StorageError> {
         self.require_own_folder()?;
         let opening = self.writer()?.opening.as_ref().map(|opened| opened.number);
@@ -171,9 +171,11 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.remove_shards(is_earlier, referenced)
     }
 
-    /// As [`remove_unreferenced_shards`](Self::remove_unreferenced_shards), for shards of any writer: where opening
-    /// records were lost, the numbers in the names of shards mean nothing. Only if nobody has opened the run since this
-    /// process did.
+    /// Removes unreferenced shards of all writers, as
+    /// [`remove_unreferenced_shards`](Self::remove_unreferenced_shards) does for earlier ones.
+    ///
+    /// For a run that lost opening records, so that the numbers in shard names mean nothing. Fails if another process
+    /// has opened the run since.
     ///
     /// # Errors
     ///
@@ -183,17 +185,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.remove_shards(|_| true, referenced)
     }
 
-    /// Removes shards that are not referenced and temporary files of shards, of the writers that `is_over` says by the names
-    /// that the files have or were to have. Returns the bytes of the shards.
+    /// Removes unreferenced shards and temporary files of shards, and returns the bytes of the shards.
+    ///
+    /// `is_over` receives the final name of a file and returns whether its writer has ended.
     fn remove_shards(
         &self,
         is_over: impl Fn(&str) -> bool,
         referenced: &HashSet<String>,
     ) -> Result<u64, StorageError> {
-        // Names that are not those of shards are somebody else's.
+        // Files without a shard's name belong to other programs.
         let is_garbage =
             |file: &str| ShardName::parse(file).is_some() && is_over(file) && !referenced.contains(file);
-        // Also of a shard that is referenced: it was being written anew.
+        // Applies to referenced shards too: the temporary file was a rewrite.
         let is_left = |file: &str| !file.ends_with(".shard") || is_over(file);
         let mut freed = 0u64;
         match &self.home {

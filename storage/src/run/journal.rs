@@ -1,4 +1,4 @@
-//! The journal: numbered records, each in a file or object of its own that is created once and never changed.
+//! The journal: numbered records, each in its own file or object that is created once and never changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,13 +17,13 @@ use crate::publish::{TempFile, list_if_there, sync_folder};
 use crate::store::{Created, Store};
 use crate::{Place, RunId, StorageError, sealed};
 
-/// How often opening is tried while others append.
+/// Attempts to append an opening record while other processes append.
 const OPENINGS: u32 = 100;
 
-/// Records that are fetched from a store at a time, which bounds the memory that they take.
+/// Records fetched from a store at a time, which bounds their memory.
 const FETCHED: u64 = 256;
 
-/// A record as it is written to its file, with its run and its number.
+/// A record as written to its file, with its run and number.
 #[derive(Serialize)]
 struct Numbered<'a, R> {
     run_id: RunId,
@@ -31,7 +31,7 @@ struct Numbered<'a, R> {
     record: &'a R,
 }
 
-/// An opening record as it is written.
+/// An opening record as written to its file.
 #[derive(Serialize)]
 struct NumberedOpening<'a> {
     run_id: RunId,
@@ -39,13 +39,13 @@ struct NumberedOpening<'a> {
     opened: &'a Opening,
 }
 
-/// Either of them as it is read.
+/// A journal entry of either type as read from its file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Found<'a> {
     run_id: RunId,
     sequence: u64,
-    /// The text of the record, which may be that of `null`.
+    /// JSON text of the record, which may be `null`.
     #[serde(borrow, default, deserialize_with = "some_text")]
     record: Option<&'a RawValue>,
     #[serde(default)]
@@ -56,41 +56,41 @@ fn some_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>
     <&RawValue>::deserialize(from).map(Some)
 }
 
-/// What a file of the journal can hold.
+/// Contents of a journal file.
 enum Entry<R> {
     Record(R),
     Opening(Opening),
 }
 
-/// Where the files are.
+/// Medium that holds the journal's files.
 #[derive(Debug)]
 enum Home {
     Folder(PathBuf),
     Store(Arc<Store>),
 }
 
-/// The journal of a run. Its records are held in memory, without those of openings, until they are taken.
+/// The journal of a run. Holds its records in memory, without opening records, until they are taken.
 #[derive(Debug)]
 pub(super) struct Journal<R> {
     home: Home,
     run: RunId,
-    /// Each with its number.
+    /// Records, parallel to `numbers`.
     records: Vec<R>,
     numbers: Vec<u64>,
     /// The number of the next record of any kind.
     next: u64,
-    /// An append failed: whether its record is there is uncertain.
+    /// An append failed, so it is uncertain whether its record exists.
     failed: bool,
 }
 
 impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
-    /// Reads all records of a journal in a folder. Another process may append at the same time.
+    /// Reads all records of a journal in a folder, even while another process appends.
     pub(super) fn replay(folder: PathBuf, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Folder(folder.clone()), run);
-        // Whatever the list shows was created after all records before it. So if one before the last of the list is
-        // missing, it is not because it came later.
+        // Every listed record was created after all records before it. So if an earlier record is missing, it was
+        // lost and is not just late.
         let last_listed = || -> Result<Option<u64>, StorageError> {
-            // Where records were lost with the folder, their shards show that.
+            // If the folder was lost with its records, the unrecorded shards show the loss.
             Ok(list_if_there(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
         };
         loop {
@@ -106,7 +106,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// The same for a store: one list, and many records at once.
+    /// Reads all records of a journal in a store, with one list and many reads at once.
     pub(super) fn replay_store(store: Arc<Store>, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Store(Arc::clone(&store)), run);
         let listed = store.list(Some(JOURNAL), None)?;
@@ -114,7 +114,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         let Some(last) = listed.iter().filter_map(|object| number(&object.name)).max() else {
             return Ok(journal);
         };
-        // Each record was created after all records before it: those that the list misses are missing.
+        // Each record was created after all records before it, so a number absent from the list is a lost record.
         if listed.len() as u64 <= last {
             return Err(journal.first_gap(listed.iter().filter_map(|object| number(&object.name)), last));
         }
@@ -128,7 +128,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(journal)
     }
 
-    /// Says of a damaged record whether the run can do without it.
+    /// Marks a damaged record as removable if it is the last one.
     fn explain(
         &self,
         mut error: StorageError,
@@ -150,35 +150,35 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         &self.records
     }
 
-    /// The number that the next record will have, of any kind: as many as there are.
+    /// Number of the next record of any kind, which equals the count of entries.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
 
-    /// The last record, unless an opening came after it.
+    /// Last record, or `None` if an opening follows it.
     pub(super) fn last(&self) -> Option<&R> {
         let is_last = self.numbers.last().is_some_and(|number| number + 1 == self.next);
         self.records.last().filter(|_| is_last)
     }
 
-    /// Takes out the records that are held, each with its number.
+    /// Removes the records from memory and returns each with its number.
     pub(super) fn take_records(&mut self) -> Vec<(u64, R)> {
         std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
     }
 
-    /// Reads the records that were appended since the last read. Costs a look for each of them and one for the next.
+    /// Reads the records appended since the last read. Costs one look-up per record and one more.
     pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
         while self.take_next()? {}
         Ok(())
     }
 
-    /// Reads the next record if it is there.
+    /// Reads the next record, if it exists.
     fn take_next(&mut self) -> Result<bool, StorageError> {
         let found = self.read_next()?;
         found.map_or(Ok(false), |contents| self.take(&contents).map(|()| true))
     }
 
-    /// The contents of the file that the next record is or would be in.
+    /// Reads the file of the next record; `None` if it does not exist.
     fn read_next(&self) -> Result<Option<Bytes>, StorageError> {
         match &self.home {
             Home::Folder(folder) => Ok(sealed::read(&folder.join(file_name(self.next)))?.map(Bytes::from)),
@@ -186,7 +186,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Publishes the next record and returns its number. Only for the writer.
+    /// Publishes the next record and returns its number. Only the writer calls this.
     pub(super) fn append(&mut self, record: &R, allowance: Option<&Allowance>) -> Result<u64, StorageError> {
         if self.failed {
             return Err(StorageError::EarlierFailure { place: self.place() });
@@ -215,7 +215,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(sequence)
     }
 
-    /// Requires that nobody else has written the record that this writer would write next.
+    /// Checks that no other process has written the record that this writer would write next.
     pub(super) fn confirm(&self) -> Result<(), StorageError> {
         match self.read_next()? {
             None => Ok(()),
@@ -226,7 +226,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Requires that the record before the next one is there: an older copy of the run lacks it.
+    /// Checks that the last record exists, which an older copy of the run lacks.
     pub(super) fn require_last(&self) -> Result<(), StorageError> {
         let Home::Folder(folder) = &self.home else { return Ok(()) };
         let Some(last) = self.next.checked_sub(1) else { return Ok(()) };
@@ -238,21 +238,21 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Appends an opening record and returns its number: from now on no earlier writer can append.
+    /// Appends an opening record and returns its number. After that, no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
         for _ in 0..OPENINGS {
             let number = self.next;
             match self.try_to_open()? {
-                // What another writer appended since the journal was read is a part of it now.
+                // Another writer appended this record after the journal was read, so it is part of the journal now.
                 Some(found) => self.take(&found)?,
                 None => return Ok(number),
             }
         }
-        let by = "others, again and again while it was opened".to_owned();
+        let by = "other processes, repeatedly while this one opened it".to_owned();
         Err(StorageError::TakenOver { place: self.place(), by })
     }
 
-    /// The same, where nobody has appended anything since the journal was read.
+    /// Appends an opening record, or fails if another process has appended since the journal was read.
     pub(super) fn open_as_it_is(&mut self) -> Result<u64, StorageError> {
         let number = self.next;
         match self.try_to_open()? {
@@ -261,7 +261,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Appends an opening record, unless there is a record of its number. Returns what that holds then.
+    /// Tries to append an opening record. If its number is taken, returns the contents of that record.
     fn try_to_open(&mut self) -> Result<Option<Bytes>, StorageError> {
         let (sequence, opened) = (self.next, Opening::by_this_process());
         let sealed = seal(&NumberedOpening { run_id: self.run, sequence, opened: &opened })?;
@@ -283,7 +283,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(found)
     }
 
-    /// Adds what the file of the next number holds.
+    /// Adds the entry in these contents of the next file.
     fn take(&mut self, contents: &[u8]) -> Result<(), StorageError> {
         let entry = parse(&self.next_place(), contents, self.run, self.next)?;
         self.push(entry);
@@ -305,7 +305,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Where the next record is or would be.
+    /// Place of the next record.
     fn next_place(&self) -> Place {
         match &self.home {
             Home::Folder(folder) => folder.join(file_name(self.next)).into(),
@@ -313,20 +313,20 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// The next record is not there, although a later one is.
+    /// Error for a missing record that later records follow.
     fn gap(&self, last: u64) -> StorageError {
-        let expected = format!("a record, as there are records up to {last}");
+        let expected = format!("a record, because there are records up to {last}");
         StorageError::damaged(self.next_place(), 0, expected, "no file")
     }
 
-    /// The error for the first record up to `last` whose number is not among those found.
+    /// Error for the first record up to `last` with a number that was not found.
     fn first_gap(&mut self, found: impl Iterator<Item = u64>, last: u64) -> StorageError {
         let found: std::collections::HashSet<u64> = found.collect();
         self.next = (0..=last).find(|number| !found.contains(number)).unwrap_or(last);
         self.gap(last)
     }
 
-    /// Another process wrote the record that this one was to write.
+    /// Error for a next record that another process has written in a store.
     fn taken_over(&self, found: &[u8]) -> StorageError {
         let file = self.next_place();
         let by = match self.opening_in(found) {
@@ -336,8 +336,10 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         StorageError::TakenOver { place: self.place(), by }
     }
 
-    /// The error for a record that is there already in a folder. Another process took the run over only if the record
-    /// is an opening record; otherwise the lock should have kept it out, and the error stays a conflict.
+    /// Error for a next record that already exists in a folder.
+    ///
+    /// Another process took over only if this is an opening record. Otherwise the lock failed, and the error stays a
+    /// conflict.
     fn conflict(&self, conflict: StorageError) -> StorageError {
         let found = self.read_next().ok().flatten();
         match found.and_then(|contents| self.opening_in(&contents)) {
@@ -349,7 +351,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// The opening record in the contents of the next record's file; `None` if they are something else.
+    /// Parses the contents of the next record's file as an opening record; `None` if they are anything else.
     fn opening_in(&self, contents: &[u8]) -> Option<Opening> {
         match parse::<IgnoredAny>(&self.next_place(), contents, self.run, self.next) {
             Ok(Entry::Opening(opening)) => Some(opening),
@@ -358,14 +360,15 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     }
 }
 
-/// The bytes of the file of a record.
+/// Returns the bytes of a record's file.
 fn seal(record: &impl Serialize) -> Result<Vec<u8>, StorageError> {
-    let body = serde_json::to_string(record)
-        .map_err(|e| StorageError::InvalidInput { what: format!("a journal record is no JSON: {e}") })?;
+    let body = serde_json::to_string(record).map_err(|e| StorageError::InvalidInput {
+        what: format!("cannot write a journal record as JSON: {e}"),
+    })?;
     sealed::seal("a journal record", &body)
 }
 
-/// What the file of the record of this number holds.
+/// Parses the file of the record with this number.
 fn parse<R: DeserializeOwned>(
     file: &Place,
     contents: &[u8],
@@ -402,13 +405,13 @@ fn object_name(sequence: u64) -> String {
     format!("{JOURNAL}/{}", file_name(sequence))
 }
 
-/// The number of the record in a file of this name. Files with other names do not belong to the journal.
+/// Returns the record number in a file name. Files with other names are not part of the journal.
 fn number_of(name: &str) -> Option<u64> {
     let number = name.strip_suffix(".json")?.parse().ok()?;
     (file_name(number) == name).then_some(number)
 }
 
-/// Creates the file `name` with these contents, all of it or nothing, and never over an existing one.
+/// Creates the file `name` with these contents, complete or not at all, and never replaces a file.
 fn publish(folder: &Path, name: &str, contents: &[u8]) -> Result<(), StorageError> {
     let mut temp = TempFile::create(folder, name)?;
     temp.write(contents)?;

@@ -1,4 +1,4 @@
-//! The lock of a run: one process writes. The system releases it when the process ends, however it ends.
+//! The lock of a run, which admits one writer. The system releases it when the process ends, however it ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -17,7 +17,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the run directory `folder` and writes the id of this process into it.
+    /// Acquires the lock of the run directory `folder` and writes this process's id into it.
     pub(super) fn acquire(folder: &Path) -> Result<Self, StorageError> {
         let path = folder.join(LOCK);
         let io = |e| StorageError::io("lock", &path, e);
@@ -31,25 +31,25 @@ impl Lock {
             }
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }
-        // Only for the message to others, hence neither synced nor needed: on a full disk a run can still be opened, if
-        // only to remove what it does not need.
+        // The id only serves messages of other processes, so it is not synced and may be missing. A run on a full
+        // disk can thus still be opened to remove needless files.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }
 
-/// Whether a file may be a lock that this program made, by what it holds: nothing, or the id of a process.
+/// Returns whether the contents of a file, nothing or a process id, are those of a lock.
 pub(super) fn may_be_lock(path: &Path) -> bool {
     let mut held = Vec::new();
-    // Taking the lock refuses anything that is not a file.
+    // Acquiring the lock refuses anything that is not a file.
     let Ok(file) = open(path) else { return true };
     let read = file.take(64).read_to_end(&mut held);
     read.is_ok() && held.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n')
 }
 
-/// Takes the lock; waits a moment for a process that only looks whether it is held ([`held_by`]).
+/// Acquires the lock. Waits a moment if another process only checks it ([`held_by`]).
 fn try_lock(file: &File) -> Result<(), TryLockError> {
-    // Tests play a file system that grants it to everybody.
+    // Tests simulate a file system that grants the lock to every process.
     #[cfg(feature = "failpoints")]
     fail::fail_point!("lock.granted", |_| Ok(()));
     for _ in 0..5 {
@@ -61,11 +61,11 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
     file.try_lock()
 }
 
-/// Who holds the lock of the run directory `folder`, in words; `None` where nobody does, or where that is not known.
+/// Describes the process that holds the lock of `folder`; `None` if no process holds it or the holder is unknown.
 ///
 /// # Errors
 ///
-/// Where what has the name of the lock is no file, so that nobody could ever hold it.
+/// An error if the lock is not a file, so no process could ever hold it.
 pub(super) fn held_by(folder: &Path) -> Result<Option<String>, StorageError> {
     let path = folder.join(LOCK);
     let file = match open(&path) {
@@ -81,19 +81,19 @@ pub(super) fn held_by(folder: &Path) -> Result<Option<String>, StorageError> {
     })
 }
 
-/// Why the lock cannot be opened, and where it is no file, what to do about that.
+/// Error of opening the lock, with advice if it is not a file.
 fn no_lock(path: &Path, error: io::Error) -> StorageError {
-    let told = not_a_file(&error).map(|found| {
-        let advice = "Remove it while nobody writes the run: it holds nothing and is made again";
+    let advised = not_a_file(&error).map(|found| {
+        let advice = "Remove it while no process writes the run: the lock holds no data and is recreated";
         io::Error::other(format!("expected a file, found {found}. {advice}"))
     });
-    StorageError::io("lock", path, told.unwrap_or(error))
+    StorageError::io("lock", path, advised.unwrap_or(error))
 }
 
-/// The process that wrote its id into the lock, if that can be read: it may be about to.
+/// Reads the process id in the lock; `None` if it is unreadable or the holder has not written it.
 fn holder(mut file: &File) -> Option<u32> {
     let mut text = String::new();
-    // No more than an id has digits: the file may be anything.
+    // Read only as many bytes as an id can have, because the file may be anything.
     Read::by_ref(&mut file).take(16).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! The manifest: what a run is. Written once; its presence makes a directory a run.
+//! The manifest: identity and parameters of a run. Written once; its presence makes a directory a run.
 
 use std::path::{Path, PathBuf};
 
@@ -20,14 +20,14 @@ pub(super) struct Manifest {
     pub(super) params: Value,
 }
 
-/// Why something is no run.
+/// Reason why a place is not a run.
 const MISSING: &str = "it has no manifest.json";
 
-/// The program and version that this is.
+/// Name and version of this program.
 pub(super) const PROGRAM: &str = concat!("exact2048 ", env!("CARGO_PKG_VERSION"));
 
 impl Manifest {
-    /// The manifest of a new run, with an id drawn by chance.
+    /// Creates the manifest of a new run with a random id.
     fn draw(params: &Value) -> Self {
         Self {
             format_version: FORMAT_VERSION,
@@ -37,20 +37,20 @@ impl Manifest {
         }
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the manifest file.
     fn seal(&self) -> Result<Vec<u8>, StorageError> {
-        // For people, who look at it more often than programs.
+        // Indent the JSON, because people read the manifest more often than programs.
         sealed::seal("the manifest", &format!("{:#}", json!(self)))
     }
 
-    /// Draws a run id and publishes the manifest of a new run in `folder`. Only for the holder of the lock.
+    /// Publishes the manifest of a new run in `folder`, with a new run id. Only the holder of the lock calls this.
     pub(super) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
         let manifest = Self::draw(params);
         let mut temp = TempFile::create(folder, MANIFEST)?;
         temp.write(&manifest.seal()?)?;
         temp.sync()?;
         crash_point!("manifest.synced");
-        // Never over another one: where the lock does not hold between machines, one of two creations is refused.
+        // Never replace a manifest: if the lock does not hold between machines, one of two creations fails here.
         temp.link_to(&folder.join(MANIFEST)).map_err(|error| match error {
             StorageError::Conflict { .. } => StorageError::AlreadyARun { place: folder.into() },
             other => other,
@@ -61,7 +61,7 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// The same in a store, where another process may do so at the same time: one of them is refused.
+    /// Publishes the manifest of a new run in a store. If two processes do so at once, one of them fails.
     pub(super) fn publish_in_store(store: &Store, params: &Value) -> Result<Self, StorageError> {
         let manifest = Self::draw(params);
         match store.create(MANIFEST, &manifest.seal()?)? {
@@ -112,7 +112,7 @@ impl Manifest {
         let fields =
             |e: serde_json::Error| StorageError::damaged(&file, 0, "the fields of a manifest", e.to_string());
         let body: Value = sealed::parse(&file, sealed::unseal(&file, contents)?, fields)?;
-        // The version first: in a newer one every other field may be different.
+        // Check the version first, because every other field may differ in a newer one.
         let version = body.get("format_version").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok());
         match version {
             Some(found) if found > FORMAT_VERSION => {
@@ -132,7 +132,7 @@ impl Manifest {
     }
 }
 
-/// A file of `folder` that only a run has: a journal record or a shard.
+/// Returns a file of `folder` that only a run has: a journal record or a shard.
 pub(super) fn find_record(folder: &Path) -> Result<Option<PathBuf>, StorageError> {
     for (folder, suffix) in [(folder.join(JOURNAL), ".json"), (folder.join(SHARDS), ".shard")] {
         if folder.is_dir()

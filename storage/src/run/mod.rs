@@ -1,4 +1,4 @@
-//! A run: manifest, journal, shards. In a directory also a lock, in a store also opening records.
+//! A run: manifest, journal and shards, plus a lock in a directory or opening records in a store.
 
 mod files;
 mod journal;
@@ -35,14 +35,15 @@ const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
 
-/// Objects looked at to tell an unused prefix from a used one: what an interrupted probe leaves does not count.
+/// Number of objects listed to see whether a prefix is unused. Leftovers of an interrupted probe do not count as use.
 const LOOKED_AT: usize = 100;
 
-/// An open run whose journal holds any JSON.
+/// An open run with a journal of arbitrary JSON.
 pub type RunDir = TypedRun<Value>;
 
-/// An open run, in a directory or in a store, whose journal holds records of type `R`. It holds them in memory until they
-/// are [taken](Self::take_records).
+/// An open run, in a directory or in a store, with a journal of records of type `R`.
+///
+/// Holds the records in memory until they are [taken](Self::take_records).
 #[derive(Debug)]
 pub struct TypedRun<R> {
     /// The directory, or the URL of the prefix.
@@ -50,30 +51,30 @@ pub struct TypedRun<R> {
     home: Home,
     manifest: Manifest,
     journal: Journal<R>,
-    /// What it may take of the disk, where that is limited.
+    /// Disk limit, if there is one.
     allowance: Option<Arc<Allowance>>,
-    /// `None` for a run opened for reading.
+    /// `None` if the run is open for reading only.
     writer: Option<Writer>,
 }
 
-/// What the manifest of a run says of its contents.
+/// Contents of a run's manifest.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunInfo {
-    /// The version of what manifest, journal and items mean.
+    /// Format version of manifest, journal and items.
     pub format_version: u32,
     /// The parameters given when the run was created.
     pub params: Value,
 }
 
-/// What makes this process the one that may write.
+/// This process's right to write the run.
 #[derive(Debug)]
 struct Writer {
-    /// The lock of a directory, for as long as this lives.
+    /// The lock of a directory, held while this lives.
     _lock: Option<Lock>,
     opening: Option<Opened>,
 }
 
-/// The number of its opening record, and the shards begun so far.
+/// The number of this process's opening record, and the count of shards begun since.
 #[derive(Debug)]
 struct Opened {
     number: u64,
@@ -87,15 +88,15 @@ impl Writer {
 }
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
-    /// Makes a place that holds nothing a run with these immutable parameters, and opens it for writing. Folders
-    /// above a directory are created as needed; a bucket must exist.
+    /// Creates a run with these immutable parameters in an empty place, and opens it for writing.
     ///
-    /// What an earlier `create` that ended early left in a directory is completed, with the parameters now given.
+    /// Creates missing parent folders of a directory; a bucket must exist. Completes an earlier `create` that was
+    /// interrupted in a directory, with the parameters given now.
     ///
     /// # Errors
     ///
     /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`], [`StorageError::Locked`],
-    /// [`StorageError::UnsafeStore`] or a failure of the system or the store.
+    /// [`StorageError::UnsafeStore`] or an I/O or store error.
     pub fn create(location: impl Into<Location>, params: &Value) -> Result<Self, StorageError> {
         match location.into().0 {
             Medium::Folder(path) => Self::create_folder(&path, params),
@@ -106,25 +107,24 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     fn create_folder(path: &Path, params: &Value) -> Result<Self, StorageError> {
         check_unused(path)?;
         create_folder(path)?;
-        sync_folder(parent_of(path))?; // the folder may be there from a `create` that ended before this
+        sync_folder(parent_of(path))?; // an interrupted `create` may have left the folder unsynced
         let lock = Lock::acquire(path)?;
-        // Again, now that nobody else can: another process may have just created the run.
+        // Check again under the lock, because another process may have just created the run.
         check_unused(path)?;
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        // Not before the manifest made this process the run's creator: where the lock is granted twice, the files may
-        // be another's.
+        // Only after the manifest made this process the run's creator: if the lock is granted twice, the files may be
+        // another process's.
         remove_temps(path)?;
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
-    /// Requires that [`create`](Self::create) could make a run of a place: it is not there, or holds nothing. Changes
-    /// nothing.
+    /// Checks that [`create`](Self::create) could make a run here: the place is missing or empty. Changes nothing.
     ///
     /// # Errors
     ///
-    /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`] or a failure of the system or the store.
+    /// [`StorageError::AlreadyARun`], [`StorageError::NotEmpty`] or an I/O or store error.
     pub fn require_unused(location: impl Into<Location>) -> Result<(), StorageError> {
         match location.into().0 {
             Medium::Folder(path) => check_unused(&path),
@@ -140,17 +140,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Self::in_store(place, manifest)?.opened()
     }
 
-    /// Opens a run for writing. In a directory that takes the lock, which lasts until the value is dropped or the
-    /// process ends, and removes what processes that ended early left of records. In a store it checks that
-    /// the store can be trusted and appends an opening record: no process that opened the run before can commit any
-    /// more.
+    /// Opens a run for writing.
+    ///
+    /// In a directory, acquires the lock until the value is dropped or the process ends, and removes temporary
+    /// records of interrupted processes. In a store, checks that the store is safe and appends an opening record.
+    /// After that, no process that opened the run earlier can commit.
     ///
     /// # Errors
     ///
     /// [`StorageError::NotARun`], [`StorageError::Locked`], [`StorageError::NewerVersion`],
     /// [`StorageError::NotWritable`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::UnsafeStore`], [`StorageError::NotUnderstood`] for a record that is not of type `R`, or another
-    /// failure of the system or the store.
+    /// [`StorageError::UnsafeStore`], [`StorageError::NotUnderstood`] for a record that is not of type `R`, or
+    /// another I/O or store error.
     pub fn open_for_writing(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
             Medium::Folder(path) => Self::open_folder_for_writing(&path),
@@ -162,14 +163,16 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// As [`open_for_writing`](Self::open_for_writing), if the journal is as it is expected to be: `is_expected` is told how
-    /// many entries it has, those of openings included, and the last one, if that is a record. Else nothing is changed, and
-    /// nobody is kept from writing.
+    /// Opens the run as [`open_for_writing`](Self::open_for_writing) does, but only if its journal is as expected.
+    ///
+    /// `is_expected` receives the number of entries, including openings, and the last entry if that is a record. If
+    /// it
+    /// returns `false`, the journal stays unchanged and other processes can still write.
     ///
     /// # Errors
     ///
-    /// As for [`open_for_writing`](Self::open_for_writing), and [`StorageError::TakenOver`] where somebody has opened the run
-    /// in a store at the same time.
+    /// As for [`open_for_writing`](Self::open_for_writing), and [`StorageError::TakenOver`] if another process opened
+    /// the run in a store at the same time.
     pub fn open_for_writing_if(
         location: impl Into<Location>,
         is_expected: &dyn Fn(u64, Option<&R>) -> bool,
@@ -194,30 +197,30 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     }
 
     fn open_folder_for_writing(path: &Path) -> Result<Self, StorageError> {
-        // First, so that no lock file appears in a folder that is no run.
+        // Check this first, so that no lock file appears in a folder without a run.
         let manifest = Manifest::read(path)?;
         require_folders(path)?;
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
-            // Copies of a run may lack empty folders. The run itself is not made again where it has just vanished.
+            // Copies of a run may lack empty folders. A run that has just vanished is not recreated.
             create_in_folder(&path.join(folder))?;
         }
-        // Not those of shards: members of a cluster write them, and may be at it.
+        // Keep temporary shards, because members of a cluster may still be writing them.
         remove_temps(&path.join(JOURNAL))?;
         remove_temps(path)?;
         let run = Self::in_folder(path, manifest, Some(Writer::locked(lock)))?;
-        // The last writer may have ended between giving the last file its name and bringing that to the disk:
-        // nothing may be built on a name that a loss of power could still take back.
+        // The last writer may have ended after naming the last file but before syncing the folder. Commits must not
+        // build on a name that a power loss could still undo.
         sync_folder(&path.join(JOURNAL))?;
         sync_folder(path)?;
         Ok(run)
     }
 
-    /// Opens a run for reading, also while another process writes it. Shows the journal as it is now.
+    /// Opens a run for reading, even while another process writes it. Shows the journal as it is now.
     ///
     /// # Errors
     ///
-    /// As for [`open_for_writing`](Self::open_for_writing), without those of locking and writing.
+    /// As for [`open_for_writing`](Self::open_for_writing), without the errors of locking and writing.
     pub fn open_read_only(location: impl Into<Location>) -> Result<Self, StorageError> {
         match location.into().0 {
             Medium::Folder(path) => {
@@ -229,7 +232,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// What the manifest of the run at a location says, `None` if there is no run. Reads nothing else.
+    /// Reads only the manifest of the run at a location; `None` if there is no run.
     ///
     /// # Errors
     ///
@@ -246,7 +249,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Requires that a place holds the run with this id, as [`require_place`](Self::require_place) does of an open run.
+    /// Checks that a location holds the run with this id, as [`require_place`](Self::require_place) does for an open
+    /// run.
     ///
     /// # Errors
     ///
@@ -265,7 +269,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(Self { home, place, manifest, journal, allowance: None, writer })
     }
 
-    /// The run in a store, for reading.
+    /// Opens the run in a store for reading.
     fn in_store(place: &StorePlace, manifest: Manifest) -> Result<Self, StorageError> {
         let store = &place.store;
         let journal = Journal::replay_store(Arc::clone(store), manifest.run_id)?;
@@ -273,24 +277,24 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(Self { place: store.place(), home, manifest, journal, allowance: None, writer: None })
     }
 
-    /// The run of a store, for writing from now on.
+    /// Makes this process the writer of the run in a store.
     fn opened(mut self) -> Result<Self, StorageError> {
         let number = self.journal.open()?;
         Ok(self.opened_at(number))
     }
 
-    /// The run of a store whose opening record has this number.
+    /// Makes this process the writer of the run in a store, with this opening record.
     fn opened_at(mut self, number: u64) -> Self {
         let opening = Some(Opened { number, shards: AtomicU64::new(0) });
         self.writer = Some(Writer { _lock: None, opening });
         self
     }
 
-    /// Lets other processes make shards that this one commits, and returns the number of its opening record, which
-    /// they name in their [`Attempt`](crate::Attempt)s.
+    /// Lets other processes make shards that this process commits, and returns the number of its opening record.
     ///
-    /// A store has that record already. In a directory it is appended now: besides the lock, which some shared file
-    /// systems do not keep between machines, it fences earlier writers off.
+    /// The other processes name that number in their [`Attempt`](crate::Attempt)s. A store already has the record; in
+    /// a directory it is appended now. It fences off earlier writers even if a shared file system does not enforce
+    /// the lock between machines.
     ///
     /// # Errors
     ///
@@ -307,18 +311,19 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(number)
     }
 
-    /// Where the run is, as it was given.
+    /// Place of the run, as it was given.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Who has the run open for writing at the moment, in words; `None` where nobody has, or where that is not known:
-    /// in a store, or where locks are of one machine and the writer is on another.
+    /// Describes the process that has the run open for writing; `None` if no process has or the process is unknown.
+    ///
+    /// It is unknown in a store, and if locks are local to a machine and the writer runs on another.
     ///
     /// # Errors
     ///
-    /// Where what has the name of the lock is no file: nobody could open the run for writing.
+    /// An error if the lock is not a file, so no process could open the run for writing.
     pub fn held_by(&self) -> Result<Option<String>, StorageError> {
         match &self.home {
             Home::Folder(path) => lock::held_by(path),
@@ -326,38 +331,37 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// The id drawn when the run was created.
+    /// Id drawn when the run was created.
     #[must_use]
     pub fn run_id(&self) -> RunId {
         self.manifest.run_id
     }
 
-    /// The version of what manifest, journal and items mean.
+    /// Format version of manifest, journal and items.
     #[must_use]
     pub fn format_version(&self) -> u32 {
         self.manifest.format_version
     }
 
-    /// The parameters given when the run was created.
+    /// Parameters given when the run was created.
     #[must_use]
     pub fn params(&self) -> &Value {
         &self.manifest.params
     }
 
-    /// The program and version that created the run.
+    /// Program and version that created the run.
     #[must_use]
     pub fn created_by(&self) -> &str {
         &self.manifest.created_by
     }
 
-    /// The shards of the run, to open them.
+    /// Returns the shards of the run, from which they are opened.
     #[must_use]
     pub fn shards(&self) -> Shards {
         Shards::new(self.home.clone(), self.manifest.run_id)
     }
 
-    /// A folder of this machine for files that need not outlive the process: the directory of the run, or the cache
-    /// of its store.
+    /// Returns a local folder for temporary files: the directory of the run, or the cache of its store.
     #[must_use]
     pub fn scratch_folder(&self) -> &Path {
         match &self.home {
@@ -366,29 +370,30 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Appends a record to the journal and returns its number. When this returns, it survives a loss of power.
+    /// Appends a record to the journal and returns its number. When this returns, the record survives a power loss.
     ///
-    /// Costs a sync of the record and one of its folder, or a request: milliseconds.
+    /// Costs milliseconds: a sync of the record and one of its folder, or a request.
     ///
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`], [`StorageError::Away`], [`StorageError::TooLarge`], [`StorageError::Full`],
-    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another failure of the system or the store. After a
-    /// failure of the last kind it is uncertain whether the record is there, and every later call fails with
-    /// [`StorageError::EarlierFailure`]: open the run again.
+    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another I/O or store error. After such an error it
+    /// is uncertain whether the record exists, and every later call fails with [`StorageError::EarlierFailure`]: open
+    /// the run again.
     pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
         self.require_own_folder()?;
         self.journal.append(record, self.allowance.as_deref())
     }
 
-    /// Requires that this process is still the one that may write, as far as the journal says: it holds nothing that
-    /// another has written since. What this process wrote itself in a call of [`commit`](Self::commit) that failed
-    /// counts as another's. The run has to be in its place for that. Costs a look at some files, or two requests.
+    /// Checks that this process may still write: its run is in place, and the journal has no later record.
+    ///
+    /// A record from this process's own failed [`commit`](Self::commit) counts as another writer's. Costs reading
+    /// some files, or two requests.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`]; [`StorageError::Away`] or a
-    /// failure of the system or the store, which says nothing of who may write.
+    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`]. [`StorageError::Away`]
+    /// and I/O or store errors do not tell which process may write.
     pub fn confirm(&self) -> Result<(), StorageError> {
         self.writer()?;
         self.journal.confirm()?;
@@ -398,12 +403,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Requires that something can be written in the place of the run, as far as a directory lets that be tried: its file
-    /// system may be read-only by now.
+    /// Checks that the run's directory is writable, because its file system may have become read-only.
+    ///
+    /// Does nothing for a store.
     ///
     /// # Errors
     ///
-    /// [`StorageError::NotWritable`], [`StorageError::Full`] or another failure of the system.
+    /// [`StorageError::NotWritable`], [`StorageError::Full`] or another I/O error.
     pub fn require_writable(&self) -> Result<(), StorageError> {
         match &self.home {
             Home::Folder(path) => TempFile::create(path, LOCK).map(drop),
@@ -411,17 +417,18 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Reads what another process has committed since this was opened or read again.
+    /// Reads the records that another process has committed since the last read.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`], [`StorageError::Foreign`] or another failure of the system or the store.
+    /// [`StorageError::Damaged`], [`StorageError::Foreign`] or another I/O or store error.
     pub fn reread(&mut self) -> Result<(), StorageError> {
         self.journal.catch_up()
     }
 
-    /// Requires that the run which was opened is still in its place: it may have been moved away or removed, and another
-    /// one made there. Costs a look at one file, or a request.
+    /// Checks that the opened run is still in its place, because it may have been moved, removed or replaced.
+    ///
+    /// Costs reading one file, or a request.
     ///
     /// # Errors
     ///
@@ -430,8 +437,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.shards().require_run()
     }
 
-    /// Requires of a directory that what is about to be written there goes to this run: nothing is added to another run, to
-    /// an older copy of this one, or to an empty folder. In a store each object has its name once.
+    /// Checks that the next write to a directory reaches this run, not another run, an older copy or an empty folder.
+    ///
+    /// A store needs no check because each object name is used only once.
     fn require_own_folder(&self) -> Result<(), StorageError> {
         self.writer()?;
         match &self.home {
@@ -440,27 +448,28 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// The committed records in order, number 0 first: those there were on opening and those committed since. Without
-    /// those that were taken.
+    /// Committed records in order, from number 0: those found on opening and those committed since, except taken
+    /// ones.
     #[must_use]
     pub fn records(&self) -> &[R] {
         self.journal.records()
     }
 
-    /// The [`records`](Self::records) with the numbers that they have in the journal. This value holds them no longer.
+    /// Removes the [`records`](Self::records) from memory and returns them with their numbers in the journal.
     pub fn take_records(&mut self) -> Vec<(u64, R)> {
         self.journal.take_records()
     }
 
-    /// How many records the journal had, those of openings included, before this process opened the run for writing or,
-    /// where that takes no record, as far as it was read.
+    /// Number of journal entries, including openings, before this process's opening record.
+    ///
+    /// Without such a record, the number of entries read so far.
     #[must_use]
     pub fn records_before(&self) -> u64 {
         let opening = self.writer.as_ref().and_then(|writer| writer.opening.as_ref());
         opening.map_or(self.journal.next(), |opened| opened.number)
     }
 
-    /// Where the next shard is to be published. Every call gives another name where there is an opening record.
+    /// Returns the target of the next shard. With an opening record, every call gives another name.
     pub(crate) fn shard_target(&self, identity: &ShardIdentity) -> Result<Target, StorageError> {
         let file = match &self.writer()?.opening {
             Some(opened) => {
@@ -477,7 +486,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     }
 }
 
-/// Requires that the folders of a run are folders, as far as they are there: copies of runs may lack empty ones.
+/// Checks that the folders of a run are folders, if they exist: copies of runs may lack empty folders.
 fn require_folders(run: &Path) -> Result<(), StorageError> {
     for path in [JOURNAL, SHARDS].map(|name| run.join(name)) {
         if let Some(found) = not_a_folder(&path).map_err(|e| StorageError::read(&path, e))? {
@@ -487,7 +496,7 @@ fn require_folders(run: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Whether a run can be created at `path`: nothing is there but what a `create` that ended early leaves.
+/// Checks that a run can be created at `path`: it contains at most the leftovers of an interrupted `create`.
 fn check_unused(path: &Path) -> Result<(), StorageError> {
     if !path.try_exists().map_err(|e| StorageError::read(path, e))? {
         return Ok(());
@@ -505,7 +514,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
-                    // Another process may have created the run since: then its manifest was there before its records.
+                    // Another process may have created the run meanwhile, with the manifest before its records.
                     if path.join(MANIFEST).exists() {
                         return Err(StorageError::AlreadyARun { place: path.into() });
                     }
@@ -521,11 +530,11 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// The same for a prefix of a store.
+/// Checks that a run can be created in a store.
 fn check_unused_in_store(store: &Store) -> Result<(), StorageError> {
     let listed = store.list(None, Some(LOOKED_AT))?;
     let found = listed.iter().find(|object| temp_target(&object.name).is_none());
-    // In this order: another process may create the run in this moment, its manifest first.
+    // Read the manifest after the list, because another process may be creating the run, manifest first.
     if store.read(MANIFEST)?.is_some() {
         return Err(StorageError::AlreadyARun { place: store.place() });
     }

@@ -1,8 +1,8 @@
-//! Opening records: who writes a run in a store, and from which record on.
+//! Opening records: each names a process that writes the run from that record on.
 //!
-//! In a store nothing vanishes when a process ends, so that there is no lock. A process that opens a run for writing
-//! appends a record that says so instead. It takes the number that every earlier writer would give its next record, and
-//! numbers are given once: from then on the earlier ones cannot commit.
+//! A store has no lock, because objects do not vanish when a process ends. Instead, a process that opens a run for
+//! writing appends an opening record. The record takes the number that every earlier writer would use for its next
+//! record. Each number is used once, so the earlier writers can no longer commit.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -12,16 +12,16 @@ use serde::{Deserialize, Serialize};
 use super::manifest::PROGRAM;
 use crate::RunId;
 
-/// What an opening record says.
+/// Contents of an opening record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
-    /// Tells this record from every other: a writer must not take another's for its own.
+    /// Unique to this record, so that a writer cannot mistake another's record for its own.
     nonce: RunId,
     program: String,
     host: String,
     process: u32,
-    /// Seconds since 1970 by the clock of the writer, for people.
+    /// Writer's clock in seconds since 1970, for human readers.
     at: u64,
 }
 

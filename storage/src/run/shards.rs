@@ -1,4 +1,4 @@
-//! Opening committed shards, wherever the run is.
+//! Opening committed shards in a directory or a store.
 
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::{
     Attempt, Place, RunId, ShardId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy,
 };
 
-/// The shards of a run. Cheap to clone; it outlives the run it came from, and any number of threads may use it.
+/// The shards of a run. Cheap to clone, usable from any number of threads, and independent of the open run.
 #[derive(Clone, Debug)]
 pub struct Shards {
     home: Home,
@@ -41,18 +41,19 @@ impl Shards {
         Self { home, run }
     }
 
-    /// The run whose shards these are.
+    /// Id of the run that the shards belong to.
     #[must_use]
     pub fn run_id(&self) -> RunId {
         self.run
     }
 
-    /// Requires that the run is in its place. A folder may be moved, unmounted or replaced while it is open. Costs a look
-    /// at one file, or a request.
+    /// Checks that the run is in its place, because an open folder may be moved, unmounted or replaced.
+    ///
+    /// Costs reading one file, or a request.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Away`], and those of reading a manifest.
+    /// [`StorageError::Away`], and errors of reading a manifest.
     pub(crate) fn require_run(&self) -> Result<(), StorageError> {
         let manifest = match &self.home {
             Home::Folder(path) => Manifest::read(path),
@@ -67,8 +68,9 @@ impl Shards {
         Err(StorageError::Away { place: self.home.place(), run: self.run, found })
     }
 
-    /// The error, or the one that says why the whole run is out of reach: then no shard of it is lost. Costs a look at one
-    /// file, or a request, where the error may come of that.
+    /// Returns the error, or the one that makes the whole run unavailable, in which case no shard is lost.
+    ///
+    /// Costs reading one file, or a request, if a missing run can cause such an error.
     pub(crate) fn explain(&self, error: StorageError) -> StorageError {
         if error.blames().is_none() && !matches!(error, StorageError::Io { .. }) {
             return error;
@@ -76,12 +78,12 @@ impl Shards {
         self.require_run().err().unwrap_or(error)
     }
 
-    /// Where a shard that an attempt makes is to be published.
+    /// Returns the target of a shard that this attempt makes.
     pub(crate) fn target(&self, identity: &ShardIdentity, attempt: Attempt) -> Target {
         self.target_of(identity.unique_name(attempt.opening, &attempt.which()))
     }
 
-    /// Where a shard of this name is to be published.
+    /// Returns the target of a shard with this file name.
     pub(super) fn target_of(&self, file: String) -> Target {
         match &self.home {
             Home::Folder(run) => Target::Folder { folder: run.join(SHARDS), file, run: self.clone() },
@@ -92,7 +94,7 @@ impl Shards {
         }
     }
 
-    /// Where a shard is or would be.
+    /// Returns the place of a shard, which need not exist.
     #[must_use]
     pub fn place(&self, shard: &ShardId) -> Place {
         let place = match &self.home {
@@ -102,12 +104,13 @@ impl Shards {
         place.of_shard(shard.clone())
     }
 
-    /// Opens the shard that a record names, which must be the one `expected`, and verifies its header and index. A
-    /// shard in a store is fetched from there, unless there is a copy of it in the cache, or a peer gives one.
+    /// Opens the shard of a record, which must match `expected`, and verifies its header and index.
+    ///
+    /// A shard in a store is fetched unless the cache or a peer has a copy.
     ///
     /// # Errors
     ///
-    /// As for [`ShardReader::open`]; [`StorageError::Foreign`] also if it is another shard than the record says.
+    /// As for [`ShardReader::open`]; [`StorageError::Foreign`] also if the shard differs from the record.
     pub fn open(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<ShardReader, StorageError> {
         let committed = Expected::Committed(record, expected);
         let opened = match &self.home {
@@ -128,13 +131,14 @@ impl Shards {
         self.known(opened)
     }
 
-    /// The outcome of opening a shard, explained if the whole run is away.
+    /// Attaches the run to an opened shard, or explains the error if the whole run is unavailable.
     fn known(&self, opened: Result<ShardReader, StorageError>) -> Result<ShardReader, StorageError> {
         opened.map(|reader| reader.of_run(self.clone())).map_err(|error| self.explain(error))
     }
 
-    /// The same for the shard as it is in the store now, even if there is a copy of it in the cache: to check the
-    /// shard, not the copy.
+    /// Opens the shard as it is in the store now, even if the cache has a copy.
+    ///
+    /// Checks the shard rather than the copy.
     ///
     /// # Errors
     ///
@@ -152,15 +156,16 @@ impl Shards {
         }
     }
 
-    /// Looks whether the shards that records name are there, each with the length and the header that its record says
-    /// and with its identity, in their order. What follows the headers is not looked at. Costs 104 bytes each, in a
-    /// store a HEAD and a GET, some at once.
+    /// Checks that the shards of these records exist, in order, each with the recorded length, header and identity.
+    ///
+    /// Data after the headers is not read. Costs 104 bytes per shard, or a HEAD and a GET in a store, several at a
+    /// time.
     ///
     /// # Errors
     ///
     /// For each shard: [`StorageError::ShardMissing`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::NewerVersion`] or a failure of the system or the store. For all together: a failure that keeps
-    /// any of them from being looked at.
+    /// [`StorageError::NewerVersion`] or an I/O or store error. For the whole call: an error that prevents checking
+    /// any of the shards.
     pub fn look(
         &self,
         shards: &[(&ShardRecord, ShardIdentity)],
@@ -189,19 +194,20 @@ impl Shards {
                 shards.iter().zip(found).map(look).collect()
             }
         };
-        // Where the whole run is away, none of its shards is lost.
+        // If the whole run is unavailable, none of its shards is lost.
         if looked.iter().any(|looked| looked.as_ref().is_err_and(|error| error.blames().is_some())) {
             self.require_run()?;
         }
         Ok(looked)
     }
 
-    /// Reads every byte of the shard as it is in the store now, and keeps nothing of it: neither a copy in the cache
-    /// nor room on the disk. For programs that check whole runs, which are larger than their disks.
+    /// Verifies every byte of the shard as it is in the store now, without using the cache or the disk.
+    ///
+    /// For programs that check whole runs, which may exceed their disk.
     ///
     /// # Errors
     ///
-    /// As for [`open`](Self::open), and [`StorageError::Damaged`] with the place of the first damaged frame.
+    /// As for [`open`](Self::open), and [`StorageError::Damaged`] with the position of the first damaged frame.
     pub fn check(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<(), StorageError> {
         match &self.home {
             Home::Folder(_) => self.open(record, expected)?.verify(),
@@ -212,7 +218,7 @@ impl Shards {
         }
     }
 
-    /// What is asked of peers that may have a copy.
+    /// Returns the request to peers that may have a copy.
     fn wanted(&self, record: &ShardRecord) -> WantedCopy {
         let &ShardRecord { header_checksum, bytes, .. } = record;
         WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) }
@@ -225,17 +231,17 @@ impl Shards {
     }
 }
 
-/// The file of a shard in a directory.
+/// Returns the file of a shard in a directory.
 fn file_of(run: &Path, shard: &ShardId) -> PathBuf {
     run.join(SHARDS).join(shard.file())
 }
 
-/// The name within the run of the object of a shard.
+/// Returns the object name of a shard within the run.
 fn object_of(shard: &ShardId) -> String {
     format!("{SHARDS}/{}", shard.file())
 }
 
-/// The first bytes of a file, and its length.
+/// Reads the first bytes of a file and its length.
 fn read_head(path: &Path) -> io::Result<(Vec<u8>, u64)> {
     let file = exact2048_files::open(path)?;
     let mut head = Vec::new();
