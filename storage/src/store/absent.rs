@@ -1,4 +1,4 @@
-//! The stand-in for `store` in a program that was built without object stores: no value of its `Store` can exist.
+//! Stand-in for `store` in a build without object stores. Its `Store` has no values.
 
 #[path = "cache.rs"]
 pub(crate) mod cache;
@@ -16,13 +16,13 @@ pub(crate) use self::found::{Created, Head, ListedObject};
 use crate::publish::TempFile;
 use crate::{Place, StorageError};
 
-/// No object store: nobody can make one.
+/// An object store, of which no value can exist.
 #[derive(Debug)]
 pub(crate) struct Store {
     never: Infallible,
 }
 
-/// The methods that `Store` has with the feature `stores`.
+/// The methods of `Store` in a build with the feature `stores`.
 impl Store {
     pub(crate) fn child(&self, _: &str) -> Self {
         match self.never {}

@@ -1,9 +1,8 @@
-//! Shards of stores that were read or written here, kept as files.
+//! Cache of store shards that this machine has read or written, kept as files.
 //!
-//! A cache is a folder of files that may vanish at any time. An entry is named by the run and the header checksum
-//! of the shard, which vouches for every byte, so that an entry is never out of date. Any number of processes
-//! may use a cache at once: entries appear by a rename and are removed by name, which leaves the bytes to those
-//! who have them open.
+//! A cache is a folder of files that may vanish at any time. The run and the header checksum of the shard name an
+//! entry. The checksum covers every byte, so an entry is never stale. Any number of processes may use a cache at
+//! once. Entries appear by a rename and are removed by name, so a process that has an entry open keeps its bytes.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -21,18 +20,18 @@ use crate::{Peers, RunId, ShardName, StorageError};
 #[derive(Debug)]
 pub(crate) struct Cache {
     folder: PathBuf,
-    /// Bytes that all entries may have together.
+    /// Limit in bytes on all entries together.
     limit: u64,
-    /// Who is asked for what is missing here.
+    /// Processes to ask for shards that are missing here.
     peers: Option<Arc<dyn Peers>>,
 }
 
-/// Where the shard of a run with this header checksum is in the cache of a folder, if it is there at all.
+/// Returns the path of a shard in the cache of a folder, whether or not it exists.
 pub(crate) fn entry(folder: &Path, run: RunId, header_checksum: u64) -> PathBuf {
     private(folder).join(format!("{run}-{header_checksum:016x}.shard"))
 }
 
-/// Whether a file is an entry, by its name: a cache may be in a folder that holds other files.
+/// Returns whether a file name is that of an entry, because the folder may hold other files.
 fn is_entry(name: &str) -> bool {
     let parts = name.strip_suffix(".shard").and_then(|name| name.split_once('-'));
     parts.is_some_and(|(run, checksum)| {
@@ -40,15 +39,16 @@ fn is_entry(name: &str) -> bool {
     })
 }
 
-/// Whether a temporary file is of a cache, by the name that it was to get.
+/// Returns whether a temporary file belongs to a cache, by the name that it was to get.
 fn is_own_temp(name: &str) -> bool {
     ["copy", "download", "inspect", "scratch"].contains(&name) || ShardName::parse(name).is_some()
 }
 
-/// The folder that a cache in `folder` uses: this one if it is the user's alone, else one of the user's within.
+/// Returns the folder that a cache in `folder` uses: `folder` itself if only the user can write to it, else a
+/// subfolder.
 ///
-/// A folder that others can write to, such as /tmp or a volume of a container, is no place for files that are read as
-/// they are: their checksums tell damage, not forgery.
+/// Other users can write to a shared folder such as /tmp or a container volume. Cached files must not be there,
+/// because their checksums detect damage but not forgery.
 fn private(folder: &Path) -> PathBuf {
     match fs::metadata(folder) {
         Ok(metadata) if is_shared(&metadata) => folder.join(format!("exact2048-{}", geteuid().as_raw())),
@@ -56,12 +56,12 @@ fn private(folder: &Path) -> PathBuf {
     }
 }
 
-/// Whether a folder is not this user's, or others can write to it.
+/// Returns whether a folder belongs to another user or others can write to it.
 fn is_shared(metadata: &Metadata) -> bool {
     metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0
 }
 
-/// Makes a folder if there is none; only this user can read it then.
+/// Creates a missing folder, which only this user can read.
 fn make(folder: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| match StorageError::closed_cache(folder, &error) {
@@ -70,23 +70,25 @@ fn make(folder: &Path) -> Result<(), StorageError> {
     })
 }
 
-/// Requires that nobody else can put files into the folder of a cache, or another folder in its place.
+/// Checks that no other user can put files into a cache folder or replace the folder.
 fn require_private(folder: &Path) -> Result<(), StorageError> {
     let metadata = fs::symlink_metadata(folder).map_err(|e| StorageError::read(folder, e))?;
     if metadata.is_symlink() {
-        return Err(refused(folder, "another user may have made that link".to_owned()));
+        return Err(refused(folder, "another user may have created that link".to_owned()));
     }
     if metadata.uid() != geteuid().as_raw() {
         return Err(refused(folder, format!("it belongs to the user {}", metadata.uid())));
     }
     if metadata.mode() & 0o022 != 0 {
-        return Err(refused(folder, "other users can write to it; chmod 700 would end that".to_owned()));
+        return Err(refused(folder, "other users can write to it; run chmod 700 to prevent that".to_owned()));
     }
     Ok(())
 }
 
-/// Requires that a folder that others can write to is at least not another user's, who could put another one in the place
-/// of what is made there. What belongs to root is trusted: a folder for temporary files, a volume of a container.
+/// Checks that a shared folder belongs to this user or to root.
+///
+/// Another owner could replace subfolders. Root is trusted because it owns folders for temporary files and container
+/// volumes.
 fn require_neutral(folder: &Path) -> Result<(), StorageError> {
     let owner = fs::metadata(folder).map_err(|e| StorageError::read(folder, e))?.uid();
     if owner == geteuid().as_raw() || owner == 0 {
@@ -100,8 +102,9 @@ fn refused(folder: &Path, reason: String) -> StorageError {
 }
 
 impl Cache {
-    /// Opens the cache in a folder. If there is none it is made, and only this user can read it then. In a folder that
-    /// others can write to, it uses one within that is the user's alone.
+    /// Opens the cache in a folder, creating it readable only by this user if it is missing.
+    ///
+    /// In a folder that others can write to, uses a subfolder that is the user's alone.
     pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
         make(folder)?;
         let within = private(folder);
@@ -115,7 +118,7 @@ impl Cache {
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
     }
 
-    /// The same, with others to ask for what is missing here.
+    /// Adds peers to ask for shards that are missing here.
     pub(crate) fn with_peers(self, peers: Option<Arc<dyn Peers>>) -> Self {
         Self { peers, ..self }
     }
@@ -128,29 +131,30 @@ impl Cache {
         &self.folder
     }
 
-    /// Where the shard with this header checksum is, if it is there at all.
+    /// Returns the path of a shard with this header checksum, whether or not it exists.
     pub(crate) fn entry(&self, run: RunId, header_checksum: u64) -> PathBuf {
         entry(&self.folder, run, header_checksum)
     }
 
-    /// Whether there is an entry. If there is, it is among the last to be removed from now on.
+    /// Returns whether an entry exists, and marks it as just used, which delays its eviction.
     pub(crate) fn touch(&self, entry: &Path) -> bool {
         let Ok(file) = open_with(File::options().append(true), OFlags::empty(), entry) else { return false };
-        // Only the order of removal depends on it.
+        // A failure only affects the order of eviction.
         let _ = file.set_modified(SystemTime::now());
         true
     }
 
-    /// Makes a file an entry, and removes the entries used longest ago until the rest is within the limit. The new
-    /// one stays, however large it is.
+    /// Makes a file an entry, and evicts the least recently used entries until the rest fits the limit.
+    ///
+    /// The new entry stays, however large it is.
     pub(crate) fn insert(&self, file: TempFile, entry: &Path) -> Result<(), StorageError> {
         file.rename_to(entry)?;
         self.shrink(entry)
     }
 
-    /// Removes an entry that is not what it should be.
+    /// Removes a damaged or unneeded entry.
     pub(crate) fn discard(&self, entry: &Path) {
-        // If it stays, the next process that reads it finds out the same.
+        // If the removal fails, the next process to read the entry detects the damage again.
         let _ = fs::remove_file(entry);
     }
 
@@ -158,7 +162,7 @@ impl Cache {
         let mut entries = Vec::new();
         let mut total = 0u64;
         for entry in list(&self.folder)?.into_iter().filter(|entry| is_entry(&entry.name)) {
-            // It may have gone since it was listed.
+            // Another process may have deleted it after it was listed.
             let Ok(metadata) = fs::metadata(&entry.path) else { continue };
             total = total.saturating_add(metadata.len());
             entries.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), entry.path));
@@ -194,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_entries_used_longest_ago_go_first() {
+    fn the_least_recently_used_entries_are_evicted_first() {
         let place = tempfile::tempdir().unwrap();
         let cache = Cache::open(&place.path().join("deep/cache"), 100).unwrap();
         let (oldest, older) = (insert(&cache, 1, 40, 300), insert(&cache, 2, 40, 200));
@@ -203,13 +207,13 @@ mod tests {
         touched.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
         let new = insert(&cache, 3, 40, 0);
         assert_eq!([&oldest, &older, &new].map(|entry| entry.exists()), [true, false, true]);
-        // One that is larger than the limit is kept alone.
+        // An entry larger than the limit is kept alone.
         let large = insert(&cache, 4, 200, 400);
         assert_eq!([&oldest, &new, &large].map(|entry| entry.exists()), [false, false, true]);
     }
 
     #[test]
-    fn what_was_abandoned_is_removed() {
+    fn abandoned_files_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let name = |number| format!("{TEMP_PREFIX}download-{number:032x}");
         let [old, new, held] = [1, 2, 3].map(|number| place.path().join(name(number)));
@@ -219,16 +223,16 @@ mod tests {
             file
         };
         drop((aged(&old, 2 * ABANDONED), aged(&new, ABANDONED / 2)));
-        // Its process waits for a store.
+        // Its process is still waiting for a store.
         let waiting = aged(&held, 2 * ABANDONED);
         waiting.lock().unwrap();
         Cache::open(place.path(), 0).unwrap();
         assert_eq!([&old, &new, &held].map(|path| path.exists()), [false, true, true]);
     }
 
-    /// A cache may be in a folder that holds other files, also such as look like its own.
+    /// A cache may share its folder with other files, some of them named like its own.
     #[test]
-    fn files_of_others_are_left_alone() {
+    fn files_of_other_programs_are_kept() {
         let place = tempfile::tempdir().unwrap();
         let others = [
             format!("{TEMP_PREFIX}notes-{:032x}", 1),
@@ -247,9 +251,9 @@ mod tests {
         assert!(!older.exists() && newer.exists() && others.iter().all(|path| path.exists()));
     }
 
-    /// Nobody else can put files into it, or a folder of theirs in its place.
+    /// Otherwise other users could put files into it or replace it.
     #[test]
-    fn a_folder_that_others_can_write_to_is_not_used_itself() {
+    fn a_folder_that_others_can_write_to_is_not_used_directly() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("cache");
         let own = folder.join(format!("exact2048-{}", geteuid().as_raw()));
@@ -260,7 +264,7 @@ mod tests {
             let cache = Cache::open(&folder, 100).unwrap();
             assert_eq!(cache.folder(), own);
             assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
-            // Those who ask for copies find them where they are kept.
+            // Processes that ask for copies look in the same folder.
             let kept = insert(&cache, 1, 10, 0);
             assert_eq!(entry(&folder, RunId([0; 16]), 1), kept);
         }
@@ -274,13 +278,13 @@ mod tests {
         fs::create_dir(&own).unwrap();
         if std::os::unix::fs::chown(&own, Some(12_345), None).is_ok() {
             assert!(refusal().contains("belongs to the user 12345"), "{}", refusal());
-            // Its owner could put another folder in the place of one that is made there.
+            // The owner of the parent could replace a folder created in it.
             fs::remove_dir(&own).unwrap();
             std::os::unix::fs::chown(&folder, Some(12_345), None).unwrap();
             assert!(refusal().contains("belongs to the user 12345") && !own.exists(), "{}", refusal());
             std::os::unix::fs::chown(&folder, Some(0), None).unwrap();
         } else {
-            assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this takes root");
+            assert!(std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "this test needs root");
         }
         allow(&folder, 0o755);
         assert_eq!(Cache::open(&folder, 100).unwrap().folder(), folder);

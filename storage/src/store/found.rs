@@ -1,8 +1,8 @@
-//! What is learnt of objects.
+//! Results of requests to an object store.
 
 use bytes::Bytes;
 
-/// An object as a list shows it.
+/// An object in a list.
 #[derive(Debug)]
 pub(crate) struct ListedObject {
     /// Its name within the run.
@@ -11,7 +11,7 @@ pub(crate) struct ListedObject {
     pub(crate) bytes: u64,
 }
 
-/// What is known of an object that was looked at.
+/// Start and length of an object.
 #[derive(Debug)]
 pub(crate) struct Head {
     /// Its first bytes.
@@ -20,11 +20,11 @@ pub(crate) struct Head {
     pub(crate) bytes: u64,
 }
 
-/// What came of creating an object.
+/// Outcome of creating an object.
 #[derive(Debug)]
 pub(crate) enum Created {
-    /// It is there with these contents, made by this call.
+    /// This call created the object with these contents.
     Here,
-    /// There is another one of this name.
+    /// Another object of this name exists, with these contents.
     Taken(Bytes),
 }

@@ -1,8 +1,9 @@
-//! Answers that come from something else than the store: a wrong scheme, a proxy that refuses, a page for people.
+//! Answers that do not come from the store: a wrong scheme, a proxy that refuses, an HTML page.
 
 use std::error::Error;
 
-/// A fault on the way to the store, read off a failed request. Asking again brings the same answer.
+/// Returns the remedy for a fault on the way to the store, found in a failed request. A retry would fail the same
+/// way.
 pub(super) fn remedy(error: &object_store::Error) -> Option<&'static str> {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();
@@ -25,7 +26,7 @@ pub(super) fn remedy(error: &object_store::Error) -> Option<&'static str> {
     }
 }
 
-/// Whether an object is a page of HTML. No file of a run begins so.
+/// Returns whether an object is an HTML page. No file of a run starts with `<`.
 pub(super) fn is_page(contents: &[u8]) -> bool {
     contents.trim_ascii_start().starts_with(b"<")
 }

@@ -1,18 +1,18 @@
 //! The objects of a run in an object store.
 //!
-//! | Module | Its job |
+//! | Module | Contents |
 //! |---|---|
-//! | [`Store`] (here) | read, create, list and remove objects, from code without async |
+//! | [`Store`] (here) | read, create, list and remove objects from synchronous code |
 //! | `transfer` | large objects, in parts and in parallel |
-//! | `patience` | repeat requests, and give up in time |
-//! | `misdirected` | answers that come from something else than the store |
-//! | `runtime` | run async requests for code without async |
-//! | `probe` | whether the store keeps what commits rest on |
-//! | `cache` | shards that were read, as files |
-//! | `found` | what is learnt of objects |
+//! | `patience` | retry requests, and give up in time |
+//! | `misdirected` | answers that do not come from the store |
+//! | `runtime` | run async requests for synchronous code |
+//! | `probe` | check that the store gives the guarantee that commits rest on |
+//! | `cache` | shards kept as local files |
+//! | `found` | results of requests |
 //! | `s3` | open a bucket of an S3 store |
-//! | `settings` | the settings of an S3 store, checked |
-//! | `absent` | all of this, in a program that was built without the feature `stores` |
+//! | `settings` | checked settings of an S3 store |
+//! | `absent` | the stand-in for a build without the feature `stores` |
 
 pub(crate) mod cache;
 mod found;
@@ -42,42 +42,42 @@ use self::patience::{GivenUp, Persistence, is_full, is_no_bucket};
 use crate::error::READING;
 use crate::{Place, StorageError, sealed};
 
-/// How long trouble with a store is waited out, unless a test asks for less.
+/// How long to keep retrying a failing store, unless a test sets less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The same before the first request has succeeded: then it is rather a wrong setting than passing trouble.
+/// The same before the first successful request, when a wrong setting is likelier than an outage.
 pub(crate) const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// The longest that one attempt at a small request may take.
+/// Timeout of one attempt at a small request.
 const ATTEMPT: Duration = Duration::from_secs(60);
 
-/// Requests under way at once.
+/// Maximum number of concurrent requests.
 const PARALLEL: usize = 16;
 
-/// How often creating an object is tried where the store says both that it exists and that it does not.
+/// Attempts to create an object while the store reports both that it exists and that it does not.
 const CREATIONS: u32 = 8;
 
-/// Where the objects of a run are, and the means to reach them.
+/// Objects of a run and the client to reach them.
 #[derive(Debug)]
 pub(crate) struct Store {
     objects: Arc<dyn ObjectStore>,
-    /// The names of all objects of the run begin with it and a slash.
+    /// Prefix of the names of all objects of the run, without the slash that follows it.
     prefix: Path,
-    /// The same for people, as they gave it.
+    /// The URL as the user gave it, for messages.
     url: String,
     patience: Patience,
-    /// Whether a request has ever succeeded.
+    /// True after the first successful request.
     reached: AtomicBool,
 }
 
-/// How long trouble is waited out, and who hears of it.
+/// How long to retry, and a callback to report it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
-    /// How long.
+    /// Time limit of the retries.
     pub(crate) limit: Duration,
-    /// The same before the first request has succeeded.
+    /// The same before the first successful request.
     pub(crate) first: Duration,
-    /// Called with a sentence, once a request, when it has failed and is tried again.
+    /// Receives a sentence when a request has failed and is retried, at most one per request.
     pub(crate) on_wait: Option<fn(&str)>,
 }
 
@@ -87,7 +87,7 @@ impl Store {
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
 
-    /// The store of the objects below a name. It does not count as reached yet.
+    /// Returns the store of the objects below a name. It counts as not reached.
     pub(crate) fn child(&self, name: &str) -> Self {
         Self {
             objects: Arc::clone(&self.objects),
@@ -103,27 +103,27 @@ impl Store {
         &self.prefix
     }
 
-    /// The place of the run, for people.
+    /// URL of the run, for messages.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
 
-    /// The place of the run, for errors.
+    /// Place of the run, for errors.
     pub(crate) fn place(&self) -> Place {
         Place::url(&*self.url)
     }
 
-    /// Where an object is, by its name within the run.
+    /// Returns the place of an object, given its name within the run.
     pub(crate) fn place_of(&self, object: &str) -> Place {
         self.place().join(object)
     }
 
-    /// The contents of an object of at most [`sealed::MAX_BYTES`]; `None` if there is none of this name.
+    /// Reads an object of at most [`sealed::MAX_BYTES`]; `None` if it does not exist.
     pub(crate) fn read(&self, object: &str) -> Result<Option<Bytes>, StorageError> {
         self.read_all([object.to_owned()]).map(|mut found| found.pop().flatten())
     }
 
-    /// The same for many objects, in parallel and in their order.
+    /// Reads many objects in parallel, and returns them in order.
     pub(crate) fn read_all(
         &self,
         objects: impl IntoIterator<Item = String>,
@@ -146,7 +146,7 @@ impl Store {
         let contents = |(object, read): (String, Option<Read>)| match read {
             None => Ok(None),
             Some(Read::Whole(bytes)) if misdirected::is_page(&bytes) => {
-                let found = "expected an object, found a page of HTML: a captive portal or a proxy answers in place of \
+                let found = "expected an object, found an HTML page: a captive portal or a proxy answers in place of \
                              the store; log in there, or correct the address";
                 Err(StorageError::Store {
                     place: self.place_of(&object),
@@ -166,11 +166,11 @@ impl Store {
         fetched.into_iter().map(contents).collect()
     }
 
-    /// Creates an object unless there is one of this name.
+    /// Creates an object unless its name exists.
     ///
-    /// An answer can be lost after the store has done what it was asked to. So whatever the store says, an
-    /// object with these contents is taken for the one that was to be created: the caller sees to it that nobody
-    /// else creates one of the same name and contents.
+    /// The store's answer can be lost after the object was created. So an existing object with these contents counts
+    /// as created by this call. The caller ensures that no other process creates the same name with the same
+    /// contents.
     pub(crate) fn create(&self, object: &str, contents: &[u8]) -> Result<Created, StorageError> {
         let contents = Bytes::copy_from_slice(contents);
         for _ in 0..CREATIONS {
@@ -180,7 +180,7 @@ impl Store {
             match there {
                 Ok(Some(found)) if found == contents => return Ok(Created::Here),
                 Ok(Some(found)) if given_up.is_already_there() => return Ok(Created::Taken(found)),
-                // Two requests met, or who created it removed it again.
+                // Two requests collided, or the creator has removed the object again.
                 Ok(None) if given_up.is_already_there() => {}
                 _ => return Err(self.failed("creating", object, given_up)),
             }
@@ -189,7 +189,7 @@ impl Store {
         Err(self.failed("creating", object, given_up))
     }
 
-    /// The first `most` bytes of objects and their lengths, in parallel and in their order; `None` where there is none.
+    /// Reads the first `most` bytes and the length of each object, in parallel; `None` for a missing object.
     pub(crate) fn read_heads(
         &self,
         objects: Vec<String>,
@@ -203,7 +203,7 @@ impl Store {
                 async move {
                     let attempt = || async {
                         let bytes = store.head(&place).await?.size;
-                        // An object without bytes has no range of them.
+                        // An empty object has no valid range.
                         let head = match most.min(bytes) {
                             0 => Bytes::new(),
                             read => store.get_range(&place, 0..read).await?,
@@ -234,8 +234,7 @@ impl Store {
         Ok(created.map(drop))
     }
 
-    /// The objects whose names begin with `folder` and a slash, or all, with their names within the run.
-    /// At most `at_most` of them, where that is given.
+    /// Lists the objects below `folder`, or all objects, at most `at_most` of them. Names are relative to the run.
     pub(crate) fn list(
         &self,
         folder: Option<&str>,
@@ -246,7 +245,7 @@ impl Store {
         let limit = at_most.unwrap_or(usize::MAX);
         let listed = self.wait(READING, async move {
             let whole = || store.list(Some(&within)).take(limit).try_collect::<Vec<_>>();
-            // A long list takes many requests.
+            // Allow the full time limit per attempt, because a long list needs many requests.
             patience.of(patience.limit).persist(whole).await
         })?;
         let listed = listed.map_err(|given_up| self.failed(READING, folder.unwrap_or_default(), given_up))?;
@@ -260,7 +259,7 @@ impl Store {
         Ok(listed)
     }
 
-    /// Removes objects; those that are not there are passed over.
+    /// Removes objects and ignores missing ones.
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.key(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
@@ -279,7 +278,7 @@ impl Store {
         removed.map(drop).map_err(|(object, given_up)| self.failed("removing", &object, given_up))
     }
 
-    /// The full name of an object; of the empty name that of the prefix, which may be an object itself.
+    /// Returns the full name of an object. The empty name gives the prefix, which may itself be an object.
     fn key(&self, object: &str) -> Path {
         object
             .split('/')
@@ -292,13 +291,13 @@ impl Store {
         if self.reached.load(Ordering::Relaxed) { limit } else { limit.min(first) }
     }
 
-    /// A request that is repeated for as long as there is patience.
+    /// Returns the retry policy of a small request.
     fn persistently(&self) -> Persistence {
         let limit = self.patience();
         Persistence { limit, each: ATTEMPT.min(limit), on_wait: self.patience.on_wait }
     }
 
-    /// Waits for a request, and notes whether the store was reached.
+    /// Waits for a request and records whether the store was reached.
     fn wait<T: Send + 'static, E: Send + 'static>(
         &self,
         doing: &'static str,
@@ -316,7 +315,7 @@ impl Store {
         Ok(result)
     }
 
-    /// The error that a request ended with. A missing object is `NotFound` as a missing file is.
+    /// Converts the outcome of a failed request. A missing object gives `NotFound`, as a missing file does.
     fn failed(&self, doing: &'static str, object: &str, given_up: GivenUp) -> StorageError {
         let GivenUp { error, tries, took } = given_up;
         let place = if object.is_empty() { self.place() } else { self.place_of(object) };
@@ -343,7 +342,7 @@ impl Store {
                 StorageError::Store { place, doing, after, source }
             }
             None => {
-                let silent = io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
+                let silent = io::Error::new(io::ErrorKind::TimedOut, "the store did not answer in time");
                 StorageError::Store { place, doing, after, source: silent }
             }
         }
@@ -357,7 +356,7 @@ impl Store {
     }
 }
 
-/// An error of the store without its chain: its text repeats what is below it, but for the last cause.
+/// Flattens a store error to one text, because its own text repeats all of its causes except the last.
 fn in_words(kind: io::ErrorKind, error: &Error) -> io::Error {
     let mut cause: &dyn std::error::Error = error;
     while let Some(below) = cause.source() {
@@ -368,10 +367,10 @@ fn in_words(kind: io::ErrorKind, error: &Error) -> io::Error {
     io::Error::new(kind, if known { text } else { format!("{text}: {cause}") })
 }
 
-/// A small object as it was read.
+/// Result of reading a small object.
 enum Read {
     Whole(Bytes),
-    /// It has this many bytes, which were not read.
+    /// The object has this many bytes and was not read.
     TooLarge(u64),
 }
 

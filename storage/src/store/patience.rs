@@ -1,7 +1,7 @@
-//! How often and how long a request is tried.
+//! Retries of a request and their time limit.
 //!
-//! The HTTP client repeats a request a few times by itself. What is here goes beyond: it bridges a server that is
-//! away for a minute, covers requests that the client does not dare to repeat, and ends everything in time.
+//! The HTTP client retries a request a few times. This module goes further. It bridges an outage of a minute and
+//! retries requests that the client does not dare to repeat. It ends every request in time.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -15,10 +15,10 @@ use super::misdirected;
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Why a request was given up.
+/// Outcome of a request that was given up.
 #[derive(Debug)]
 pub(super) struct GivenUp {
-    /// What the store said last; `None` if it said nothing in time.
+    /// Last error from the store; `None` if the last attempt timed out.
     pub(super) error: Option<Error>,
     pub(super) tries: u32,
     pub(super) took: Duration,
@@ -34,30 +34,30 @@ impl GivenUp {
     }
 }
 
-/// For how long a request is repeated.
+/// Retry policy of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Persistence {
-    /// How long after the first failure another attempt may begin.
+    /// Time after the first failure in which another attempt may begin.
     pub(super) limit: Duration,
-    /// The longest that each attempt may take.
+    /// Timeout of each attempt.
     pub(super) each: Duration,
-    /// Called when the first attempt has failed and there will be another.
+    /// Called when the first attempt has failed and another will follow.
     pub(super) on_wait: Option<fn(&str)>,
 }
 
 impl Persistence {
-    /// The same, where each attempt may take this long.
+    /// Returns the same policy with this timeout per attempt.
     pub(super) fn of(self, each: Duration) -> Self {
         Self { each, ..self }
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or the patience is over.
+    /// Repeats `attempt` until it succeeds, fails for good, or the time limit ends.
     pub(super) async fn persist<T, F: Future<Output = Result<T, Error>>>(
         self,
         attempt: impl Fn() -> F,
     ) -> Result<T, GivenUp> {
         let begun = Instant::now();
-        // Since when the store may be in trouble: an attempt that was answered, if only with an error, went well until then.
+        // Start of the outage. An attempt that got an answer, even an error, went well until then.
         let mut trouble = None;
         let mut pause = FIRST_PAUSE;
         let mut tries = 0;
@@ -73,9 +73,9 @@ impl Persistence {
             if final_answer || since.elapsed() + pause >= self.limit {
                 return Err(GivenUp { error, tries, took: begun.elapsed() });
             }
-            if let (1, Some(tell)) = (tries, self.on_wait) {
+            if let (1, Some(report)) = (tries, self.on_wait) {
                 let seconds = self.limit.saturating_sub(since.elapsed()).as_secs();
-                tell(&format!("the store does not answer; it is tried again for {seconds} s"));
+                report(&format!("the store does not answer; retrying for {seconds} s"));
             }
             sleep(jittered(pause)).await;
             pause = LONGEST_PAUSE.min(pause * 2);
@@ -83,17 +83,16 @@ impl Persistence {
     }
 }
 
-/// Half of the pause and a random share of the other half, so that processes which failed together do not return
-/// together.
+/// Returns half of the pause plus a random part of the other half, so that processes do not all retry together.
 fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(()) % 1024;
     pause / 2 + pause / 2048 * u32::try_from(random).unwrap_or_default()
 }
 
-/// Whether the store has answered, so that asking again brings the same answer.
+/// Returns whether the store gave a final answer, which a retry would not change.
 fn is_final(error: &Error) -> bool {
     match error {
-        // The status is only in the text. A refusal that is not recognised costs time, nothing else.
+        // The status is only in the text. An unrecognized refusal costs time but does no harm.
         Error::Generic { .. } => {
             let text = error.to_string();
             let refused = text.contains("status code: 4") || text.contains("redirect without LOCATION");
@@ -105,12 +104,12 @@ fn is_final(error: &Error) -> bool {
     }
 }
 
-/// Whether what was not found is not the object, but the bucket that it would be in.
+/// Returns whether the bucket is missing, rather than the object.
 pub(super) fn is_no_bucket(error: &Error) -> bool {
     error.to_string().contains("NoSuchBucket")
 }
 
-/// Whether the store has no space left, or this user none left in it.
+/// Returns whether the store or the user's quota is full.
 pub(super) fn is_full(error: &Error) -> bool {
     let text = error.to_string();
     ["QuotaExceeded", "status code: 507", "StorageFull", "InsufficientStorage"]
@@ -143,12 +142,12 @@ mod tests {
     }
 
     #[test]
-    fn passing_trouble_is_waited_out() {
+    fn a_short_outage_is_bridged() {
         assert_eq!(failing("connection reset", 2).0.unwrap(), 2);
     }
 
     #[test]
-    fn lasting_trouble_ends_in_time() {
+    fn a_lasting_outage_ends_in_time() {
         let (result, tries) = failing("connection reset", u32::MAX);
         let given_up = result.unwrap_err();
         assert_eq!(given_up.tries, tries);
@@ -163,9 +162,9 @@ mod tests {
         assert!(failing("Server returned non-2xx status code: 429", u32::MAX).1 > 1);
     }
 
-    /// However long it went well before.
+    /// The time limit starts with the failure, however long the attempt ran before.
     #[test]
-    fn trouble_after_a_long_attempt_is_waited_out() {
+    fn an_outage_after_a_long_attempt_is_bridged() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (limit, tries) = (Duration::from_millis(200), AtomicU32::new(0));
         let attempt = || async {
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_in_time() {
+    fn a_silent_store_ends_in_time() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let limit = Duration::from_millis(50);
         let given_up = runtime

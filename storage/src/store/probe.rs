@@ -1,7 +1,7 @@
-//! Whether a store keeps the promise that commits rest on: of two creations of one name, the second fails.
+//! Probe for the guarantee that commits rest on: if a name is created twice, the second creation fails.
 //!
-//! Some servers do not know the condition and answer every creation with success. With those, two writers would
-//! overwrite each other's records without a word.
+//! Some servers ignore the condition and answer every creation with success. On such a store, two writers would
+//! silently overwrite each other's records.
 
 use super::{Created, Store};
 use crate::publish::TEMP_PREFIX;
@@ -10,8 +10,8 @@ use crate::{RunId, StorageError};
 impl Store {
     /// Creates a scratch object twice and removes it. Costs four small requests.
     ///
-    /// A store that keeps the promise only when the two do not meet is not found out in this way: docs/stores.md says
-    /// which stores are known to do so.
+    /// The probe misses a store that breaks the guarantee only for simultaneous creations. `docs/stores.md` lists the
+    /// stores known to do so.
     ///
     /// # Errors
     ///
@@ -20,11 +20,11 @@ impl Store {
         let object = format!("{TEMP_PREFIX}probe-{}", RunId::random());
         let unsafe_store = |found| StorageError::UnsafeStore { place: self.place(), found };
         let verdict = match self.create(&object, b"first")? {
-            Created::Taken(_) => Err(unsafe_store("a new object was said to exist")),
+            Created::Taken(_) => Err(unsafe_store("a new object was reported as existing")),
             Created::Here => match self.create(&object, b"second")? {
-                Created::Here => Err(unsafe_store("the second of two creations of an object won")),
+                Created::Here => Err(unsafe_store("the second of two creations of an object succeeded")),
                 Created::Taken(found) if found != b"first".as_slice() => {
-                    Err(unsafe_store("an object had other contents than it was created with"))
+                    Err(unsafe_store("an object's contents differ from those it was created with"))
                 }
                 Created::Taken(_) => Ok(()),
             },

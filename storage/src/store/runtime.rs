@@ -1,8 +1,8 @@
-//! Async requests for code without async.
+//! Async requests for synchronous code.
 //!
-//! `object_store` is async and the rest of this crate is not. One small runtime of the process runs all requests;
-//! the thread that asks for one waits on a channel, not inside a runtime, so that the caller may be any thread: a plain
-//! one, or one of another runtime.
+//! `object_store` is async and the rest of this crate is not. One small runtime in the process runs all requests. The
+//! calling
+//! thread waits on a channel, not inside a runtime, so it may be any thread, even one of another runtime.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,18 +14,19 @@ use std::thread;
 use futures_util::FutureExt;
 use tokio::runtime::{Builder, Runtime};
 
-/// Requests wait for the network and do next to nothing themselves.
+/// Number of threads. Two suffice because requests mostly wait for the network.
 const THREADS: usize = 2;
 
-/// The name of the threads of the runtime.
+/// Name of the runtime's threads.
 const NAME: &str = "store";
 
 thread_local! {
-    /// Where the last panic on this thread of the runtime was.
+    /// Code location of the last panic on this thread of the runtime.
     static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// The runtime, made when the first run in a store is opened. Never dropped: that would have to wait.
+/// Returns the runtime, created when the first run in a store is opened. It is never dropped, because that would
+/// block.
 fn runtime() -> io::Result<&'static Runtime> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
@@ -38,8 +39,9 @@ fn runtime() -> io::Result<&'static Runtime> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Keeps panics on the threads of the runtime off stderr, because their messages may quote keys. The error of the
-/// request says where in the code the panic was.
+/// Keeps panics on the runtime's threads off stderr, because their messages may quote keys.
+///
+/// The error of the request states the code location of the panic.
 fn silence_panics() {
     let others = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -51,7 +53,7 @@ fn silence_panics() {
     }));
 }
 
-/// A place in the code, without the folder that the crate was built in.
+/// Formats a code location without the folder in which the crate was built.
 fn place(at: &Location) -> String {
     let file = match at.file().rsplit_once("/src/") {
         Some((folder, file)) => format!("{}/src/{file}", folder.rsplit('/').next().unwrap_or(folder)),
@@ -60,22 +62,22 @@ fn place(at: &Location) -> String {
     format!(" at {file}:{}", at.line())
 }
 
-/// Runs a future to its end and waits for it.
+/// Runs a future to completion and waits for it.
 ///
 /// # Errors
 ///
-/// The system grants no threads, or the future panicked.
+/// The system refused threads, or the future panicked.
 pub(super) fn wait_for<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     let (done, result) = mpsc::sync_channel(1);
     runtime()?.spawn(async move {
         let end = AssertUnwindSafe(future).catch_unwind().await;
-        // Fails only if nobody waits any more.
+        // Fails only if the caller has stopped waiting.
         let _ = done.send(end.map_err(|_| PANICKED_AT.take().unwrap_or_default()));
     });
     let ended = result.recv().unwrap_or_else(|_| Err(String::new()));
     ended.map_err(|at| {
         io::Error::other(format!(
-            "the request stopped at a mistake in the program{at}; report that with this message"
+            "the request stopped at a bug in the program{at}; report it with this message"
         ))
     })
 }
@@ -93,15 +95,15 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_is_an_error_that_says_where() {
+    fn a_panic_is_an_error_with_its_location() {
         let error = wait_for(async { panic!("on purpose") }).map(|()| "no error").unwrap_err().to_string();
         assert!(error.contains(" at storage/src/store/runtime.rs:") && !error.contains("purpose"), "{error}");
     }
 
-    /// The test above in a process of its own, where nothing else prints.
+    /// Runs the test above in its own process, where nothing else prints.
     #[test]
-    fn no_message_of_a_panic_is_shown() {
-        let name = "store::runtime::tests::a_panic_is_an_error_that_says_where";
+    fn a_panic_prints_no_message() {
+        let name = "store::runtime::tests::a_panic_is_an_error_with_its_location";
         let mut again = std::process::Command::new(std::env::current_exe().unwrap());
         let shown = again.args(["--exact", name, "--nocapture"]).output().unwrap();
         let shown =

@@ -8,18 +8,18 @@ use object_store::{BackoffConfig, ClientOptions, ObjectStore, RetryConfig};
 
 use super::settings::{S3Settings, is_name};
 
-/// The longest that one HTTP request may take, and the longest that connecting may.
+/// Timeouts of an HTTP request and of connecting.
 const REQUEST: Duration = Duration::from_secs(60);
 const CONNECT: Duration = Duration::from_secs(5);
 
-/// Opens a bucket, without a request to it.
+/// Opens a bucket without sending a request.
 ///
 /// # Errors
 ///
-/// A sentence that says what is missing or wrong and what to do, without a value of a setting.
+/// A sentence that states the missing or wrong setting and the remedy, without the value of a setting.
 pub(crate) fn open(bucket: &str, settings: &S3Settings) -> Result<Arc<dyn ObjectStore>, String> {
     if !is_name(bucket) {
-        return Err("expected a bucket whose name has letters, digits, '-', '_' and '.'".to_owned());
+        return Err("expected a bucket name of letters, digits, '-', '_' and '.'".to_owned());
     }
     let (key, secret) = settings.keys()?;
     let retries = RetryConfig {
@@ -28,12 +28,12 @@ pub(crate) fn open(bucket: &str, settings: &S3Settings) -> Result<Arc<dyn Object
             max_backoff: Duration::from_secs(2),
             base: 2.0,
         },
-        // Few: what calls this repeats whole operations and knows for how long.
+        // Few retries, because the caller repeats whole operations within its own time limit.
         max_retries: 3,
         retry_timeout: Duration::from_secs(30),
     };
-    // The library's HTTP client brings no provider of cryptography. An error says that one is installed already, which
-    // is just as good.
+    // The library's HTTP client has no cryptography provider. An error means that one is already installed, which
+    // suffices.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = ClientOptions::new()
         .with_timeout(REQUEST)
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_bucket_is_refused() {
+    fn invalid_bucket_names_are_refused() {
         for bucket in ["", ".", "..", "a%2fb", "a b", "[::1]", "a\"b", "b\u{fc}cket"] {
             assert!(opened(bucket).is_err(), "{bucket:?}");
         }

@@ -1,7 +1,7 @@
-//! The settings of an S3 store, from the environment variables that all S3 programs use.
+//! Settings of an S3 store, from the environment variables that S3 programs share.
 //!
-//! Each value is trimmed and checked here, once: the library for S3 panics on values that it cannot use, and the HTTP
-//! client ignores a proxy that it cannot use. Secrets of Kubernetes often end with a line feed.
+//! This module trims and checks each value once, because the S3 library panics on invalid values and the HTTP client
+//! ignores an invalid proxy. Kubernetes secrets often end with a line feed.
 
 use std::ffi::OsString;
 
@@ -15,15 +15,15 @@ const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 const TOKEN: &str = "AWS_SESSION_TOKEN";
 const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
 
-/// The variables of the region and of the endpoint. The first that is set counts.
+/// The variables of the region and the endpoint. The first one set is used.
 const REGION: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 const ENDPOINT: [&str; 2] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
 
-/// The variables of proxies. The HTTP client reads them itself, as they are.
+/// The variables of proxies, which the HTTP client reads unchanged.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
-/// The settings of an S3 store. Every value has passed its check.
+/// Checked settings of an S3 store.
 pub(crate) struct S3Settings {
     key_id: Option<String>,
     secret_key: Option<String>,
@@ -33,26 +33,26 @@ pub(crate) struct S3Settings {
     pub(super) allow_http: bool,
 }
 
-/// Checks the environment variables of S3 stores that are set, for a process that learns later which stores it uses.
+/// Checks the S3 variables that are set, for a process that learns later which stores it uses.
 ///
 /// # Errors
 ///
-/// [`StorageError::Settings`] with the name of the variable, without its value.
+/// [`StorageError::Settings`] with the variable's name, without its value.
 pub fn check_environment() -> Result<(), StorageError> {
     S3Settings::of_environment().map(drop).map_err(|reason| refused("an S3 store", reason))
 }
 
 impl S3Settings {
-    /// The settings in the environment of this process.
+    /// Reads the settings from the environment of this process.
     ///
     /// # Errors
     ///
-    /// A sentence that names the variable and says what was expected. It holds no value, because some are secret.
+    /// A sentence that names the variable and the expected form. It omits the value, which may be secret.
     pub(crate) fn of_environment() -> Result<Self, String> {
         Self::read(|name| std::env::var_os(name))
     }
 
-    /// The settings in an environment that `variable` gives.
+    /// Reads the settings from the environment given by `variable`.
     pub(super) fn read(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
         let environment = Environment(variable);
         environment.check_proxies()?;
@@ -68,11 +68,14 @@ impl S3Settings {
         })
     }
 
-    /// The two keys. Without them the library would ask the metadata service of a cloud, which may not answer for long.
+    /// Returns the two keys.
+    ///
+    /// They are required, because the library would otherwise ask a cloud's metadata service, which may not answer
+    /// for a long time.
     ///
     /// # Errors
     ///
-    /// A sentence that names the variable that is not set.
+    /// A sentence that names the missing variable.
     pub(super) fn keys(&self) -> Result<(String, String), String> {
         let required = |name, value: &Option<String>| {
             value
@@ -83,24 +86,24 @@ impl S3Settings {
     }
 }
 
-/// The environment variables, by name.
+/// Lookup of environment variables by name.
 struct Environment<V>(V);
 
 impl<V: Fn(&str) -> Option<OsString>> Environment<V> {
-    /// A variable without the blanks and line ends around it. One that is empty counts as not set.
+    /// Reads a variable and trims it. An empty value counts as not set.
     fn read(&self, name: &str) -> Result<Option<String>, String> {
         let Some(value) = (self.0)(name) else { return Ok(None) };
         let value = value.into_string().map_err(|_| format!("{name} is not UTF-8"))?;
         let value = value.trim();
         if value.contains(char::is_control) {
             return Err(format!(
-                "{name} has a control character inside, such as a line end; set it to one line"
+                "{name} contains a control character such as a line end; set it to one line"
             ));
         }
         Ok((!value.is_empty()).then(|| value.to_owned()))
     }
 
-    /// The first of these variables that is set, with its name.
+    /// Reads the first of these variables that is set, with its name.
     fn first_of<'a>(&self, names: &[&'a str]) -> Result<Option<(&'a str, String)>, String> {
         for name in names {
             if let Some(value) = self.read(name)? {
@@ -114,7 +117,7 @@ impl<V: Fn(&str) -> Option<OsString>> Environment<V> {
         match self.read(ALLOW_HTTP)?.map(|value| value.to_ascii_lowercase()).as_deref() {
             None | Some("false" | "0" | "no") => Ok(false),
             Some("true" | "1" | "yes") => Ok(true),
-            Some(_) => Err(format!("{ALLOW_HTTP} is neither true nor false")),
+            Some(_) => Err(format!("expected true or false in {ALLOW_HTTP}")),
         }
     }
 
@@ -125,7 +128,7 @@ impl<V: Fn(&str) -> Option<OsString>> Environment<V> {
                 Url::parse(&url).is_ok_and(|url| url.host().is_some_and(|host| is_plain(&host)))
             };
             let Some(value) = (self.0)(name).filter(|value| !value.is_empty()) else { continue };
-            // The client does not trim it.
+            // The client does not trim the value.
             if !value.to_str().is_some_and(|text| text.trim() == text && is_proxy(text)) {
                 return Err(format!(
                     "{name} is not the URL of a proxy; write http://HOST:PORT, without quotes or blanks around it"
@@ -136,15 +139,15 @@ impl<V: Fn(&str) -> Option<OsString>> Environment<V> {
     }
 }
 
-/// A value that becomes a part of an HTTP header.
+/// Checks a value that becomes part of an HTTP header.
 fn in_header(name: &str, value: String) -> Result<String, String> {
     if value.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(value);
     }
-    Err(format!("{name} has a blank or a character that is not ASCII inside; copy it again"))
+    Err(format!("{name} contains a blank or a character that is not ASCII; copy it again"))
 }
 
-/// A region, which becomes a part of headers and, without an endpoint, of the host name.
+/// Checks a region, which becomes part of headers and, without an endpoint, of the host name.
 fn region(name: &str, value: String) -> Result<String, String> {
     if is_name(&value) {
         return Ok(value);
@@ -154,7 +157,7 @@ fn region(name: &str, value: String) -> Result<String, String> {
     ))
 }
 
-/// The URL of a server in the one form that the library takes.
+/// Parses a server URL into the one form that the library accepts.
 fn endpoint_url(name: &str, value: &str, allow_http: bool) -> Result<String, String> {
     let wrong = || {
         format!(
@@ -188,7 +191,8 @@ fn endpoint_url(name: &str, value: &str, allow_http: bool) -> Result<String, Str
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Whether a host is an address or has a name as hosts have them. The URL standard allows more than HTTP libraries do.
+/// Returns whether a host is an address or an ordinary host name. The URL standard allows more than HTTP libraries
+/// do.
 fn is_plain(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => is_name(name),
@@ -200,7 +204,7 @@ fn is_plain_in_path(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/%-._~:@!$&'()*+,;=".contains(&byte)
 }
 
-/// Whether a text can be the name of a bucket, a region or a host: nothing in it has a meaning in a URL or a header.
+/// Returns whether a text can name a bucket, a region or a host, without characters special in URLs or headers.
 pub(super) fn is_name(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.chars().all(is_plain) && text.contains(|c: char| c.is_ascii_alphanumeric())
@@ -218,7 +222,7 @@ mod tests {
     use super::*;
     use crate::store::s3;
 
-    /// Variables that every test sets unless it sets them to another value.
+    /// Values of the variables that a test does not set.
     const USUAL: [(&str, &str); 4] = [
         (KEY_ID, "key"),
         (SECRET_KEY, "secret"),
@@ -226,7 +230,7 @@ mod tests {
         (ALLOW_HTTP, "true"),
     ];
 
-    /// Every variable that is read.
+    /// Every variable that the module reads.
     const VARIABLES: [&str; 14] = [
         KEY_ID,
         SECRET_KEY,
@@ -244,7 +248,7 @@ mod tests {
         PROXIES[5],
     ];
 
-    /// Values that no variable takes, each with a word that no message may repeat.
+    /// Values that every variable must refuse, each with a word that no message may repeat.
     const HOSTILE: [&str; 16] = [
         "\"https://hush\"",
         "'hush'",
@@ -270,7 +274,7 @@ mod tests {
         S3Settings::read(|wanted| if wanted == name { Some(value.clone()) } else { usual(wanted) })
     }
 
-    /// Opens the store and begins a request. The library panics on a bad setting before it waits for the network.
+    /// Opens the store and begins a request. On a bad setting the library panics before it waits for the network.
     fn begins_a_request(settings: &S3Settings) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let _entered = runtime.enter();
@@ -279,7 +283,8 @@ mod tests {
         runtime.shutdown_background();
     }
 
-    /// Either a refusal that names the variable and keeps its value to itself, or a value that the library takes.
+    /// Checks that a value is refused by the variable's name without repeating the value, or is accepted by the
+    /// library.
     fn is_refused_or_works(name: &str, value: &OsString) {
         match with(name, value) {
             Ok(settings) if settings.keys().is_ok() => begins_a_request(&settings),
@@ -310,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_a_value_is_left_out() {
+    fn blanks_and_slashes_around_a_value_are_removed() {
         let read = with(ENDPOINT[1], &" https://host:9000/minio/\r\n".into()).unwrap();
         assert_eq!(read.endpoint.as_deref(), Some("https://host:9000/minio"));
         assert_eq!(with(KEY_ID, &"key\n".into()).unwrap().keys().unwrap().0, "key");
@@ -353,7 +358,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a variable holds, the library does not panic on it.
+        /// The library does not panic on any accepted value.
         #[test]
         fn no_value_makes_the_library_panic(which in 0..VARIABLES.len(), value in "(https?://)?[ -~äλ\n]{0,12}") {
             if let Ok(settings) = with(VARIABLES[which], &value.into()) && settings.keys().is_ok() {

@@ -1,4 +1,4 @@
-//! Large objects: sent and fetched in parts of one size, some of them at once.
+//! Transfer of large objects in equal parts, several at once.
 
 use std::fs::File;
 use std::io;
@@ -18,20 +18,19 @@ use crate::StorageError;
 use crate::error::READING;
 use crate::publish::TempFile;
 
-/// Length of a part in bytes. S3 takes at most 10,000 parts an object, so that this allows for 80 GiB: far more
-/// than a shard has.
+/// Length of a part in bytes. S3 allows 10,000 parts per object, hence 80 GiB, far more than a shard has.
 const PART_BYTES: u32 = 8 << 20;
 
-/// Parts under way at once: with their length the bound on the memory of a transfer.
+/// Parts transferred at once. Times the part length, this bounds the memory of a transfer.
 const PARTS: usize = 4;
 
-/// The slowest transfer that is waited for, in bytes a second.
+/// Slowest accepted transfer rate in bytes per second.
 const SLOWEST: u64 = 128 << 10;
 
 impl Store {
-    /// Writes the first `length` bytes of `file` as an object, in place of what has the name.
+    /// Writes the first `length` bytes of `file` as an object, replacing any object of that name.
     ///
-    /// Not for objects that others may create: there is no condition on what is there.
+    /// Unsuitable for objects that other processes may create, because the write is unconditional.
     pub(crate) fn upload(&self, object: &str, file: &File, length: u64) -> Result<(), StorageError> {
         let file =
             Arc::new(file.try_clone().map_err(|e| StorageError::io("open", self.place_of(object), e))?);
@@ -43,8 +42,9 @@ impl Store {
         sent.map_err(|given_up| self.failed("writing", object, given_up))
     }
 
-    /// Fetches an object into an empty file, and returns its length in bytes. Nothing is fetched of an object that has not
-    /// the length that is `expected`, where one is.
+    /// Fetches an object into an empty file and returns its length in bytes.
+    ///
+    /// Fetches nothing if the length differs from `expected`.
     pub(crate) fn download(
         &self,
         object: &str,
@@ -63,18 +63,18 @@ impl Store {
             patience.of(longest(length)).persist(attempt).await.map(|written| (length, written))
         })?;
         let (length, written) = fetched.map_err(|given_up| self.failed(READING, object, given_up))?;
-        // What failed here is the disk that it is written to.
+        // This error comes from the local disk.
         let bytes = usize::try_from(length).unwrap_or(usize::MAX);
         written.map_err(|e| StorageError::write(temp.path(), bytes, e))?;
         Ok(length)
     }
 
-    /// Some bytes of an object; fewer where it ends before.
+    /// Reads a range of an object; the result is shorter if the object ends earlier.
     pub(crate) fn read_range(&self, object: &str, range: Range<u64>) -> Result<Bytes, StorageError> {
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
-            // Stores refuse what lies after the end, each in words of its own.
+            // Clamp the range, because each store refuses a range after the end in a different way.
             let length = patience.persist(|| store.head(&place)).await?.size;
             let range = range.start.min(length)..range.end.min(length);
             if range.is_empty() {
@@ -86,19 +86,19 @@ impl Store {
     }
 }
 
-/// How long one attempt to move this number of bytes may take.
+/// Returns the timeout of an attempt to move this many bytes.
 fn longest(bytes: u64) -> Duration {
     ATTEMPT + Duration::from_secs(bytes / SLOWEST)
 }
 
-/// The parts of an object of this length.
+/// Returns the parts of an object of this length.
 fn parts(length: u64) -> impl Iterator<Item = Range<u64>> {
     let part = u64::from(PART_BYTES);
     (0..length.div_ceil(part)).map(move |n| n * part..length.min((n + 1) * part))
 }
 
 async fn send(store: &Arc<dyn ObjectStore>, place: &Path, file: &File, length: u64) -> Result<(), Error> {
-    // The file was written a moment ago: reading it does not wait for a disk, so that a request may do it.
+    // The file was just written, so reading it does not wait for a disk and may run on a request's thread.
     let read = |range: Range<u64>| {
         let mut part = vec![0; usize::try_from(range.end - range.start).unwrap_or(usize::MAX)];
         file.read_exact_at(&mut part, range.start).map(|()| Bytes::from(part)).map_err(of_file)
@@ -126,14 +126,14 @@ async fn send(store: &Arc<dyn ObjectStore>, place: &Path, file: &File, length: u
             finished => finished.map(drop),
         },
         Err(error) => {
-            // What cannot be taken back now is removed by the store's own rules, see docs/stores.md.
+            // If this fails, the store's own rules remove the parts; see docs/stores.md.
             let _ = upload.abort().await;
             Err(error)
         }
     }
 }
 
-/// Fetches the object into the file. The inner error is that of writing the file.
+/// Fetches an object into a file. The inner error is that of writing the file.
 async fn fetch(
     store: &Arc<dyn ObjectStore>,
     place: &Path,
@@ -148,10 +148,12 @@ async fn fetch(
     Ok(written.into_iter().collect())
 }
 
-/// The store does not know an upload that was to be ended. It may have ended it when it was asked first, and the answer was
-/// lost; or its rules have removed it. Either way it is sent once more.
+/// Error for an upload that the store no longer knows when asked to complete it.
+///
+/// The store may have completed it on the first request and lost the answer, or its rules removed it. Either way the
+/// upload is repeated.
 fn forgotten() -> Error {
-    Error::Generic { store: "upload", source: "the store does not know the upload any more".into() }
+    Error::Generic { store: "upload", source: "the store no longer knows the upload".into() }
 }
 
 fn of_file(error: io::Error) -> Error {
