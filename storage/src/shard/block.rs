@@ -1,4 +1,4 @@
-//! Blocks: a small header and a payload, checksummed together. Frames and the index are blocks.
+//! Blocks: a small header and a payload with one checksum over both. Frames and the index are blocks.
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -9,10 +9,10 @@ use crate::{Place, StorageError};
 /// Length of the header of a block.
 pub(super) const BLOCK_HEADER_BYTES: usize = 24;
 
-/// Largest content of a block. Without a bound a forged length could claim 4 GiB of memory per thread.
+/// Largest content of a block. Without a bound, a forged length could claim 4 GiB of memory per thread.
 pub(super) const MAX_RAW_BYTES: u64 = 1 << 30;
 
-/// The header of a block. `parse` makes one that is not verified yet; only [`open`] turns bytes into content.
+/// Header of a block. `parse` returns an unverified one; only [`open`] turns bytes into content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
     pub(super) raw_bytes: u32,
@@ -31,7 +31,7 @@ impl BlockHeader {
         bytes
     }
 
-    /// The fields before the checksum, as they are in the file.
+    /// Returns the fields before the checksum as stored in the file.
     fn fields(&self) -> [u8; BLOCK_HEADER_BYTES - 8] {
         let mut bytes = [0; BLOCK_HEADER_BYTES - 8];
         let numbers = [self.raw_bytes, self.encoded_bytes, self.items, self.codec];
@@ -51,7 +51,7 @@ impl BlockHeader {
         })
     }
 
-    /// The checksum that these fields and `payload` should have.
+    /// Computes the checksum of these fields and `payload`.
     fn checksum_of(&self, payload: &[u8]) -> u64 {
         let mut hash = Xxh3Default::new();
         hash.update(&self.fields());
@@ -59,7 +59,7 @@ impl BlockHeader {
         hash.digest()
     }
 
-    /// Everything that can be known about a block without decoding it; returns its codec.
+    /// Runs all checks that need no decoding, and returns the codec.
     fn check(&self, file: &Place, offset: u64, payload: &[u8]) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         if payload.len() as u64 != u64::from(self.encoded_bytes) {
@@ -74,8 +74,9 @@ impl BlockHeader {
         self.check_claims(file, offset)
     }
 
-    /// The checks that need no payload: they keep a forged header from claiming memory that the file does not
-    /// pay for.
+    /// Runs the checks that need no payload, and returns the codec.
+    ///
+    /// They keep a forged header from claiming more memory than the file's length can justify.
     pub(super) fn check_claims(&self, file: &Place, offset: u64) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         let codec = Codec::from_number(self.codec)
@@ -94,7 +95,7 @@ impl BlockHeader {
     }
 }
 
-/// Makes a block of `raw` and returns its header and all its bytes.
+/// Encodes `raw` as a block and returns its header and all its bytes.
 pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, Vec<u8>), StorageError> {
     let too_large = || StorageError::TooLarge {
         what: "a block",
@@ -118,10 +119,11 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
     .map_err(|e| StorageError::InvalidInput { what: format!("compression at level {level} failed: {e}") })?
 }
 
-/// The content of the block that `bytes`, found at `offset` of `file`, should be.
+/// Verifies `bytes`, found at `offset` of `file`, as a block and returns its content.
 ///
-/// `expected` is the header as stated elsewhere in the file. Checked in this order: length, header, checksum,
-/// codec, claimed length, content.
+/// `expected` is the header as stated elsewhere in the file. Checks in this order: length, header, checksum, codec,
+/// claimed
+/// length, content.
 pub(super) fn open(
     file: &Place,
     offset: u64,

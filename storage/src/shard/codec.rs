@@ -1,17 +1,17 @@
-//! Compression with contexts kept per thread, so that many small blocks do not pay for allocating one each.
+//! Compression with contexts kept per thread, which saves many small blocks from allocating their own.
 
 use std::cell::RefCell;
 use std::io;
 
 use zstd::bulk::{Compressor, Decompressor};
 
-/// How the payload of a block is stored.
+/// Encoding of a block's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Codec {
-    /// As it is: compression did not make it shorter.
+    /// Unchanged, because compression did not make it shorter.
     Raw = 0,
-    /// As one Zstandard frame.
+    /// One Zstandard frame.
     Zstd = 1,
 }
 
@@ -20,7 +20,7 @@ impl Codec {
         [Self::Raw, Self::Zstd].into_iter().find(|codec| *codec as u32 == number)
     }
 
-    /// The longest content that `encoded` bytes can stand for.
+    /// Returns the longest content that `encoded` bytes can represent.
     ///
     /// A Zstandard block spends at least 4 bytes on at most 128 KiB of content (RFC 8878, 3.1.1.2).
     pub(super) fn max_raw_bytes(self, encoded: u32) -> u64 {
@@ -31,7 +31,7 @@ impl Codec {
     }
 }
 
-/// The compressor of a thread, its level, and the buffer it writes to.
+/// A thread's compressor, its level and its output buffer.
 struct Packer {
     compressor: Compressor<'static>,
     level: i32,
@@ -43,7 +43,7 @@ thread_local! {
     static UNPACKER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Hands the shorter of `raw` and `raw` compressed to `store`.
+/// Passes the shorter of `raw` and `raw` compressed to `store`.
 pub(super) fn compress<T>(raw: &[u8], level: i32, store: impl FnOnce(Codec, &[u8]) -> T) -> io::Result<T> {
     PACKER.with_borrow_mut(|slot| {
         let packer = match slot {
@@ -65,7 +65,7 @@ pub(super) fn compress<T>(raw: &[u8], level: i32, store: impl FnOnce(Codec, &[u8
     })
 }
 
-/// The content of `encoded`, which must be of exactly `raw_bytes`; no more than that is allocated.
+/// Decodes `encoded`, which must yield exactly `raw_bytes`. Allocates at most that many bytes.
 pub(super) fn decompress(codec: Codec, encoded: &[u8], raw_bytes: usize) -> io::Result<Vec<u8>> {
     let mut raw = Vec::new();
     raw.try_reserve_exact(raw_bytes)?;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_change_within_a_thread_and_all_of_them_are_read() {
+    fn levels_change_within_a_thread_and_every_level_is_decoded() {
         let raw: Vec<u8> = (0..50_000u32).flat_map(|i| (i * i / 7).to_le_bytes()).collect();
         let lengths = [1, 9, -5, 1, 19].map(|level| {
             let (codec, bytes) = packed(&raw, level);
@@ -115,9 +115,9 @@ mod tests {
         }
     }
 
-    /// The bound that keeps claimed lengths honest must never refuse what the compressor produces.
+    /// The bound that exposes false lengths must never refuse real output of the compressor.
     #[test]
-    fn nothing_compresses_better_than_the_bound() {
+    fn the_bound_exceeds_the_best_compression() {
         for length in [1 << 10, 1 << 17, (1 << 17) + 1, 1 << 24, 100_000_000] {
             let (codec, bytes) = packed(&vec![0; length], 1);
             assert!(length as u64 <= codec.max_raw_bytes(bytes.len() as u32), "{length} in {}", bytes.len());

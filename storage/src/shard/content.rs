@@ -1,6 +1,7 @@
-//! Where the bytes of a shard are, and how they are read.
+//! Source of a shard's bytes, and how to read it.
 //!
-//! Files are read, not mapped: what fails or vanishes under a map ends the process, what fails in a read is an error.
+//! Files are read rather than mapped, because a disk error or a truncated file ends a process that maps it. A failed
+//! read is only an error.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -12,25 +13,26 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::stored::StoredShard;
 use crate::bytes::index;
 
-/// Shards whose files this process keeps open. Large runs have more shards than a process may have files: those beyond
-/// are opened for each frame that is read of them.
+/// Number of shard files that this process keeps open.
+///
+/// Large runs have more shards than a process may have open files. Further shards are opened for each frame read.
 const MOST_HELD: usize = 256;
 
-/// The largest buffer that a thread keeps for its next frame, in bytes.
+/// Largest buffer in bytes that a thread keeps for its next frame.
 const BUFFER_KEPT: usize = 1 << 20;
 
 static HELD: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Where the bytes of a frame are read to.
+    /// Buffer for the bytes of a frame.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The bytes of a shard.
+/// Source of a shard's bytes.
 #[derive(Debug)]
 pub(super) enum Content {
     File(ShardFile),
-    /// A copy of a shard in a store. What is damaged in the copy may be sound in the store.
+    /// A copy of a shard in a store. Damage in the copy need not be in the store.
     Copied(ShardFile, StoredShard),
     Owned(Vec<u8>),
 }
@@ -44,7 +46,7 @@ impl Content {
         }
     }
 
-    /// Calls `then` with `length` bytes from `offset` on. Fails with `UnexpectedEof` where there are fewer.
+    /// Calls `then` with `length` bytes from `offset`. Fails with `UnexpectedEof` if there are fewer.
     pub(super) fn with_bytes<T>(
         &self,
         offset: u64,
@@ -70,7 +72,7 @@ impl Content {
         }
     }
 
-    /// Lets go of the file, to be opened again for each read, if too many are open.
+    /// Closes the file if too many are open; each read then opens it again.
     pub(super) fn settle(&mut self) {
         if let Self::File(file) | Self::Copied(file, _) = self {
             file.settle();
@@ -81,10 +83,10 @@ impl Content {
 /// A published file that is read in pieces.
 #[derive(Debug)]
 pub(super) struct ShardFile {
-    /// `None` of a file that has no name, and so cannot be opened again.
+    /// `None` for a nameless file, which cannot be opened again.
     path: Option<PathBuf>,
     file: Option<File>,
-    /// Whether it counts among those held.
+    /// True if the file counts towards [`MOST_HELD`].
     held: bool,
 }
 
@@ -93,12 +95,12 @@ impl ShardFile {
         Ok(Self::of(exact2048_files::open(path)?, path.to_path_buf()))
     }
 
-    /// A file that has or is to have this name.
+    /// Wraps a file that has or will get this name.
     pub(super) fn of(file: File, path: PathBuf) -> Self {
         Self { path: Some(path), file: Some(file), held: false }
     }
 
-    /// A file that has no name any more.
+    /// Wraps a file that no longer has a name.
     pub(super) fn unnamed(file: File) -> Self {
         Self { path: None, file: Some(file), held: false }
     }
@@ -110,7 +112,7 @@ impl ShardFile {
         }
     }
 
-    /// Fills `buffer`. The caller checks what it gets: the name may stand for another file by now.
+    /// Fills `buffer`. The caller must check the bytes, because another file may have taken the name.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.file.as_ref().map(|file| file.read_exact_at(buffer, offset)) {
             // Another machine has replaced or removed the file.
@@ -144,7 +146,7 @@ impl Drop for ShardFile {
     }
 }
 
-/// The first `most` bytes of a file, or all of them if it is shorter.
+/// Returns the first `most` bytes of a file, or all bytes if it is shorter.
 pub(super) fn head(content: &Content, most: u32) -> io::Result<Vec<u8>> {
     let length = content.length()?.min(u64::from(most));
     content.with_bytes(0, index(u32::try_from(length).unwrap_or(most)), <[u8]>::to_vec)

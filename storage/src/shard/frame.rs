@@ -1,4 +1,4 @@
-//! Frames: items compressed together, made on the threads that compute them.
+//! Frames: items compressed together on the threads that compute them.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use crate::{ItemKey, MappedFile, Place, ScratchPlace, StorageError};
 pub struct Frame {
     pub(super) header: BlockHeader,
     bytes: FrameBytes,
-    /// Keys and lengths in bytes of the items, in their order within the frame.
+    /// Keys and lengths in bytes of the items, in frame order.
     pub(super) items: Vec<(ItemKey, u32)>,
 }
 
@@ -26,20 +26,20 @@ enum FrameBytes {
 }
 
 thread_local! {
-    /// Where the items of a frame are put together.
+    /// Buffer in which the items of a frame are concatenated.
     static RAW: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
 impl Frame {
     /// Compresses `items`, in any order, at a Zstandard `level` (1 while computing, 3 to keep, 9 to archive).
     ///
-    /// Stored as it is where compression does not help. Each thread keeps a compressor and buffers of twice the
-    /// size of its largest frame; the frame itself takes only what it will take in the file. A reader decodes
-    /// a whole frame to get at one item: about 1 GB/s.
+    /// Stores the items unchanged if compression does not help. Each thread keeps a compressor and buffers of twice
+    /// the size of its largest frame. The frame itself uses only its size in the file. A reader decodes a whole frame
+    /// to get one item, at about 1 GB/s.
     ///
     /// # Errors
     ///
-    /// [`StorageError::TooLarge`] if the items have more than 1 GiB together.
+    /// [`StorageError::TooLarge`] if the items exceed 1 GiB together.
     pub fn encode(items: &[(ItemKey, &[u8])], level: i32) -> Result<Self, StorageError> {
         let too_large = |bytes: usize| StorageError::TooLarge {
             what: "a frame",
@@ -47,7 +47,7 @@ impl Frame {
             limit: block::MAX_RAW_BYTES,
             remedy: "Put fewer items into a frame",
         };
-        // Before anything is copied: what cannot become a frame must not take its size in memory again.
+        // Check the size before copying, so that items too large for a frame do not use their memory twice.
         let total = items.iter().map(|(_, payload)| payload.len()).fold(0, usize::saturating_add);
         if total as u64 > block::MAX_RAW_BYTES {
             return Err(too_large(total));
@@ -65,13 +65,13 @@ impl Frame {
         })
     }
 
-    /// Bytes of the items together.
+    /// Total bytes of the items.
     #[must_use]
     pub fn raw_bytes(&self) -> usize {
         crate::bytes::index(self.header.raw_bytes)
     }
 
-    /// Bytes the frame will take in the file, without its entries in the index.
+    /// Bytes of the frame in the file, without its entries in the index.
     #[must_use]
     pub fn encoded_bytes(&self) -> usize {
         match &self.bytes {
@@ -80,7 +80,7 @@ impl Frame {
         }
     }
 
-    /// Bytes the frame will take in the file at most, with its entries in the index, which is compressed.
+    /// Upper bound on the bytes of the frame in the file, with its entries in the index, which is compressed.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
         self.encoded_bytes() + index::FRAME_BYTES + self.items.len() * index::ITEM_BYTES
@@ -94,21 +94,22 @@ impl Frame {
         }
     }
 
-    /// The items together, decoded: what is not in a shard yet, or never will be.
+    /// Decodes all items of a frame that is not, or not yet, in a shard.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`] where a scratch file does not hold what was written.
+    /// [`StorageError::Damaged`] if a scratch file differs from the data written.
     pub fn read(&self) -> Result<Vec<u8>, StorageError> {
         block::open(&Place::from(Path::new("a scratch file of frames")), 0, self.bytes(), &self.header)
     }
 
-    /// Moves those of `frames` that are on the heap into one scratch file in `folder`, for frames that wait long for
-    /// their shard.
+    /// Moves the heap-allocated ones of `frames` into one scratch file in `folder`.
+    ///
+    /// Suits frames that wait long for their shard.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`] or another failure of the system; the frames stay as they are.
+    /// [`StorageError::Full`] or another I/O error; the frames stay unchanged.
     pub fn spill(frames: &mut [Self], folder: &ScratchPlace) -> Result<(), StorageError> {
         let on_heap = |frame: &&mut Self| matches!(frame.bytes, FrameBytes::Heap(_));
         let mut frames: Vec<&mut Self> = frames.iter_mut().filter(on_heap).collect();

@@ -1,23 +1,22 @@
-//! The header of a shard. Its layout is in `docs/dev/format.md`.
+//! The header of a shard. `docs/dev/format.md` specifies its layout.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::bytes::{Fields, hex64, index};
 use crate::{Place, RunId, SHARD_VERSION, ShardIdentity, ShardKind, StorageError};
 
-/// Length of the header in version 1 of shards.
+/// Length of the header in shard version 1.
 pub(super) const HEADER_BYTES: u32 = 104;
 
 const MAGIC: [u8; 8] = *b"EX2048SH";
 
-/// Magic, version and header length: they keep their place and meaning in every version.
+/// Length of magic, version and header length, which keep their position and meaning in every version.
 const PREAMBLE_BYTES: usize = 16;
 
-/// The lengths that a header of any version can have; the upper one keeps a damaged length from having a whole
-/// large file hashed.
+/// Valid header lengths in any version. The upper bound keeps a damaged length from hashing a whole large file.
 const HEADER_LENGTHS: std::ops::RangeInclusive<u32> = 24..=LONGEST_HEADER;
 
-/// What is read of a file to find its header.
+/// Bytes to read from a file to find its header.
 pub(super) const LONGEST_HEADER: u32 = 4096;
 
 /// A header. [`Header::parse`] returns only verified ones.
@@ -28,13 +27,13 @@ pub(super) struct Header {
     pub(super) items: u64,
     pub(super) index_offset: u64,
     pub(super) index_bytes: u64,
-    /// The checksum in the header of the index block; through it this header vouches for the whole file.
+    /// Checksum in the header of the index block. Through it this header covers the whole file.
     pub(super) index_checksum: u64,
     pub(super) file_bytes: u64,
 }
 
 impl Header {
-    /// The bytes of the header and the checksum they end with.
+    /// Returns the bytes of the header and the checksum at their end.
     pub(super) fn to_bytes(&self) -> (Vec<u8>, u64) {
         let Self { identity, .. } = self;
         let mut bytes = Vec::with_capacity(index(HEADER_BYTES));
@@ -58,10 +57,10 @@ impl Header {
         (bytes, sum)
     }
 
-    /// Reads and verifies the header of the shard of `file_bytes` that begins with `bytes`: all of it, or
-    /// [`LONGEST_HEADER`] of it. Also returns its checksum.
+    /// Verifies the header of a shard of `file_bytes`, and returns it with its checksum.
     ///
-    /// Checked in this order: magic, header length, checksum, version, fields, bounds.
+    /// `bytes` is its start, up to [`LONGEST_HEADER`] bytes. Checks in this order: magic, header length, checksum,
+    /// version, fields, bounds.
     pub(super) fn parse(file: &Place, bytes: &[u8], file_bytes: u64) -> Result<(Self, u64), StorageError> {
         let damaged =
             |offset, expected: &str, found: String| StorageError::damaged(file, offset, expected, found);
@@ -80,7 +79,7 @@ impl Header {
         let newer =
             || StorageError::NewerVersion { file: file.clone(), found: version, supported: SHARD_VERSION };
         let Some(header) = bytes.get(..index(length)) else {
-            // Not all of a longer header may be at hand.
+            // `bytes` may contain only a part of a longer header.
             return Err(if version > SHARD_VERSION && file_bytes > length.into() {
                 newer()
             } else {
@@ -125,16 +124,16 @@ impl Header {
         Ok((header, actual))
     }
 
-    /// Whether a file begins as a shard does. Its first bytes otherwise, for people.
+    /// Checks that a file starts like a shard. The error is its first bytes, for messages.
     pub(super) fn begins(bytes: &[u8]) -> Result<(), String> {
         match bytes.get(..MAGIC.len()) {
             Some(magic) if *magic == MAGIC => Ok(()),
-            _ if bytes.is_empty() => Err("nothing: it is empty".to_owned()),
+            _ if bytes.is_empty() => Err("an empty file".to_owned()),
             begin => Err(begin.unwrap_or(bytes).escape_ascii().to_string()),
         }
     }
 
-    /// The relations between the fields and the file, so that no later offset leads outside.
+    /// Checks the fields against the file, so that no offset used later leads outside.
     fn check_bounds(&self, file: &Place, file_bytes: u64) -> Result<(), StorageError> {
         let identity = &self.identity;
         if identity.first_layer > identity.last_layer {
@@ -145,10 +144,10 @@ impl Header {
             let expected = format!("a file of {} bytes", self.file_bytes);
             return Err(StorageError::damaged(file, 88, expected, format!("{file_bytes} bytes")));
         }
-        // Frames lie between header and index, and the index ends the file: nothing is left unaccounted for.
+        // Frames lie between the header and the index, and the index ends the file. So every byte is accounted for.
         let index_end = self.index_offset.checked_add(self.index_bytes);
         if self.index_offset < u64::from(HEADER_BYTES) || index_end != Some(file_bytes) {
-            let expected = format!("an index behind the header that ends at {file_bytes}");
+            let expected = format!("an index after the header that ends at {file_bytes}");
             let found = format!("{} bytes at {}", self.index_bytes, self.index_offset);
             return Err(StorageError::damaged(file, 64, expected, found));
         }

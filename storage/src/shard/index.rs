@@ -1,7 +1,6 @@
-//! The index of a shard: where each frame is, and what items it holds. Its layout is in `docs/dev/format.md`.
+//! The index of a shard: position and items of each frame. `docs/dev/format.md` specifies its layout.
 //!
-//! The items of a frame lie one after the other, so that their offsets follow from their lengths and cannot
-//! contradict each other.
+//! The items of a frame are contiguous, so their offsets follow from their lengths and cannot contradict each other.
 
 use super::block::{self, BLOCK_HEADER_BYTES, BlockHeader};
 use super::codec::Codec;
@@ -15,15 +14,15 @@ pub(super) const FRAME_BYTES: usize = 8 + BLOCK_HEADER_BYTES;
 /// Bytes per item: layer, lane, part, length.
 pub(super) const ITEM_BYTES: usize = 4 + 8 + 4 + 4;
 
-/// The index is read as a whole on opening, so it pays to have it small.
+/// Compression level of the index, chosen for size because opening a shard reads the whole index.
 const LEVEL: i32 = 3;
 
-/// Where an item is.
+/// Position of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The item.
+    /// Key of the item.
     pub key: ItemKey,
-    /// Number of the frame it is in.
+    /// Number of its frame.
     pub frame: u32,
     /// Offset in bytes within the decoded frame.
     pub offset: u32,
@@ -32,32 +31,32 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The item within the decoded frame; `None` if that is too short.
+    /// Returns the item within the decoded frame; `None` if the frame is too short.
     #[must_use]
     pub fn slice<'a>(&self, frame: &'a [u8]) -> Option<&'a [u8]> {
         frame.get(index(self.offset)..)?.get(..index(self.length))
     }
 }
 
-/// What is known of a frame without reading it.
+/// Description of a frame in the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameInfo {
     /// Offset in bytes of its block in the file.
     pub file_offset: u64,
-    /// Bytes of its items together.
+    /// Total bytes of its items.
     pub raw_bytes: u32,
-    /// Bytes they take in the file, without the 24 of the block's header.
+    /// Bytes of the items in the file, without the 24 bytes of the block's header.
     pub encoded_bytes: u32,
     /// Number of its items.
     pub items: u32,
-    /// How they are stored.
+    /// Encoding of its items.
     pub codec: Codec,
     /// Checksum of the block.
     pub checksum: u64,
 }
 
 impl FrameInfo {
-    /// The header that the block of the frame must have.
+    /// Returns the header that the frame's block must have.
     pub(super) fn block_header(&self) -> BlockHeader {
         BlockHeader {
             raw_bytes: self.raw_bytes,
@@ -69,7 +68,7 @@ impl FrameInfo {
     }
 }
 
-/// Collects the index while frames are written. Holds 32 bytes per frame and 24 per item.
+/// Collects the index while frames are written. Uses 32 bytes per frame and 24 per item.
 #[derive(Debug, Default)]
 pub(super) struct IndexBuilder {
     frames: Vec<(u64, BlockHeader)>,
@@ -85,7 +84,7 @@ impl IndexBuilder {
         self.items.len()
     }
 
-    /// Whether the index stays within what a block can hold when this many items in one more frame are added.
+    /// Checks that the index still fits a block with one more frame of this many items.
     pub(super) fn check_room(&self, items: usize) -> Result<(), StorageError> {
         match content_bytes(self.frames() as u64 + 1, (self.items() + items) as u64) {
             Some(bytes) if bytes <= block::MAX_RAW_BYTES => Ok(()),
@@ -103,31 +102,31 @@ impl IndexBuilder {
         self.items.extend_from_slice(items);
     }
 
-    /// The first key that occurs twice. Takes a copy of the keys, 16 bytes each, and sorts it.
+    /// Returns the first duplicate key. Sorts a copy of the keys, which uses 16 bytes each.
     pub(super) fn duplicate(&self) -> Option<ItemKey> {
         let mut keys: Vec<ItemKey> = self.items.iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         first_duplicate(keys.iter().copied())
     }
 
-    /// The index as a block: its header and all its bytes.
+    /// Encodes the index as a block and returns its header and all its bytes.
     pub(super) fn seal(&self) -> Result<(BlockHeader, Vec<u8>), StorageError> {
         let mut raw = Vec::with_capacity(self.frames() * FRAME_BYTES + self.items() * ITEM_BYTES);
         for (offset, header) in &self.frames {
             raw.extend(offset.to_le_bytes());
             raw.extend(header.to_bytes());
         }
-        // Column by column: layers and parts repeat, so that next to nothing is left of them.
+        // Store columns, because layers and parts repeat and compress to almost nothing.
         self.items.iter().for_each(|(key, _)| raw.extend(key.layer.to_le_bytes()));
         self.items.iter().for_each(|(key, _)| raw.extend(key.lane.to_le_bytes()));
         self.items.iter().for_each(|(key, _)| raw.extend(key.part.to_le_bytes()));
         self.items.iter().for_each(|(_, length)| raw.extend(length.to_le_bytes()));
-        let items = u32::try_from(self.items()).unwrap_or(u32::MAX); // `check_room` stops far below
+        let items = u32::try_from(self.items()).unwrap_or(u32::MAX); // `check_room` fails far earlier
         block::seal(&raw, items, LEVEL)
     }
 }
 
-/// Length of the content of an index; `None` if it exceeds 64 bits.
+/// Returns the length of an index's content; `None` if it exceeds 64 bits.
 fn content_bytes(frames: u64, items: u64) -> Option<u64> {
     frames.checked_mul(FRAME_BYTES as u64)?.checked_add(items.checked_mul(ITEM_BYTES as u64)?)
 }
@@ -145,8 +144,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Refuses an index that would take more than `limit` bytes, on the word of the header alone: nothing of it has been
-    /// read yet.
+    /// Refuses an index of more than `limit` bytes, judged by the header before any of the index is read.
     pub(super) fn check_size(file: &Place, header: &Header, limit: u64) -> Result<(), StorageError> {
         let content = content_bytes(header.frames.into(), header.items).unwrap_or(u64::MAX);
         let bytes = content.max(header.index_bytes.saturating_sub(BLOCK_HEADER_BYTES as u64));
@@ -155,17 +153,17 @@ impl Index {
             return Err(StorageError::damaged(file, 44, expected, format!("{bytes} bytes")));
         }
         if bytes > limit {
-            let (what, remedy) = ("the index of an unknown shard", "Open the shard through its run");
+            let (what, remedy) = ("the index of an unverified shard", "Open the shard through its run");
             return Err(StorageError::TooLarge { what, bytes, limit, remedy });
         }
         Ok(())
     }
 
-    /// Reads and verifies the index of a shard with this header; `block` is all from the index offset on.
+    /// Verifies and decodes the index of a shard with this header. `block` is everything from the index offset on.
     ///
-    /// Its content is decoded only after the header's counts, the block's claim and the block's checksum agree,
-    /// so that memory is spent on at most what the file pays for: 32 bytes per item and per frame, and while
-    /// reading the content besides.
+    /// Decodes only after the header's counts, the block's claim and the block's checksum agree. So a file cannot
+    /// claim more memory than its length justifies. Uses 32 bytes per item and per frame, plus the content while
+    /// decoding.
     pub(super) fn parse(file: &Place, block: &[u8], header: &Header) -> Result<Self, StorageError> {
         let at = header.index_offset;
         let damaged = |expected: &str, found: String| StorageError::damaged(file, at, expected, found);
@@ -175,7 +173,7 @@ impl Index {
             let expected = format!("checksum {:016x}", header.index_checksum);
             return Err(damaged(&expected, format!("{:016x}", stated.checksum)));
         }
-        // Without this the counts could claim more entries than the content has.
+        // Otherwise the counts could claim more entries than the content has.
         let content = content_bytes(header.frames.into(), header.items);
         if content != Some(stated.raw_bytes.into()) || header.items != u64::from(stated.items) {
             let expected = format!("an index of {} frames and {} items", header.frames, header.items);
@@ -191,7 +189,7 @@ impl Index {
     }
 }
 
-/// The frame table. Frames must follow each other without a gap from the header up to the index.
+/// Parses the frame table. Frames must be contiguous from the header to the index.
 fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<FrameInfo>, StorageError> {
     let damaged = |what: String, found| StorageError::damaged(file, header.index_offset, what, found);
     let mut frames = Vec::with_capacity(table.len() / FRAME_BYTES);
@@ -216,7 +214,7 @@ fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<Frame
             codec,
             checksum: block.checksum,
         });
-        next += block.block_bytes(); // at most 2^25 entries of 33 bits each: no overflow
+        next += block.block_bytes(); // at most 2^25 entries of 33 bits each, so no overflow
     }
     if next != header.index_offset {
         return Err(damaged(format!("frames up to {}", header.index_offset), format!("frames up to {next}")));
@@ -224,7 +222,7 @@ fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<Frame
     Ok(frames)
 }
 
-/// The four columns of the items, which must fill the frames exactly; sorts the entries by key.
+/// Parses the four item columns, which must fill the frames exactly, and sorts the entries by key.
 fn parse_items(
     file: &Place,
     columns: &[u8],
@@ -274,7 +272,7 @@ fn parse_items(
     }
     entries.sort_unstable_by_key(|entry| entry.key);
     match first_duplicate(entries.iter().map(|entry| entry.key)) {
-        Some(key) => Err(damaged("no key twice".to_owned(), format!("{key:?} twice"))),
+        Some(key) => Err(damaged("unique keys".to_owned(), format!("{key:?} twice"))),
         None => Ok(entries),
     }
 }

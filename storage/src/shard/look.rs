@@ -1,15 +1,14 @@
-//! Whether a shard is the one of a record, by its length and its header.
+//! Checks a shard against its record by length and header.
 
 use super::ShardRecord;
 use super::header::{HEADER_BYTES, Header};
 use super::reader::Expected;
 use crate::{Place, ShardIdentity, StorageError};
 
-/// How many first bytes of a shard [`check_head`] needs.
+/// Number of bytes at the start of a shard that [`check_head`] needs.
 pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
 
-/// Requires that the shard of `file_bytes` that begins with `head` is the one of a record with this identity, and that
-/// the record says of it what its header says.
+/// Checks that the shard of `file_bytes` starting with `head` has this identity and matches its record.
 pub(crate) fn check_head(
     file: &Place,
     head: &[u8],

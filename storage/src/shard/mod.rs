@@ -2,9 +2,9 @@
 //!
 //! | Section, in file order | Module |
 //! |---|---|
-//! | header, of a fixed size | `header` |
+//! | header, of fixed size | `header` |
 //! | frames, each a block of items | `block`, `frame` |
-//! | index, itself a block | `index` |
+//! | index, one block | `index` |
 
 mod block;
 mod codec;

@@ -1,4 +1,4 @@
-//! Reading a shard: header and index are verified on opening, each frame whenever it is read.
+//! Reading a shard: opening verifies header and index, each read verifies its frame.
 
 use std::path::Path;
 
@@ -10,23 +10,24 @@ use super::index::{Entry, FrameInfo, Index};
 use crate::bytes::index;
 use crate::{ItemKey, Place, ShardIdentity, Shards, StorageError};
 
-/// Largest index that is read of a shard of which nothing is known, in bytes. Those of the solver have far less; a
-/// forged one could take gigabytes of memory out of some kilobytes.
+/// Largest index in bytes of a shard opened without an expected identity.
+///
+/// The solver's indexes are far smaller. A forged index of some kilobytes could expand to gigabytes of memory.
 const UNKNOWN_INDEX_BYTES: u64 = 64 << 20;
 
-/// What a shard has to be.
+/// Requirements on a shard to be opened.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Expected<'a> {
-    /// Any shard.
+    /// No requirement.
     Anything,
-    /// One with this identity.
+    /// This identity.
     Identity(&'a ShardIdentity),
-    /// The one of this record, with this identity.
+    /// The shard of this record, with this identity.
     Committed(&'a ShardRecord, &'a ShardIdentity),
 }
 
 impl Expected<'_> {
-    /// How many bytes it has, where that is known.
+    /// Returns its length in bytes, if known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Committed(record, _) => Some(record.bytes),
@@ -34,7 +35,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Requires that a header is that of the shard: the first field that differs is named.
+    /// Checks that a header is that of the expected shard, and names the first field that differs.
     pub(super) fn check(&self, file: &Place, header: &Header, checksum: u64) -> Result<(), StorageError> {
         let foreign = |field, expected: String, found: String| {
             Err(StorageError::Foreign { file: file.clone(), field, expected, found })
@@ -52,7 +53,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Bytes that the index may take.
+    /// Limit in bytes on the index.
     fn index_limit(&self) -> u64 {
         match self {
             Self::Anything => UNKNOWN_INDEX_BYTES,
@@ -63,8 +64,8 @@ impl Expected<'_> {
 
 /// An open shard. All methods take `&self`, and any number of threads may read at once.
 ///
-/// Memory: 32 bytes per item and per frame; the frames stay on disk until they are read. The file is kept open while
-/// not too many are, so that a shard that is replaced or removed meanwhile can be read to the end.
+/// Memory: 32 bytes per item and per frame; frames stay on disk until they are read. The file stays open unless too
+/// many are, so that a shard that is replaced or removed meanwhile can be read to the end.
 #[derive(Debug)]
 pub struct ShardReader {
     place: Place,
@@ -72,37 +73,36 @@ pub struct ShardReader {
     header: Header,
     header_checksum: u64,
     index: Index,
-    /// The run that it was opened as a part of.
+    /// The run through which it was opened.
     run: Option<Shards>,
 }
 
 impl ShardReader {
-    /// Opens the shard at `path`, which must be the one `expected`, and verifies its header and index.
+    /// Opens the shard at `path`, which must match `expected`, and verifies its header and index.
     ///
-    /// Costs the reading of the index and, unless the items were written in order, a sort of its entries.
+    /// Costs reading the index and, unless the items were written in order, a sort of its entries.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Foreign`] names the first field that is not as expected;
-    /// [`StorageError::ShardMissing`], [`StorageError::NewerVersion`], [`StorageError::Damaged`] or a failure of the
-    /// system.
+    /// [`StorageError::Foreign`] with the first field that differs. [`StorageError::ShardMissing`],
+    /// [`StorageError::NewerVersion`], [`StorageError::Damaged`] or an I/O error.
     pub fn open(path: &Path, expected: &ShardIdentity) -> Result<Self, StorageError> {
         Self::open_file(&Place::from(path).of_lone_shard(), path, Expected::Identity(expected))
     }
 
-    /// The same without an expectation, to inspect a shard of which nothing is known.
+    /// Opens a shard of unknown identity, to inspect it.
     ///
     /// # Errors
     ///
     /// [`StorageError::NotAShard`], [`StorageError::TooLarge`] for an index of more than 64 MiB, and as for
-    /// [`open`](Self::open), but for [`StorageError::Foreign`].
+    /// [`open`](Self::open), except [`StorageError::Foreign`].
     pub fn open_any(path: &Path) -> Result<Self, StorageError> {
-        // A missing file is not a lost shard here: nobody says that it was committed.
+        // A missing file is not reported as a lost shard, because no record says that it was committed.
         let file = ShardFile::open(path).map_err(|e| StorageError::read(path, e))?;
         Self::new(&Place::from(path).of_lone_shard(), Content::File(file), Expected::Anything)
     }
 
-    /// A shard that is in memory already. `path` is only for messages.
+    /// Opens a shard in memory. `path` is only for messages.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl ShardReader {
         Self::new(&place, Content::Owned(bytes), expected.map_or(Expected::Anything, Expected::Identity))
     }
 
-    /// Opens the shard in a file, which errors name as `place`.
+    /// Opens the shard in a file, which errors call `place`.
     pub(crate) fn open_file(
         place: &Place,
         path: &Path,
@@ -126,8 +126,10 @@ impl ShardReader {
         Self::new(place, Content::File(file), expected)
     }
 
-    /// Checks in this order: that it is a shard, its header, whether it is the one expected, the size of its index, its
-    /// index. So nothing is believed of a shard that is not the one expected.
+    /// Verifies header and index of a shard.
+    ///
+    /// Checks in this order: magic, header, expected identity, size of the index, index. So no claim of an unexpected
+    /// shard is trusted.
     pub(super) fn new(
         place: &Place,
         mut content: Content,
@@ -150,24 +152,24 @@ impl ShardReader {
         Ok(Self { place: place.clone(), content, header, header_checksum, index, run: None })
     }
 
-    /// The same shard as a part of a run. Where that is away, no error blames the shard.
+    /// Attaches the shard to a run. If the run is unavailable, no error blames the shard.
     pub(crate) fn of_run(self, run: Shards) -> Self {
         Self { run: Some(run), ..self }
     }
 
-    /// Where the shard is.
+    /// Place of the shard.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// What the shard says it is.
+    /// Identity stated in the header.
     #[must_use]
     pub fn identity(&self) -> &ShardIdentity {
         &self.header.identity
     }
 
-    /// Checksum of the header, as in [`ShardRecord`](crate::ShardRecord): equal checksums mean equal shards.
+    /// Checksum of the header, as in [`ShardRecord`](crate::ShardRecord). Equal checksums mean equal shards.
     #[must_use]
     pub fn header_checksum(&self) -> u64 {
         self.header_checksum
@@ -197,15 +199,17 @@ impl ShardReader {
         &self.index.frames
     }
 
-    /// Where the item `key` is, by binary search.
+    /// Finds the item `key` by binary search.
     #[must_use]
     pub fn find(&self, key: ItemKey) -> Option<&Entry> {
         let at = self.index.entries.binary_search_by_key(&key, |entry| entry.key).ok()?;
         self.index.entries.get(at)
     }
 
-    /// The item `key`, `None` if the shard does not have it. Decodes its whole frame: who wants several items
-    /// of a frame calls [`read_frame`](Self::read_frame) and [`Entry::slice`].
+    /// Reads the item `key`; `None` if the shard does not have it.
+    ///
+    /// Decodes the whole frame. To read several items of a frame, call [`read_frame`](Self::read_frame) and
+    /// [`Entry::slice`].
     ///
     /// # Errors
     ///
@@ -216,17 +220,17 @@ impl ShardReader {
         Ok(entry.slice(&frame).map(<[u8]>::to_vec))
     }
 
-    /// Verifies and decodes a frame, at about 1 GB/s. Allocates exactly the
-    /// [`raw_bytes`](FrameInfo::raw_bytes) of the frame.
+    /// Verifies and decodes a frame, at about 1 GB/s. Allocates exactly the frame's
+    /// [`raw_bytes`](FrameInfo::raw_bytes).
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`] or [`StorageError::ShardMissing`]; [`StorageError::InvalidInput`] if there is no such
-    /// frame; a failure of the system. A frame that cannot be read from a copy of a shard in a store, or is damaged
-    /// there, is read from the store, with its failures.
+    /// [`StorageError::Damaged`], [`StorageError::ShardMissing`], [`StorageError::InvalidInput`] if the frame does
+    /// not exist, or an I/O error. If the cached copy of a shard in a store is damaged or unreadable, reads the frame
+    /// from the store, with the store's errors.
     pub fn read_frame(&self, number: u32) -> Result<Vec<u8>, StorageError> {
         let frame = self.index.frames.get(index(number)).ok_or_else(|| StorageError::InvalidInput {
-            what: format!("frame {number} asked of {} with {}", self.place, self.frames().len()),
+            what: format!("expected a frame of {} below {}, found {number}", self.place, self.frames().len()),
         })?;
         self.read_frame_at(frame).map_err(|error| match &self.run {
             Some(run) => run.explain(error),
@@ -251,7 +255,7 @@ impl ShardReader {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Damaged`] with the place of the first damaged frame.
+    /// [`StorageError::Damaged`] with the position of the first damaged frame.
     pub fn verify(&self) -> Result<(), StorageError> {
         (0u32..).zip(self.frames()).try_for_each(|(number, _)| self.read_frame(number).map(drop))
     }

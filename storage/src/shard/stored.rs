@@ -1,4 +1,4 @@
-//! A shard in a store: its copy in the cache, and the way to another copy.
+//! A shard in a store: its cached copy and the sources of another copy.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::publish::TempFile;
 use crate::store::{Cache, Store};
 use crate::{CopyOutcome, Place, StorageError, WantedCopy};
 
-/// Where a shard is in a store, and where its copy is or would be.
+/// Place of a shard in a store and of its copy in the cache.
 #[derive(Debug)]
 pub(crate) struct StoredShard {
     pub(crate) store: Arc<Store>,
     pub(crate) cache: Arc<Cache>,
-    /// Where it is in the store.
+    /// Its place in the store.
     pub(crate) place: Place,
     /// Its name within the run.
     pub(crate) object: String,
@@ -26,14 +26,14 @@ pub(crate) struct StoredShard {
 }
 
 impl StoredShard {
-    /// Opens the copy in the cache; `None` if there is none, or none that is sound and the one expected.
+    /// Opens the cached copy; `None` if there is no intact copy of the expected shard.
     pub(crate) fn open_copy(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         if !self.cache.touch(&self.entry) {
             return None;
         }
         let opened = ShardFile::open(&self.entry).map_err(|e| StorageError::read_shard(&self.place, 0, 0, e));
         let opened = opened.and_then(|file| self.reader(file, expected));
-        // What keeps it from being read may be over soon; a copy that is not sound is of no use.
+        // Discard only a damaged or foreign copy, because other errors may be temporary.
         let discard = |error: &StorageError| {
             if error.blames().is_some() {
                 self.cache.discard(&self.entry);
@@ -46,7 +46,7 @@ impl StoredShard {
         Some(copy)
     }
 
-    /// Takes the copy of a peer, and keeps it in the cache, if there is one that is sound and the one expected.
+    /// Fetches an intact copy of the expected shard from a peer and keeps it in the cache; `None` if no peer has one.
     pub(crate) fn take_from_peers(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         let peers = self.cache.peers()?;
         let taken = peers.copies(wanted).find_map(|copy| {
@@ -57,17 +57,17 @@ impl StoredShard {
         taken
     }
 
-    /// Fetches the shard, and keeps it in the cache if it is sound and the one expected.
+    /// Fetches the shard from the store and keeps it in the cache if it is intact and the expected one.
     pub(crate) fn fetch(&self, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let fetch = || self.keep(self.download(expected)?, expected);
         match fetch() {
-            // Perhaps it was damaged on the way, and before it is made again it is worth a second look.
+            // The transfer may have damaged it, so fetch it once more before reporting the shard as lost.
             Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => fetch(),
             fetched => fetched,
         }
     }
 
-    /// Fetches the shard, verifies all of it if it is the one expected, and keeps nothing of it.
+    /// Fetches the shard and verifies all of it if it is the expected one. Keeps no copy.
     pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
         let check = || {
             let file = ShardFile::unnamed(self.download(expected)?.into_unnamed()?);
@@ -79,7 +79,7 @@ impl StoredShard {
         }
     }
 
-    /// Makes a file the copy in the cache if it is sound and the one expected.
+    /// Makes a file the cached copy if it is intact and the expected shard.
     fn keep(&self, mut temp: TempFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
         let reader = self.reader(ShardFile::of(file, self.entry.clone()), expected)?;
@@ -87,8 +87,9 @@ impl StoredShard {
         Ok(reader)
     }
 
-    /// The bytes that a peer sends in a new file in the folder of the cache. However many it sends, at most one byte
-    /// more is taken than the shard has, by which a longer copy is noticed.
+    /// Writes the bytes from a peer to a new file in the cache folder.
+    ///
+    /// Reads at most one byte more than the shard has, which reveals a longer copy.
     fn receive(&self, copy: impl Read, wanted: &WantedCopy) -> Result<TempFile, StorageError> {
         let mut temp = TempFile::create(self.cache.folder(), "copy")?;
         let received = io::copy(&mut copy.take(wanted.bytes.saturating_add(1)), temp.file());
@@ -100,8 +101,9 @@ impl StoredShard {
         Err(StorageError::damaged(&self.place, received, expected, found))
     }
 
-    /// The bytes of the shard in a new file in the folder of the cache. An object of another length than is expected is not
-    /// fetched: it might fill the disk.
+    /// Downloads the shard to a new file in the cache folder.
+    ///
+    /// An object of unexpected length is not fetched, because it might fill the disk.
     pub(super) fn download(&self, expected: Expected<'_>) -> Result<TempFile, StorageError> {
         let mut temp = TempFile::create(self.cache.folder(), "download")?;
         let wanted = expected.bytes();
@@ -121,7 +123,7 @@ impl StoredShard {
         }
     }
 
-    /// An error of reading the object: where there is none the shard is missing.
+    /// Converts a read error: a missing object is a missing shard.
     fn missing(&self, error: StorageError) -> StorageError {
         match error {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -131,7 +133,7 @@ impl StoredShard {
         }
     }
 
-    /// Some bytes of the shard from the store, because those of the copy are damaged. The copy is given up.
+    /// Reads a range of the shard from the store because the copy is damaged, and discards the copy.
     pub(super) fn read_again(&self, start: u64, length: usize) -> Result<Bytes, StorageError> {
         self.cache.discard(&self.entry);
         let range = start..start.saturating_add(length as u64);
@@ -150,7 +152,7 @@ impl StoredShard {
     }
 }
 
-/// Opens the object that `store` names itself, of which nothing is known. No copy of it stays.
+/// Opens the object at the store's own prefix without an expected identity. Keeps no copy.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
     let mut temp = TempFile::create(cache.folder(), "inspect")?;
     store.download("", &mut temp, None)?;

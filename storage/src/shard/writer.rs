@@ -1,4 +1,4 @@
-//! Writing a shard: frames as they come, then the index, then the header in the place kept for it.
+//! Writing a shard: frames as they arrive, then the index, then the header in the space reserved for it.
 
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ use crate::publish::{Listed, TempFile, sync_folder};
 use crate::store::{Cache, Store};
 use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
 
-/// What a commit says about a shard. As JSON it is fit to be put into a journal record.
+/// Description of a shard in a commit, with a JSON form for journal records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardRecord {
     /// Name of its file, for [`Shards::place`].
     pub file: String,
-    /// What its items hold.
+    /// Content of its items.
     pub kind: ShardKind,
-    /// The lowest layer it may have items of.
+    /// The lowest layer that its items may have.
     pub first_layer: u32,
-    /// The highest layer it may have items of.
+    /// The highest layer that its items may have.
     pub last_layer: u32,
     /// Length of the file in bytes.
     pub bytes: u64,
@@ -35,31 +35,31 @@ pub struct ShardRecord {
     pub frames: u64,
     /// Number of items.
     pub items: u64,
-    /// Checksum of the header, which vouches for every byte of the file. 16 hex digits in JSON.
+    /// Checksum of the header, which covers every byte of the file. 16 hex digits in JSON.
     #[serde(with = "as_hex64")]
     pub header_checksum: u64,
 }
 
 impl ShardRecord {
-    /// Which shard of its run this is.
+    /// Returns the id of the shard within its run.
     #[must_use]
     pub fn id(&self) -> ShardId {
         ShardId::of(&self.file)
     }
 }
 
-/// Where a shard is to be published.
+/// Destination of a shard.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// In this folder, in place of an earlier one of the same name.
+    /// This folder, where it replaces any shard of the same name.
     Folder {
         folder: PathBuf,
         /// The name of its file.
         file: String,
-        /// The run that it becomes a part of.
+        /// The run that it will belong to.
         run: Shards,
     },
-    /// As this object. It is written as a file in the cache first, where it stays as a copy.
+    /// This object. A file in the cache is written first and stays there as a copy.
     Store {
         store: Arc<Store>,
         cache: Arc<Cache>,
@@ -71,8 +71,9 @@ pub(crate) enum Target {
 }
 
 impl Target {
-    /// The file that the shard is written to first. Where it is published in a directory, its name says which shard it
-    /// becomes, and so whose it is.
+    /// Creates the temporary file of the shard.
+    ///
+    /// In a run directory its name contains the final name of the shard, and so identifies the writer.
     fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
             Self::Folder { folder, file, run } => {
@@ -83,7 +84,7 @@ impl Target {
         }
     }
 
-    /// What an earlier shard of the same name takes of the disk.
+    /// Disk space of an earlier shard of the same name.
     fn replaced_bytes(&self) -> Result<u64, StorageError> {
         match self {
             Self::Folder { folder, file, .. } => {
@@ -94,11 +95,11 @@ impl Target {
     }
 }
 
-/// Writes one shard. Dropped before [`finish`](Self::finish) it leaves nothing behind.
+/// Writes one shard. If it is dropped before [`finish`](Self::finish), it leaves no file behind.
 ///
-/// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at
-/// once and not kept. It holds no borrow of the run, which must stay open for writing while this lives: the
-/// next process to open it removes unfinished shards.
+/// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at once and
+/// not kept. The writer does not borrow the run, but the run must stay open for writing: the next process to open it
+/// removes unfinished shards.
 #[derive(Debug)]
 pub struct ShardWriter {
     identity: ShardIdentity,
@@ -106,19 +107,19 @@ pub struct ShardWriter {
     temp: TempFile,
     index: IndexBuilder,
     taken: Taken,
-    /// Where the next frame goes, in bytes from the start of the file.
+    /// Offset of the next frame, in bytes from the start of the file.
     offset: u64,
-    /// A write failed: what the file holds is uncertain.
+    /// A write failed, so the contents of the file are uncertain.
     failed: bool,
 }
 
 impl ShardWriter {
-    /// Begins the shard `identity` of `run`.
+    /// Starts the shard `identity` of `run`.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`] if the run is not open for writing, [`StorageError::InvalidInput`] if the
-    /// identity is of another run or its layers are in the wrong order, or a failure of the system.
+    /// [`StorageError::ReadOnly`] if the run is not open for writing. [`StorageError::InvalidInput`] if the identity
+    /// is of another run or its layers are in the wrong order. Or an I/O error.
     pub fn create<R>(run: &TypedRun<R>, identity: ShardIdentity) -> Result<Self, StorageError>
     where
         R: Serialize + DeserializeOwned + Clone,
@@ -127,12 +128,12 @@ impl ShardWriter {
         Self::begin(run.shard_target(&identity)?, run.run_id(), identity, taken)
     }
 
-    /// Begins a shard that another process will commit: the one that has the run open for writing.
+    /// Starts a shard that another process will commit, namely the one that has the run open for writing.
     ///
     /// # Errors
     ///
-    /// [`StorageError::InvalidInput`] if the identity is of another run or its layers are in the wrong order, or a
-    /// failure of the system.
+    /// [`StorageError::InvalidInput`] if the identity is of another run or its layers are in the wrong order, or an
+    /// I/O error.
     pub fn create_as(
         shards: &Shards,
         identity: ShardIdentity,
@@ -160,14 +161,14 @@ impl ShardWriter {
         Ok(Self { identity, target, temp, index, taken, offset: u64::from(HEADER_BYTES), failed: false })
     }
 
-    /// Appends a frame. Frames may come in any order of keys.
+    /// Appends a frame. The keys may be in any order.
     ///
     /// # Errors
     ///
-    /// [`StorageError::InvalidInput`] if an item is of a layer outside the shard, [`StorageError::TooLarge`] if
-    /// the shard would have too many items for its index (about 50 million); both leave the writer as it was.
-    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another failure of the system, after which every call fails
-    /// with [`StorageError::EarlierFailure`].
+    /// [`StorageError::InvalidInput`] if an item's layer is outside the shard, and [`StorageError::TooLarge`] if the
+    /// shard would have too many items for its index (about 50 million). Both leave the writer unchanged.
+    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another I/O error, after which every call fails with
+    /// [`StorageError::EarlierFailure`].
     pub fn push(&mut self, frame: Frame) -> Result<(), StorageError> {
         let layers = self.identity.first_layer..=self.identity.last_layer;
         if let Some((key, _)) = frame.items.iter().find(|(key, _)| !layers.contains(&key.layer)) {
@@ -182,16 +183,16 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Completes the shard and publishes it: in a directory in place of an earlier one of the same layers, in a store
-    /// under a name of its own.
+    /// Completes the shard and publishes it.
     ///
-    /// When this returns, the shard survives a loss of power. It is committed only by a journal record that
-    /// names it. Costs a sync of the file and one of its folder, or the upload.
+    /// In a directory it replaces an earlier shard of the same name; in a store its name is unique. When this returns,
+    /// the shard survives a power loss. Only a journal record that names it commits it. Costs a sync of the file and one
+    /// of its folder, or the upload.
     ///
     /// # Errors
     ///
-    /// [`StorageError::InvalidInput`] if a key was pushed twice, or as for [`push`](Self::push). After an error
-    /// there may or may not be a shard; writing it again is always right.
+    /// [`StorageError::InvalidInput`] if a key was pushed twice, or as for [`push`](Self::push). After an error the
+    /// shard may or may not exist; writing it again is always safe.
     pub fn finish(mut self) -> Result<ShardRecord, StorageError> {
         if let Some(key) = self.index.duplicate() {
             return Err(StorageError::InvalidInput { what: format!("{key:?} pushed twice to a shard") });
@@ -231,7 +232,7 @@ impl ShardWriter {
         })
     }
 
-    /// Writes at the end.
+    /// Appends bytes to the file.
     fn append(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
         if self.failed {
             return Err(StorageError::EarlierFailure { place: self.temp.path().into() });
@@ -243,7 +244,7 @@ impl ShardWriter {
     }
 }
 
-/// Gives a complete shard its name, and returns that.
+/// Gives a complete shard its final name and returns the name.
 fn publish(
     temp: TempFile,
     target: Target,
@@ -256,7 +257,7 @@ fn publish(
             crash_point!("shard.before_sync");
             temp.sync()?;
             crash_point!("shard.synced");
-            // A shard of another run may have this name.
+            // Another run may have replaced this one, with a shard of this name.
             run.require_run()?;
             temp.rename_to(&folder.join(&file))?;
             crash_point!("shard.renamed");
@@ -269,20 +270,20 @@ fn publish(
             let mut temp = temp;
             store.upload(&object, temp.file(), header.file_bytes)?;
             crash_point!("store.shard_uploaded");
-            // This is only a copy: where it is missing, the shard is fetched from the store.
+            // A failure is harmless: without the copy, the shard is fetched from the store.
             let _ = cache.insert(temp, &cache.entry(identity.run, header_checksum));
             Ok(file)
         }
     }
 }
 
-/// Writes at the current position, unless a test has this write fail.
+/// Writes at the current position, unless a test injects a failure.
 fn write(temp: &mut TempFile, bytes: &[u8]) -> Result<(), StorageError> {
     let written = injected_failure().and_then(|()| temp.file().write_all(bytes));
     written.map_err(|e| StorageError::write(temp.path(), bytes.len(), e))
 }
 
-/// The fail point `shard.write`: the action `return(enospc)` fills the disk, any other `return` breaks it.
+/// Injects a failure at the fail point `shard.write`: `return(enospc)` fills the disk, any other `return` breaks it.
 fn injected_failure() -> io::Result<()> {
     #[cfg(feature = "failpoints")]
     fail::fail_point!("shard.write", |kind: Option<String>| Err(match kind.as_deref() {
