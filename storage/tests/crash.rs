@@ -1,8 +1,8 @@
 //! Processes killed at every crash point.
 //!
-//! A test starts this same program again to run one scenario, kills it at one crash point, and looks at what is
-//! left. A killed process shows what a crash leaves in the folders; that contents survive a loss of power rests
-//! on the order of the syncs, see `docs/dev/format.md`.
+//! Each test starts this program again to run one scenario, kills it at one crash point, and inspects the folders it
+//! leaves. Killing a process does not lose unsynced data. The order of the syncs protects contents against a power
+//! loss; see `docs/dev/format.md`.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -20,7 +20,7 @@ use serde_json::json;
 const FOLDER: &str = "EXACT2048_CRASH_TEST_FOLDER";
 const POINT: &str = "EXACT2048_CRASH_TEST_POINT";
 
-/// Not a test of its own: what the killed processes do.
+/// The work of the killed processes, rather than a test.
 #[test]
 #[ignore = "started by the other tests"]
 fn scenario() {
@@ -31,7 +31,7 @@ fn scenario() {
     let mut run = run.unwrap_or_else(|| new_run(folder));
     let record = write_small_shard(&run);
     run.commit(&json!(record)).unwrap();
-    unreachable!("the crash point was not passed");
+    unreachable!("the process did not stop at the crash point");
 }
 
 /// Runs the scenario in `folder` up to the crash point.
@@ -46,7 +46,7 @@ fn crash(folder: &Path, point: &str) {
     assert_eq!(signal, Some(6), "{point}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// One test at a time: a process that is being started has the files of this one open for a moment, and their locks.
+/// Runs one test at a time, because a process being started briefly shares this one's open files and their locks.
 fn alone() -> impl Drop {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -57,7 +57,7 @@ fn temps(folder: &Path) -> usize {
 }
 
 #[test]
-fn a_run_interrupted_while_being_created_is_created_by_the_same_command() {
+fn an_interrupted_creation_is_completed_by_the_same_command() {
     let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
@@ -70,7 +70,7 @@ fn a_run_interrupted_while_being_created_is_created_by_the_same_command() {
 }
 
 #[test]
-fn a_run_whose_manifest_has_its_name_is_complete() {
+fn a_run_with_a_published_manifest_is_complete() {
     let _alone = alone();
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
@@ -84,9 +84,9 @@ fn a_run_whose_manifest_has_its_name_is_complete() {
 }
 
 #[test]
-fn after_a_crash_anywhere_the_next_writer_finds_all_or_nothing() {
+fn the_next_writer_finds_all_or_nothing_after_any_crash() {
     let _alone = alone();
-    // Point; temporary files in shards and journal; whether the shard has its name; whether it is committed.
+    // Point; temporary files in shards and in the journal; whether the shard has its name; whether it is committed.
     let cases = [
         ("shard.before_sync", 1, 0, false, false),
         ("shard.synced", 1, 0, false, false),
@@ -121,7 +121,7 @@ fn after_a_crash_anywhere_the_next_writer_finds_all_or_nothing() {
         assert_eq!(freed > 0, named && !committed, "{point}");
         assert_eq!(names(&shards).len(), usize::from(committed), "{point}");
 
-        // Going on: the work is done again, or it is there and sound.
+        // To resume, the work is repeated, or it is present and intact.
         if !committed {
             let record = write_small_shard(&run);
             assert_eq!(run.commit(&json!(record)).unwrap(), 1, "{point}");

@@ -1,5 +1,5 @@
-//! The format as specified in `docs/dev/format.md`, written here a second time by hand: the crate must read what
-//! the specification says, and must not be led astray by a file that is sound but lies.
+//! The format of `docs/dev/format.md`, implemented independently here. The crate must read files that follow the
+//! specification, and must refuse files with valid checksums and false contents.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -11,10 +11,10 @@ use common::{identity, key};
 use exact2048_storage::{RunId, ShardReader, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// A shard in the making. Everything that follows from its contents is computed, unless set.
+/// A shard under construction. Derived fields are computed unless a test sets them.
 #[derive(Clone)]
 struct Forge {
-    /// Frames: raw length if claimed, codec, payload.
+    /// Frames: claimed raw length if set, codec, payload.
     frames: Vec<(Option<u32>, u32, Vec<u8>)>,
     /// Items: frame, layer, lane, part, length.
     items: Vec<(usize, u32, u64, u32, u32)>,
@@ -25,9 +25,9 @@ struct Forge {
     index_extra: Vec<u8>,
     index_offset: Option<u64>,
     index_checksum: Option<u64>,
-    /// Written in place of the first frame after the index has been made for that.
+    /// Replaces the first frame after the index was computed.
     swapped_frame: Option<Vec<u8>>,
-    /// Written between the last frame and the index.
+    /// Bytes between the last frame and the index.
     gap: Vec<u8>,
     file_bytes: Option<u64>,
     first_frame_offset: u64,
@@ -145,14 +145,14 @@ fn a_shard_that_contradicts_itself_is_damaged() {
         forge
     };
     let swapped = Some(block(6, 2, 0, b"ONETWO"));
-    // What is wrong, and what the error must say was expected.
+    // The forged shard, and the start of the expectation in its error.
     let cases = [
         (Forge { kind: 3, ..base.clone() }, "kind 1 or 2"),
         (Forge { zero: 1, ..base.clone() }, "0"),
         (Forge { first_layer: 121, ..base.clone() }, "a last layer of at least 121"),
         (Forge { file_bytes: Some(1000), ..base.clone() }, "a file of 1000 bytes"),
-        (Forge { index_offset: Some(0), ..base.clone() }, "an index behind the header"),
-        (Forge { index_offset: Some(u64::MAX), ..base.clone() }, "an index behind the header"),
+        (Forge { index_offset: Some(0), ..base.clone() }, "an index after the header"),
+        (Forge { index_offset: Some(u64::MAX), ..base.clone() }, "an index after the header"),
         (Forge { index_checksum: Some(7), ..base.clone() }, "checksum 0000000000000007"),
         (Forge { header_frames: Some(3), ..base.clone() }, "an index of 3 frames and 3 items"),
         (Forge { index_extra: vec![0], ..base.clone() }, "an index of 2 frames and 3 items"),
@@ -164,7 +164,7 @@ fn a_shard_that_contradicts_itself_is_damaged() {
         (with_item(1, (0, 5, 2, 0, u32::MAX)), "items of 6 bytes in frame 0"),
         (with_item(2, (1, 4, 9, 7, 4)), "items of 5 bytes in frame 1"),
         (with_item(0, (0, 3, 1, 0, 3)), "an item of the layers 4..=120"),
-        (with_item(1, (0, 5, 1, 0, 3)), "no key twice"),
+        (with_item(1, (0, 5, 1, 0, 3)), "unique keys"),
         (with_more((9, 5, 3, 0, 0)), "4 items"),
         (with_frame((None, 2, b"onetwo".to_vec())), "codec 0 or 1"),
         (with_frame((Some(7), 0, b"onetwo".to_vec())), "a content of at most 6 bytes"),
@@ -177,21 +177,21 @@ fn a_shard_that_contradicts_itself_is_damaged() {
         match forge.open() {
             Err(StorageError::Damaged { file, expected, .. }) => {
                 assert_eq!(file.to_string(), "forged.shard");
-                assert!(expected.starts_with(reason), "expected {reason}, not {expected}");
+                assert!(expected.starts_with(reason), "expected {reason}, found {expected}");
             }
             other => panic!("{reason}: {other:?}"),
         }
     }
 }
 
-/// Peak of the memory ever reserved by this process, in KiB.
+/// Returns the peak of the memory reserved by this process, in KiB.
 fn peak_reserved_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmPeak:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// A shard of a run may have an index that is too large for a file of which nothing is known.
+/// A shard of a run may have an index larger than the limit for a file of unknown identity.
 #[test]
 fn the_index_of_an_unknown_shard_is_bounded() {
     let items = 5_000_000;
@@ -238,7 +238,7 @@ fn huge_claims_are_refused_before_memory_is_reserved_for_them() {
             matches!(refused, Err(StorageError::Damaged { .. } | StorageError::TooLarge { .. })),
             "{what}: {refused:?}"
         );
-        // Threads of other tests reserve some 64 MiB each.
+        // Threads of other tests reserve about 64 MiB each.
         let grown = peak_reserved_kib() - before;
         assert!(grown < 512 << 10, "{what}: {grown} KiB were reserved");
     }

@@ -1,6 +1,6 @@
-//! Files of every published format version, kept for good: `tests/data/v1` and so on.
+//! Files of every published format version, kept permanently in `tests/data/v1` and so on.
 //!
-//! They are made by hand, once per version: `cargo test --test golden -- --ignored write_the_golden_run`.
+//! Written manually, once per version: `cargo test --test golden -- --ignored write_the_golden_run`.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -31,7 +31,7 @@ fn write_the_golden_run() {
     std::fs::remove_file(folder.join("lock")).unwrap();
 }
 
-/// The same, as it is in a store: copied to a folder as it is.
+/// Writes the golden run of a store, copied to a folder unchanged.
 #[test]
 #[ignore = "writes the golden run of a store, which must not exist yet"]
 fn write_the_golden_run_of_a_store() {
@@ -74,7 +74,7 @@ fn runs_of_every_version_are_read() {
     }
 }
 
-/// The damaged twin: the golden shard with one byte of its first frame changed.
+/// Damages a copy of the golden shard by changing one byte of its first frame.
 #[test]
 fn a_damaged_frame_is_named_by_its_offset() {
     let run = RunDir::open_read_only(&golden(1)).unwrap();
@@ -84,9 +84,9 @@ fn a_damaged_frame_is_named_by_its_offset() {
     let reader = ShardReader::from_bytes(&path, bytes, Some(&identity(run.run_id()))).unwrap();
     match reader.verify() {
         Err(error @ StorageError::Damaged { offset: 104, .. }) => {
-            assert!(error.to_string().contains("is computed again"), "{error}");
+            assert!(error.to_string().contains("is recomputed"), "{error}");
         }
         other => panic!("{other:?}"),
     }
-    assert_eq!(reader.read(key(4, 0, 0)).unwrap().unwrap(), b"raw bytes", "the other frame is sound");
+    assert_eq!(reader.read(key(4, 0, 0)).unwrap().unwrap(), b"raw bytes", "the other frame is intact");
 }

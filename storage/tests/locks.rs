@@ -1,5 +1,5 @@
-//! File systems that grant a lock to everybody, as some do between machines. The only test of its file, because fail
-//! points belong to the whole process.
+//! File systems that grant a lock to every process, as some do between machines. This test is alone in its file,
+//! because fail points affect the whole process.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -10,9 +10,9 @@ use std::sync::Barrier;
 use exact2048_storage::{RunDir, StorageError};
 use serde_json::json;
 
-/// One of them wins, the others are refused, and the run is the winner's.
+/// One creator wins, the others are refused, and the run is the winner's.
 #[test]
-fn of_creators_that_all_have_the_lock_one_wins() {
+fn one_of_several_creators_wins_if_all_get_the_lock() {
     fail::cfg("lock.granted", "return").unwrap();
     for _ in 0..50 {
         let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Errors name the server that answers in the place of a store, at once.
+//! Errors that name, without retries, the server that answers in place of a store.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::io::{Read, Write};
@@ -9,14 +9,14 @@ use exact2048_storage::{ErrorKind, Location, RunDir, StorageError, StoreSettings
 use object_store::aws::AmazonS3Builder;
 use object_store::{ClientOptions, ObjectStore};
 
-/// Answers every connection with the same bytes; returns the address.
+/// Answers every connection with the same bytes, and returns the address.
 fn answering(bytes: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut stream = stream.unwrap();
-            // A client may be gone already, which the test sees.
+            // The client may already have disconnected, which the test notices.
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(bytes);
         }
@@ -31,7 +31,7 @@ fn store(endpoint: &str, client: ClientOptions) -> Arc<dyn ObjectStore> {
     Arc::new(builder.build().unwrap())
 }
 
-/// The kind of the error that opening a run ends with, and its text with its cause.
+/// Returns the kind of the error from opening a run, and its text with its cause.
 fn refusal(objects: Arc<dyn ObjectStore>) -> (ErrorKind, String) {
     let location = Location::objects(objects, "s3://bucket/run", "run", &StoreSettings::default()).unwrap();
     let error: StorageError = RunDir::open_read_only(&location).unwrap_err();
@@ -40,7 +40,7 @@ fn refusal(objects: Arc<dyn ObjectStore>) -> (ErrorKind, String) {
 }
 
 #[test]
-fn what_answers_in_place_of_a_store_is_named_at_once() {
+fn a_server_in_place_of_a_store_is_named_without_retries() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let open = || ClientOptions::new().with_allow_http(true);
     let plain = answering(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n");
@@ -55,7 +55,7 @@ fn what_answers_in_place_of_a_store_is_named_at_once() {
         (format!("https://{plain}"), open(), "write http:// instead of https://"),
         (format!("http://{tls}"), open(), "write https:// instead of http://"),
         ("https://store.example".to_owned(), proxied, "HTTPS_PROXY or ALL_PROXY refuses"),
-        (format!("http://{portal}"), open(), "found a page of HTML"),
+        (format!("http://{portal}"), open(), "found an HTML page"),
     ] {
         let (kind, text) = refusal(store(&endpoint, client));
         assert_eq!(kind, ErrorKind::Unavailable, "{endpoint}: {text}");

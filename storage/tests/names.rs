@@ -1,4 +1,4 @@
-//! Temporary files of processes that cannot know of each other: of other containers, and of earlier lives.
+//! Temporary files of processes that cannot know of each other: in other containers, or from before a restart.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -19,7 +19,8 @@ use serde_json::json;
 const FOLDER: &str = "EXACT2048_NAMES_TEST_FOLDER";
 const MEMBER: &str = "EXACT2048_NAMES_TEST_MEMBER";
 
-/// Not a test of its own: what the processes do. Each begins a shard of the same range, and finishes it when all have.
+/// The work of the processes, rather than a test. Each starts a shard of the same range and finishes it after all
+/// have started.
 #[test]
 #[ignore = "started by the other tests"]
 fn scenario() {
@@ -38,12 +39,12 @@ fn scenario() {
 fn in_time(mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "it takes too long");
+        assert!(begun.elapsed() < Duration::from_secs(120), "the wait timed out");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The scenario as process 1 of a namespace of its own.
+/// Starts the scenario as process 1 of a new namespace.
 fn contained(folder: &Path, member: u64) -> Child {
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--kill-child", "--"]).arg(std::env::current_exe().unwrap());
@@ -51,20 +52,21 @@ fn contained(folder: &Path, member: u64) -> Child {
     command.env(FOLDER, folder).env(MEMBER, member.to_string()).spawn().unwrap()
 }
 
-/// Whether this process may make namespaces. A test that is skipped says so, or fails where it must not be.
+/// Returns whether this process may create namespaces. If not, the test reports that it is skipped, or fails where it
+/// is required.
 fn may_contain() -> bool {
     let made = Command::new("unshare").args(["--pid", "--fork", "true"]).stderr(Stdio::null()).status();
     let may = made.is_ok_and(|made| made.success());
-    assert!(may || std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "no process namespace is to be had");
+    assert!(may || std::env::var_os("EXACT2048_REQUIRE_ROOT").is_none(), "cannot create a process namespace");
     if !may {
-        eprintln!("skipped: no process namespace is to be had here");
+        eprintln!("skipped: cannot create a process namespace");
     }
     may
 }
 
-/// Containers that share a volume: every one of them is process 1.
+/// In containers that share a volume, every process has id 1.
 #[test]
-fn processes_of_the_same_number_write_beside_each_other() {
+fn processes_with_the_same_id_can_write_at_the_same_time() {
     if !may_contain() {
         return;
     }
@@ -86,9 +88,9 @@ fn processes_of_the_same_number_write_beside_each_other() {
     assert_eq!(names(&place.path().join("shards")).len(), 3);
 }
 
-/// A container that was killed and starts again has the number that it had before, and its counters begin anew.
+/// A container that restarts after a kill has the same process id, and its counters start again.
 #[test]
-fn a_killed_process_leaves_nothing_that_its_successor_stumbles_over() {
+fn a_killed_process_does_not_obstruct_its_successor() {
     if !may_contain() {
         return;
     }
@@ -98,15 +100,15 @@ fn a_killed_process_leaves_nothing_that_its_successor_stumbles_over() {
     in_time(|| names(place.path()).iter().any(|name| name.starts_with("begun-")));
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_eq!(names(&place.path().join("shards")).len(), 1, "what it was writing");
+    assert_eq!(names(&place.path().join("shards")).len(), 1, "its unfinished shard");
     fs::write(place.path().join("go"), "").unwrap();
     assert!(contained(place.path(), 9).wait().unwrap().success());
 }
 
-/// The names that earlier versions gave to downloads, copies and shards, left by an earlier life of a process of
-/// this number.
+/// Earlier versions named downloads, copies and shards by process id. This process finds such leftovers of the same
+/// id.
 #[test]
-fn left_over_files_are_in_nobodys_way() {
+fn leftover_files_obstruct_no_process() {
     let (store, local) = (Faulty::new(), tempfile::tempdir().unwrap());
     let settings =
         StoreSettings { cache_folder: Some(local.path().to_path_buf()), ..StoreSettings::default() };
@@ -126,9 +128,9 @@ fn left_over_files_are_in_nobodys_way() {
     run.shards().open(&shard, &identity(run.run_id())).unwrap().verify().unwrap();
 }
 
-/// What a process that ended left in a cache goes soon, what one is writing stays, however long it takes.
+/// Abandoned temporary files of a cache are removed; files still being written stay, however old they are.
 #[test]
-fn a_cache_loses_what_nobody_writes_any_more() {
+fn a_cache_loses_only_abandoned_files() {
     let (store, local) = (Faulty::new(), tempfile::tempdir().unwrap());
     let settings =
         StoreSettings { cache_folder: Some(local.path().to_path_buf()), ..StoreSettings::default() };

@@ -1,4 +1,4 @@
-//! Copies of shards that other processes give: taken where they are the shard, and else as if nobody had any.
+//! Copies of shards from other processes: used if they match the shard, otherwise ignored.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -18,18 +18,18 @@ use exact2048_storage::{
 use faulty::{Fault, Faulty, Request};
 use serde_json::json;
 
-/// What a peer sends, and how it ends.
+/// Bytes that each peer sends, and the end of its stream.
 type Script = Vec<(Vec<u8>, io::Result<()>)>;
 
-/// Peers that send what a test says, one after the other.
+/// Peers that follow a test's script, one after the other.
 #[derive(Debug, Default)]
 struct Scripted {
     copies: Mutex<Script>,
     asked: Mutex<Vec<WantedCopy>>,
     outcomes: Mutex<Vec<&'static str>>,
-    /// Why the last copy was refused.
+    /// Error of the last refused copy.
     refusal: Mutex<String>,
-    /// Bytes that were read of all copies.
+    /// Total bytes read from all copies.
     read: Arc<AtomicUsize>,
 }
 
@@ -73,7 +73,7 @@ impl Peers for Scripted {
     }
 }
 
-/// A run in a store with one shard, of which this process has no copy.
+/// A run in a store with one shard that is not in this process's cache.
 struct Missing {
     store: Arc<Faulty>,
     local: tempfile::TempDir,
@@ -113,7 +113,7 @@ impl Missing {
         self.run.shards().open(&self.shard, &identity(self.run.run_id())).unwrap()
     }
 
-    /// Opens the shard where peers send these copies; says what came of them.
+    /// Opens the shard while peers send these copies, and returns the outcomes.
     #[track_caller]
     fn opens(&self, copies: Script) -> Vec<&'static str> {
         *self.peers.copies.lock().unwrap() = copies;
@@ -121,14 +121,14 @@ impl Missing {
         let reader = self.open();
         assert_eq!(reader.read(key(4, 0, 0)).unwrap().as_deref(), Some(&b"raw bytes"[..]));
         reader.verify().unwrap();
-        assert_eq!(self.cached().len(), 1, "one copy is kept, and nothing else: {:?}", self.cached());
+        assert_eq!(self.cached().len(), 1, "exactly one copy is kept: {:?}", self.cached());
         self.forget();
         std::mem::take(&mut *self.peers.outcomes.lock().unwrap())
     }
 }
 
 #[test]
-fn a_copy_that_is_the_shard_is_taken_and_kept() {
+fn a_copy_that_matches_the_shard_is_used_and_kept() {
     let missing = Missing::new();
     missing.store.plan(|_, _| Fault::Error("connection refused"));
     assert_eq!(missing.opens(vec![(missing.sound.clone(), Ok(()))]), ["taken"]);
@@ -136,7 +136,7 @@ fn a_copy_that_is_the_shard_is_taken_and_kept() {
     let &ShardRecord { header_checksum, bytes, .. } = &missing.shard;
     assert_eq!(wanted, WantedCopy { run: missing.run.run_id(), header_checksum, bytes, writer: None });
 
-    // What is in the cache is asked of nobody.
+    // No peer is asked for a cached shard.
     *missing.peers.copies.lock().unwrap() = vec![(missing.sound.clone(), Ok(()))];
     missing.open();
     missing.open();
@@ -145,7 +145,7 @@ fn a_copy_that_is_the_shard_is_taken_and_kept() {
 }
 
 #[test]
-fn whatever_peers_send_the_shard_is_the_same() {
+fn the_shard_is_the_same_for_any_bytes_that_peers_send() {
     let missing = Missing::new();
     let sound = &missing.sound;
     let broken = || Err(io::ErrorKind::ConnectionReset.into());
@@ -160,16 +160,16 @@ fn whatever_peers_send_the_shard_is_the_same() {
     for at in (0..sound.len()).step_by(3) {
         let mut bytes = sound.clone();
         bytes[at] ^= 0x40;
-        // A frame that is damaged is found out when it is read, and then read from the store.
+        // Reading a damaged frame reveals the damage, and the frame is then read from the store.
         let outcomes = missing_frame_or_all(&missing, bytes);
         assert!(outcomes == ["refused", "store"] || outcomes == ["taken"], "byte {at}: {outcomes:?}");
     }
-    // Who has none is followed by who has it.
+    // After a peer without a copy, the next peer is asked.
     let copies = vec![(vec![], broken()), (sound.clone(), Ok(()))];
     assert_eq!(missing.opens(copies), ["refused", "taken"]);
 }
 
-/// As [`Missing::opens`]; a copy with a damaged frame does not stay.
+/// Opens the shard as [`Missing::opens`] does; a copy with a damaged frame is not kept.
 fn missing_frame_or_all(missing: &Missing, bytes: Vec<u8>) -> Vec<&'static str> {
     *missing.peers.copies.lock().unwrap() = vec![(bytes, Ok(()))];
     missing.open().verify().unwrap();
@@ -181,9 +181,9 @@ fn missing_frame_or_all(missing: &Missing, bytes: Vec<u8>) -> Vec<&'static str> 
     std::mem::take(&mut *missing.peers.outcomes.lock().unwrap())
 }
 
-/// Sound in itself, of the same layers and as long, but not the one that the record names.
+/// The copy is intact and has the same layers and length, but it is not the shard of the record.
 #[test]
-fn another_shard_is_not_taken() {
+fn a_copy_of_another_shard_is_refused() {
     let missing = Missing::new();
     let run = &missing.run;
     let mut writer = ShardWriter::create(run, identity(run.run_id())).unwrap();
@@ -196,8 +196,7 @@ fn another_shard_is_not_taken() {
     assert_eq!(missing.opens(vec![(bytes, Ok(()))]), ["refused", "store"]);
 }
 
-/// Of a copy whose header is not the one of the record nothing is believed: neither how large its index is nor
-/// that it has one.
+/// If the header of a copy differs from the record, no claim about its index is trusted.
 #[test]
 fn the_header_of_a_copy_is_compared_before_its_index_is_read() {
     let missing = Missing::new();
@@ -207,11 +206,11 @@ fn the_header_of_a_copy_is_compared_before_its_index_is_read() {
     forged[96..104].copy_from_slice(&checksum.to_le_bytes());
     assert_eq!(missing.opens(vec![(forged, Ok(()))]), ["refused", "store"]);
     let refusal = missing.peers.refusal.lock().unwrap();
-    assert!(refusal.contains("its header checksum is"), "{refusal}");
+    assert!(refusal.contains("expected header checksum"), "{refusal}");
 }
 
 #[test]
-fn a_peer_that_sends_without_end_does_not_fill_the_disk() {
+fn a_peer_that_sends_endless_bytes_does_not_fill_the_disk() {
     let missing = Missing::new();
     let endless = vec![7; 1 << 20];
     assert_eq!(missing.opens(vec![(endless, Ok(()))]), ["refused", "store"]);
@@ -219,7 +218,7 @@ fn a_peer_that_sends_without_end_does_not_fill_the_disk() {
 }
 
 #[test]
-fn the_store_itself_is_read_where_it_is_what_is_checked() {
+fn a_check_of_the_shard_reads_the_store_itself() {
     let missing = Missing::new();
     *missing.peers.copies.lock().unwrap() = vec![(missing.sound.clone(), Ok(()))];
     let gets = Arc::new(AtomicUsize::new(0));
@@ -234,7 +233,7 @@ fn the_store_itself_is_read_where_it_is_what_is_checked() {
 }
 
 #[test]
-fn peers_are_told_who_wrote_the_shard() {
+fn peers_receive_the_writer_of_the_shard() {
     let missing = Missing::new();
     let run = &missing.run;
     let attempt = Attempt { opening: 3, epoch: 9, member: 0xfeed };

@@ -1,4 +1,4 @@
-//! Run directories: creating, opening, locking, committing, replaying, tidying up.
+//! Run directories: creating, opening, locking, committing, replaying, cleaning up.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -25,7 +25,7 @@ fn closed_run(folder: &Path, count: u64) {
 }
 
 #[test]
-fn a_run_is_read_back_as_it_was_written() {
+fn a_run_survives_a_round_trip() {
     let place = tempdir().unwrap();
     let folder = place.path().join("deep/down/run");
     let params = json!({ "rows": 3, "seed": u64::MAX, "probability": 0.1 });
@@ -46,7 +46,7 @@ fn a_run_is_read_back_as_it_was_written() {
 }
 
 #[test]
-fn another_run_in_its_place_is_told_apart() {
+fn another_run_in_the_place_of_a_run_is_detected() {
     let place = tempdir().unwrap();
     let folder = place.path().join("run");
     closed_run(&folder, 3);
@@ -66,7 +66,7 @@ fn another_run_in_its_place_is_told_apart() {
     assert!(matches!(run.require_place(), Err(StorageError::Damaged { .. })));
 }
 
-/// The thing in the place of an open run.
+/// Replacement of an open run's folder.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum InPlace {
     Nothing,
@@ -75,10 +75,10 @@ enum InPlace {
     OlderCopy,
 }
 
-/// Nothing is written to, removed from or made in what stands in the place of a run, and no shard counts as lost
-/// (finding B1). With the run back, all goes on.
+/// No file is written, removed or created in the replacement of a run, and no shard counts as lost. When the run is
+/// back, its writer can continue.
 #[test]
-fn a_run_that_is_away_is_away_and_nothing_is_made_in_its_place() {
+fn a_missing_run_is_reported_and_its_replacement_stays_unchanged() {
     for instead in [InPlace::Nothing, InPlace::EmptyFolder, InPlace::AnotherRun, InPlace::OlderCopy] {
         let place = tempdir().unwrap();
         let (folder, aside) = (place.path().join("run"), place.path().join("aside"));
@@ -123,7 +123,7 @@ fn a_run_that_is_away_is_away_and_nothing_is_made_in_its_place() {
             away(run.shards().open(&shard, &identity).unwrap_err());
             away(run.shards().check(&shard, &identity).unwrap_err());
             away(run.shards().look(&[(&shard, identity)]).unwrap_err());
-            // An open file can be read to its end.
+            // An open file stays readable.
             opened.verify().unwrap();
         }
         assert_eq!(tree(&folder), before, "{instead:?}");
@@ -137,7 +137,7 @@ fn a_run_that_is_away_is_away_and_nothing_is_made_in_its_place() {
     }
 }
 
-/// All files and folders below a folder, with what files hold.
+/// Returns all files and folders below a folder, with the contents of files.
 fn tree(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -162,7 +162,7 @@ fn copy_folder(from: &Path, to: &Path) {
 }
 
 #[test]
-fn what_is_no_run_is_told_apart() {
+fn a_place_without_a_run_is_detected() {
     let place = tempdir().unwrap();
     let reason = |path: &Path| match RunDir::open_for_writing(path) {
         Err(StorageError::NotARun { reason, .. }) => reason,
@@ -170,17 +170,17 @@ fn what_is_no_run_is_told_apart() {
     };
     assert_eq!(reason(&place.path().join("missing")), "it does not exist");
     assert_eq!(reason(place.path()), "it has no manifest.json");
-    assert!(names(place.path()).is_empty(), "looking for a run left something behind");
+    assert!(names(place.path()).is_empty(), "looking for a run created a file");
     let file = place.path().join("file");
     fs::write(&file, "").unwrap();
     let error = RunDir::open_for_writing(&file).unwrap_err();
     assert!(matches!(error, StorageError::NotADirectory { .. }), "{error}");
     let error = RunDir::create(&file, &json!({})).unwrap_err();
-    assert!(error.to_string().contains("is a file"), "{error}");
+    assert!(error.to_string().contains("found a file"), "{error}");
 }
 
 #[test]
-fn a_run_is_created_only_where_nothing_is() {
+fn a_run_is_created_only_in_an_empty_place() {
     let place = tempdir().unwrap();
     let create = |name: &str| RunDir::create(&place.path().join(name), &json!({}));
     let run = create("run").unwrap();
@@ -200,7 +200,7 @@ fn a_run_is_created_only_where_nothing_is() {
             Err(StorageError::NotEmpty { found, .. }) => assert_eq!(found.as_path(), Some(&*file)),
             other => panic!("{occupied}: {other:?}"),
         }
-        assert!(!folder.join("lock").exists(), "a lock appeared beside someone's files");
+        assert!(!folder.join("lock").exists(), "a lock was created among other files");
     }
     let folder = place.path().join("locked");
     fs::create_dir(&folder).unwrap();
@@ -211,9 +211,9 @@ fn a_run_is_created_only_where_nothing_is() {
     RunDir::create(&folder, &json!({})).unwrap();
 }
 
-/// A run that lost its manifest is told from a folder of somebody else.
+/// A run that lost its manifest is distinguished from an unrelated folder.
 #[test]
-fn a_run_without_its_manifest_is_told() {
+fn a_run_without_its_manifest_is_reported() {
     for left in ["journal/000000.json", "shards/reach-000004-000120.shard"] {
         let place = tempdir().unwrap();
         let run = new_run(place.path());
@@ -236,14 +236,14 @@ fn a_run_without_its_manifest_is_told() {
     }
 }
 
-/// Adds a record to a run.
+/// Adds one record to a run and closes it.
 fn closed_record(folder: &Path) {
     RunDir::open_for_writing(folder).unwrap().commit(&json!("a record")).unwrap();
 }
 
-/// The run can do without its last record, and the error says so; of others it does not.
+/// A run is readable without its last record, so only that error offers to remove the file.
 #[test]
-fn of_a_damaged_last_record_the_way_out_is_told() {
+fn a_damaged_last_record_may_be_removed() {
     let place = tempdir().unwrap();
     closed_run(place.path(), 3);
     let record = |n: u32| place.path().join(format!("journal/00000{n}.json"));
@@ -254,7 +254,8 @@ fn of_a_damaged_last_record_the_way_out_is_told() {
             for error in [RunDir::open_read_only(place.path()), RunDir::open_for_writing(place.path())]
                 .map(Result::unwrap_err)
             {
-                assert_eq!(error.to_string().contains("remove it while nobody writes"), is_last, "{error}");
+                let may_remove = error.to_string().contains("remove the file while no process writes");
+                assert_eq!(may_remove, is_last, "{error}");
             }
         }
         fs::write(record(n), sound).unwrap();
@@ -266,7 +267,7 @@ fn of_a_damaged_last_record_the_way_out_is_told() {
     assert_eq!(run.commit(&json!("again")).unwrap(), 2);
 }
 
-/// Records are parsed into what the caller has, and can be taken out.
+/// Records are parsed into the caller's type, and can be taken.
 #[test]
 fn records_have_the_type_of_the_caller() {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -291,7 +292,7 @@ fn records_have_the_type_of_the_caller() {
 }
 
 #[test]
-fn one_writes_and_any_number_read() {
+fn one_process_writes_while_others_read() {
     let place = tempdir().unwrap();
     let mut writer = new_run(place.path());
     match RunDir::open_for_writing(place.path()) {
@@ -321,13 +322,13 @@ fn a_gap_in_the_journal_is_damage() {
         Err(StorageError::Damaged { file, .. }) => assert!(file.to_string().ends_with("journal/000002.json")),
         other => panic!("{other:?}"),
     }
-    // A missing last record cannot be told from one that never was.
+    // A missing last record cannot be distinguished from one that was never written.
     fs::remove_file(place.path().join("journal/000003.json")).unwrap();
     assert_eq!(RunDir::open_read_only(place.path()).unwrap().records().len(), 2);
 }
 
 #[test]
-fn files_that_are_no_records_are_left_out_of_the_journal() {
+fn files_without_a_record_name_are_ignored_by_the_journal() {
     let place = tempdir().unwrap();
     closed_run(place.path(), 1);
     for name in ["0000001.json", "1.json", "000001.json~", "notes"] {
@@ -353,7 +354,7 @@ fn a_record_of_another_place_or_run_is_foreign() {
 }
 
 #[test]
-fn every_flipped_byte_of_manifest_and_journal_is_noticed() {
+fn every_flipped_byte_of_manifest_and_journal_is_detected() {
     let place = tempdir().unwrap();
     closed_run(place.path(), 2);
     for name in ["manifest.json", "journal/000000.json", "journal/000001.json"] {
@@ -374,7 +375,7 @@ fn every_flipped_byte_of_manifest_and_journal_is_noticed() {
 }
 
 #[test]
-fn a_run_of_a_newer_version_is_told_from_damage() {
+fn a_run_of_a_newer_version_is_distinguished_from_damage() {
     let place = tempdir().unwrap();
     let body = r#"{"format_version":3,"anything":"else"}"#;
     let checksum = xxhash_rust::xxh3::xxh3_64(body.as_bytes());
@@ -401,7 +402,7 @@ fn an_existing_record_is_never_overwritten() {
 }
 
 #[test]
-fn a_record_that_is_too_large_is_refused_and_the_run_goes_on() {
+fn a_record_that_is_too_large_is_refused_and_the_run_stays_usable() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     let huge = Value::String("x".repeat(64 << 20));
@@ -438,15 +439,15 @@ fn leftovers_are_removed_by_the_next_writer_only() {
     assert!(leftovers.iter().all(|leftover| place.path().join(leftover).exists()));
     let run = RunDir::open_for_writing(place.path()).unwrap();
     assert!(!leftovers[..2].iter().any(|leftover| place.path().join(leftover).exists()));
-    // A process that only opens the run again leaves alone what others may be writing.
+    // Opening alone keeps temporary shards, because cluster members may still be writing them.
     assert!(place.path().join(shard).exists());
     run.remove_unreferenced_shards(&HashSet::new()).unwrap();
     assert!(!place.path().join(shard).exists());
 }
 
-/// A coordinator that opens the run again after a failed append takes nothing from its workers.
+/// A coordinator that reopens the run after a failed append keeps the shards that its workers are writing.
 #[test]
-fn half_written_shards_of_members_survive_that_the_run_is_opened_again() {
+fn unfinished_shards_of_members_survive_a_reopening_of_the_run() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     let attempt = Attempt { opening: run.share().unwrap(), epoch: 1, member: 7 };
@@ -460,9 +461,9 @@ fn half_written_shards_of_members_survive_that_the_run_is_opened_again() {
     run.shards().open(&shard, &identity).unwrap();
 }
 
-/// A writer tidies up after earlier ones only.
+/// A writer removes only the shards of earlier writers.
 #[test]
-fn what_own_and_later_members_write_is_not_removed() {
+fn shards_of_own_and_later_members_are_kept() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     let opening = run.share().unwrap();
@@ -483,7 +484,7 @@ fn only_unreferenced_shards_are_removed() {
     let kept = write_small_shard(&run).file;
     let shards = place.path().join("shards");
     fs::write(shards.join("values-000001-000002.shard"), [0; 100]).unwrap();
-    // Of others, whatever their names resemble.
+    // Files of other programs stay, even if their names look similar.
     for name in ["notes.txt", "notes.shard", ".tmp-notes"] {
         fs::write(shards.join(name), "mine").unwrap();
     }
@@ -493,9 +494,9 @@ fn only_unreferenced_shards_are_removed() {
     assert_eq!(run.shard_files().unwrap().into_keys().collect::<Vec<_>>(), [kept]);
 }
 
-/// A file may be shorter than its record says, or gone: only what it took is free again.
+/// A file may be shorter than its record states, or missing. Only the space of the file itself is given back.
 #[test]
-fn a_removed_shard_gives_back_what_its_file_took() {
+fn a_removed_shard_gives_back_the_space_of_its_file() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     let shard = write_small_shard(&run);
@@ -506,11 +507,11 @@ fn a_removed_shard_gives_back_what_its_file_took() {
     run.remove_needless_shards(std::slice::from_ref(&longer)).unwrap();
     assert_eq!(before - taken(), file_cost(shard.bytes));
     run.remove_needless_shards(&[longer]).unwrap();
-    assert_eq!(before - taken(), file_cost(shard.bytes), "it was gone");
+    assert_eq!(before - taken(), file_cost(shard.bytes), "the file was already deleted");
 }
 
 #[test]
-fn bytes_on_disk_are_those_of_all_files() {
+fn bytes_on_disk_count_all_files() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     let before = run.bytes_on_disk().unwrap();
@@ -521,7 +522,7 @@ fn bytes_on_disk_are_those_of_all_files() {
     assert_eq!(run.bytes_on_disk().unwrap(), before + record.bytes + journal);
 }
 
-/// A manifest or a record that is no file neither keeps a reader waiting nor is taken for one.
+/// A manifest or record that is not a file is refused without blocking the reader.
 #[test]
 fn special_files_are_refused_at_once() {
     let place = tempdir().unwrap();
@@ -544,9 +545,9 @@ fn special_files_are_refused_at_once() {
     }
 }
 
-/// What is in a scratch file already is not written again, and takes no more of the disk.
+/// Data already in a scratch file is not written again, and uses no further disk space.
 #[test]
-fn frames_move_to_the_disk_once() {
+fn frames_are_spilled_to_the_disk_once() {
     let place = tempdir().unwrap();
     let mut run = new_run(place.path());
     run.limit_disk(1 << 20).unwrap();
@@ -570,7 +571,7 @@ fn frames_move_to_the_disk_once() {
 }
 
 #[test]
-fn scratch_has_no_name_and_keeps_what_was_appended() {
+fn a_scratch_file_has_no_name_and_keeps_appended_bytes() {
     let place = tempdir().unwrap();
     let run = new_run(place.path());
     let before = names(place.path());
@@ -589,7 +590,7 @@ fn scratch_has_no_name_and_keeps_what_was_appended() {
 #[test]
 fn errors_of_the_system_keep_their_cause() {
     let place = tempdir().unwrap();
-    // No system has names of so many bytes.
+    // No file system supports names of this length.
     let error = RunDir::open_read_only(&place.path().join("x".repeat(300))).unwrap_err();
     assert!(error.to_string().contains("cannot read"), "{error}");
     assert!(std::error::Error::source(&error).is_some());

@@ -1,4 +1,4 @@
-//! Shards: what is written is read back, and what is not as written is noticed.
+//! Shards: data survives a round trip, and any change of a file is detected.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -15,7 +15,7 @@ use exact2048_storage::{
 };
 use proptest::prelude::*;
 
-/// A small shard: what it is, and its bytes.
+/// Identity and bytes of a small shard.
 static SMALL: LazyLock<(ShardIdentity, Vec<u8>)> = LazyLock::new(|| {
     let place = tempfile::tempdir().unwrap();
     let run = new_run(place.path());
@@ -23,7 +23,7 @@ static SMALL: LazyLock<(ShardIdentity, Vec<u8>)> = LazyLock::new(|| {
     (identity(run.run_id()), std::fs::read(shard_path(&run, &record.file)).unwrap())
 });
 
-/// Opening and verifying together, as `verify` does.
+/// Opens and verifies a shard, as `verify` does.
 fn check(bytes: Vec<u8>) -> Result<ShardReader, StorageError> {
     let reader = ShardReader::from_bytes(Path::new("small.shard"), bytes, Some(&SMALL.0))?;
     reader.verify()?;
@@ -57,7 +57,7 @@ fn the_record_and_the_reader_agree() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn every_flipped_bit_is_detected() {
     check(SMALL.1.clone()).unwrap();
     for at in 0..SMALL.1.len() {
         for bit in 0..8 {
@@ -69,7 +69,7 @@ fn every_flipped_bit_is_noticed() {
 }
 
 #[test]
-fn every_flipped_byte_of_a_mapped_file_is_noticed() {
+fn every_flipped_byte_of_a_file_is_detected() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("small.shard");
     for at in 0..SMALL.1.len() {
@@ -82,13 +82,13 @@ fn every_flipped_byte_of_a_mapped_file_is_noticed() {
 }
 
 #[test]
-fn every_cut_and_every_appended_byte_is_noticed() {
+fn every_cut_and_every_appended_byte_is_detected() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("small.shard");
     for length in 0..SMALL.1.len() {
         assert!(check(SMALL.1[..length].to_vec()).is_err(), "cut at {length}");
         std::fs::write(&path, &SMALL.1[..length]).unwrap();
-        assert!(ShardReader::open(&path, &SMALL.0).is_err(), "mapped file cut at {length}");
+        assert!(ShardReader::open(&path, &SMALL.0).is_err(), "file cut at {length}");
     }
     for extra in [&[0][..], &[0xff], &[0; 4096], &SMALL.1] {
         assert!(check([&SMALL.1, extra].concat()).is_err(), "{} bytes appended", extra.len());
@@ -96,7 +96,7 @@ fn every_cut_and_every_appended_byte_is_noticed() {
 }
 
 #[test]
-fn a_shard_of_something_else_is_foreign() {
+fn a_shard_of_another_identity_is_foreign() {
     let (ours, bytes) = &*SMALL;
     let cases = [
         ("run id", ShardIdentity { run: RunId([7; 16]), ..*ours }),
@@ -117,7 +117,7 @@ fn a_shard_of_something_else_is_foreign() {
 }
 
 #[test]
-fn a_newer_version_is_told_from_damage() {
+fn a_newer_version_is_distinguished_from_damage() {
     let mut bytes = SMALL.1.clone();
     bytes[8] = 2;
     assert!(matches!(check(bytes.clone()), Err(StorageError::Damaged { .. })));
@@ -157,7 +157,7 @@ fn mistakes_of_the_caller_are_refused() {
 }
 
 #[test]
-fn an_unfinished_writer_leaves_nothing() {
+fn an_unfinished_writer_leaves_no_files() {
     let (place, run) = temp_run();
     let mut writer = ShardWriter::create(&run, identity(run.run_id())).unwrap();
     writer.push(frame(&[(key(4, 0, 0), b"a")])).unwrap();
@@ -181,7 +181,7 @@ fn a_damaged_shard_is_replaced_and_open_readers_keep_the_old_one() {
     assert_eq!(names(&place.path().join("shards")).len(), 1);
 }
 
-/// (B3, A L3) What is cut short, overwritten or taken away under an open shard is an error; the process lives.
+/// A file truncated, overwritten or deleted under an open shard causes an error, and the process survives.
 #[test]
 fn a_file_that_changes_under_an_open_shard_is_an_error() {
     let (_place, run) = temp_run();
@@ -192,7 +192,7 @@ fn a_file_that_changes_under_an_open_shard_is_an_error() {
         let reader = ShardReader::open(&path, &ours).unwrap();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(length as u64).unwrap();
         let verified = reader.verify();
-        // What is cut off of the index alone was read before.
+        // A cut inside the index is harmless, because the index is already in memory.
         let of_index = length >= usize::try_from(sound.len() as u64 - reader.index_bytes()).unwrap();
         assert_eq!(verified.is_ok(), of_index, "{length}: {verified:?}");
         if let Err(error) = verified {
@@ -213,21 +213,21 @@ fn a_file_that_changes_under_an_open_shard_is_an_error() {
     assert_eq!(error.kind(), ErrorKind::DataLoss);
 }
 
-/// More shards than files are kept open: the others are opened for each frame.
+/// Shards beyond the limit on open files are opened for each frame.
 #[test]
-fn as_many_shards_are_open_as_a_run_has() {
+fn a_process_can_open_all_shards_of_a_large_run() {
     let (_place, run) = temp_run();
     let ours = identity(run.run_id());
     let path = shard_path(&run, &write_small_shard(&run).file);
     let open_files = || std::fs::read_dir("/proc/self/fd").unwrap().count();
     let before = open_files();
     let readers: Vec<ShardReader> = (0..2000).map(|_| ShardReader::open(&path, &ours).unwrap()).collect();
-    // Other tests of this process have some open as well.
+    // Other tests of this process have some files open too.
     assert!(open_files() < before + 600, "{} files are open", open_files());
     readers.iter().for_each(|reader| reader.verify().unwrap());
     std::fs::remove_file(&path).unwrap();
     let ends: Vec<_> = readers.iter().map(ShardReader::verify).collect();
-    assert!(ends.iter().any(Result::is_ok), "some are kept open");
+    assert!(ends.iter().any(Result::is_ok), "some files stay open");
     let lost =
         |end: &Result<(), StorageError>| matches!(end, Ok(()) | Err(StorageError::ShardMissing { .. }));
     assert!(ends.iter().all(lost) && ends.iter().any(Result::is_err));
@@ -236,12 +236,12 @@ fn as_many_shards_are_open_as_a_run_has() {
     ShardReader::open(&path, &ours).unwrap().verify().unwrap();
 }
 
-/// (B9, A L4, C25) Files of which nothing is known neither keep the reader waiting nor take its memory.
+/// Files of unknown identity neither block the reader nor exhaust its memory.
 #[test]
-fn what_is_no_shard_is_told() {
+fn a_file_that_is_not_a_shard_is_reported() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("file");
-    for (content, found) in [("", "it is empty"), ("EX", "EX"), ("{\"xxh3\":", "{\\\"xxh3\\\":")] {
+    for (content, found) in [("", "an empty file"), ("EX", "EX"), ("{\"xxh3\":", "{\\\"xxh3\\\":")] {
         std::fs::write(&path, content).unwrap();
         let error = ShardReader::open_any(&path).unwrap_err();
         assert!(matches!(error, StorageError::NotAShard { .. }), "{error}");
@@ -263,7 +263,7 @@ fn what_is_no_shard_is_told() {
 }
 
 #[test]
-fn a_shard_without_frames_and_a_frame_without_items_are_sound() {
+fn a_shard_without_frames_and_a_frame_without_items_are_valid() {
     let (_place, run) = temp_run();
     let ours = identity(run.run_id());
     let path = shard_path(&run, &ours.file_name());
@@ -281,7 +281,7 @@ fn a_shard_without_frames_and_a_frame_without_items_are_sound() {
 }
 
 #[test]
-fn frames_are_made_and_read_on_many_threads() {
+fn frames_can_be_made_and_read_on_many_threads() {
     let (_place, run) = temp_run();
     let ours = identity(run.run_id());
     let payload = |n: u64| vec![n as u8; 1000 + n as usize];
@@ -339,7 +339,7 @@ proptest! {
             writer.push(frame).unwrap();
         }
         let record = writer.finish().unwrap();
-        // Beside the header and that of the index.
+        // In addition to the shard's header and that of the index block.
         prop_assert!(record.bytes <= most_bytes + 104 + 24, "{} bytes, at most {most_bytes}", record.bytes);
         let path = shard_path(&run, &record.file);
         let mapped = ShardReader::open(&path, &ours).unwrap();
@@ -354,9 +354,9 @@ proptest! {
         }
     }
 
-    /// Damage anywhere, of any extent, is an error and never a panic.
+    /// Damage of any extent anywhere causes an error and never a panic.
     #[test]
-    fn random_damage_is_noticed(at in any::<prop::sample::Index>(), patch in prop::collection::vec(any::<u8>(), 1..64)) {
+    fn random_damage_is_detected(at in any::<prop::sample::Index>(), patch in prop::collection::vec(any::<u8>(), 1..64)) {
         let mut bytes = SMALL.1.clone();
         let at = at.index(bytes.len());
         for (byte, new) in bytes[at..].iter_mut().zip(patch) {

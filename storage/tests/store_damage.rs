@@ -1,4 +1,4 @@
-//! Runs in object stores whose objects or copies are damaged, lost or forged: what is told, and what is fetched again.
+//! Runs in object stores with damaged, lost or forged objects or copies: which are reported and which fetched again.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -16,10 +16,10 @@ use faulty::{Fault, Request};
 use place::{Place, is_sound, open_shard};
 use serde_json::json;
 
-/// Where the copy is damaged, and the shard in the store is gone or cut off as well, that is said of the shard: it is made
-/// again then.
+/// If both the copy and the shard in the store are damaged or missing, the error blames the shard, which is then
+/// recomputed.
 #[test]
-fn a_frame_that_is_nowhere_is_missed_in_the_shard() {
+fn a_frame_without_an_intact_copy_is_blamed_on_the_shard() {
     let place = Place::new();
     let run = place.create();
     let shard = write_small_shard(&run);
@@ -45,14 +45,14 @@ fn a_frame_that_is_nowhere_is_missed_in_the_shard() {
 }
 
 #[test]
-fn a_check_reads_the_store_and_keeps_nothing() {
+fn a_check_reads_the_store_and_keeps_no_copy() {
     let place = Place::new();
     let run = place.create();
     let shard = write_small_shard(&run);
     let check = || run.shards().check(&shard, &identity(run.run_id()));
     let cached = place.cached();
     check().unwrap();
-    assert_eq!(place.cached(), cached, "the copy that was there");
+    assert_eq!(place.cached(), cached, "the check changed the cached copy");
     place.forget_copies();
     check().unwrap();
     assert!(place.cached().is_empty(), "{:?}", place.cached());
@@ -64,7 +64,7 @@ fn a_check_reads_the_store_and_keeps_nothing() {
     place.store.set_contents(&name, damaged.into());
     let error = check().unwrap_err();
     assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
-    // Damage on the way there alone is no damage of the shard.
+    // Damage on the way alone is not damage of the shard.
     place.store.set_contents(&name, sound);
     let mut first = true;
     place.store.plan(move |request, _| match request {
@@ -80,7 +80,7 @@ fn a_check_reads_the_store_and_keeps_nothing() {
 }
 
 #[test]
-fn a_run_without_its_manifest_is_told() {
+fn a_run_without_its_manifest_is_reported() {
     let place = Place::new();
     let run = place.create();
     let shard = write_small_shard(&run);
@@ -92,9 +92,9 @@ fn a_run_without_its_manifest_is_told() {
     }
 }
 
-/// The run can do without its last record, and the error says so; of others it does not.
+/// A run is readable without its last record, so only that error offers to remove the object.
 #[test]
-fn of_a_damaged_last_record_the_way_out_is_told() {
+fn a_damaged_last_record_may_be_removed() {
     let place = Place::new();
     let mut run = place.create();
     (1..4).for_each(|n| assert_eq!(run.commit(&json!(n)).unwrap(), n));
@@ -103,14 +103,14 @@ fn of_a_damaged_last_record_the_way_out_is_told() {
         let sound = place.store.contents(&name);
         place.store.set_contents(&name, sound.slice(..9));
         let error = place.read().unwrap_err();
-        assert_eq!(error.to_string().contains("remove it while nobody writes"), n == 3, "{error}");
+        assert_eq!(error.to_string().contains("remove the file while no process writes"), n == 3, "{error}");
         place.store.set_contents(&name, sound);
     }
 }
 
-/// A look at a shard finds what its length and its header show, and reads nothing else.
+/// `look` checks the length and the header of a shard and reads nothing else.
 #[test]
-fn shards_are_looked_at_without_being_fetched() {
+fn shards_are_checked_without_being_fetched() {
     let place = Place::new();
     let run = place.create();
     let shard = write_small_shard(&run);
@@ -128,7 +128,7 @@ fn shards_are_looked_at_without_being_fetched() {
         in_store
     };
     look(&shard).unwrap();
-    assert!(place.cached().is_empty(), "it was fetched");
+    assert!(place.cached().is_empty(), "the shard was fetched");
     let forged = [
         ShardRecord { bytes: shard.bytes + 1, ..shard.clone() },
         ShardRecord { items: shard.items + 1, ..shard.clone() },
@@ -170,7 +170,7 @@ fn shards_damaged_on_the_way_are_fetched_again() {
 }
 
 #[test]
-fn damaged_and_lost_shards_are_told_by_their_names() {
+fn damaged_and_lost_shards_are_reported_by_name() {
     let place = Place::new();
     let run = place.create();
     let shard = write_small_shard(&run);
@@ -209,7 +209,7 @@ fn a_damaged_copy_is_fetched_again() {
         bytes[at] ^= 0x20;
         fs::write(&entry, &bytes).unwrap();
         is_sound(&open_shard(&run, &shard).unwrap());
-        // A frame that turned out to be damaged was read from the store, and the copy is gone.
+        // A damaged frame was read from the store, and the copy was discarded.
         assert!(!entry.exists() || fs::read(&entry).unwrap() == sound, "byte {at}");
     }
     fs::write(&entry, &sound[..10]).unwrap();
@@ -233,7 +233,7 @@ fn a_gap_in_the_journal_is_damage() {
 }
 
 #[test]
-fn damaged_records_and_manifests_are_told() {
+fn damaged_records_and_manifests_are_reported() {
     let place = Place::new();
     place.create().commit(&json!("a")).unwrap();
     for name in ["manifest.json", "journal/000000.json", "journal/000001.json"] {

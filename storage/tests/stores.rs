@@ -1,4 +1,4 @@
-//! Runs in object stores: the same as in directories, with openings in the place of locks, on stores that fail.
+//! Runs in object stores: like runs in directories, but with opening records instead of locks, and on faulty stores.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -34,11 +34,11 @@ impl Place {
 }
 
 #[test]
-fn a_run_is_read_back_as_it_was_written() {
+fn a_run_survives_a_round_trip() {
     let place = Place::new();
     let mut run = place.create();
     assert_eq!((run.place().to_string().as_str(), run.place().as_path()), ("s3://bucket/a/run", None));
-    // Number 0 is the opening.
+    // Record 0 is the opening record.
     let awkward = [json!(null), json!(0.1 + 0.2), json!({ "opened": 1 }), json!([5e-324, -0.0])];
     for (number, record) in (1..).zip(&awkward) {
         assert_eq!(run.commit(record).unwrap(), number);
@@ -90,7 +90,7 @@ fn a_run_can_be_copied_to_a_directory_and_back() {
 }
 
 #[test]
-fn what_is_no_run_is_told_apart() {
+fn a_place_without_a_run_is_detected() {
     let place = Place::new();
     assert!(matches!(place.read(), Err(StorageError::NotARun { .. })));
     assert!(matches!(RunDir::open_for_writing(place.location()), Err(StorageError::NotARun { .. })));
@@ -119,7 +119,7 @@ fn a_store_that_overwrites_is_refused() {
     place.store.plan(|_, _| Fault::NoCondition);
     let refused = RunDir::open_for_writing(place.location());
     assert!(matches!(refused, Err(StorageError::UnsafeStore { .. })), "{refused:?}");
-    assert_eq!(place.store.names(), before, "the probe left something behind");
+    assert_eq!(place.store.names(), before, "the probe left an object behind");
     place.read().unwrap();
     let fresh = Place::new();
     fresh.store.plan(|_, _| Fault::NoCondition);
@@ -142,13 +142,13 @@ fn a_later_writer_fences_the_earlier_one_off() {
     let StorageError::TakenOver { by, .. } = &error else { panic!("{error}") };
     assert!(by.contains(&format!("process {}", std::process::id())), "{by}");
     assert!(matches!(first.commit(&json!(lost)), Err(StorageError::EarlierFailure { .. })));
-    // Nor does it harm its successor, whatever it does.
+    // It cannot harm its successor.
     let late = write_small_shard(&first);
     assert_eq!(first.remove_unreferenced_shards(&HashSet::new()).unwrap(), 0);
     assert_eq!(second.commit(&json!(kept)).unwrap(), 3);
     is_sound(&open_shard(&place.read().unwrap(), &kept).unwrap());
 
-    // What it left is removed by the next writer.
+    // The next writer removes its leftovers.
     assert_eq!(place.shards().len(), 3);
     let third = place.open();
     let freed = third.remove_unreferenced_shards(&HashSet::from([kept.file.clone()])).unwrap();
@@ -158,7 +158,7 @@ fn a_later_writer_fences_the_earlier_one_off() {
 }
 
 #[test]
-fn of_racing_writers_what_is_committed_is_there_once_and_in_order() {
+fn commits_of_racing_writers_are_unique_and_in_order() {
     let place = Place::new();
     drop(place.create());
     let ends = std::thread::scope(|scope| {
@@ -186,11 +186,11 @@ fn of_racing_writers_what_is_committed_is_there_once_and_in_order() {
     let mut committed: Vec<(u64, Value)> = ends.iter().flatten().cloned().collect();
     committed.sort_by_key(|(number, _)| *number);
     assert_eq!(run.take_records(), committed);
-    assert!(ends.iter().any(|commits| commits.len() == 20), "the last to open is fenced off by nobody");
+    assert!(ends.iter().any(|commits| commits.len() == 20), "the last writer to open is not fenced off");
 }
 
 #[test]
-fn of_racing_creators_one_wins() {
+fn one_of_several_racing_creators_wins() {
     let place = Place::new();
     let ends = std::thread::scope(|scope| {
         let creators: Vec<_> = (0..8)
@@ -209,7 +209,7 @@ fn of_racing_creators_one_wins() {
     assert!(ends.iter().all(|end| matches!(end, Ok(_) | Err(StorageError::AlreadyARun { .. }))), "{ends:?}");
 }
 
-/// Requests of some kind fail every time but the last of so many.
+/// Plans a fault for all requests of a kind except every `nth`.
 fn failing_but_every(nth: u32, fault: Fault, of: Request) -> impl FnMut(Request, &str) -> Fault {
     let count = AtomicU32::new(0);
     move |request, _| {
@@ -219,7 +219,7 @@ fn failing_but_every(nth: u32, fault: Fault, of: Request) -> impl FnMut(Request,
 }
 
 #[test]
-fn lost_replies_and_passing_trouble_do_no_harm() {
+fn lost_replies_and_short_outages_are_harmless() {
     for (fault, of) in [
         (Fault::LostReply, Request::Put),
         (Fault::Error("connection reset"), Request::Put),
@@ -250,9 +250,9 @@ fn lost_replies_and_passing_trouble_do_no_harm() {
     }
 }
 
-/// The store ends the upload, its answer is lost, and it knows no such upload when the client asks again.
+/// The store completes the upload and loses the answer. It no longer knows the upload when the client asks again.
 #[test]
-fn an_upload_that_the_store_has_forgotten_is_sent_again() {
+fn an_upload_that_the_store_has_forgotten_is_repeated() {
     let place = Place::new();
     let run = place.create();
     let mut asked = 0;
@@ -265,14 +265,14 @@ fn an_upload_that_the_store_has_forgotten_is_sent_again() {
         (0..1u64 << 21).flat_map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_le_bytes()).collect();
     writer.push(frame(&[(key(4, 0, 0), &noise)])).unwrap();
     let shard = writer.finish().unwrap();
-    assert!(shard.bytes > 8 << 20, "it is sent in parts: {} bytes", shard.bytes);
+    assert!(shard.bytes > 8 << 20, "the shard must be sent in parts: {} bytes", shard.bytes);
     place.forget_copies();
     open_shard(&run, &shard).unwrap().verify().unwrap();
 }
 
-/// Scratch files are on the disk of this machine, whatever the run may take of the store.
+/// Scratch files are on the local disk, so they do not count towards the limit on the store.
 #[test]
-fn scratch_files_take_nothing_of_a_store() {
+fn scratch_files_use_no_space_of_a_store() {
     let place = Place::new();
     let mut run = place.create();
     run.limit_disk(1 << 20).unwrap();
@@ -283,9 +283,9 @@ fn scratch_files_take_nothing_of_a_store() {
     assert_eq!(taken(), before);
 }
 
-/// An object may be shorter than its record says, or gone: only what it took is free again.
+/// An object may be shorter than its record states, or missing. Only the space of the object itself is given back.
 #[test]
-fn a_removed_object_gives_back_what_it_took() {
+fn a_removed_object_gives_back_its_own_space() {
     let place = Place::new();
     let mut run = place.create();
     let shard = write_small_shard(&run);
@@ -296,10 +296,10 @@ fn a_removed_object_gives_back_what_it_took() {
     run.remove_needless_shards(std::slice::from_ref(&longer)).unwrap();
     assert_eq!(before - taken(), file_cost(shard.bytes));
     run.remove_needless_shards(&[longer]).unwrap();
-    assert_eq!(before - taken(), file_cost(shard.bytes), "it was gone");
+    assert_eq!(before - taken(), file_cost(shard.bytes), "the object was already deleted");
 }
 
-/// All replies to puts are lost, so that nothing but reading back can tell.
+/// All replies to puts are lost, so only reading the record back shows its author.
 #[test]
 fn a_commit_whose_reply_is_lost_recognises_its_own_record() {
     let place = Place { patience: Duration::from_millis(200), ..Place::new() };
@@ -317,7 +317,7 @@ fn a_commit_whose_reply_is_lost_recognises_its_own_record() {
 }
 
 #[test]
-fn lasting_trouble_and_silence_end_in_time() {
+fn a_lasting_outage_or_silence_ends_in_time() {
     for fault in [Fault::Error("connection refused"), Fault::Hang] {
         let place = Place { patience: Duration::from_millis(300), ..Place::new() };
         let mut run = place.create();
@@ -325,14 +325,14 @@ fn lasting_trouble_and_silence_end_in_time() {
         place.forget_copies();
         place.store.plan(move |_, _| fault);
         let begun = Instant::now();
-        let told = |error: StorageError, object: &str| {
+        let check = |error: StorageError, object: &str| {
             assert!(matches!(error, StorageError::Store { .. }), "{error}");
             assert!(error.to_string().contains(object), "{error}");
         };
-        told(place.read().unwrap_err(), "s3://bucket/a/run/manifest.json");
-        told(open_shard(&run, &shard).unwrap_err(), &shard.file);
-        told(run.bytes_on_disk().unwrap_err(), "s3://bucket/a/run");
-        told(run.commit(&json!(1)).unwrap_err(), "journal/000001.json");
+        check(place.read().unwrap_err(), "s3://bucket/a/run/manifest.json");
+        check(open_shard(&run, &shard).unwrap_err(), &shard.file);
+        check(run.bytes_on_disk().unwrap_err(), "s3://bucket/a/run");
+        check(run.commit(&json!(1)).unwrap_err(), "journal/000001.json");
         assert!(matches!(run.commit(&json!(1)), Err(StorageError::EarlierFailure { .. })));
         assert!(begun.elapsed() < Duration::from_secs(20));
         place.store.heal();
@@ -341,17 +341,17 @@ fn lasting_trouble_and_silence_end_in_time() {
     }
 }
 
-/// A store that is away is told of while it is waited for, and a reader is not told to resume.
+/// An unavailable store is reported during the wait, and a reader is not advised to resume.
 #[test]
-fn who_waits_for_a_store_is_told() {
-    static TOLD: AtomicU32 = AtomicU32::new(0);
+fn a_wait_for_a_store_is_reported() {
+    static REPORTS: AtomicU32 = AtomicU32::new(0);
     let place = Place::new();
     drop(place.create());
     let settings = StoreSettings {
         first_patience: Some(Duration::from_millis(300)),
         on_wait: Some(|words| {
             assert!(words.contains("does not answer"), "{words}");
-            TOLD.fetch_add(1, Ordering::Relaxed);
+            REPORTS.fetch_add(1, Ordering::Relaxed);
         }),
         ..place.settings()
     };
@@ -360,10 +360,10 @@ fn who_waits_for_a_store_is_told() {
     place.store.plan(|_, _| Fault::Error("connection refused"));
     let begun = Instant::now();
     let error = RunDir::open_read_only(&location).unwrap_err();
-    assert!(begun.elapsed() < place.patience, "the patience of a store that was reached before");
-    assert_eq!((error.kind(), TOLD.load(Ordering::Relaxed)), (ErrorKind::Unavailable, 1));
+    assert!(begun.elapsed() < place.patience, "the wait exceeded the limit for a store never reached");
+    assert_eq!((error.kind(), REPORTS.load(Ordering::Relaxed)), (ErrorKind::Unavailable, 1));
     let text = error.to_string();
-    assert!(text.contains("the store is up") && !text.contains("resumes"), "{text}");
+    assert!(text.contains("the store is up") && !text.contains("to resume"), "{text}");
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_bucket_that_does_not_exist_is_named() {
 }
 
 #[test]
-fn a_full_store_is_told_and_loses_nothing() {
+fn a_full_store_is_reported_and_loses_no_data() {
     let place = Place::new();
     let mut run = place.create();
     run.commit(&json!(1)).unwrap();
@@ -389,7 +389,7 @@ fn a_full_store_is_told_and_loses_nothing() {
     writer.push(frame(&[(key(4, 0, 0), b"raw bytes")])).unwrap();
     let error = writer.finish().unwrap_err();
     assert!(matches!(error, StorageError::Full { .. }), "{error}");
-    assert!(error.to_string().contains("it resumes"), "{error}");
+    assert!(error.to_string().contains("to resume"), "{error}");
     assert!(matches!(run.commit(&json!(2)), Err(StorageError::Full { .. })));
     assert!(place.cached().is_empty(), "an unfinished shard was left");
     place.store.heal();
@@ -409,7 +409,7 @@ fn open_shards_outlive_their_copies() {
     is_sound(&reader);
 }
 
-/// More than one part, and not a whole number of them.
+/// The shard has several parts, the last one shorter.
 #[test]
 fn large_shards_are_sent_and_fetched_in_parts() {
     let place = Place::new();
@@ -436,9 +436,9 @@ fn large_shards_are_sent_and_fetched_in_parts() {
     }
 }
 
-/// One list and a request for each object: no more, however large the run is.
+/// Opening needs one list and one request per object, however large the run is.
 #[test]
-fn opening_for_reading_lists_nothing_but_the_journal() {
+fn opening_for_reading_lists_only_the_journal() {
     let place = Place::new();
     let mut run = place.create();
     let shard = write_small_shard(&run);

@@ -1,4 +1,4 @@
-//! A store in memory that fails as real ones do.
+//! An in-memory store that fails as real stores do.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::fmt;
@@ -22,7 +22,7 @@ use object_store::{
 pub enum Request {
     Put,
     Multipart,
-    /// The end of an upload in parts.
+    /// The completion of a multipart upload.
     Complete,
     Get,
     Head,
@@ -30,34 +30,34 @@ pub enum Request {
     List,
 }
 
-/// What becomes of a request.
+/// Outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It is done.
+    /// The request succeeds.
     None,
-    /// It is not done, and an error says this.
+    /// The request has no effect and returns this error.
     Error(&'static str),
-    /// It is done, and an error is the answer.
+    /// The request takes effect but returns an error.
     LostReply,
-    /// There is never an answer.
+    /// The request never returns.
     Hang,
-    /// It is done a little later.
+    /// The request succeeds after a short delay.
     Slow,
-    /// A put is done without regard to what is there.
+    /// A put ignores its condition.
     NoCondition,
-    /// The answer to a get is cut in half.
+    /// The answer to a get is truncated to half.
     Cut,
-    /// A bit in the middle of the answer to a get is another one.
+    /// The answer to a get has a flipped bit in the middle.
     Flip,
-    /// A list shows nothing, whatever there is.
+    /// A list shows no objects.
     Overlook,
-    /// It is done, and the answer is that there is no such thing.
+    /// The request takes effect but returns "not found".
     Forgotten,
 }
 
 type Plan = Box<dyn FnMut(Request, &str) -> Fault + Send>;
 
-/// The store.
+/// A store with planned faults.
 pub struct Faulty {
     pub inner: InMemory,
     plan: Mutex<Plan>,
@@ -68,7 +68,7 @@ impl Faulty {
         Arc::new(Self { inner: InMemory::new(), plan: Mutex::new(Box::new(|_, _| Fault::None)) })
     }
 
-    /// From now on, requests fare as `plan` says, which is asked for each with the name of its object.
+    /// Sets the plan, which returns the fault of each request from its object's name.
     pub fn plan(&self, plan: impl FnMut(Request, &str) -> Fault + Send + 'static) {
         *self.plan.lock().unwrap() = Box::new(plan);
     }
@@ -111,7 +111,7 @@ impl Faulty {
     }
 }
 
-/// What memory does, it does at once.
+/// Runs a future of the in-memory store, which is ready at once.
 fn now<T>(done: impl Future<Output = T>) -> T {
     done.now_or_never().expect("memory does not wait")
 }
@@ -132,7 +132,7 @@ impl fmt::Display for Faulty {
     }
 }
 
-/// An upload that is not known any more once it was ended.
+/// An upload that the store no longer knows after its completion.
 #[derive(Debug)]
 struct Forgotten(Box<dyn MultipartUpload>);
 
@@ -194,7 +194,7 @@ impl ObjectStore for Faulty {
     }
 
     fn delete_stream(&self, places: BoxStream<'static, Result<Path>>) -> BoxStream<'static, Result<Path>> {
-        // The plan may be asked at once: each call here removes one object.
+        // Ask the plan only once, because each call here removes one object.
         match (self.plan.lock().unwrap())(Request::Delete, "") {
             Fault::Error(what) => stream::iter([Err(error(what))]).boxed(),
             Fault::Hang => stream::pending().boxed(),

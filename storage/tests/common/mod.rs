@@ -1,4 +1,4 @@
-//! What the tests share.
+//! Helpers shared by the tests.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub fn frame(items: &[(ItemKey, &[u8])]) -> Frame {
     Frame::encode(items, 3).unwrap()
 }
 
-/// A small shard with one compressed and one raw frame, not in the order of their keys.
+/// Writes a small shard with one compressed and one raw frame, out of key order.
 pub fn write_small_shard(run: &RunDir) -> ShardRecord {
     let mut writer = ShardWriter::create(run, identity(run.run_id())).unwrap();
     writer.push(frame(&[(key(9, 1, 0), &[5; 200]), (key(8, u64::MAX, 1), b"")])).unwrap();
@@ -40,12 +40,12 @@ pub fn new_run(folder: &Path) -> RunDir {
     RunDir::create(folder, &json!({ "rows": 3, "cols": 4 })).unwrap()
 }
 
-/// The file of a shard of a run in a directory.
+/// Returns the file of a shard in a run directory.
 pub fn shard_path(run: &RunDir, file: &str) -> PathBuf {
     run.shards().place(&ShardId::of(file)).as_path().unwrap().to_path_buf()
 }
 
-/// The names in a folder, sorted.
+/// Returns the names in a folder, sorted.
 pub fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();

@@ -1,4 +1,4 @@
-//! A place for a run in a store that fails as told, with the cache of one process.
+//! A place for a run in a store with planned faults, and the cache of one process.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use crate::common::{identity, key, names};
 use crate::faulty::Faulty;
 
-/// A store, and a cache.
+/// A store and a cache.
 pub struct Place {
     pub store: Arc<Faulty>,
     pub local: TempDir,
