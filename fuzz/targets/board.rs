@@ -1,4 +1,5 @@
-//! What people type: sizes, boards, objectives and chances. What is read is written so that it is read again as the same.
+//! User input: sizes, boards, objectives and probabilities. Printing a parsed value and parsing it again yields the
+//! same.
 #![no_main]
 
 use exact2048_game::{Board, BoardSize, Objective, Spawn4};

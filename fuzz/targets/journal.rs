@@ -1,4 +1,4 @@
-//! Manifest and journal of a run: the bytes are their bodies, with a line feed between, and are sealed.
+//! Manifest and journal of a run. The input holds their bodies, separated by line feeds; this target seals them.
 #![no_main]
 
 use std::fs;
@@ -16,7 +16,7 @@ static FOLDER: LazyLock<TempDir> = LazyLock::new(|| {
     folder
 });
 
-/// A sealed file: docs/dev/format.md.
+/// Returns a sealed file; see docs/dev/format.md.
 fn sealed(body: &[u8]) -> Vec<u8> {
     let checksum = format!("{:016x}", xxh3_64(body));
     [b"{\"xxh3\":\"", checksum.as_bytes(), b"\",\"body\":", body, b"}\n"].concat()

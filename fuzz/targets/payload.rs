@@ -1,4 +1,4 @@
-//! Blocks that other workers send, and items of shards. The first byte chooses the block, the rest are its bytes.
+//! Blocks from other workers, and items of shards. The first byte selects the block, the rest is its payload.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -54,7 +54,7 @@ fuzz_target!(|bytes: &[u8]| {
         let held = RowSet::all(parts.rows(0).len());
         let item = parts.encode_reach(0, &held, &bits);
         let mut again = vec![0; bits.len()];
-        // What holds nothing is not written at all.
+        // An item without states is not written.
         assert!(item.is_empty() || parts.decode_reach_part(key, &item, &mut again).is_ok());
         assert_eq!(again, bits);
     }

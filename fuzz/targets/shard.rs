@@ -1,4 +1,4 @@
-//! A shard: its bytes are sealed anew before they are read, since no bytes but sealed ones get past the checksums.
+//! A shard. This target seals the bytes before reading them, because unsealed bytes fail the checksums.
 #![no_main]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 const HEADER_BYTES: usize = 104;
 const BLOCK_HEADER_BYTES: usize = 24;
 
-/// The number in 8 bytes of a file; none if it ends before.
+/// Reads the 64-bit number at `at`; `None` if the file ends earlier.
 fn number(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(bytes.get(at..at.checked_add(8)?)?.try_into().ok()?))
 }
@@ -19,9 +19,10 @@ fn put(bytes: &mut [u8], at: usize, number: u64) {
     bytes[at..at + 8].copy_from_slice(&number.to_le_bytes());
 }
 
-/// Gives the block at an offset the checksum that it should have, and says which.
+/// Corrects the checksum of the block at `at`, and returns it.
 fn seal_block(bytes: &mut [u8], at: usize) -> Option<u64> {
-    let length = u32::from_le_bytes(bytes.get(at.checked_add(4)?..at.checked_add(8)?)?.try_into().ok()?) as usize;
+    let length =
+        u32::from_le_bytes(bytes.get(at.checked_add(4)?..at.checked_add(8)?)?.try_into().ok()?) as usize;
     let payload = at.checked_add(BLOCK_HEADER_BYTES)?;
     let sealed = [bytes.get(at..at + 16)?, bytes.get(payload..payload.checked_add(length)?)?].concat();
     let checksum = xxh3_64(&sealed);
@@ -29,8 +30,9 @@ fn seal_block(bytes: &mut [u8], at: usize) -> Option<u64> {
     Some(checksum)
 }
 
-/// Gives header and index the lengths and checksums that they should have: docs/dev/format.md. The checksum of the
-/// first frame is repaired too, but not its copy in an index that is compressed.
+/// Corrects the lengths and checksums of header and index; see docs/dev/format.md.
+///
+/// Also repairs the checksum of the first frame, but not its copy in a compressed index.
 fn seal(bytes: &mut [u8]) {
     let length = bytes.len();
     if length < HEADER_BYTES {
@@ -55,7 +57,7 @@ fn read(bytes: Vec<u8>) -> Result<(), StorageError> {
         assert!(shard.find(entry.key).is_some());
     }
     for number in 0..shard.frames().len() {
-        // Frames cannot all be sealed; each is an error or its bytes.
+        // Not every frame has a valid checksum, so each read gives an error or the frame's bytes.
         if let Ok(frame) = shard.read_frame(number as u32) {
             for entry in shard.items().iter().filter(|entry| entry.frame == number as u32) {
                 assert!(entry.slice(&frame).is_some());

@@ -1,4 +1,4 @@
-//! Messages of the cluster, as they come from a network.
+//! Cluster messages as they arrive from a network.
 #![no_main]
 
 use exact2048_cluster::wire::{Answer, params_of, pull_of};

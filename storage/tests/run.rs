@@ -102,11 +102,11 @@ fn a_missing_run_is_reported_and_its_replacement_stays_unchanged() {
         let before = tree(&folder);
         let is_copy = instead == InPlace::OlderCopy;
         let away = |error: StorageError| {
-            let said = error.to_string();
+            let text = error.to_string();
             if is_copy {
-                assert!(matches!(error, StorageError::Damaged { .. }), "{said}");
+                assert!(matches!(error, StorageError::Damaged { .. }), "{text}");
             } else {
-                assert!(matches!(error, StorageError::Away { .. }), "{instead:?}: {said}");
+                assert!(matches!(error, StorageError::Away { .. }), "{instead:?}: {text}");
                 assert_eq!((error.kind(), error.blames()), (ErrorKind::Unavailable, None));
             }
         };
