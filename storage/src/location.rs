@@ -138,8 +138,7 @@ impl Location {
     /// # Errors
     ///
     /// [`StorageError::InvalidInput`] unless `name` consists of letters, digits, `.`, `_` and `-` and does not start
-    /// with
-    /// `.`. So a name cannot lead out of this location.
+    /// with `.`. So a name cannot lead out of this location.
     pub fn child(&self, name: &str) -> Result<Self, StorageError> {
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         if name.is_empty() || name.starts_with('.') || !plain {

@@ -67,8 +67,8 @@ pub(crate) struct TempFile {
 impl TempFile {
     /// Creates an empty file in `folder`, to be published there as `name`.
     ///
-    /// Its temporary name is random, because containers share process ids and an earlier process may have left a
-    /// file. The file stays locked while it is open, which distinguishes it from an abandoned one.
+    /// Its temporary name is random, because containers share process ids, and an earlier process may have left
+    /// a file of the same name. The file stays locked while it is open, which distinguishes it from an abandoned one.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
         let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);

@@ -165,8 +165,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// Opens the run as [`open_for_writing`](Self::open_for_writing) does, but only if its journal is as expected.
     ///
-    /// `is_expected` receives the number of entries, including openings, and the last entry if that is a record. If
-    /// it
+    /// `is_expected` receives the number of entries, including openings, and the last entry if that is a record. If it
     /// returns `false`, the journal stays unchanged and other processes can still write.
     ///
     /// # Errors
@@ -377,9 +376,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`], [`StorageError::Away`], [`StorageError::TooLarge`], [`StorageError::Full`],
-    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another I/O or store error. After such an error it
-    /// is uncertain whether the record exists, and every later call fails with [`StorageError::EarlierFailure`]: open
-    /// the run again.
+    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another I/O or store error. An I/O or store
+    /// error leaves it uncertain whether the record exists. Every later call then fails with
+    /// [`StorageError::EarlierFailure`], so open the run again.
     pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
         self.require_own_folder()?;
         self.journal.append(record, self.allowance.as_deref())

@@ -201,7 +201,7 @@ impl Shards {
         Ok(looked)
     }
 
-    /// Verifies every byte of the shard as it is in the store now, without using the cache or the disk.
+    /// Verifies every byte of the shard as it is in the store now, and keeps no copy in the cache or on the disk.
     ///
     /// For programs that check whole runs, which may exceed their disk.
     ///

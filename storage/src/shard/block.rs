@@ -122,8 +122,7 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
 /// Verifies `bytes`, found at `offset` of `file`, as a block and returns its content.
 ///
 /// `expected` is the header as stated elsewhere in the file. Checks in this order: length, header, checksum, codec,
-/// claimed
-/// length, content.
+/// claimed length, content.
 pub(super) fn open(
     file: &Place,
     offset: u64,

@@ -47,7 +47,7 @@ fn is_own_temp(name: &str) -> bool {
 /// Returns the folder that a cache in `folder` uses: `folder` itself if only the user can write to it, else a
 /// subfolder.
 ///
-/// Other users can write to a shared folder such as /tmp or a container volume. Cached files must not be there,
+/// Other users can write to a shared folder such as /tmp or a container volume. Cached files are not kept there,
 /// because their checksums detect damage but not forgery.
 fn private(folder: &Path) -> PathBuf {
     match fs::metadata(folder) {

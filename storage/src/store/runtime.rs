@@ -1,8 +1,7 @@
 //! Async requests for synchronous code.
 //!
 //! `object_store` is async and the rest of this crate is not. One small runtime in the process runs all requests. The
-//! calling
-//! thread waits on a channel, not inside a runtime, so it may be any thread, even one of another runtime.
+//! calling thread waits on a channel, not inside a runtime, so it may be any thread, even one of another runtime.
 
 use std::cell::Cell;
 use std::future::Future;
