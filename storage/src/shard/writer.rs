@@ -98,8 +98,8 @@ impl Target {
 /// Writes one shard. If it is dropped before [`finish`](Self::finish), it leaves no file behind.
 ///
 /// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at once and
-/// not kept. The writer does not borrow the run, but the run must stay open for writing: the next process to open it
-/// removes unfinished shards.
+/// not kept. The writer does not borrow the run, but the run must stay open for writing, because the next writer of
+/// the run may remove unfinished shards.
 #[derive(Debug)]
 pub struct ShardWriter {
     identity: ShardIdentity,

@@ -248,7 +248,7 @@ mod tests {
         PROXIES[5],
     ];
 
-    /// Values that every variable must refuse, each with a word that no message may repeat.
+    /// Hostile values, most with the word `hush`, which no message may repeat.
     const HOSTILE: [&str; 16] = [
         "\"https://hush\"",
         "'hush'",
