@@ -1,4 +1,4 @@
-//! Clusters of real processes: they come to the same bits as one process, whatever happens to them.
+//! Clusters of real processes, also with faults: their runs have the same bits as those of one process.
 
 use crate::common;
 
@@ -9,9 +9,10 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use common::cluster::{Cluster, start_coordinator};
-use common::{Finished, Solved, layers, on_run, solve, solve_args, text, whole};
+use common::snapshots::assert_section;
+use common::{Finished, Solved, events, layers, on_run, solve, solve_args, text, whole};
 
-/// The fingerprint that one process comes to.
+/// The fingerprint of a run that one process solved.
 fn expected(options: &str) -> String {
     Solved::new(options).fingerprint().to_owned()
 }
@@ -48,7 +49,7 @@ fn an_enumeration_ends_where_it_is_to() {
 }
 
 #[test]
-fn what_one_process_began_a_cluster_finishes_and_the_other_way_round() {
+fn runs_are_handed_over_between_one_process_and_a_cluster() {
     hand_over("--board 4x2");
 }
 
@@ -78,9 +79,9 @@ fn hand_over(options: &str) {
     assert_eq!(died.signal, Some(6), "{died:?}");
     let info = on_run(&run, "info", &["--json"]).exits(0).json();
     assert_eq!(text(&info["progress"]), "unfinished");
-    // What it stores is not another job's.
+    // A job with another choice of stored values is refused.
     let other = cluster.client(&["submit", "--board", "4x2", "--keep", "8", "--name", "begun"]).exits(2);
-    other.says(&["never converted; choose another name"]);
+    other.prints("job with another choice of layers");
     let job = cluster.submit(&format!("{options} --name begun"));
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), expected.fingerprint());
@@ -121,7 +122,7 @@ fn workers_that_are_killed_are_made_up_for() {
 }
 
 #[test]
-fn a_coordinator_that_is_killed_goes_on_where_it_was() {
+fn a_killed_coordinator_resumes() {
     let expected = expected("--board 4x2");
     let mut cluster = Cluster::new(2);
     let job = cluster.submit("--board 4x2");
@@ -165,7 +166,7 @@ fn the_counts_of_a_job_outlive_its_coordinator() {
 }
 
 #[test]
-fn all_that_is_killed_at_once_goes_on_where_it_was() {
+fn a_cluster_killed_at_once_resumes() {
     let expected = expected("--board 4x2");
     let mut cluster = Cluster::new(2);
     let job = cluster.submit("--board 4x2");
@@ -195,7 +196,7 @@ fn a_worker_that_sleeps_past_its_lease_does_no_harm_when_it_wakes() {
     assert_eq!(cluster.verified_fingerprint(&job), expected);
 }
 
-/// Whoever was told to stop has said goodbye: it is not shown until its lease is over.
+/// A stopped worker says goodbye, so the list drops it before its lease ends.
 #[test]
 fn a_worker_that_was_stopped_is_not_shown_any_more() {
     let mut cluster = Cluster::new(2);
@@ -211,10 +212,10 @@ fn a_worker_that_was_stopped_is_not_shown_any_more() {
     cluster.workers.remove(0).stop();
     assert_eq!(shown(&cluster), 1);
     let log = cluster.coordinator.log();
-    assert!(log.contains("a worker left") && !log.contains("a worker is lost"), "{log}");
+    assert!(log.contains(events::WORKER_LEFT) && !log.contains(events::WORKER_LOST), "{log}");
 }
 
-/// Whoever follows an epoch through the logs finds it under one name, and passes under theirs.
+/// All logs use one name of an epoch, and the names of the passes.
 #[test]
 fn epochs_and_passes_have_one_name_in_all_logs() {
     let cluster = Cluster::new(1);
@@ -284,17 +285,17 @@ fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
     };
     let check_again = || {
         let resumed = cluster.client(&["resume", &job]).exits(0);
-        assert!(resumed.stdout.contains("read again"), "{resumed:?}");
+        assert_section("resume of a finished job", &resumed.stdout);
         cluster.wait(&job);
         assert_eq!(cluster.verified_fingerprint(&job), expected);
         cluster.client(&["status", &job, "--json"]).exits(0).json()
     };
-    // Of a run in good order nothing is made again.
+    // In an undamaged run no shard is made again.
     let epochs = cluster.client(&["status", &job, "--json"]).exits(0).json()["epochs"].clone();
     let before = (shards("reach-"), shards("values-"));
     assert_eq!(check_again()["epochs"], epochs);
     assert_eq!((shards("reach-"), shards("values-")), before);
-    // One of each pass is damaged, then one is gone.
+    // A shard of each pass is damaged, then one is deleted.
     for kind in ["reach-", "values-"] {
         let shard = shards(kind).pop().unwrap();
         flip_a_bit(&shard);
@@ -303,14 +304,14 @@ fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
     }
     remove(&shards("values-").pop().unwrap());
     let mended = check_again();
-    // Where they cannot be read, that is said, and nothing is taken for lost.
+    // Without a readable manifest the job reports it, and no shard counts as lost.
     let manifest = cluster.run(&job).join("manifest.json");
     let sound = fs::read(&manifest).unwrap();
     fs::write(&manifest, b"{}").unwrap();
     cluster.client(&["resume", &job]).exits(0);
     let unread = cluster.wait(&job);
     assert!(text(&unread["trouble"]).contains("manifest.json"), "{unread}");
-    cluster.client(&["status", &job, "--watch"]).exits(1).says(&["is done, but", "manifest.json"]);
+    cluster.client(&["status", &job, "--watch"]).exits(1).says(&["manifest.json"]);
     fs::write(&manifest, sound).unwrap();
     assert_eq!(check_again()["epochs"], mended["epochs"]);
 }
@@ -337,14 +338,14 @@ fn a_second_coordinator_is_refused() {
     let store = format!("file://{}", cluster.store().display());
     let second = common::exact2048(["coordinator", "--store", &store, "--listen", "127.0.0.1:0"]);
     second.exits(1).says(&["lock"]);
-    // And takes over once the first is gone.
+    // After the first has ended it takes over.
     let store = cluster.store();
     cluster.coordinator.kill();
     start_coordinator(&store, "127.0.0.1:0").stop();
 }
 
 #[test]
-fn what_a_cluster_solved_is_served_and_answered() {
+fn a_run_of_a_cluster_is_served() {
     let cluster = Cluster::new(2);
     let job = cluster.submit("--board 3x2");
     cluster.wait(&job);
@@ -364,7 +365,7 @@ fn break_journal(cluster: &Cluster, job: &str, put: impl Fn(&std::path::Path)) {
     put(&journal);
 }
 
-/// What is said of a job that has failed.
+/// The reported failure of a job.
 fn failure(cluster: &Cluster, job: &str) -> String {
     let begun = std::time::Instant::now();
     loop {
@@ -377,7 +378,7 @@ fn failure(cluster: &Cluster, job: &str) -> String {
     }
 }
 
-/// A journal that cannot be written fails its job after half a minute with the true reason, and the next goes on; before
+/// A journal that cannot be written fails its job after half a minute with the true reason, and the next job starts. Before
 /// that the job can be cancelled.
 #[test]
 fn a_journal_that_cannot_be_written_stops_no_other_job() {
@@ -388,7 +389,7 @@ fn a_journal_that_cannot_be_written_stops_no_other_job() {
     let reason = failure(&cluster, &stuck);
     assert!(reason.contains("journal"), "{reason}");
     cluster.wait(&other);
-    // Of another the same, and it is told to stop.
+    // The same for another job, which is then cancelled.
     let second = cluster.submit("--board 4x2 --name second");
     break_journal(&cluster, &second, |journal| std::fs::write(journal, b"no folder").unwrap());
     cluster.wait_until(&second, |status| !text(&status["trouble"]).is_empty());
@@ -396,7 +397,7 @@ fn a_journal_that_cannot_be_written_stops_no_other_job() {
     cluster.wait_until(&second, |status| status["state"] == "cancelled");
 }
 
-/// Records that somebody removed fail one job with the true reason; the coordinator goes on.
+/// Deleted records fail one job with the true reason; the coordinator keeps running.
 #[test]
 fn a_journal_that_was_removed_stops_no_coordinator() {
     let mut cluster = Cluster::new(1);
@@ -404,7 +405,8 @@ fn a_journal_that_was_removed_stops_no_coordinator() {
     break_journal(&cluster, &job, |_| {});
     let other = cluster.submit("--board 2x2");
     let reason = failure(&cluster, &job);
-    assert!(reason.contains("journal") && !reason.contains("owns the store"), "{reason}");
+    assert!(reason.contains("journal"), "{reason}");
+    assert_section("failure after the journal was removed", &reason);
     cluster.wait(&other);
     assert!(cluster.coordinator.runs());
 }

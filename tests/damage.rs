@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::patient::{JOB, LARGE_JOB, Patient, contents, flip, name, seal};
+use common::snapshots::assert_section;
 use common::{
     Place, Solved, command, committed, exact2048, files, layers, on_run, shards, solve, solve_args, try_solve,
 };
@@ -90,14 +91,19 @@ fn cut_and_lengthened_shards_are_mended() {
 #[test]
 fn removed_shards_are_mended() {
     let healthy = Solved::new(JOB);
-    for kinds in [&["reach"][..], &["values"], &["reach", "values"]] {
+    for (kinds, section) in [
+        (&["reach"][..], "missing reach"),
+        (&["values"], "missing values"),
+        (&["reach", "values"], "missing reach and values"),
+    ] {
         let patient = Patient::of(&healthy);
         let removed: Vec<PathBuf> = kinds.iter().map(|kind| patient.shard(kind)).collect();
         removed.iter().for_each(|shard| fs::remove_file(shard).unwrap());
         patient.is_ill(&removed[0]);
         on_run(&patient.run(), "verify", &[])
             .exits(1)
-            .says(&[&format!("{} is missing", removed[0].display())]);
+            .says(&[&removed[0].display().to_string()])
+            .prints(section);
         patient.is_mended_by_solving();
     }
     let patient = Patient::of(&healthy);
@@ -130,7 +136,7 @@ fn shards_in_each_others_place_are_noticed_and_mended() {
     patient.is_mended_by_solving();
 }
 
-/// A query does not answer from a damaged shard, whatever part it needs.
+/// A query never answers from any part of a damaged shard.
 #[test]
 fn queries_do_not_answer_from_damaged_shards() {
     let healthy = Solved::new(JOB);
@@ -162,9 +168,10 @@ fn newer_shards_are_refused_and_kept() {
     let checksum = xxh3_64(&bytes[..96]);
     bytes[96..104].copy_from_slice(&checksum.to_le_bytes());
     fs::write(&shard, &bytes).unwrap();
-    on_run(&patient.run(), "verify", &[]).exits(1).says(&[name(&shard), "newer program"]);
-    try_solve(&patient.run(), JOB).exits(1).says(&[name(&shard), "newer program"]);
-    exact2048(["inspect", shard.to_str().unwrap()]).exits(1).says(&[name(&shard), "newer program"]);
+    on_run(&patient.run(), "verify", &[]).exits(1).says(&[name(&shard)]).prints("verify of a newer shard");
+    try_solve(&patient.run(), JOB).exits(1).says(&[name(&shard)]).prints("solve of a newer shard");
+    let inspect = exact2048(["inspect", shard.to_str().unwrap()]);
+    inspect.exits(1).says(&[name(&shard)]).prints("inspect of a newer shard");
     assert!(fs::read(&shard).unwrap() == bytes, "the newer shard was replaced");
 }
 
@@ -180,7 +187,7 @@ fn newer_manifests_are_refused() {
         if newer == body { body.replacen("\"format_version\":2", "\"format_version\":3", 1) } else { newer };
     assert_ne!(newer, body);
     fs::write(&manifest, seal(&newer)).unwrap();
-    patient.is_refused(&manifest).says(&["newer program"]);
+    patient.is_refused(&manifest).prints("newer manifest");
 }
 
 #[test]
@@ -200,23 +207,23 @@ fn damaged_manifests_are_refused() {
 }
 
 #[test]
-fn a_run_without_its_manifest_is_no_run() {
+fn a_run_without_its_manifest_is_refused() {
     let patient = Patient::of(&Solved::new(JOB));
     fs::remove_file(patient.run().join("manifest.json")).unwrap();
     let before = contents(&patient.run());
     for (subcommand, options) in
         [("verify", &[][..]), ("info", &[]), ("layers", &[]), ("query", &["2 2 / 0 0"])]
     {
-        on_run(&patient.run(), subcommand, options).exits(1).says(&["lost its manifest.json", "Restore"]);
+        on_run(&patient.run(), subcommand, options).exits(1).prints("lost manifest");
     }
-    // Solving does not begin a new run on top of an old one.
-    try_solve(&patient.run(), JOB).exits(1).says(&["lost its manifest.json", "Restore"]);
+    // Solving begins no new run on top of an old one.
+    try_solve(&patient.run(), JOB).exits(1).prints("lost manifest");
     assert!(contents(&patient.run()) == before);
 }
 
-/// A check of all shards that is stopped has changed nothing: the next one finds all that is damaged.
+/// A stopped check of all shards changes nothing, so the next one finds all damage.
 #[test]
-fn a_check_that_is_stopped_takes_nothing_out() {
+fn a_stopped_check_changes_nothing() {
     let solved = Solved::new(LARGE_JOB);
     let sound = committed(&solved.run());
     for (path, _) in sound.iter().filter(|(path, _)| name(path).starts_with("values")) {
@@ -236,9 +243,9 @@ fn a_check_that_is_stopped_takes_nothing_out() {
     on_run(&solved.run(), "verify", &["--sample", "10"]).exits(0);
 }
 
-/// Whatever asks a run for values says what makes those of a lost shard again.
+/// Commands that need lost values name the command that computes them again.
 #[test]
-fn what_asks_for_lost_values_says_what_makes_them_again() {
+fn readers_of_lost_values_name_the_remedy() {
     let healthy = Solved::new(LARGE_JOB);
     let values = |path: &&PathBuf| name(path).starts_with("values");
     let mut failed = 0;
@@ -247,14 +254,15 @@ fn what_asks_for_lost_values_says_what_makes_them_again() {
         fs::remove_file(patient.run().join("shards").join(name(shard))).unwrap();
         let found = on_run(&patient.run(), "evaluate", &["--player", "greedy", "--cutoff", "1e-6"]);
         if found.code != Some(0) {
-            found.exits(1).says(&["the solve command that began it does that"]);
+            let error = found.exits(1).stderr;
+            assert_section("lost values", &error.replace(name(shard), "[SHARD]"));
             failed += 1;
         }
     }
-    assert!(failed > 1, "games come to more layers than those of one shard");
+    assert!(failed > 1, "games reach the layers of several shards");
 }
 
-/// What is no file neither keeps a command waiting nor is read.
+/// Commands neither wait for special files nor read them.
 #[test]
 fn special_files_are_refused_at_once() {
     let healthy = Solved::new(JOB);
@@ -269,7 +277,7 @@ fn special_files_are_refused_at_once() {
     let record = files(&patient.run().join("journal")).remove(0);
     fifo(&record);
     patient.is_refused(&record).says(&["FIFO"]);
-    // A shard is made again in its place.
+    // A FIFO in place of a shard is replaced.
     let patient = Patient::of(&healthy);
     let shard = patient.shard("values");
     fifo(&shard);
@@ -277,21 +285,20 @@ fn special_files_are_refused_at_once() {
     patient.is_mended_by_solving();
 }
 
-/// Places where no run can be are told by what they are.
+/// Files and unwritable folders in place of a run are named.
 #[test]
-fn places_that_cannot_hold_a_run_are_told() {
+fn places_that_cannot_hold_a_run() {
     let place = Place::new();
     let file = place.join("file");
     fs::write(&file, "").unwrap();
     for subcommand in ["info", "verify"] {
-        on_run(&file, subcommand, &[]).exits(2).says(&["is a file, and a run is a directory"]);
+        on_run(&file, subcommand, &[]).exits(2).prints("file in place of a run");
     }
-    try_solve(&file, JOB).exits(2).says(&["is a file, and a run is a directory"]);
-    try_solve(Path::new(""), JOB).exits(2).says(&["an empty place"]);
-    try_solve(Path::new("/proc/foo"), JOB).exits(1).says(&["cannot create the folder /proc/foo"]);
+    try_solve(&file, JOB).exits(2).prints("file in place of a run");
+    try_solve(Path::new("/proc/foo"), JOB).exits(1).prints("folder that cannot be made");
 }
 
-/// What an interrupted or superseded run leaves is removed by the next one, see `docs/dev/format.md`.
+/// The next solve removes files of an interrupted or superseded one, see `docs/dev/format.md`.
 #[test]
 fn left_over_files_are_removed() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -318,14 +325,14 @@ fn a_missing_lock_file_is_no_damage() {
     fs::remove_file(patient.run().join("lock")).unwrap();
     on_run(&patient.run(), "verify", &[]).exits(0);
     patient.is_mended_by_solving();
-    // A lock file that says anything is none either.
+    // The contents of a lock file do not matter.
     fs::write(patient.run().join("lock"), [0xff; 100]).unwrap();
     patient.is_mended_by_solving();
 }
 
 /// Damage in the middle of a larger run costs that range only.
 #[test]
-fn only_what_is_damaged_is_computed_again() {
+fn only_damaged_shards_are_computed_again() {
     let solved = Solved::new(LARGE_JOB);
     let before = committed(&solved.run());
     assert!(before.len() >= 3, "the run has several shards of values: {before:?}");
@@ -359,7 +366,7 @@ fn unfinished_runs_are_mended_where_they_are_read() {
     flip(lowest, 150, 0x40);
     flip(highest, fs::metadata(highest).unwrap().len() as usize / 2, 0x40);
     for (damaged, sound) in [(lowest, highest), (highest, lowest)] {
-        let again = try_solve(&solved.run(), LARGE_JOB).exits(0).says(&[name(damaged), "recomputing it"]);
+        let again = try_solve(&solved.run(), LARGE_JOB).exits(0).says(&[name(damaged)]);
         assert!(!again.stderr.contains(name(sound)), "{again:?}");
         let found = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
         assert_eq!(found["fingerprint"], solved.summary["fingerprint"]);
@@ -367,22 +374,22 @@ fn unfinished_runs_are_mended_where_they_are_read() {
     on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
 }
 
-/// `inspect` reads files of which nothing is known.
+/// `inspect` reads any file, and fails on files other than shards.
 #[test]
-fn inspecting_what_is_no_shard_is_an_error() {
+fn inspecting_other_files_is_an_error() {
     let place = Place::new();
-    for (file, content) in
-        [("empty", ""), ("text", "some text that is no shard at all"), ("magic", "EX2048SH")]
-    {
+    for (file, content, section) in [
+        ("empty", "", "inspect an empty file"),
+        ("text", "some text that is no shard at all", "inspect a text"),
+        ("magic", "EX2048SH", "inspect a cut shard"),
+    ] {
         let path = place.join(file);
         fs::write(&path, content).unwrap();
         let inspected = exact2048(["inspect", path.to_str().unwrap()]).exits(1).says(&[file]);
-        // Nothing that anybody could restore.
-        assert!(!inspected.stderr.contains("Restore"), "{inspected:?}");
-        assert_eq!(inspected.stderr.contains("is no shard"), file != "magic", "{inspected:?}");
+        inspected.prints(section);
     }
     exact2048(["inspect", place.join("missing").to_str().unwrap()]).exits(1).says(&["missing"]);
-    exact2048(["inspect", place.path().to_str().unwrap()]).exits(2).says(&["directory"]);
+    exact2048(["inspect", place.path().to_str().unwrap()]).exits(2).prints("inspect a folder");
     let healthy = Solved::new(JOB);
     for shard in shards(&healthy.run()) {
         exact2048(["inspect", shard.to_str().unwrap()]).exits(0);
@@ -393,14 +400,14 @@ fn inspecting_what_is_no_shard_is_an_error() {
             bytes[at] ^= 0x08;
             fs::write(&damaged, bytes).unwrap();
             let inspected = exact2048(["inspect", damaged.to_str().unwrap()]);
-            // Damage within a frame is none of its business.
+            // It checks no frames, so damage within one stays unnoticed.
             assert!(matches!(inspected.code, Some(0 | 1)), "{inspected:?}");
         }
     }
 }
 
-/// A run that was stopped on the way has shards in other bounds than one that was not. Made again after a
-/// loss, they are cut differently: the old records must not count beside the new ones.
+/// An interrupted run has shards with other bounds than an uninterrupted one. Shards that are made again after a loss have
+/// other bounds too, so the old records must not count next to the new ones.
 #[test]
 fn shards_made_again_in_other_bounds_replace_the_old_ones() {
     let place = Place::new();
@@ -411,7 +418,7 @@ fn shards_made_again_in_other_bounds_replace_the_old_ones() {
         let mut child =
             command(solve_args(&run, options)).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(Duration::from_millis(250));
-        // Ended already is as good as stopped.
+        // The process may have ended already.
         common::signal(child.id(), "INT");
         child.wait().unwrap();
     }

@@ -50,10 +50,10 @@ fn journal_records_of_another_run_are_refused() {
     let (patient, other) = (Patient::of(&healthy), Solved::new(JOB));
     let record = files(&patient.run().join("journal")).remove(0);
     fs::copy(files(&other.run().join("journal")).remove(0), &record).unwrap();
-    patient.is_refused(&record).says(&["run id"]);
+    patient.is_refused(&record).prints("record of another run");
 }
 
-/// A record that is sound and says what this program does not know is not misread.
+/// A sound record with unknown fields is refused.
 #[test]
 fn unknown_journal_records_are_refused() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -96,8 +96,8 @@ fn kept_reach_that_a_record_removes_is_missing() {
         let is_kept = KeptLayers::TWO_IN_FOUR.keeps(Layer(*layer as u32));
         assert_eq!(missing.contains(layer), is_kept, "layer {layer}: {info}");
     }
-    on_run(&run, "layers", &[]).exits(0).says(&["are not enumerated yet"]);
-    on_run(&run, "query", &["2 2 / 0 0"]).exits(1).says(&["not solved", "enumerate layers"]);
+    on_run(&run, "layers", &[]).exits(0).prints("layers without kept reach");
+    on_run(&run, "query", &["2 2 / 0 0"]).exits(1).prints("query without kept reach");
     let found = on_run(&run, "verify", &["--json"]).exits(1).json();
     assert_eq!((text(&found["verdict"]), &found["removed"]), ("unfinished", &info["passes"][0]["removed"]));
     // Between kept layers nothing needs it.
@@ -107,18 +107,18 @@ fn kept_reach_that_a_record_removes_is_missing() {
     assert_eq!((text(&info["progress"]), &info["passes"][0]["missing"]), ("solved", &json!([])));
 }
 
-/// The last record cannot be told from one that never was: the work is simply done again.
+/// A run without its last record looks like an earlier state, so `solve` does that work again.
 #[test]
 fn a_lost_last_record_is_done_again() {
     let patient = Patient::of(&Solved::new(JOB));
     let records = files(&patient.run().join("journal"));
     fs::remove_file(records.last().unwrap()).unwrap();
-    on_run(&patient.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved"]);
+    on_run(&patient.run(), "query", &["2 2 / 0 0"]).exits(1).prints("query without the last record");
     assert!(on_run(&patient.run(), "info", &["--json"]).exits(0).json()["fingerprint"].is_null());
     patient.is_mended_by_solving();
 }
 
-/// Of a damaged last record the error says that the run can do without it, and it can.
+/// The run can do without a damaged last record, and only the error of the last one says so.
 #[test]
 fn a_damaged_last_record_can_be_removed() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -126,15 +126,15 @@ fn a_damaged_last_record_can_be_removed() {
     let [first, .., last] = &records[..] else { panic!("{records:?}") };
     let sound = fs::read(first).unwrap();
     flip(first, 30, 1);
-    assert!(!patient.is_refused(first).stderr.contains("remove it"));
+    patient.is_refused(first).prints("damaged first record");
     fs::write(first, sound).unwrap();
     flip(last, 30, 1);
-    patient.is_refused(last).says(&["If there is none, remove it while nobody writes the run"]);
+    patient.is_refused(last).prints("damaged last record");
     fs::remove_file(last).unwrap();
     patient.is_mended_by_solving();
 }
 
-/// A journal that did not come along with a copy is missed, and nothing is removed before somebody says so.
+/// `solve` refuses a copy without its journal, and removes shards only with `--discard-shards`.
 #[test]
 fn a_run_without_its_journal_is_not_started_over_in_silence() {
     let healthy = Solved::new(JOB);
@@ -148,12 +148,7 @@ fn a_run_without_its_journal_is_not_started_over_in_silence() {
         remove(&patient.run());
         let before = contents(&patient.run());
         let refused = try_solve(&patient.run(), JOB).exits(1);
-        refused.says(&[
-            "2 of its shards",
-            &format!("{bytes} bytes"),
-            "Restore the folder journal",
-            "--discard-shards",
-        ]);
+        refused.says(&["2 of ", &format!("{bytes} bytes"), "journal", "--discard-shards"]);
         assert!(contents(&patient.run()) == before, "a refused run was changed");
         let options = format!("{JOB} --discard-shards");
         assert_eq!(text(&solve(&patient.run(), &options)["fingerprint"]), patient.fingerprint);
@@ -161,16 +156,16 @@ fn a_run_without_its_journal_is_not_started_over_in_silence() {
     }
 }
 
-/// Several records at the end of the journal did not come along.
+/// A journal that lacks several last records is refused.
 #[test]
-fn a_journal_that_ends_early_is_missed() {
+fn a_journal_that_ends_early_is_refused() {
     let solved = Solved::new(LARGE_JOB);
     let records = files(&solved.run().join("journal"));
     assert!(records.len() >= 4, "the run has several shards of values: {records:?}");
     let [.., earlier, last] = &records[..] else { panic!("{records:?}") };
     fs::remove_file(last).unwrap();
     fs::remove_file(earlier).unwrap();
-    try_solve(&solved.run(), LARGE_JOB).exits(1).says(&["2 of its shards"]);
+    try_solve(&solved.run(), LARGE_JOB).exits(1).says(&["2 of ", "--discard-shards"]);
     let again = solve(&solved.run(), &format!("{LARGE_JOB} --discard-shards"));
     assert_eq!(again["fingerprint"], solved.summary["fingerprint"]);
 }

@@ -1,4 +1,4 @@
-//! The same bits whatever the threads, the memory and the split, and however often it was interrupted.
+//! The bits of a run do not depend on threads, memory, split and interruptions.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use std::time::Duration;
 use common::{Finished, Place, Solved, committed, committed_as, layers, solve, solve_args, text};
 use serde_json::Value;
 
-/// What must not differ between two runs of the same job.
+/// The facts that two runs of the same job share.
 fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
     let mut summary = summary.clone();
     let fields = summary.as_object_mut().unwrap();
@@ -76,9 +76,9 @@ fn results_of_3x3_do_not_depend_on_how_they_are_computed() {
     check_variants("--board 3x3 --objective reach:128", &VARIANTS);
 }
 
-/// Whatever is stored of a whole board, its states, what they are worth and the fingerprint are the same.
+/// States, values and fingerprint of a board do not depend on the choice of stored layers.
 #[test]
-fn results_of_a_whole_3x3_do_not_depend_on_what_is_stored() {
+fn results_of_a_whole_3x3_do_not_depend_on_the_stored_layers() {
     let usual = Solved::new("--board 3x3 --keep 4");
     let expected = result(&usual.run(), &usual.summary);
     for stored in ["--keep all", "--keep starts", "--values best-move"] {
@@ -198,7 +198,7 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     for (cycle, (stop, how)) in cycles.iter().enumerate() {
         let finished = stop.after(delays.next(most_ms), &run, &format!("{job} {how}"));
         match (finished.code, finished.signal) {
-            // Ended before it was told to.
+            // It ended before the signal.
             (Some(0), _) => drop(finished.json()),
             (Some(130), _) if *stop != Stop::Kill => {
                 assert!(finished.stdout.is_empty(), "{finished:?}");

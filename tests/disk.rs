@@ -1,4 +1,4 @@
-//! Runs whose disk is limited: never exceeded, whatever has to go for that, and the same values as ever. Killed at any step.
+//! Runs with a disk limit: they never exceed it, and have the same values as others, also when killed at any step.
 
 use crate::common;
 
@@ -11,9 +11,10 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::snapshots::assert_section;
 use common::{
     Finished, Place, Solved, close, command, content_of, files, layers, least_memory, number, on_run, query,
-    solve, solve_args, text, try_solve, whole,
+    sizes, solve, solve_args, text, try_solve, whole,
 };
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Run};
@@ -39,7 +40,7 @@ fn named(run: &Path) -> BTreeMap<PathBuf, u64> {
     entries.filter_map(sized).collect()
 }
 
-/// What these take together.
+/// Bytes of all these files.
 pub fn taken(run: &Path) -> u64 {
     named(run).values().sum()
 }
@@ -73,8 +74,8 @@ fn unnamed(run: &Path, process: u32) -> BTreeMap<PathBuf, u64> {
     found
 }
 
-/// What the files of a run that have names took at a moment, at least, and those without. Files come and go while they are
-/// looked at; one that is found twice was there in between, and none grows shorter.
+/// Lower bounds of the bytes of a run's named and unnamed files at one moment. Files appear and vanish during the search. A
+/// file found twice existed in between, and no file shrinks.
 fn taken_at_once(run: &Path, process: u32) -> [u64; 2] {
     let look = || [named(run), unnamed(run, process)];
     let (before, after) = (look(), look());
@@ -155,7 +156,7 @@ pub fn is_stored_whole(run: &Path, fingerprint: &str) {
     assert!(common::shards(run).iter().all(|shard| named.contains(shard)), "a shard is left over");
 }
 
-/// Requires that a run answers as usual, whatever is left of it, but for whether it knows that games come to the boards.
+/// Requires the usual answers of a run, except for the knowledge whether games reach the boards.
 pub fn answers_as_usual(run: &Path) {
     let boards = BOARDS.map(str::to_owned);
     let answers = |run: &Path| -> Vec<Value> {
@@ -168,14 +169,14 @@ pub fn answers_as_usual(run: &Path) {
     assert_eq!(answers(run), answers(&USUAL.run()));
 }
 
-/// A run that keeps these layers, of which nothing is done yet. What it may take is then not forecast: the limits here are
-/// below the estimate, which leaves room for worse boards.
+/// Makes an empty run that keeps these layers. Existing runs skip the estimate, which is above the limits of these tests
+/// because it leaves room for worse boards.
 pub fn begin(run: &Path, keep: &str) {
     let began = solve_failing(run, &format!("{JOB} --keep {keep}"), "shard.before_sync=return");
     assert_eq!(began.signal, Some(6), "{began:?}");
 }
 
-/// With less and less disk: more reach is let go of, and from some point on much is enumerated twice.
+/// With less disk the run deletes more reach, and below some limit enumerates many layers twice.
 #[test]
 fn the_limit_holds_and_values_stay_the_same() {
     let mut again = Vec::new();
@@ -192,8 +193,9 @@ fn the_limit_holds_and_values_stay_the_same() {
         // Where few layers are kept, each value of a sample takes most of the board.
         let how: &[&str] = if keep == "16" { &["--sample", "5"] } else { &["--partial"] };
         on_run(&run, "verify", how).exits(0);
-        // Of layers without reach nobody knows which states are dead.
-        let dead = on_run(&run, "layers", &["--dead", "--csv"]).exits(0).says(&["not stored any more"]);
+        // Dead states of layers without reach are unknown.
+        let dead = on_run(&run, "layers", &["--dead", "--csv"]).exits(0);
+        assert!(!dead.stderr.is_empty(), "{dead:?}");
         assert!(dead.stdout.lines().any(|line| line.ends_with(',')), "{dead:?}");
         again.push(enumerated_again(&run));
         // All that is left of reach is that of kept layers, and what is stored together with it.
@@ -208,12 +210,12 @@ fn the_limit_holds_and_values_stay_the_same() {
     assert!(again[2] > 50, "many layers were enumerated twice: {again:?}");
 }
 
-/// Where memory is short, blocks wait in scratch files, which have no names: they count as well. Where they find no room
-/// that is said, and the run goes on with more memory.
+/// With little memory, blocks wait in unnamed scratch files, which count towards the limit. Without room for them `solve`
+/// ends with an error, and the run resumes with more memory.
 #[test]
 fn the_limit_holds_with_scratch_files() {
     if !Path::new("/proc/self/maps").exists() {
-        println!("not checked: this system does not tell what a process has mapped");
+        println!("skipped: this system does not list the mapped files of a process");
         return;
     }
     let memory = least_memory(JOB);
@@ -234,7 +236,7 @@ fn the_limit_holds_with_scratch_files() {
             }
             _ => {
                 assert!(limit < 20_000_000 && matches!(finished.code, Some(1 | 2)), "{finished:?}");
-                finished.says(&["committed is safe"]);
+                finished.says(&["--disk"]);
                 solve(&run, &format!("{JOB} --disk {limit}"))
             }
         };
@@ -252,7 +254,7 @@ fn layers_with_reach(run: &Run) -> BTreeSet<u64> {
 
 /// `verify` goes through the layers whose reach is stored, and says of the others that it did not; a sample needs none of it.
 #[test]
-fn verify_says_what_it_could_not_check() {
+fn verify_reports_unchecked_layers() {
     let place = Place::new();
     let path = place.join("run");
     begin(&path, "64");
@@ -273,8 +275,8 @@ fn verify_says_what_it_could_not_check() {
         (&json!([]), &json!([]), &json!([]))
     );
     let ranges = found["removed"].as_array().unwrap();
-    let told = ranges.iter().flat_map(|range| (whole(&range[0])..=whole(&range[1])).step_by(2));
-    assert_eq!(told.collect::<BTreeSet<u64>>(), removed);
+    let listed = ranges.iter().flat_map(|range| (whole(&range[0])..=whole(&range[1])).step_by(2));
+    assert_eq!(listed.collect::<BTreeSet<u64>>(), removed);
     let info = on_run(&path, "info", &["--json"]).exits(0).json();
     let pass = &info["passes"][0];
     assert_eq!((&pass["removed"], &pass["missing"]), (&found["removed"], &json!([])), "{info}");
@@ -286,21 +288,15 @@ fn verify_says_what_it_could_not_check() {
     assert!(checked + left_out == kept && left_out > 0, "{checked} and {left_out} of {kept}");
     assert!(found["fingerprint"].is_null(), "{found}");
 
-    let without = format!("without {} that were not checked", removed.len());
-    let told = on_run(&path, "verify", &[]).exits(1);
-    let told = told.says(&[
-        "not checked: layers",
-        "whose reachable states are not stored any more",
-        "stored values that follow from theirs; --sample N draws values",
-        "what was checked is right; --partial is content with that",
-    ]);
-    assert!(told.stdout.contains(&without) && !told.stdout.contains("Nothing is wrong"), "{told:?}");
-    assert!(!told.stderr.contains("problem") && !told.stderr.contains("not finished"), "{told:?}");
-    let partial = on_run(&path, "verify", &["--partial"]).exits(0).says(&["not checked: layers"]);
-    assert!(partial.stdout.contains("Nothing is wrong with the layers that were checked."), "{partial:?}");
+    let printed = on_run(&path, "verify", &[]).exits(1).says(&["--sample", "--partial"]);
+    let printed = printed.prints("verify with removed reach");
+    assert!(printed.stdout.contains(&removed.len().to_string()), "{printed:?}");
+    assert_section("result of verify with removed reach", &printed.stdout);
+    let partial = on_run(&path, "verify", &["--partial"]).exits(0).prints("verify --partial");
+    assert_section("result of verify --partial", &partial.stdout);
     assert_eq!(on_run(&path, "verify", &["--partial", "--json"]).exits(0).json()["verdict"], "right");
 
-    // An answer says whether games come to the board, or that it is not known.
+    // An answer reports whether games reach the board, or that it is unknown.
     assert!(removed.contains(&16) && stored.contains(&8));
     for (board, known_reachable) in
         [("2 4 8 / 0 2 0 / 0 0 0", json!(false)), ("4 0 0 / 0 4 0 / 0 0 0", Value::Null)]
@@ -310,15 +306,15 @@ fn verify_says_what_it_could_not_check() {
         let shown = on_run(&path, "query", &[board]).exits(0).stdout;
         assert_eq!(shown.contains("\nreachable"), known_reachable == false, "{shown}");
     }
-    // In none that games come to is the tile missing that was spawned last.
+    // A reachable board has the tile that was spawned last.
     let refused = on_run(&path, "query", &["8 8 0 / 0 0 0 / 0 0 0"]).exits(3);
-    refused.says(&["not reachable in this run"]);
-    // What cannot be exported leaves the folder for what can.
+    refused.says(&["8 8 0 / 0 0 0 / 0 0 0"]).prints("query of an unreachable state");
+    // A failed export leaves the folder to the next one.
     let folder = place.join("out");
     let export = |layers: &str| {
         on_run(&path, "export", &["--what", "states", "--layers", layers, "-o", folder.to_str().unwrap()])
     };
-    export("4..").exits(1).says(&["not stored any more"]);
+    export("4..").exits(1).prints("export of layers without reach");
     export("4..8").exits(0);
 
     let sample = on_run(&path, "verify", &["--sample", "1", "--json"]).exits(0).json();
@@ -342,13 +338,14 @@ fn a_run_that_is_there_can_be_limited() {
     // And without a limit again.
     solve(&run, JOB);
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
-    // What a finished run keeps is not removed, and that is said.
-    try_solve(&run, &format!("{JOB} --disk 1kB")).exits(0).says(&["more than the", "it is finished"]);
+    // A finished run keeps its files, and `solve` says so.
+    try_solve(&run, &format!("{JOB} --disk 1kB")).exits(0).prints("limit below a finished run");
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
     // Another policy is another run, with or without a limit.
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)
-        .says(&["its choice of kept layers is 32, and 64 was asked for", "--run OTHER"]);
+        .says(&["32", "64", "--run"])
+        .prints("other choice of layers");
 }
 
 /// A finished run keeps what it holds under any limit: what `verify` and `export` read is still there.
@@ -357,7 +354,7 @@ fn a_finished_run_keeps_all_reach() {
     let place = Place::new();
     let run = place.join("run");
     begin(&run, "64");
-    // A limit makes shards small. Interrupted on the way up, the run goes on without one and keeps all its reach.
+    // A limit makes shards small. Interrupted on the way up, the run resumes without a limit and keeps all its reach.
     let died = solve_failing(&run, &format!("{JOB} --disk 8MB"), "shard.renamed=3*off->return");
     assert_eq!(died.signal, Some(6), "{died:?}");
     solve(&run, JOB);
@@ -368,18 +365,18 @@ fn a_finished_run_keeps_all_reach() {
     assert!(shards_of_reach(&run) > 1);
     for (limit, is_exceeded) in [("1GB", false), ("8MB", false), ("100kB", true)] {
         let again = try_solve(&run, &format!("{JOB} --disk {limit}")).exits(0);
-        assert_eq!(again.stderr.contains("more than the"), is_exceeded, "{again:?}");
+        assert_eq!(again.stderr.contains(limit.trim_end_matches("kB")), is_exceeded, "{again:?}");
         assert!(content() == before, "--disk {limit} changed the run");
     }
-    assert!(on_run(&run, "verify", &[]).exits(0).stdout.contains("Nothing is wrong."));
+    on_run(&run, "verify", &[]).exits(0);
     let folder = place.join("out");
     let some = ["--what", "states", "--layers", "100..110", "-o", folder.to_str().unwrap()];
     on_run(&run, "export", &some).exits(0);
 }
 
-/// Where reach is enumerated twice, the times of a run are of all that was done.
+/// The times of a run include layers that were enumerated twice.
 #[test]
-fn times_count_what_was_enumerated_twice() {
+fn times_count_layers_that_were_enumerated_twice() {
     let place = Place::new();
     let run = place.join("run");
     solve(&run, "--board 4x2 --disk 1MB");
@@ -400,41 +397,36 @@ fn times_count_what_was_enumerated_twice() {
 }
 
 #[test]
-fn what_is_kept_is_chosen_and_said() {
+fn the_choice_of_layers_is_printed() {
     for (limit, said) in [("8MB", "2 in every 16"), ("2.4MB", "2 in every 64")] {
         let place = Place::new();
         let run = place.join("run");
         let finished = try_solve(&run, &format!("{JOB} --disk {limit}")).exits(0);
-        let finished =
-            finished.says(&["layers whose values are kept", said, "at most", "in the end", "it would keep"]);
-        assert!(finished.stderr.contains("half way between them takes"), "{}", finished.stderr);
+        let finished = finished.says(&[said]);
         is_whole(&run, &finished.json());
     }
 }
 
-/// The least is told, before anything is made; and it is enough.
+/// `solve` reports the least disk before it makes a run, and that much suffices.
 #[test]
 fn too_little_is_refused_with_the_least() {
     let place = Place::new();
     let run = place.join("run");
     for options in ["--disk 100kB", "--disk 2MB --keep 16"] {
-        let refused =
-            try_solve(&run, &format!("{JOB} {options}")).exits(2).says(&["--disk", "at least about"]);
+        let refused = try_solve(&run, &format!("{JOB} {options}")).exits(2).says(&["--disk"]);
         assert!(!run.exists());
-        assert_eq!(refused.stderr.contains("would do"), options.contains("--keep"), "{refused:?}");
-        let least = refused.stderr.split("at least about ").nth(1).unwrap().split('B').next().unwrap();
-        let least = format!("{least}B").replace(' ', "");
+        assert_eq!(refused.stderr.contains("--keep"), options.contains("--keep"), "{refused:?}");
+        let least = sizes(&refused.stderr).swap_remove(1);
         let keep = options.split_once("--keep").map_or(String::new(), |(_, keep)| format!("--keep {keep}"));
         let run = place.join("least");
         is_whole(&run, &solve(&run, &format!("{JOB} {keep} --disk {least}")));
         std::fs::remove_dir_all(run).unwrap();
     }
-    try_solve(&run, &format!("{JOB} --disk much")).exits(2).says(&["--disk"]);
 }
 
-/// Where a run has less than it needs, it says so, and goes on where it was with more.
+/// With less than it needs `solve` refuses, and with more it resumes.
 #[test]
-fn a_run_that_gets_less_goes_on_with_more() {
+fn a_refused_run_resumes_with_more() {
     let place = Place::new();
     let run = place.join("run");
     solve(&run, "--board 3x3 --objective reach:256 --threads 2 --keep 8");
@@ -443,9 +435,7 @@ fn a_run_that_gets_less_goes_on_with_more() {
     std::fs::remove_file(&values[0]).unwrap();
     let job = "--board 3x3 --objective reach:256 --threads 2";
     let before = common::shards(&run);
-    try_solve(&run, &format!("{job} --disk 300kB"))
-        .exits(2)
-        .says(&["--disk 300.0 kB is too small", "at least"]);
+    try_solve(&run, &format!("{job} --disk 300kB")).exits(2).says(&["--disk 300.0 kB"]);
     assert_eq!(common::shards(&run), before, "nothing is removed in vain");
     let summary = solve(&run, &format!("{job} --disk 20MB"));
     let usual = Solved::new(job);
@@ -487,14 +477,14 @@ fn crashes_while_shards_are_removed() {
 
 /// Others may fill the disk although the limit would hold.
 #[test]
-fn a_full_disk_is_told_and_loses_nothing() {
+fn a_full_disk_is_reported_and_loses_nothing() {
     let job = format!("{JOB} --disk 2MB");
     let place = Place::new();
     let run = place.join("run");
     begin(&run, "64");
     for passed in [10, 200] {
         let full = solve_failing(&run, &job, &format!("shard.write={passed}*off->return(enospc)"));
-        full.exits(1).says(&["no space is left", "it resumes"]);
+        full.exits(1).prints("full disk");
     }
     is_whole(&run, &solve(&run, &job));
 }

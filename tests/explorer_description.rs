@@ -1,4 +1,4 @@
-//! The description of the explorer's API (OpenAPI), beside what the API answers.
+//! The description of the explorer's API (OpenAPI), compared with its answers.
 
 use crate::common;
 
@@ -51,7 +51,7 @@ fn the_description_is_true() {
     server.stop();
 }
 
-/// Requires that a value is what a schema says: types, what must be there, and nothing besides.
+/// Requires that a value fits a schema: types, required fields, and no others.
 #[track_caller]
 fn fits(value: &Value, schema: &Value, described: &Value, what: &str) {
     if let Some(name) = schema.get("$ref") {

@@ -22,8 +22,7 @@ fn commands(page: &str) -> Vec<String> {
     lines.filter_map(command).collect()
 }
 
-/// Whether the program understands a command, which a shell takes apart: options come before `--help`, and what is wrong with
-/// them is told first.
+/// Checks that the program accepts a command, which a shell splits. Options precede `--help`, so their errors come first.
 fn is_understood(shown: &str) -> Result<(), String> {
     let end = ENDS.iter().filter_map(|end| shown.find(end)).min().unwrap_or(shown.len());
     let shown = &shown[..end];

@@ -1,4 +1,4 @@
-//! The output of `--json` has the fields and the types that docs/json.md says, no more and no fewer.
+//! The output of `--json` has exactly the fields and types of docs/json.md.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,7 +11,7 @@ use crate::common::{Place, Solved, exact2048, exact2048_reading, on_run, shards,
 /// A field of the object of a command: `a.b` for field `b` of `a`, `a[]` for what is in the list `a`, and `*` for numbers.
 type Field = (String, String);
 
-/// What the page says.
+/// The contents of the page.
 struct Page {
     fields: BTreeSet<Field>,
     /// The types that values of a field may have.
@@ -72,7 +72,7 @@ impl Page {
     }
 }
 
-/// What follows the name of an object, or of a list of objects, in the name of a field inside it.
+/// The rest of a field's name after the name of its object or list of objects.
 fn inside<'a>(name: &'a str, of: &str) -> Option<&'a str> {
     name.strip_prefix(of).filter(|rest| rest.starts_with(['.', '[']))
 }
@@ -122,7 +122,7 @@ fn is_one_of(found: &str, types: &str) -> bool {
     types.split(" or ").any(|one| one == found || found == "list" && one.starts_with("list of"))
 }
 
-/// What commands print, each asked in such ways that every field is there once.
+/// Output of commands, each run so that every field is printed once.
 fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let place = Place::new();
     let plain = Solved::new("--board 2x2 --objective reach:16 --keep all");

@@ -1,4 +1,4 @@
-//! Tests of the whole program, most of which start it. They are one binary, since each more is much to link.
+//! Tests of the whole program, most of which start it. They are one binary, because linking each one takes long.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;
@@ -51,6 +51,7 @@ mod guides;
 mod json;
 mod kept_layers;
 mod memory;
+mod names;
 #[cfg(feature = "net")]
 mod networks;
 mod odd_files;

@@ -1,4 +1,4 @@
-//! Networks that go silent: connections that bring nothing any more, while nobody says that they are broken.
+//! Silent networks: connections that stay open and deliver nothing.
 
 use crate::common;
 
@@ -54,19 +54,19 @@ fn a_worker_that_hears_no_more_of_its_coordinator_is_back_within_seconds() {
     });
 }
 
-/// A client's command that runs beside the test.
+/// A client's command that runs during the test.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails where it has ended, which is as well.
+        // Fails if the command has ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 #[test]
-fn who_watches_a_job_sees_its_end() {
+fn watching_clients_see_the_end_of_a_job() {
     with_each(|silence| {
         let mut cluster = Cluster::new(0);
         let wire = Wire::start(cluster.coordinator.address());
@@ -112,7 +112,7 @@ fn workers_that_no_longer_hear_each_other_do_not_stop_a_job() {
     });
     let job = cluster.submit("--board 4x2");
     cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
-    // One way: blocks are lost, and that they are not is what each believes of its own.
+    // Blocks to the servers are lost, and no sender notices.
     workers.iter().for_each(|(_, wire)| wire.silence(Silence::ToServer));
     assert_ne!(text(&cluster.status(&job)["state"]), "done", "the silence came too late");
     let done = cluster.wait(&job);

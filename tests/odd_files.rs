@@ -20,9 +20,9 @@ const READERS: [(&str, &[&str]); 6] = [
     ("query", &["2 2 / 0 0"]),
 ];
 
-/// A run without its journal is not one that has not begun: all say the same of it.
+/// All commands print the same error for a run without its journal, which is not a new run.
 #[test]
-fn a_lost_journal_is_told_by_all_in_the_same_words() {
+fn all_commands_print_one_error_for_a_lost_journal() {
     for with_folder in [true, false] {
         let solved = Solved::new("--board 2x2");
         let (run, journal) = (solved.run(), solved.run().join("journal"));
@@ -30,14 +30,10 @@ fn a_lost_journal_is_told_by_all_in_the_same_words() {
         if with_folder {
             fs::create_dir(&journal).unwrap();
         }
-        let told = READERS.map(|(command, options)| on_run(&run, command, options).exits(1));
-        let refused = try_solve(&run, "--board 2x2").exits(1).says(&[
-            "lacks records of its journal: 2 of its shards",
-            "more than an interrupted command leaves",
-            "Restore the folder journal from a copy",
-            "solve --discard-shards",
-        ]);
-        for Finished { stdout, stderr, .. } in told {
+        let readers = READERS.map(|(command, options)| on_run(&run, command, options).exits(1));
+        let refused = try_solve(&run, "--board 2x2").exits(1).says(&["2 of ", "--discard-shards"]);
+        let refused = refused.prints("lost journal");
+        for Finished { stdout, stderr, .. } in readers {
             assert_eq!((stdout.as_str(), stderr.as_str()), ("", refused.stderr.as_str()));
         }
         try_solve(&run, "--board 2x2 --discard-shards").exits(0);
@@ -45,7 +41,7 @@ fn a_lost_journal_is_told_by_all_in_the_same_words() {
     }
 }
 
-/// What an interrupted command leaves is no loss: a shard that no record names yet.
+/// A shard without a record comes from an interrupted command, and is no loss.
 #[test]
 fn an_interrupted_run_is_unfinished_and_not_damaged() {
     let solved = Solved::new("--board 2x2");
@@ -53,25 +49,24 @@ fn an_interrupted_run_is_unfinished_and_not_damaged() {
     fs::remove_file(last).unwrap();
     let info = on_run(&solved.run(), "info", &["--json"]).exits(0).json();
     assert_eq!(text(&info["progress"]), "unfinished");
-    on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(1).says(&["not solved", "back up layers"]);
+    on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(1).prints("query of an interrupted run");
     try_solve(&solved.run(), "--board 2x2").exits(0);
 }
 
-/// Opening a FIFO waits for somebody who writes to it, who never comes.
+/// Opening a FIFO in the usual way would wait for a writer forever.
 #[test]
-fn a_fifo_keeps_nobody_waiting() {
-    for (name, words) in [
-        ("lock", ["cannot lock", "Remove it while nobody writes the run"]),
-        ("manifest.json", ["is damaged", "Restore the file from a copy"]),
-        ("journal/000000.json", ["is damaged", "Restore the file from a copy"]),
+fn commands_do_not_wait_for_a_fifo() {
+    for (name, section) in [
+        ("lock", "FIFO in place of the lock"),
+        ("manifest.json", "FIFO in place of the manifest"),
+        ("journal/000000.json", "FIFO in place of a record"),
     ] {
         let solved = Solved::new("--board 2x2");
         let file = solved.run().join(name);
         fs::remove_file(&file).unwrap();
         make_fifo(&file);
-        let words = [words[0], words[1], "expected a file, found a FIFO", name];
-        on_run(&solved.run(), "info", &[]).exits(1).says(&words);
-        try_solve(&solved.run(), "--board 2x2").exits(1).says(&words);
+        on_run(&solved.run(), "info", &[]).exits(1).says(&["FIFO", name]).prints(section);
+        try_solve(&solved.run(), "--board 2x2").exits(1).says(&["FIFO", name]).prints(section);
         // Reading needs no lock.
         on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(if name == "lock" { 0 } else { 1 });
         if name == "lock" {
@@ -81,9 +76,9 @@ fn a_fifo_keeps_nobody_waiting() {
     }
 }
 
-/// The same for what is kept beside a run, and for secrets.
+/// The same for caches next to a run, and for secrets.
 #[test]
-fn a_fifo_beside_a_run_keeps_nobody_waiting() {
+fn commands_do_not_wait_for_other_fifos() {
     let solved = Solved::new("--board 2x2 --keep starts");
     let (run, cones) = (solved.run(), solved.run().join("cones"));
     let id = Run::open(&run).unwrap().dir().run_id();
@@ -101,61 +96,62 @@ fn a_fifo_beside_a_run_keeps_nobody_waiting() {
     for option in ["--token-file", "--tls-ca"] {
         let server =
             ["query", "--server", "https://127.0.0.1:1", option, secret.to_str().unwrap(), "2 2 / 0 0"];
-        exact2048(server).exits(1).says(&["cannot read", "expected a file, found a FIFO"]);
+        exact2048(server).exits(1).says(&["FIFO", "secret"]);
     }
     let folder = place.join("export");
     fs::create_dir(&folder).unwrap();
     make_fifo(&folder.join("_export.txt"));
     on_run(&run, "export", &["--what", "states", "-o", folder.to_str().unwrap()])
         .exits(1)
-        .says(&["expected a file, found a FIFO"]);
+        .says(&["FIFO", "_export.txt"]);
 }
 
-/// Something else than a folder has the name of one: all say so, and removing it, as they advise, helps.
+/// Commands name a file in place of a folder, and work again after its removal.
 #[test]
-fn what_is_no_folder_of_a_run_is_told() {
-    let cases: [(&str, Make); 4] = [
-        ("a FIFO", make_fifo),
-        ("a file", |path| fs::write(path, "").unwrap()),
-        ("a symbolic link that leads to itself", |path| symlink(path, path).unwrap()),
-        ("a symbolic link that leads nowhere", |path| symlink(path.with_extension("gone"), path).unwrap()),
+fn special_files_in_place_of_folders_are_named() {
+    let cases: [(&str, &str, Make); 4] = [
+        ("FIFO", "FIFO in place of a folder", make_fifo),
+        ("file", "file in place of a folder", |path| fs::write(path, "").unwrap()),
+        ("symbolic link", "link to itself", |path| symlink(path, path).unwrap()),
+        ("symbolic link", "link to nothing", |path| symlink(path.with_extension("gone"), path).unwrap()),
     ];
     for name in ["shards", "journal"] {
         let solved = Solved::new("--board 2x2");
         let (run, folder) = (solved.run(), solved.run().join(name));
         fs::rename(&folder, run.join("kept")).unwrap();
-        for (found, make) in cases {
+        for (found, section, make) in cases {
             make(&folder);
-            let words = format!("{name} is {found}, and a run has a folder there");
-            let words = [words.as_str(), "Put the folder back in its place, or remove what is there"];
             for (command, options) in READERS {
-                on_run(&run, command, options).exits(1).says(&words);
+                on_run(&run, command, options).exits(1).says(&[name, found]);
             }
-            try_solve(&run, "--board 2x2").exits(1).says(&words);
+            let refused = try_solve(&run, "--board 2x2").exits(1).says(&[name, found]);
+            if name == "shards" {
+                refused.prints(section);
+            }
             fs::remove_file(&folder).unwrap();
         }
         if name == "shards" {
             try_solve(&run, "--board 2x2").exits(0);
         } else {
-            try_solve(&run, "--board 2x2").exits(1).says(&["Restore the folder journal from a copy"]);
+            try_solve(&run, "--board 2x2").exits(1).says(&["journal", "--discard-shards"]);
             fs::rename(run.join("kept"), &folder).unwrap();
         }
         on_run(&run, "verify", &[]).exits(0);
     }
 }
 
-/// Puts something in a place.
+/// Makes a file or folder at a path.
 type Make = fn(&Path);
 
-/// Whatever has the name of a shard, all commands say so, and solving again makes the shard, as they advise.
+/// Commands name a special file in place of a shard, and `solve` replaces it.
 #[test]
-fn whatever_has_the_name_of_a_shard_is_replaced() {
+fn special_files_in_place_of_shards_are_replaced() {
     let directory: Make = |path| fs::create_dir(path).unwrap();
     let cases: [(&str, Make); 4] = [
-        ("found a FIFO", make_fifo),
-        ("found a directory", directory),
-        ("found a symbolic link that leads to itself", |path| symlink(path, path).unwrap()),
-        ("found a directory", |path| {
+        ("FIFO", make_fifo),
+        ("directory", directory),
+        ("symbolic link", |path| symlink(path, path).unwrap()),
+        ("directory", |path| {
             let elsewhere = path.with_extension("elsewhere");
             fs::create_dir(&elsewhere).unwrap();
             symlink(elsewhere, path).unwrap();
@@ -167,11 +163,9 @@ fn whatever_has_the_name_of_a_shard_is_replaced() {
             fs::remove_file(&shard).unwrap();
             make(&shard);
             let info = on_run(&solved.run(), "info", &[]).exits(0).stdout;
-            assert!(info.contains("damaged") && info.contains("computes lost shards again"), "{info}");
-            on_run(&solved.run(), "verify", &[])
-                .exits(1)
-                .says(&[found, "computes lost and damaged shards again"]);
-            try_solve(&solved.run(), "--board 2x2").exits(0).says(&[found, "recomputing it"]);
+            assert!(info.contains("damaged"), "{info}");
+            on_run(&solved.run(), "verify", &[]).exits(1).says(&[found]);
+            try_solve(&solved.run(), "--board 2x2").exits(0).says(&[found]);
             assert!(fs::symlink_metadata(&shard).unwrap().is_file(), "{}", shard.display());
             on_run(&solved.run(), "verify", &[]).exits(0);
         }
@@ -180,17 +174,16 @@ fn whatever_has_the_name_of_a_shard_is_replaced() {
     }
 }
 
-/// What a directory holds may be somebody's: it stays, and is told before anything is computed.
+/// A directory with foreign files stays, and commands report it before they compute.
 #[test]
-fn a_directory_that_holds_something_is_not_removed() {
+fn a_directory_with_files_is_not_removed() {
     let solved = Solved::new("--board 2x2");
     let shard: PathBuf = shards(&solved.run()).remove(0);
     fs::remove_file(&shard).unwrap();
     fs::create_dir(&shard).unwrap();
     fs::write(shard.join("holiday.jpg"), "not ours").unwrap();
-    let words = ["found a directory that is not empty", "Move it away, and try again"];
-    on_run(&solved.run(), "info", &[]).exits(1).says(&words);
-    try_solve(&solved.run(), "--board 2x2").exits(1).says(&words);
+    on_run(&solved.run(), "info", &[]).exits(1).prints("directory in place of a shard");
+    try_solve(&solved.run(), "--board 2x2").exits(1).prints("directory in place of a shard");
     assert!(shard.join("holiday.jpg").is_file());
     fs::rename(&shard, solved.run().join("moved")).unwrap();
     try_solve(&solved.run(), "--board 2x2").exits(0);

@@ -13,7 +13,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 /// Stands for a large tile.
 const L: u8 = 99;
 
-/// What the page calls n, h and g, and the largest exponent that the run can have.
+/// The numbers n, h and g of the page, and the largest exponent of the run.
 struct Writer<'g> {
     game: &'g Game,
     cells: usize,

@@ -1,4 +1,4 @@
-//! A run that has states and no values yet goes on with another precision than it was begun with.
+//! A run with states and no values can resume with another precision.
 
 use crate::common;
 
@@ -35,19 +35,19 @@ fn values_have_the_precision_that_is_asked_for_before_the_first() {
     let values =
         |run: &Path| query(run, &boards).iter().map(|answer| answer["value"].clone()).collect::<Vec<_>>();
     assert_eq!(values(&run), values(&wide.run()), "from the journal that amends the manifest");
-    // It is a run of this precision from now on, and where none is given it is this.
+    // The run has this precision from now on, also without the option.
     assert_eq!(solve(&run, "--board 3x2")["fingerprint"], wide.summary["fingerprint"]);
     let refused = try_solve(&run, "--board 3x2 --keep 16 --precision 32").exits(2);
-    refused.says(&["precision is 64, and 32 was asked for"]);
+    refused.says(&["precision", "64", "32"]);
     assert_eq!(
         solve(&run, "--board 3x2 --keep 16 --precision 64")["fingerprint"],
         wide.summary["fingerprint"]
     );
 }
 
-/// Nobody who only goes on means to change it.
+/// Resuming without `--precision` keeps the precision.
 #[test]
-fn an_unfinished_run_goes_on_with_its_precision() {
+fn an_unfinished_run_resumes_with_its_precision() {
     let place = Place::new();
     let run = place.join("run");
     let wide = solve(&run, "--board 3x2 --precision 64");

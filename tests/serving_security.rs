@@ -1,4 +1,4 @@
-//! Who is let in, and by what: certificates, tokens, and addresses that others can reach.
+//! Access to servers: certificates, tokens, and addresses that others can reach.
 
 use crate::common;
 
@@ -8,10 +8,10 @@ use std::sync::OnceLock;
 
 use common::certificates::{Ca, token_file};
 use common::serving::Server;
-use common::{Finished, Place, Solved, command, exact2048, has_openssl};
+use common::{Finished, Place, Solved, command, events, exact2048, has_openssl};
 
 const BOARD: &str = "2 0 / 0 2";
-const TOKEN: &str = "a-token-that-nobody-guesses";
+const TOKEN: &str = "a-token-which-is-hard-to-guess";
 
 fn run() -> PathBuf {
     static RUN: OnceLock<Solved> = OnceLock::new();
@@ -46,35 +46,35 @@ fn tls_encrypts_and_names_the_server() {
     assert!(server.url.starts_with("https://"));
     query(&server, &[ca.trust()]).exits(0);
     let foreign = other.trust();
-    told(&query(&server, std::slice::from_ref(&foreign)), &["cannot connect", &foreign[1], "--tls-ca"]);
-    told(&query(&server, &[]), &["cannot connect", "not trust", "--tls-ca"]);
+    fails(query(&server, std::slice::from_ref(&foreign)), &[&foreign[1], "--tls-ca"], "another CA");
+    fails(query(&server, &[]), &["--tls-ca"], "no CA");
     let plain = server.url.replace("https", "http");
-    told(&exact2048(["query", "--server", &plain, BOARD]), &["write https:// instead of http://"]);
+    fails(exact2048(["query", "--server", &plain, BOARD]), &["https://"], "server with TLS");
     let log = server.stop().stderr;
-    for words in ["protection=TLS", "peer=127.0.0.1:", "it was given no CA", "the client does not speak TLS"]
-    {
+    for words in ["protection=TLS", "peer=127.0.0.1:", events::CLIENT_WITHOUT_TLS] {
         assert!(log.contains(words), "{words:?} is missing from {log}");
     }
-    // A certificate for another name is not taken.
+    // A certificate for another name is refused.
     let server = serve(&[ca.identity("192.0.2.1")]);
-    told(&query(&server, &[ca.trust()]), &["it is for 192.0.2.1, not for 127.0.0.1", "subjectAltName"]);
-    assert!(server.stop().stderr.contains("refuses this server's certificate"));
-    // Nor one where there is no TLS.
+    let asked = query(&server, &[ca.trust()]);
+    fails(asked, &["192.0.2.1", "subjectAltName"], "certificate for another name");
+    assert!(server.stop().stderr.contains(events::CERTIFICATE_REFUSED));
+    // A client with TLS is refused by a server without it.
     let server = serve(&[]);
     let encrypted = server.url.replace("http", "https");
     let asked =
         exact2048([&["query", "--server", &encrypted, BOARD][..], &[&foreign[0], &foreign[1]]].concat());
-    told(&asked, &["does not speak TLS", "write http:// instead of https://"]);
-    assert!(server.stop().stderr.contains("a client speaks TLS, and this server does not"));
+    fails(asked, &["http://"], "server without TLS");
+    assert!(server.stop().stderr.contains(events::CLIENT_WITH_TLS));
 }
 
-/// A failure says these words, each once, and none that only a programmer knows.
+/// A failure names these facts once, has no words of libraries, and is a section of the snapshots.
 #[track_caller]
-fn told(finished: &Finished, words: &[&str]) {
+fn fails(finished: Finished, facts: &[&str], section: &str) {
+    let finished = finished.exits(1).prints(section);
     let text = &finished.stderr;
-    assert_eq!(finished.code, Some(1), "{finished:?}");
-    for word in words {
-        assert_eq!(text.matches(word).count(), 1, "{word:?} in {text}");
+    for fact in facts {
+        assert_eq!(text.matches(fact).count(), 1, "{fact:?} in {text}");
     }
     for raw in
         ["transport error", "UnknownIssuer", "Other(", "h2 ", "KeyMismatch", "invalid peer certificate"]
@@ -83,33 +83,34 @@ fn told(finished: &Finished, words: &[&str]) {
     }
 }
 
-/// What clients will refuse is said by the server before they come, and by them in words.
+/// The server warns of certificates that clients refuse, and clients explain the refusal.
 #[test]
-fn certificates_that_clients_refuse_are_told_of() {
+fn certificates_that_clients_refuse() {
     let ca = Ca::new();
     let expired = ca.identity_with("127.0.0.1", |params| {
         params.not_before = rcgen::date_time_ymd(2001, 2, 3);
         params.not_after = rcgen::date_time_ymd(2002, 3, 4);
     });
     let server = serve(&[expired]);
-    told(&query(&server, &[ca.trust()]), &["expired on 2002-03-04"]);
+    fails(query(&server, &[ca.trust()]), &["2002-03-04"], "expired certificate");
     let log = server.stop().stderr;
-    assert!(log.contains("expired on 2002-03-04") && log.contains("put a new one there"), "{log}");
+    assert!(log.lines().any(|line| line.contains("WARN") && line.contains("2002-03-04")), "{log}");
 
     let of_ca = Ca::new();
     let own = of_ca.identity_with("127.0.0.1", |params| {
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     });
     let server = serve(&[own]);
-    told(&query(&server, &[of_ca.trust()]), &["certificate of a CA itself", "docs/tls.md"]);
-    assert!(server.stop().stderr.contains("is that of a CA"));
+    fails(query(&server, &[of_ca.trust()]), &["docs/tls.md"], "certificate of a CA");
+    let log = server.stop().stderr;
+    assert!(log.lines().any(|line| line.contains("WARN") && line.contains("CA")), "{log}");
 
     let other = Ca::new();
     let for_clients = other.identity_with("127.0.0.1", |params| {
         params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
     });
     let server = serve(&[for_clients]);
-    told(&query(&server, &[other.trust()]), &["for another purpose"]);
+    fails(query(&server, &[other.trust()]), &[], "certificate for another purpose");
     assert!(server.stop().stderr.contains("extendedKeyUsage without serverAuth"));
 }
 
@@ -118,11 +119,15 @@ fn mutual_tls_asks_clients_for_a_certificate() {
     let (ca, other) = (Ca::new(), Ca::new());
     let server = serve(&[ca.identity("127.0.0.1"), ca.trust()]);
     query(&server, &[ca.trust(), ca.identity("client")]).exits(0);
-    told(&query(&server, &[ca.trust()]), &["cannot connect", "asks clients for a certificate", "--tls-cert"]);
+    fails(query(&server, &[ca.trust()]), &["--tls-cert"], "no certificate of the client");
     let foreign = other.identity("client");
-    told(&query(&server, &[ca.trust(), foreign.clone()]), &["cannot connect", &foreign[1]]);
+    fails(
+        query(&server, &[ca.trust(), foreign.clone()]),
+        &[&foreign[1]],
+        "foreign certificate of the client",
+    );
     let log = server.stop().stderr;
-    for words in ["WARN", "peer=127.0.0.1:", "showed no certificate", "the client's certificate is refused"] {
+    for words in ["WARN", "peer=127.0.0.1:", events::NO_CERTIFICATE, events::CLIENT_CERTIFICATE_REFUSED] {
         assert!(log.contains(words), "{words:?} is missing from {log}");
     }
 }
@@ -133,11 +138,11 @@ fn a_key_of_another_certificate_is_refused_on_both_sides() {
     let (mut mixed, other) = (ca.identity("127.0.0.1"), ca.identity("other"));
     mixed[3].clone_from(&other[3]);
     let options: Vec<&str> = mixed.iter().map(String::as_str).collect();
-    // Before it says that it listens.
-    refused(&options, 1, &[&mixed[1], &mixed[3], "does not belong", "--tls-key"]);
+    // The server ends before it listens.
+    refused(&options, 1, &[&mixed[1], &mixed[3], "--tls-key"]);
     let server = serve(&[ca.identity("127.0.0.1"), ca.trust()]);
     let asked = query(&server, &[ca.trust(), mixed.clone()]);
-    told(&asked, &["does not belong", &mixed[1], &mixed[3]]);
+    fails(asked, &[&mixed[1], &mixed[3]], "key of another certificate");
     server.stop();
 }
 
@@ -151,17 +156,12 @@ fn a_token_is_asked_for_and_not_logged() {
         vec!["--log".to_owned(), "trace".to_owned()],
     ]);
     query(&server, &[ca.trust(), token_file(&place, TOKEN)]).exits(0);
-    query(&server, &[ca.trust()]).exits(1).says(&[
-        "Unauthenticated",
-        "no token",
-        "--token-file",
-        "EXACT2048_TOKEN",
-    ]);
-    let wrong = "another-token-that-nobody-knows";
+    query(&server, &[ca.trust()]).exits(1).says(&["Unauthenticated", "--token-file", "EXACT2048_TOKEN"]);
+    let wrong = "another-token-which-is-wrong";
     query(&server, &[ca.trust(), token_file(&place, wrong)]).exits(1).says(&["Unauthenticated"]);
     let log = server.stop().stderr;
     assert!(!log.contains(TOKEN) && !log.contains(wrong), "{log}");
-    for words in ["peer=127.0.0.1:", "a request is refused: no token", "the token is not the server's"] {
+    for words in ["peer=127.0.0.1:", events::NO_TOKEN, events::WRONG_TOKEN] {
         assert!(log.contains(words), "{words:?} is missing from {log}");
     }
 
@@ -174,7 +174,7 @@ fn a_token_is_asked_for_and_not_logged() {
     server.stop();
 }
 
-/// Whoever starts and stops servers asks for health, and has no token.
+/// Process managers ask for health without a token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn health_needs_no_token_and_reflection_does() {
     use tonic_health::pb::HealthCheckRequest;
@@ -201,12 +201,12 @@ fn off_loopback_protection_is_asked_for() {
     let options = |of: &[&Vec<String>]| of.iter().flat_map(|&of| of.clone()).collect::<Vec<String>>();
     let anywhere = ["--listen", "0.0.0.0:0"];
     for (more, lacks) in [
-        (options(&[]), "not encrypted"),
-        (options(&[&token]), "not encrypted"),
-        (options(&[&identity]), "anyone could ask"),
+        (options(&[]), "--tls-cert"),
+        (options(&[&token]), "--tls-cert"),
+        (options(&[&identity]), "--token-file"),
     ] {
         let more: Vec<&str> = more.iter().map(String::as_str).collect();
-        refused(&[&anywhere, &more[..]].concat(), 2, &["refusing to listen", lacks, "--insecure"]);
+        refused(&[&anywhere, &more[..]].concat(), 2, &["0.0.0.0", lacks, "--insecure"]);
     }
     for more in [options(&[&identity, &token]), options(&[&identity, &trust]), vec!["--insecure".to_owned()]]
     {
@@ -219,7 +219,7 @@ fn off_loopback_protection_is_asked_for() {
 }
 
 #[test]
-fn files_and_tokens_that_are_none() {
+fn invalid_files_and_tokens() {
     let (place, ca) = (Place::new(), Ca::new());
     let identity = ca.identity("127.0.0.1");
     let junk = place.join("junk");
@@ -228,8 +228,8 @@ fn files_and_tokens_that_are_none() {
     refused(&["--tls-cert", &identity[1]], 2, &["--tls-key"]);
     refused(&["--tls-key", &identity[3]], 2, &["--tls-cert"]);
     refused(&["--tls-ca", &ca.trust()[1]], 2, &["certificate"]);
-    refused(&["--tls-cert", junk, "--tls-key", &identity[3]], 1, &[junk, "certificate"]);
-    refused(&["--tls-cert", &identity[1], "--tls-key", junk], 1, &[junk, "private key"]);
+    refused(&["--tls-cert", junk, "--tls-key", &identity[3]], 1, &[junk]);
+    refused(&["--tls-cert", &identity[1], "--tls-key", junk], 1, &[junk]);
     refused(&[&identity[0], &identity[1], &identity[2], &identity[3], "--tls-ca", junk], 1, &[junk]);
     refused(&["--tls-cert", "/no/such/file", "--tls-key", junk], 1, &["/no/such/file"]);
     refused(&["--token-file", "/no/such/file"], 1, &["/no/such/file"]);
@@ -237,7 +237,7 @@ fn files_and_tokens_that_are_none() {
     refused(&["--token-file", &short[1]], 2, &["token", "openssl rand"]);
 }
 
-/// The commands of docs/tls.md, as somebody pastes them.
+/// Runs the commands of docs/tls.md as they stand.
 #[test]
 fn the_commands_of_the_guide_make_certificates_that_work() {
     if !has_openssl() {
@@ -275,10 +275,10 @@ fn the_commands_of_the_guide_make_certificates_that_work() {
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     exact2048([&["query", "--server", &by_name, BOARD], &asked[..]].concat()).exits(0);
     server.stop();
-    // What the guide says of its own certificates.
+    // The guide's command for the names of its certificates.
     assert!(run(block("-noout")).contains("X509v3 Subject Alternative Name"));
 
-    // What many make instead.
+    // A common mistake: a certificate of version 1.
     let of_version_1 =
         "openssl req -new -newkey rsa:2048 -nodes -keyout v1.key -out v1.csr -subj /CN=localhost 2>&1
         openssl x509 -req -in v1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out v1.pem 2>&1";

@@ -1,5 +1,5 @@
-//! Settings from outside: whatever an option or an environment variable holds, the program refuses it with exit code 2 or
-//! works. It never panics and repeats no secret.
+//! Options and environment variables with any contents: the program works, or refuses them with exit code 2. It never panics
+//! and repeats no secret.
 
 use std::fs;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn every_command_that_uses_stores_refuses_such_a_variable() {
 
 /// A secret of Kubernetes often ends with a line feed.
 #[test]
-fn line_ends_around_variables_of_a_store_are_left_out() {
+fn line_ends_around_variables_of_a_store_are_ignored() {
     let variables = STORE.into_iter().chain([("AWS_SESSION_TOKEN", "token"), ("AWS_REGION", "eu-central-1")]);
     let mut info = command(["info", "--run", "s3://bucket/run"]);
     info.envs(variables.map(|(name, value)| (name, format!(" {value}\r\n"))));
@@ -196,14 +196,14 @@ fn a_hyphen_names_no_file_or_folder() {
         &["info", "--run", "s3://bucket/run", "--cache", "-"],
     ] {
         let refused = Finished::new(command(args).current_dir(place.path()).output().unwrap()).exits(2);
-        refused.says(&["found '-'", "./-"]);
+        refused.says(&["'-'", "./-"]);
         assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0, "{args:?}");
     }
 }
 
-/// As in a container without a home.
+/// The same happens in a container without a home.
 #[test]
-fn a_cache_that_cannot_be_made_names_the_option() {
+fn an_unwritable_cache_names_the_option() {
     let place = Place::new();
     let file = place.join("file");
     fs::write(&file, "").unwrap();
@@ -214,7 +214,7 @@ fn a_cache_that_cannot_be_made_names_the_option() {
     ] {
         let mut command = command(args);
         command.envs(STORE).env("HOME", home).env_remove("XDG_CACHE_HOME");
-        Finished::new(command.output().unwrap()).exits(1).says(&[".cache/exact2048", "--cache DIR"]);
+        Finished::new(command.output().unwrap()).exits(1).says(&[".cache/exact2048", "--cache"]);
     }
 }
 
@@ -222,8 +222,7 @@ fn a_cache_that_cannot_be_made_names_the_option() {
 #[test]
 fn threads_without_work_are_not_started() {
     let place = Place::new();
-    let solved =
-        try_solve(&place.join("run"), "--board 2x2 --threads 1000").exits(0).says(&["of 1,000 threads"]);
+    let solved = try_solve(&place.join("run"), "--board 2x2 --threads 1000").exits(0).says(&["1,000"]);
     assert_eq!(solved.json()["fingerprint"], Solved::new("--board 2x2").fingerprint());
 }
 

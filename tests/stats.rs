@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 use std::{fs, panic};
 
+use common::snapshots::assert_section;
 use common::{Solved, close, exact2048, number, on_run, whole};
 use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize};
@@ -176,17 +177,17 @@ fn cutoffs_are_accounted_for() {
 
 /// The time is kept too, so that equal times show that no game was followed again.
 #[test]
-fn statistics_that_a_run_keeps_are_printed_again() {
+fn kept_statistics_are_printed_again() {
     let run = Solved::new("--board 3x2 --keep 16");
     let stats = |options: &[&str]| on_run(&run.run(), "stats", &[options, &["--json"]].concat()).exits(0);
     let first = stats(&["--threads", "1"]);
     // Too little memory to follow anything.
-    let second = stats(&["--memory", "1KiB"]).says(&["keeps these statistics", "--again"]);
+    let second = stats(&["--memory", "1KiB"]).says(&["--again"]);
     assert_eq!(second.stdout, first.stdout);
     on_run(&run.run(), "stats", &["--memory", "1KiB", "--again"]).exits(2);
     on_run(&run.run(), "stats", &["--memory", "1KiB", "--cutoff", "0"]).exits(2);
     let again = stats(&["--again"]);
-    assert!(!again.stderr.contains("keeps these"), "{again:?}");
+    assert!(!again.stderr.contains("--again"), "{again:?}");
     let without_time = |stats: &common::Finished| {
         let mut json: Value = serde_json::from_str(&stats.stdout).unwrap();
         json["seconds"] = 0.into();
@@ -223,7 +224,7 @@ fn memory_changes_no_bit() {
     }
 }
 
-/// What was interrupted goes on to the same bits, and what is damaged or of something else is begun anew.
+/// An interrupted pass resumes to the same bits. A damaged or foreign progress file is ignored.
 #[test]
 fn interruptions_change_no_bit() {
     let solved = Solved::new("--board 3x2 --keep 40 --disk 1MB");
@@ -265,11 +266,11 @@ fn interruptions_change_no_bit() {
         fs::write(&file, damaged).unwrap();
         assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
     }
-    // Opening a FIFO waits for a writer, who never comes.
+    // Opening a FIFO in the usual way would wait for a writer forever.
     fs::remove_file(&file).unwrap_or(());
     common::make_fifo(&file);
     assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
-    // A pass with another cutoff neither goes on with it nor takes it away.
+    // A pass with another cutoff neither uses the file nor deletes it.
     fs::write(&file, &written).unwrap();
     assert_eq!(follow(Some(progress.clone()), 1e-9, usize::MAX).1, steps);
     assert_eq!(fs::read(&file).unwrap(), written);
@@ -277,14 +278,14 @@ fn interruptions_change_no_bit() {
     assert_eq!(follow(Some(progress), 1e-9, usize::MAX).1, steps, "of another cutoff");
 }
 
-/// Where nothing was followed to its end nothing is made up; and where a run is removed meanwhile it is not made again.
+/// Without a finished game there are no statistics. A deleted run is not made again.
 #[test]
-fn statistics_of_nothing_and_of_a_run_that_is_gone() {
+fn statistics_of_nothing_and_of_a_deleted_run() {
     let solved = Solved::new("--board 2x2");
     let none = on_run(&solved.run(), "stats", &["--cutoff", "0.9", "--json"]).exits(0).json();
     assert!(none["last_layer"].is_null(), "{none}");
     let shown = on_run(&solved.run(), "stats", &["--cutoff", "0.9"]).exits(0);
-    assert!(shown.stdout.contains("no game was followed to its end"), "{shown:?}");
+    assert_section("statistics of no game", &shown.stdout);
     let (gone, run) = (solved.run().join("gone"), Run::open(&solved.run()).unwrap());
     let tuning = Tuning {
         limit_bytes: 1 << 30,

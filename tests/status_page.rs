@@ -1,4 +1,4 @@
-//! The coordinator's page for browsers: the numbers of `status`, for those who show the token, and nothing to change.
+//! The coordinator's page for browsers: the numbers of `status`, read-only, for callers with the token.
 
 use crate::common;
 
@@ -38,7 +38,7 @@ fn still(mut status: Value) -> Value {
 }
 
 #[test]
-fn it_has_the_numbers_of_status_for_those_who_know_the_token() {
+fn the_page_has_the_numbers_of_status_with_the_token() {
     let place = Place::new();
     let with_token = token_file(&place, TOKEN);
     let with_token: Vec<&str> = with_token.iter().map(String::as_str).collect();
@@ -84,9 +84,9 @@ fn it_has_the_numbers_of_status_for_those_who_know_the_token() {
     server.stop();
 }
 
-/// In a browser, with the token, while a job is worked on and while nobody answers.
+/// A browser with the token shows a running job, and then that the coordinator does not answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn a_browser_shows_jobs_as_they_go_on() {
+async fn a_browser_shows_jobs_as_they_proceed() {
     let Some(browser) = Browser::open(1100, 700).await else { return };
     let place = Place::new();
     let with_token = token_file(&place, TOKEN);
@@ -123,15 +123,15 @@ async fn a_browser_shows_jobs_as_they_go_on() {
     worker.stop();
     server.stop();
     browser.until("!document.querySelector('#away').hidden").await;
-    // The browser itself notes that the token was refused, and that nobody answers.
+    // The console of the browser has the refused token and the refused connections.
     let expected = |line: &String| line.contains("401") || line.contains("ERR_CONNECTION_REFUSED");
     let complaints = browser.complaints().await;
     assert!(complaints.iter().all(expected), "{complaints:?}");
 }
 
-/// What workers say is shown as they wrote it, and is no part of the page; also on a narrow screen.
+/// Messages of workers are shown as text and never as markup, also on a narrow screen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn what_workers_say_is_text() {
+async fn messages_of_workers_are_text() {
     let Some(browser) = Browser::open(320, 640).await else { return };
     let place = Place::new();
     let (server, page) = coordinator(&place.join("store"), &[]);
@@ -158,9 +158,9 @@ async fn what_workers_say_is_text() {
     server.stop();
 }
 
-/// The page is asked for off loopback by no more than the calls are, and its address is taken before it is told.
+/// The page has the same protection as the calls. The coordinator binds its address before it prints it.
 #[test]
-fn it_is_guarded_as_the_calls_are() {
+fn the_page_is_protected_like_the_calls() {
     let place = Place::new();
     let store = place.join("store");
     let args = ["coordinator", "--store", store.to_str().unwrap(), "--listen", "127.0.0.1:0"];
@@ -171,7 +171,7 @@ fn it_is_guarded_as_the_calls_are() {
     let other = place.join("other");
     let again =
         ["coordinator", "--store", other.to_str().unwrap(), "--listen", "127.0.0.1:0", "--http", &address];
-    exact2048(again).exits(1).says(&["cannot listen on"]);
+    exact2048(again).exits(1).says(&[&address]);
     exact2048(["submit", "--coordinator", &server.url, "--board", "2x2"]).exits(0);
     let worker = start_worker(&server.url, &place.join("cache"), &[]);
     watch(&server.url, "2x2");

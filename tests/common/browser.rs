@@ -28,15 +28,15 @@ pub struct Browser {
     address: String,
     session: String,
     client: Client,
-    /// Its profile, and what it downloads.
+    /// Its profile and its downloads.
     pub folder: TempDir,
 }
 
-/// Starts a driver, and tells its port; an error if there is none on this machine. Panics with what it said if it does not
-/// come up in several attempts.
+/// Starts a driver and returns its port; an error without one on this machine. Panics with its output if several attempts
+/// fail.
 fn start_driver() -> io::Result<(Child, String)> {
     let mut complaints = Vec::new();
-    // Now and then one ends at once, perhaps since it wants one port for both kinds of addresses and another test has one.
+    // A driver sometimes ends at once, perhaps because another test has its port for one kind of address.
     for _ in 0..ATTEMPTS {
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
@@ -73,7 +73,7 @@ impl WebDriverCompatibleCommand for DriverCommand {
 }
 
 impl Browser {
-    /// Opens a browser with a window of this size. `None`, and a word about it, where there is none on this machine.
+    /// Opens a browser with a window of this size. `None` and a note without one on this machine.
     pub async fn open(width: u32, height: u32) -> Option<Self> {
         let (driver, port) = match start_driver() {
             Ok(started) => started,
@@ -133,7 +133,7 @@ impl Browser {
         self.client.refresh().await.unwrap();
     }
 
-    /// What a script returns.
+    /// The result of a script.
     pub async fn js(&self, script: &str) -> Value {
         self.client.execute(&format!("return {script}"), Vec::new()).await.unwrap()
     }
@@ -153,7 +153,7 @@ impl Browser {
         self.client.find(Locator::Css(selector)).await.unwrap().send_keys(text).await.unwrap();
     }
 
-    /// Presses keys one after the other, whatever has the focus.
+    /// Presses keys one after the other, with any focus.
     pub async fn press(&self, keys: &[char]) {
         let actions = keys.iter().fold(KeyActions::new("keys".to_owned()), |actions, &value| {
             actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
@@ -189,7 +189,7 @@ impl Browser {
         }
     }
 
-    /// What the page has written to the console that is no information.
+    /// Warnings and errors in the console of the page.
     pub async fn complaints(&self) -> Vec<String> {
         let log = self
             .client

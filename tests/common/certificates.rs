@@ -1,4 +1,4 @@
-//! Certificates and tokens, as those make them who run servers.
+//! Certificates and tokens, as operators of servers make them.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsa
 
 use super::Place;
 
-/// A CA with the files of whoever it vouches for.
+/// A CA with its own files and those of the certificates that it signs.
 pub struct Ca {
     place: Place,
     issuer: CertifiedIssuer<'static, KeyPair>,

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::serving::Server;
 use super::{Finished, Place, exact2048, on_run, text};
 
-/// How long a job of a test may take: a bound for what hangs, not a measure.
+/// Longest time of a job in a test. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A coordinator with its store, and workers.
@@ -92,7 +92,7 @@ impl Cluster {
         self.client(&args).exits(0).stdout.trim().to_owned()
     }
 
-    /// What the coordinator says of a job.
+    /// The status of a job.
     #[track_caller]
     pub fn status(&self, job: &str) -> Value {
         self.client(&["status", job, "--json"]).exits(0).json()
@@ -136,7 +136,7 @@ impl Cluster {
         text(&info["fingerprint"]).to_owned()
     }
 
-    /// What all processes logged.
+    /// The logs of all processes.
     pub fn logs(&self) -> String {
         let workers = self.workers.iter().enumerate().map(|(i, w)| format!("worker {i}:\n{}", w.log()));
         format!("coordinator:\n{}\n{}", self.coordinator.log(), workers.collect::<String>())

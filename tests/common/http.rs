@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// What a server answered.
+/// An answer of a server.
 #[derive(Debug)]
 pub struct HttpReply {
     pub status: u16,

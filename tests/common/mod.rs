@@ -1,4 +1,4 @@
-//! What the tests share: running the program, reading what it prints, golden numbers.
+//! Helpers of all tests: running the program, reading its output, golden numbers.
 #![allow(dead_code, reason = "without its features less is used")]
 
 #[cfg(feature = "net")]
@@ -7,6 +7,7 @@ pub mod bare_coordinator;
 pub mod browser;
 pub mod certificates;
 pub mod cluster;
+pub mod events;
 pub mod forge;
 pub mod golden;
 pub mod http;
@@ -17,6 +18,7 @@ pub mod query_calls;
 #[cfg(feature = "net")]
 pub mod script;
 pub mod serving;
+pub mod snapshots;
 pub mod terminal;
 pub mod wire;
 
@@ -40,7 +42,7 @@ pub struct Finished {
 }
 
 impl Finished {
-    /// Takes the output of a process. Whatever a test is about, the program never panics.
+    /// Takes the output of a process. In every test, requires that the program did not panic.
     pub fn new(output: Output) -> Self {
         let finished = Self {
             code: output.status.code(),
@@ -52,7 +54,7 @@ impl Finished {
         finished
     }
 
-    /// Requires an exit code. An error is told on stderr in one way, and then stdout has no result.
+    /// Requires an exit code. A failed command must print an error on stderr.
     #[track_caller]
     pub fn exits(self, code: i32) -> Self {
         assert_eq!(self.code, Some(code), "exit code of {self:?}");
@@ -62,7 +64,7 @@ impl Finished {
         self
     }
 
-    /// Requires that stderr says all of this.
+    /// Requires that stderr names all of this: options, paths, numbers. For sentences there is [`Self::prints`].
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -71,7 +73,20 @@ impl Finished {
         self
     }
 
-    /// The one JSON object that stdout is.
+    /// Requires that stderr is the section `name` in the snapshots of the test file that calls.
+    #[track_caller]
+    pub fn prints(self, name: &str) -> Self {
+        snapshots::assert_section(name, &self.stderr);
+        self
+    }
+
+    /// The last line of stderr, which is the error of a server or worker after its log.
+    #[track_caller]
+    pub fn last_line(&self) -> &str {
+        self.stderr.trim_end().lines().next_back().unwrap_or_else(|| panic!("no error in {self:?}"))
+    }
+
+    /// The one JSON object on stdout.
     #[track_caller]
     pub fn json(&self) -> Value {
         let lines = self.json_lines();
@@ -79,7 +94,7 @@ impl Finished {
         lines.into_iter().next().unwrap()
     }
 
-    /// The JSON objects that stdout is, one a line.
+    /// The JSON objects on stdout, one a line.
     #[track_caller]
     pub fn json_lines(&self) -> Vec<Value> {
         let parse = |line: &str| match serde_json::from_str(line) {
@@ -118,12 +133,17 @@ pub fn exact2048_reading<S: AsRef<std::ffi::OsStr>>(
     Finished::new(output)
 }
 
-/// The least memory for a job, as its refusal names it, for example `50.6MiB`.
+/// The sizes that a text names, in its order and without spaces, for example `50.6MiB`.
+pub fn sizes(text: &str) -> Vec<String> {
+    let size = regex::Regex::new(r"[0-9][0-9.]* ?([KMGT]i|[kMGT])?B(?-u:\b)").unwrap();
+    size.find_iter(text).map(|found| found.as_str().replace(' ', "")).collect()
+}
+
+/// The least memory for a job, as its refusal names it after the memory that is too little.
 pub fn least_memory(options: &str) -> String {
     let place = Place::new();
     let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
-    let named = refused.stderr.split("at least ").nth(1).unwrap_or_else(|| panic!("{}", refused.stderr));
-    named.split_once("iB").map(|(size, _)| format!("{size}iB").replace(' ', "")).unwrap()
+    sizes(&refused.stderr).into_iter().nth(1).unwrap_or_else(|| panic!("{}", refused.stderr))
 }
 
 /// The arguments of `solve --json` for a run directory; `options` are separated by spaces.
@@ -159,7 +179,7 @@ pub fn query(run: &Path, boards: &[String]) -> Vec<Value> {
     answers
 }
 
-/// States and afterstates of each layer, as `layers --json` tells them.
+/// States and afterstates of each layer, as `layers --json` prints them.
 #[track_caller]
 pub fn layers(run: &Path) -> Vec<(u64, u64, u64)> {
     let lines = on_run(run, "layers", &["--json"]).exits(0).json_lines();
@@ -265,21 +285,21 @@ fn copy_format_run(format: u32, to: &Path) -> PathBuf {
     to.to_path_buf()
 }
 
-/// Makes a FIFO, which keeps waiting whatever opens it in the usual way.
+/// Makes a FIFO. Opening it in the usual way waits for a writer.
 pub fn make_fifo(path: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
 }
 
-/// All files of a run with what is in them.
+/// All files of a run with their contents.
 pub fn content_of(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let all = ["", "journal", "shards"].into_iter().flat_map(|folder| files(&run.join(folder)));
     let all = all.filter(|path| path.is_file());
     all.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Sends a signal to a process by its name; `false` where there is no such process any more. The shell does it: a program
-/// `kill` is missing on small systems.
+/// Sends a signal to a process by its name; `false` if the process has ended. Uses the shell, because small
+/// systems have no program `kill`.
 pub fn signal(process: u32, name: &str) -> bool {
     let mut shell = std::process::Command::new("sh");
     let kill = format!("kill -s {name} {process} 2>/dev/null");
@@ -304,7 +324,7 @@ pub fn shards(run: &Path) -> Vec<PathBuf> {
     shards
 }
 
-/// The shards that count, by what the journal says in the end.
+/// The committed shards, according to the last records of the journal.
 pub fn committed_now(run: &Path) -> Vec<PathBuf> {
     let run = exact2048_solution::Run::open(run).unwrap();
     let shards = run.catalog().shards();

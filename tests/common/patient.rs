@@ -44,7 +44,7 @@ impl Patient {
         }
     }
 
-    /// The same command as ever brings back the same run.
+    /// The command that made the run repairs it to the same fingerprint.
     #[track_caller]
     pub fn is_mended_by_solving(&self) {
         let summary = solve(&self.run(), JOB);
@@ -56,7 +56,7 @@ impl Patient {
         }
     }
 
-    /// No command makes anything of the run; all name the file, and none changes it.
+    /// All commands refuse the run and name the file, and none changes the run.
     #[track_caller]
     pub fn is_refused(&self, file: &Path) -> Finished {
         let before = contents(&self.run());
@@ -88,7 +88,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All files of a run with their bytes; the lock, which every writer writes, aside.
+/// All files of a run with their bytes, except for the lock, which every writer writes.
 pub fn contents(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let folders = [run.to_path_buf(), run.join("journal"), run.join("shards")];
     let all = folders.iter().flat_map(|folder| files(folder));

@@ -1,4 +1,4 @@
-//! A way to an HTTP server that fails now and then: requests are refused, answered by 503, slow, or lose their answer.
+//! A proxy of an HTTP server that sometimes fails: it refuses requests, answers 503, is slow, or loses answers.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Passes,
     /// The connection is closed before anything is answered, and the server never hears of it.
     Refused,
-    /// The server is said to be busy.
+    /// The answer reports a busy server.
     Busy,
     /// It passes, after a while.
     Slow,
     /// The server does what is asked; its answer is lost.
     AnswerLost,
-    /// There is said to be no space left, as the Ceph Object Gateway says it.
+    /// The answer reports a full store, in the words of the Ceph Object Gateway.
     Full,
 }
 
@@ -64,7 +64,7 @@ impl Proxy {
     }
 }
 
-/// Passes one request on. Connections are closed after it, so that each request has a fate of its own.
+/// Forwards one request and closes the connection, so each request has a separate fate.
 fn pass(mut client: TcpStream, to: SocketAddr, fate: impl FnOnce(&str) -> Fate) -> io::Result<()> {
     let head = head_of(&mut client)?;
     let fate = fate(String::from_utf8_lossy(&head).lines().next().unwrap_or_default());

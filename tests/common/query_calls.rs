@@ -52,7 +52,7 @@ pub fn values_of(boards: Vec<u64>) -> BatchGetValuesRequest {
     BatchGetValuesRequest { boards, with_moves: false, with_values: false }
 }
 
-/// What a server says of the health of a service; of itself where the name is empty.
+/// The health of a service; with an empty name, of the server.
 pub async fn health(server: &Server, service: &str) -> ServingStatus {
     let mut client = HealthClient::new(channel(server).await);
     client.check(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner().status()

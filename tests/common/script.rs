@@ -15,7 +15,7 @@ use tokio_stream::wrappers::TcpListenerStream;
 use tonic::transport::{Channel, Server};
 use tonic::{Request, Response, Status, Streaming};
 
-/// A worker that does as it is told here.
+/// A worker that the test controls.
 pub struct Script {
     pub client: CoordinatorClient<Channel>,
     pub secret: Secret,
@@ -23,12 +23,12 @@ pub struct Script {
     port: Port,
 }
 
-/// The port of a worker that shows that it is there, takes whatever comes, and keeps nothing.
+/// The port of a worker that proves its identity, accepts all data, and drops them.
 #[derive(Clone, Default)]
 pub struct Port(Arc<Mutex<Option<(Secret, Incarnation)>>>);
 
 impl Port {
-    /// Listens on loopback; returns the URL as well.
+    /// Listens on loopback, and returns the URL too.
     pub async fn open() -> (Self, String) {
         let port = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -38,7 +38,7 @@ impl Port {
         (port, url)
     }
 
-    /// From now on this process of this worker is there.
+    /// Answers as this process of this worker from now on.
     pub fn is_of(&self, secret: Secret, incarnation: Incarnation) {
         *self.0.lock().unwrap() = Some((secret, incarnation));
     }

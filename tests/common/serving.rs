@@ -1,4 +1,4 @@
-//! A server process, on a port of its own.
+//! A server process on a free port.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::{Finished, command, signal};
 
-/// How long a server may take to end: more than it lets requests go on that are under way.
+/// Longest time for a server to end, which is more than its grace period for running requests.
 const PATIENCE: Duration = Duration::from_secs(40);
 
 /// A server that ends with the value.
@@ -19,7 +19,7 @@ pub struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: NamedTempFile,
-    /// What clients are given.
+    /// The URL for clients.
     pub url: String,
     /// Where metrics are, if they were asked for.
     pub metrics: Option<String>,
@@ -106,7 +106,7 @@ impl Server {
         answer
     }
 
-    /// What the server logged so far.
+    /// The log of the server so far.
     pub fn log(&self) -> String {
         text_of(&self.stderr)
     }
@@ -133,13 +133,13 @@ impl Server {
         assert!(signal(self.child.id(), name));
     }
 
-    /// Kills the server as `kill -9` does. It is gone on return, and what it had locked is free.
+    /// Kills the server like `kill -9`, and waits for its end, which frees its locks.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits until the server has ended by itself.
+    /// Waits until the server has ended without a signal.
     #[track_caller]
     pub fn end(mut self) -> Finished {
         let begun = Instant::now();
@@ -163,7 +163,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Fails where it has ended, which is as well.
+        // Fails if the server has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -17,12 +17,12 @@ use super::command;
 /// More lines than any command prints that is tested, so that nothing scrolls away.
 const ROWS: u16 = 300;
 
-/// What is on the screen, and what was ever wrong with it.
+/// The screen, and all its wrapped lines so far.
 struct Screen {
     parser: vt100::Parser,
-    /// Lines that went on in the next one, each as it was seen first.
+    /// Wrapped lines, each as it was first seen.
     wrapped: Vec<String>,
-    /// What the screen showed, without doubles in a row.
+    /// All screens so far, without repeats in a row.
     shown: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ pub struct Terminal {
     reader: JoinHandle<()>,
 }
 
-/// What a command left on the terminal.
+/// The final screen of a command.
 pub struct Seen {
     pub status: ExitStatus,
     /// The screen in the end.
@@ -65,7 +65,7 @@ impl Terminal {
         let mut main = File::from(main);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // It ends with an error when nobody has the other side open any more.
+            // Reading fails after the other side was closed.
             while let Ok(length @ 1..) = main.read(&mut bytes) {
                 of_reader.lock().unwrap().take(&bytes[..length]);
             }
@@ -73,7 +73,7 @@ impl Terminal {
         Self { child, screen, reader }
     }
 
-    /// What is on the screen now.
+    /// The present screen.
     pub fn now(&self) -> String {
         self.screen.lock().unwrap().parser.screen().contents()
     }
@@ -88,7 +88,7 @@ impl Terminal {
         }
     }
 
-    /// Kills the program. What is on the screen then was there before.
+    /// Kills the program. Its last screen stays.
     pub fn stop(mut self) -> Seen {
         self.child.kill().unwrap();
         self.end()

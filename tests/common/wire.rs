@@ -1,4 +1,4 @@
-//! A network between a client and a server that goes silent: nothing arrives any more, and nobody is told.
+//! A network between a client and a server that falls silent: data are lost without an error.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -6,23 +6,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Which way of a connection no longer brings anything.
+/// The silent direction of a connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Silence {
     BothWays,
-    /// What the client sends is lost; it goes on to hear the server.
+    /// Data from the client are lost. It still receives data.
     ToServer,
-    /// What the server sends is lost.
+    /// Data from the server are lost.
     ToClient,
 }
 
-/// A way to a server. Connections that are there when it is told to be silent are, for ever; later ones work.
+/// A proxy of a server. It silences its open connections for ever, and later ones work.
 pub struct Wire {
     address: SocketAddr,
     connections: Arc<Mutex<Vec<Gates>>>,
 }
 
-/// Whether what a side of a connection sends is lost.
+/// Flags of lost data, one for each direction.
 #[derive(Clone, Default)]
 struct Gates {
     to_server: Arc<AtomicBool>,
@@ -85,7 +85,7 @@ fn join(client: TcpStream, to: SocketAddr, gates: Gates) -> io::Result<()> {
     Ok(())
 }
 
-/// Passes bytes on. Once silent it takes what comes, and passes nothing on, not even the end.
+/// Forwards bytes. Once silent it reads data and forwards nothing, not even the end.
 fn pass(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
     let mut buffer = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -97,7 +97,7 @@ fn pass(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
         // Fails where the other side is gone already.
         let _ = to.shutdown(Shutdown::Both);
     } else {
-        // The connection stays open as long as the test runs: its end must not tell anything.
+        // The connection stays open during the test, because its end would be a signal.
         std::mem::forget((from, to));
     }
 }

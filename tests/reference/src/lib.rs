@@ -1,9 +1,9 @@
 //! A slow, obvious solver that shares no code with the one under test.
 //!
-//! Boards are plain arrays of exponents, sets and values are hash maps, every board is moved and
-//! spawned into by itself. Values are the scores still to come, not the potentials that the solver
-//! stores, in 128-bit fixed point with 80 fraction bits: next to the solver's 64 bits they are exact.
-//! Chances to lose are not 1 less those to win, but the least by themselves.
+//! Boards are plain arrays of exponents, sets and values are hash maps, and moves and spawns take one
+//! board at a time. Values are the scores still to gain, not the potentials that the solver stores, in
+//! 128-bit fixed point with 80 fraction bits, which is exact compared with the solver's 64 bits.
+//! Probabilities to lose are minimised directly, and not derived from those to win.
 //!
 //! It is a crate because without optimisation, as the tests are built, it would take a tenth of the time of all of them.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
@@ -19,7 +19,7 @@ pub type Value = u128;
 
 const ONE: Value = 1 << 80;
 
-/// What is maximised.
+/// The maximised quantity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Objective {
     Score,
@@ -37,9 +37,9 @@ pub struct Game {
     of: u128,
     /// A win after n moves counts as this to the power n: numerator and denominator.
     discount: [u128; 2],
-    /// Whether tiles come where they hurt most, and not by chance.
+    /// Set if an adversary places the tiles.
     worst: bool,
-    /// Per symmetry, the cell that comes to each cell.
+    /// Per symmetry, the cell that moves to each cell.
     symmetries: Vec<Vec<usize>>,
     /// Per direction, the lines that slide, each from the wall outward.
     lines: [Vec<Vec<usize>>; 4],
@@ -187,7 +187,7 @@ impl Game {
         (0..4).filter_map(slide).collect()
     }
 
-    /// Whether tiles come where they hurt most.
+    /// True if an adversary places the tiles.
     pub fn has_adversary(&self) -> bool {
         self.worst
     }
@@ -232,8 +232,8 @@ impl Game {
         starts
     }
 
-    /// All layers up to `until`, or all there are. A board is reachable if starts, moves and spawns of
-    /// 2s and 4s lead to it, whatever their probability; won boards are not counted and not gone on from.
+    /// All layers up to `until`, or to the last one. A board is reachable if starts, moves and spawns of
+    /// 2s and 4s of any probability lead to it. Won boards are neither counted nor continued.
     pub fn enumerate(&self, until: u32) -> BTreeMap<u32, Layer> {
         let mut layers = BTreeMap::<u32, Layer>::new();
         for start in self.starts() {
@@ -286,7 +286,7 @@ impl Game {
         solution
     }
 
-    /// What a move to `after` that scores `score` is worth.
+    /// The value of a move to `after` that scores `score`.
     fn worth(&self, after: &Board, score: u32, value: impl Fn(&Board) -> Value) -> Value {
         let [numerator, denominator] = self.discount;
         match self.objective {
@@ -302,7 +302,7 @@ impl Game {
         if let Objective::Lose { .. } = self.objective { values.min() } else { values.max() }
     }
 
-    /// What a game is worth that is over.
+    /// The value of a finished game.
     fn dead(&self) -> Value {
         if let Objective::Lose { .. } = self.objective { ONE } else { 0 }
     }
@@ -332,7 +332,7 @@ impl Game {
         ((self.of - self.fours) * sum(1) + self.fours * sum(2)) / (self.of * empty)
     }
 
-    /// What each of the four moves is worth: `None` where it changes nothing.
+    /// The values of the four moves; `None` for a move that changes nothing.
     pub fn move_values(&self, board: &Board, solution: &Solution) -> [Option<(Board, u32, Value)>; 4] {
         std::array::from_fn(|direction| {
             let (after, score) = self.slide(board, direction)?;

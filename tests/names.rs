@@ -1,0 +1,81 @@
+//! Names: a public name belongs to one type of the workspace, and tests wait for log messages that exist.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::common::events;
+
+/// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
+const ONE_A_MODULE: [&str; 1] = ["Args"];
+
+/// Files and folders that are compiled in place of others, where a feature is off.
+const STAND_INS: [&str; 2] = ["cli/src/without_net", "storage/src/store/absent.rs"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+}
+
+/// The folders of the workspace's crates, without those of tests.
+fn members() -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
+    let names = list.split(',').map(|name| name.trim().trim_matches('"').to_owned());
+    names.filter(|name| !name.is_empty() && !name.starts_with("tests/")).collect()
+}
+
+/// Adds the source files of a folder to `found`, without those of tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for path in super::common::files(folder) {
+        let is_stand_in = STAND_INS.iter().any(|stand_in| path == root().join(stand_in));
+        if is_stand_in || path.file_stem().is_some_and(|name| name == "tests") {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The public types that a source text declares outside its tests.
+fn public_types(text: &str) -> impl Iterator<Item = &str> {
+    let product = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    product.lines().filter_map(|line| {
+        let (kind, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
+        let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
+        // A macro names its types where it is used.
+        (["struct", "enum", "union", "trait", "type"].contains(&kind) && !name.is_empty()).then_some(name)
+    })
+}
+
+#[test]
+fn no_two_public_types_have_one_name() {
+    let mut files = Vec::new();
+    members().iter().for_each(|member| sources(&root().join(member).join("src"), &mut files));
+    let mut declared: BTreeMap<String, Vec<&Path>> = BTreeMap::new();
+    for file in &files {
+        for name in public_types(&fs::read_to_string(file).unwrap()) {
+            declared.entry(name.to_owned()).or_default().push(file);
+        }
+    }
+    assert!(declared.len() > 300, "only {} types were found", declared.len());
+    declared.retain(|name, files| files.len() > 1 && !ONE_A_MODULE.contains(&name.as_str()));
+    assert!(declared.is_empty(), "rename all but one: {declared:#?}");
+
+    let text = "pub struct A<T>(T);\npub(crate) enum B {}\n    pub type C = u8;\nstruct D;\n";
+    let text = format!("{text}#[cfg(test)]\nmod tests {{\n    pub struct E;\n}}");
+    assert_eq!(public_types(&text).collect::<Vec<_>>(), ["A", "C"]);
+}
+
+/// Without it, a test that requires the absence of a message could not fail after the message was reworded.
+#[test]
+fn messages_that_tests_know_are_logged() {
+    let mut files = Vec::new();
+    members().iter().for_each(|member| sources(&root().join(member).join("src"), &mut files));
+    let sources: Vec<String> = files.iter().map(|file| fs::read_to_string(file).unwrap()).collect();
+    for message in events::ALL {
+        assert!(sources.iter().any(|text| text.contains(message)), "no source has the message {message:?}");
+    }
+}
