@@ -198,9 +198,9 @@ fn a_run_that_goes_away_ends_its_solve() {
         };
         let ended = Finished::new(child.wait_with_output().unwrap()).exits(1);
         match instead {
-            Instead::ReadOnly => ended.says(&["os error 30"]),
-            _ => ended.prints("solve whose run was moved"),
-        };
+            Instead::ReadOnly => assert!(ended.last_line().contains("/run/"), "{ended:?}"),
+            _ => assert_section("solve whose run was moved", ended.last_line()),
+        }
         away.put_back();
         assert_eq!(text(&exact2048(&args).exits(0).json()["fingerprint"]), FINGERPRINT, "{instead:?}");
         on_run(&run, "verify", &[]).exits(0);

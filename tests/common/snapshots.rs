@@ -24,10 +24,12 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
     [
         (format!("{folder}/\\.tmp[A-Za-z0-9]+"), "[PLACE]"),
         (r"(?P<host>127\.0\.0\.1|localhost):[3-6][0-9]{4}".to_owned(), "$host:[PORT]"),
-        (r"(?P<word>process|pid) [0-9]+".to_owned(), "$word [PID]"),
+        (r"process [0-9]+( on [^ ;:,)]+)?".to_owned(), "process [PID]"),
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z".to_owned(), "[TIME]"),
         (r"[0-9][0-9.]* (ms|s|min|h)(?-u:\b)".to_owned(), "[DURATION]"),
         (r"[0-9][0-9.]* ([KMGT]i|[kMGT])?B(?-u:\b)".to_owned(), "[SIZE]"),
+        (r"[0-9]+ (?P<kind>(other |more )?bytes)".to_owned(), "[N] $kind"),
+        (r"checksum: [0-9]+".to_owned(), "checksum: [HASH]"),
         (r"(?-u:\b)([0-9a-f]{16}|[0-9a-f]{32})(?-u:\b)".to_owned(), "[HASH]"),
     ]
     .into_iter()
