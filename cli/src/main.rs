@@ -1,4 +1,4 @@
-//! `exact2048`: strongly solves 2048 on R×C boards, exactly, and answers what a state is worth.
+//! `exact2048`: solves 2048 strongly and exactly on R×C boards, and returns the value of any state.
 
 mod choice;
 #[cfg(feature = "net")]
@@ -40,7 +40,7 @@ use exact2048_storage::CrashPoints;
 
 pub use failure::Failure;
 
-/// Strongly solves 2048 on R×C boards, exactly.
+/// Solves 2048 strongly and exactly on R×C boards.
 #[derive(Parser, Debug)]
 #[command(
     version,
@@ -49,8 +49,8 @@ pub use failure::Failure;
     after_help = "\
 Exit codes, the same for every command:
   0    done
-  1    failure, also where verify finds something wrong
-  2    wrong usage, or a place that holds something else
+  1    failure, or verify found a problem
+  2    wrong usage, or the place holds something else
   3    the state is not reachable in this run
   130  interrupted"
 )]
@@ -60,7 +60,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    // Crash tests name the point at which the process dies in the environment.
+    // Crash tests name the crash point in the environment.
     let _points = CrashPoints::of_environment();
     let matches = help::with_examples(Cli::command()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {

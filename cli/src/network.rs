@@ -1,4 +1,4 @@
-//! Options that every server and every client has, and what they stand for.
+//! Options shared by all servers and by all clients.
 
 use std::error::Error as _;
 use std::io::{self, Write};
@@ -25,27 +25,27 @@ use tonic::{Code, Status};
 
 use crate::Failure;
 
-/// The token, where no file is named. Not an option: other users of the machine can read command lines.
+/// Environment variable of the token. There is no option for it because other users can read command lines.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 
-/// How a token is given.
-const TOKEN: &str = "name a file with its token with --token-file, or put the token into EXACT2048_TOKEN";
+/// Remedy for a missing or wrong token.
+const TOKEN: &str = "give a file with its token by --token-file, or set EXACT2048_TOKEN to the token";
 
-/// Connections and requests at once of those that others of a cluster call all the time, unless told otherwise.
+/// Default limits on concurrent connections and requests of coordinators and workers, which peers call all the time.
 const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 
-/// Where to listen.
+/// Parses an address to listen on.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
-        "expected an address and a port in numbers, for example 127.0.0.1:8048 or [::1]:8048".to_owned()
+        "expected a numeric address and a port, for example 127.0.0.1:8048 or [::1]:8048".to_owned()
     })
 }
 
-/// The name of a host, without a port.
+/// Parses the name of a host without a port.
 fn host(text: &str) -> Result<String, String> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if text.is_empty() || !text.bytes().all(is_name) {
-        return Err(format!("expected the name of a host, without scheme and port, found {text:?}"));
+        return Err(format!("expected a host name without scheme and port, found {text:?}"));
     }
     Ok(text.to_owned())
 }
@@ -53,54 +53,55 @@ fn host(text: &str) -> Result<String, String> {
 /// Options of a server.
 #[derive(clap::Args, Debug)]
 pub struct ServerArgs {
-    /// Address to listen on; port 0 takes any that is free [default: 127.0.0.1, and port 2048 for serve, 2049 for
+    /// Listen on this address; port 0 takes any free port [default: 127.0.0.1, and port 2048 for serve, 2049 for
     /// coordinator, any for worker]
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     listen: Option<SocketAddr>,
-    /// Certificate of this server, PEM, with those between it and its CA: encrypts connections
+    /// Encrypt connections with this server certificate, PEM, including its chain up to the CA
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, PEM
+    /// Read the private key of the certificate from this file, PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Clients must show a certificate from this CA, PEM
+    /// Require client certificates from this CA, PEM
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Clients must show the token in this file [default: the token in EXACT2048_TOKEN, if there is one]
+    /// Require the token in this file from clients [default: the token in EXACT2048_TOKEN, if set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Listen off loopback without TLS and a token or client certificates: for networks that are trusted
+    /// Listen beyond loopback without TLS and a token or client certificates, in trusted networks only
     #[arg(long)]
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     metrics_listen: Option<SocketAddr>,
-    /// A name by which browsers may call the server on loopback where it asks for no token, beside localhost and
-    /// addresses; may be given several times
+    /// Allow browsers to call the server on loopback without a token by this name too, in addition to localhost and
+    /// addresses; can be repeated
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
-    /// Connections at once; more wait. One address gets three quarters of them [default: 1024, in a cluster 8192]
+    /// Limit concurrent connections; others wait. One address gets at most three quarters of them [default: 1024, in a
+    /// cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: Option<u32>,
-    /// Requests at once, streams included; more are turned away. One address gets three quarters of them, and pulls of
-    /// workers are counted apart [default: 256, in a cluster 4096]
+    /// Limit concurrent requests, including streams; others are refused. One address gets at most three quarters of them;
+    /// pulls of workers are counted separately [default: 256, in a cluster 4096]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_requests: Option<u32>,
-    /// Seconds that running requests have to end after SIGTERM or SIGINT
+    /// Give running requests this many seconds to end after SIGTERM or SIGINT
     #[arg(long, value_name = "SECONDS", default_value_t = ServerLimits::default().grace.as_secs() as u32)]
     grace: u32,
-    /// How log lines are written, on stderr
+    /// Choose the format of log lines on stderr
     #[arg(long, value_name = "FORMAT", default_value = "human", value_parser = ["human", "json"])]
     log_format: String,
-    /// What is logged: error, warn, info, debug or trace, or levels by crate (net=debug,...)
+    /// Set the log level: error, warn, info, debug or trace, or levels by crate (net=debug,...)
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log: String,
 }
 
-/// Time for what still blocks when a server has ended.
+/// Time for blocking reads to finish after a server has ended.
 const LAST_READS: Duration = Duration::from_secs(1);
 
-/// Runs a server to its end. What waits for a store that does not answer may go on for minutes, and nobody waits for it.
+/// Runs a server to its end. Reads from an unresponsive store can block for minutes, so they are abandoned.
 pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
     let end = runtime.block_on(server);
     runtime.shutdown_timeout(LAST_READS);
@@ -108,7 +109,7 @@ pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
 }
 
 impl ServerArgs {
-    /// What the options stand for, for a server that listens on this port where nothing is said.
+    /// The options of a server that listens on `port` by default.
     pub fn options(&self, port: u16) -> Result<ServerOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
@@ -129,7 +130,7 @@ impl ServerArgs {
         Allowed { hosts: self.allow_host.clone(), origins: Vec::new() }
     }
 
-    /// Serves metrics until `stop` if they have an address, and says where.
+    /// Serves metrics until `stop` if they have an address, and prints it.
     pub async fn serve_metrics(&self, refresh: Refresh, stop: &Stop) -> Result<()> {
         let Some(address) = self.metrics_listen else { return Ok(()) };
         let address = monitoring::start(address, self.allowed(), refresh, stop.over.clone()).await?;
@@ -137,7 +138,7 @@ impl ServerArgs {
         Ok(())
     }
 
-    /// The same for a server of the cluster.
+    /// The options of a server in a cluster, with its higher limits.
     pub fn cluster_options(&self, port: u16) -> Result<ServerOptions> {
         let mut options = self.options(port)?;
         let (connections, requests) = OF_CLUSTERS;
@@ -146,7 +147,7 @@ impl ServerArgs {
         Ok(options)
     }
 
-    /// How a server of the cluster reaches another: it shows there what it has here.
+    /// The options by which a server of a cluster calls another, with its own certificate and token.
     pub fn client(&self, server: &str) -> Result<ClientOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
@@ -164,25 +165,25 @@ impl ServerArgs {
 /// Options of a client.
 #[derive(clap::Args, Debug)]
 pub struct ClientArgs {
-    /// The server's certificate must come from this CA, PEM [default: those the system trusts]
+    /// Require a server certificate from this CA, PEM [default: the CAs that the system trusts]
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Certificate to show to the server, PEM
+    /// Present this certificate to the server, PEM
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
-    /// Private key of the certificate, PEM
+    /// Read the private key of the certificate from this file, PEM
     #[arg(long, value_name = "FILE")]
     tls_key: Option<PathBuf>,
-    /// Show the token in this file to the server [default: the token in EXACT2048_TOKEN, if there is one]
+    /// Send the token in this file to the server [default: the token in EXACT2048_TOKEN, if set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Send the token even where the connection is not encrypted: for networks that are trusted
+    /// Send the token even over an unencrypted connection, in trusted networks only
     #[arg(long)]
     insecure: bool,
 }
 
 impl ClientArgs {
-    /// What the options stand for, with the server that they are for.
+    /// The options for a connection to this server.
     pub fn options(&self, server: &str) -> Result<ClientOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
@@ -190,50 +191,49 @@ impl ClientArgs {
         Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
     }
 
-    /// Refuses options that are given where no server is asked.
+    /// Refuses these options if the command has no `--server`.
     pub fn refuse(&self) -> Result<(), Failure> {
         let files = [&self.tls_ca, &self.tls_cert, &self.tls_key, &self.token_file];
         if files.into_iter().any(Option::is_some) || self.insecure {
             let message =
-                "--tls-ca, --tls-cert, --tls-key, --token-file and --insecure are for --server".to_owned();
+                "--tls-ca, --tls-cert, --tls-key, --token-file and --insecure require --server".to_owned();
             return Err(Failure::usage(message));
         }
         Ok(())
     }
 }
 
-/// Bytes of what a server says that are shown.
+/// Maximum bytes of a server's message that are printed.
 pub const MOST_WORDS: usize = 4096;
 
-/// What a server says, fit for a terminal.
+/// The message of a server, safe to print on a terminal.
 pub fn words(status: &Status) -> String {
     exact2048_net::text::plain_words(words_of(status), MOST_WORDS)
 }
 
-/// What a status is on the command line that has no meaning of its own there: who said it, and what may help.
-pub fn refusal(who: &str, status: &Status) -> anyhow::Error {
+/// The error for a status that has no exit code of its own: names the server and a remedy.
+pub fn refusal(server: &str, status: &Status) -> anyhow::Error {
     let message = words(status);
     match status.code() {
-        Code::Unimplemented => anyhow!(
-            "there is no {who} at this address (something else answers there): is it the right host and port?"
-        ),
-        // An answer of HTTP 1 that was read as one of HTTP 2 with messages.
+        Code::Unimplemented => {
+            anyhow!("expected a {server} at this address, found another server; check the host and the port")
+        }
+        // An HTTP/1 answer that was parsed as an HTTP/2 message.
         Code::Internal if message.contains("invalid compression flag") => anyhow!(
-            "there is no {who} at this address (something else answers there, perhaps the page for browsers): is it the \
-             right port?"
+            "expected a {server} at this address, found another server, perhaps the page for browsers; check the port"
         ),
-        code @ Code::Unauthenticated => anyhow!("the {who} said {code:?}: {message} ({TOKEN})"),
-        // What has a source is not what it said, but what happened on the way.
-        _ if status.source().is_some() => anyhow!("cannot reach the {who}: {message}"),
-        code => anyhow!("the {who} said {code:?}: {message}"),
+        code @ Code::Unauthenticated => anyhow!("the {server} returned {code:?}: {message} ({TOKEN})"),
+        // A status with a source is a failure of the connection, not an answer of the server.
+        _ if status.source().is_some() => anyhow!("cannot reach the {server}: {message}"),
+        code => anyhow!("the {server} returned {code:?}: {message}"),
     }
 }
 
-/// The options that help against an error of a server or a client, if any do.
+/// The options that remedy an error of a server or a client, if any do.
 pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
     let of_tls = |error: &TlsError| match error {
         TlsError::Half { .. } | TlsError::Pair { .. } => Some("--tls-cert FILE and --tls-key FILE"),
-        TlsError::CaAlone => Some("--tls-cert FILE and --tls-key FILE, besides --tls-ca FILE"),
+        TlsError::CaAlone => Some("--tls-cert FILE and --tls-key FILE, in addition to --tls-ca FILE"),
         _ => None,
     };
     match error.downcast_ref::<ServeError>() {
@@ -284,7 +284,7 @@ fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
     }
 }
 
-/// Whether options of servers or clients do not go together or hold no token or URL.
+/// Whether an error means conflicting options, an unusable token or URL, or a place that holds something else.
 pub fn is_usage(error: &anyhow::Error) -> bool {
     let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
     let serve = match error.downcast_ref::<ServeError>() {
@@ -297,7 +297,7 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         Some(ConnectError::Transport { .. }) | None => false,
         Some(_) => true,
     };
-    // A place was named that belongs to something else.
+    // The named place belongs to something else.
     let queue = matches!(
         error.downcast_ref::<QueueError>(),
         Some(QueueError::NotAQueue { .. } | QueueError::IsARun { .. })

@@ -1,4 +1,4 @@
-//! The options that say where a run is: the same for every command.
+//! Options for the location of a run, shared by all commands.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,17 +9,17 @@ use exact2048_storage::{Location, StorageError, StoreSettings};
 
 use crate::{Failure, display};
 
-/// How long commands that only read wait for a store that was never reached.
+/// Time that read-only commands wait for a store that never answered.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a server waits for a store that does not answer.
+/// Time that a server waits for a store that does not answer.
 #[cfg(feature = "net")]
 const SERVED_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Where the run is.
+/// Options for the location of one run.
 #[derive(clap::Args, Debug)]
 pub struct RunPlace {
-    /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment)
+    /// Use the run at this location: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment)
     #[arg(long, value_name = "DIR|URL")]
     run: OsString,
     #[command(flatten)]
@@ -27,56 +27,63 @@ pub struct RunPlace {
 }
 
 impl RunPlace {
-    /// The location; wrong usage where the text names no location.
+    /// The location of the run.
+    ///
+    /// # Errors
+    ///
+    /// A usage error if the text names no location.
     pub fn location(&self) -> anyhow::Result<Location> {
         self.store.locate(&self.run)
     }
 
-    /// The same for a command that only reads, see [`StoreOptions::locate_to_read`].
+    /// The location for a read-only command, see [`StoreOptions::locate_to_read`].
     pub fn location_to_read(&self) -> anyhow::Result<Location> {
         self.store.locate_to_read(&self.run)
     }
 
-    /// As it was given.
+    /// The location as the user typed it.
     pub fn given(&self) -> &OsStr {
         &self.run
     }
 }
 
-/// How runs in stores are used.
+/// Options for runs in stores.
 #[derive(clap::Args, Debug)]
 pub struct StoreOptions {
-    /// Folder for copies of shards of a run in a store [default: exact2048 in the user's cache folder]
+    /// Cache shards of a run in a store in this folder [default: exact2048 in the user's cache folder]
     #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     cache: Option<PathBuf>,
-    /// Most that the copies in the cache may take together [default: 32GiB]
+    /// Limit the total size of the cached shards [default: 32GiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     cache_size: Option<ByteSize>,
 }
 
 impl StoreOptions {
-    /// What the options stand for.
+    /// The settings that the options describe.
     pub fn settings(&self) -> StoreSettings {
         StoreSettings {
             cache_folder: self.cache.clone(),
             cache_bytes: self.cache_size.map(|size| size.as_u64()),
-            on_wait: Some(tell),
+            on_wait: Some(report_wait),
             ..StoreSettings::default()
         }
     }
 
-    /// The location that a path or URL names; wrong usage where it names no location.
+    /// The location that a path or URL names.
+    ///
+    /// # Errors
+    ///
+    /// A usage error if it names no location.
     pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &self.settings())
     }
 
-    /// The same for a command that only reads, and that can be given again at once: it does not wait long for a store
-    /// that does not answer.
+    /// The location for a read-only command, which waits only briefly because the user can repeat it at once.
     pub fn locate_to_read(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), ..self.settings() })
     }
 
-    /// The same for a server: who asks it waits no longer than a request may take, and may ask again.
+    /// The location for a server, which waits no longer than a request may take because clients retry.
     #[cfg(feature = "net")]
     pub fn locate_to_serve(&self, text: &OsString) -> anyhow::Result<Location> {
         let patience = Some(SERVED_PATIENCE);
@@ -91,13 +98,17 @@ fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location>
     })
 }
 
-/// Runs with their names, for commands that take several; wrong usage where two have the same.
+/// Runs with their names, for commands that accept several.
+///
+/// # Errors
+///
+/// A usage error if two runs have the same name.
 pub fn named(runs: &[OsString]) -> anyhow::Result<Vec<(String, OsString)>> {
     let mut named: Vec<(String, OsString)> = Vec::new();
     for given in runs {
         let (name, place) = name_of(given);
         if named.iter().any(|(other, _)| *other == name) {
-            let message = format!("two runs are called {name}: give another name with --run NAME=DIR");
+            let message = format!("two runs have the name {name}; give one another name with --run NAME=DIR");
             return Err(Failure::usage(message).into());
         }
         named.push((name, place));
@@ -105,7 +116,7 @@ pub fn named(runs: &[OsString]) -> anyhow::Result<Vec<(String, OsString)>> {
     Ok(named)
 }
 
-/// The name that a run is given before an equals sign, and where it is; without one it is called as its folder is.
+/// The name and location in `NAME=DIR`. Without a name, a run takes the name of its folder.
 fn name_of(given: &OsStr) -> (String, OsString) {
     let is_name =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -118,8 +129,8 @@ fn name_of(given: &OsStr) -> (String, OsString) {
     (folder.to_string_lossy().into_owned(), given.to_owned())
 }
 
-/// Says it to those who wait for a store: in the log of a server, else on stderr.
-fn tell(words: &str) {
+/// Reports a wait for a store: in the log of a server, else on stderr.
+fn report_wait(words: &str) {
     #[cfg(feature = "net")]
     if tracing::dispatcher::has_been_set() {
         tracing::warn!("{words}");

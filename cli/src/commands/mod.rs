@@ -1,4 +1,4 @@
-//! One file a subcommand, all of the same shape: `Args` and `main`.
+//! Subcommands: one file each, with `Args` and `main`.
 
 pub mod bag;
 #[cfg(feature = "net")]
@@ -40,43 +40,43 @@ use anyhow::Result;
 /// The subcommands.
 #[derive(clap::Subcommand, Debug)]
 pub enum Command {
-    /// Solve a board on this machine: enumerate, back up, publish; resumes where it stopped
+    /// Solve a board on this machine, or resume a run where it stopped
     Solve(solve::Args),
-    /// Say what states are worth, and each of their moves
+    /// Print the values of states and of their moves
     Query(query::Args),
     #[cfg(feature = "net")]
     #[command(flatten)]
     Net(NetCommand),
-    /// List the layers with their numbers of states and afterstates
+    /// List the layers with their counts of states and afterstates
     Layers(layers::Args),
-    /// Check checksums, reachability and values with code that the solver does not share
+    /// Verify checksums, reachability and values with code independent of the solver
     Verify(verify::Args),
-    /// Show what a run is, and how far it is
+    /// Show the parameters and the progress of a run
     Info(info::Args),
-    /// Show the header, the frames and the items of a shard file
+    /// Show the header, frames and items of a shard file
     Inspect(inspect::Args),
-    /// Say what a solve would take: hours, memory, and disk with each choice of kept layers
+    /// Estimate the time, memory and disk of a solve, for each choice of kept layers
     Plan(plan::Args),
-    /// Play many games and say what came of them
+    /// Play many games and print statistics of the results
     Play(play::Args),
-    /// Say how much a player loses against perfect play
+    /// Measure how much a player loses against perfect play
     Evaluate(evaluate::Args),
-    /// Say what perfect play comes to: largest tiles, last layers and moves, without sampling
+    /// Compute statistics of perfect play without sampling: largest tiles, last layers, moves
     Stats(stats::Args),
-    /// Write a page about solved runs: certificate, figures and tables, in one HTML file
+    /// Write a report on solved runs as one HTML file: certificate, figures and tables
     Report(report::Args),
-    /// Write tables of states, afterstates or best moves for other programs: Parquet, NumPy, CSV
+    /// Export tables of states, afterstates or best moves: Parquet, NumPy, CSV
     #[cfg(feature = "export")]
     Export(export::Args),
-    /// Say how many boards there can be, without enumerating them
+    /// Count the boards that are possible, without enumerating them
     Count(count::Args),
-    /// Say how many moves a win takes at least: tiles in a bag, without a board
+    /// Compute how many moves a win takes at least, with tiles in a bag instead of on a board
     Bag(bag::Args),
-    /// Say how long combos are in a field four columns wide, solved exactly
+    /// Compute exactly how long combos last in a field four columns wide
     Combo(combo::Args),
-    /// Print a script for completion by a shell: bash, elvish, fish, powershell, zsh
+    /// Print a completion script for a shell: bash, elvish, fish, powershell, zsh
     Completions(completions::Args),
-    /// Print the manual, or write a page for each command
+    /// Print the manual page, or write one page for each command
     Man(man::Args),
 }
 
@@ -108,25 +108,25 @@ impl Command {
     }
 }
 
-/// Those that serve or ask others.
+/// The subcommands that run servers or call them.
 #[cfg(feature = "net")]
 #[derive(clap::Subcommand, Debug)]
 pub enum NetCommand {
-    /// Answer what states are worth over gRPC, until stopped
+    /// Serve the values of states over gRPC, until stopped
     Serve(serve::Args),
-    /// Give out work to workers, until stopped
+    /// Coordinate the workers of a cluster, until stopped
     Coordinator(coordinator::Args),
     /// Compute for a coordinator, until stopped
     Worker(worker::Args),
-    /// Put a job in the queue of a cluster
+    /// Submit a job to the queue of a cluster
     Submit(submit::Args),
-    /// Show what a cluster is doing, or follow a job
+    /// Show the jobs and workers of a cluster, or follow a job
     Status(status::Args),
-    /// Stop a job of a cluster
+    /// Cancel a job of a cluster
     Cancel(cancel::Args),
-    /// Take a job of a cluster that has ended out of its list; its run stays
+    /// Remove an ended job from the list of a cluster; its run stays
     Forget(forget::Args),
-    /// Go on with a job of a cluster that has stopped
+    /// Resume a stopped job of a cluster
     Resume(resume::Args),
 }
 
