@@ -1,4 +1,4 @@
-//! `exact2048 bag`: how many moves a win takes at least, without a board.
+//! `exact2048 bag`: how many moves a win takes at least, with tiles in a bag instead of on a board.
 
 mod steps;
 
@@ -27,22 +27,22 @@ Examples:
   exact2048 bag --target 2048 --simulate 1000000
   exact2048 bag --target 16 --dot | dot -Tsvg > bag.svg
 
-Tiles lie in a bag. Each move merges every pair once and adds a 2 or a 4. No player on any board needs fewer moves on
-average. docs/bag.md has the definition, the formulas and the source.")]
+Tiles lie in a bag. Each move merges every pair once and adds a 2 or a 4. The mean number of moves is a lower bound for
+every player on every board. docs/bag.md has the definition, the formulas and the source.")]
 pub struct Args {
-    /// The tile to reach: a power of two from 8 to 8388608
+    /// Set the tile to reach, a power of two from 8 to 8388608
     #[arg(long, value_name = "TILE")]
     target: u64,
-    /// Chance that a spawned tile is a 4, kept exactly: a decimal or a fraction
+    /// Set the probability that a spawned tile is a 4: a decimal or a fraction, stored exactly
     #[arg(long, default_value = "0.1", value_name = "P")]
     spawn4: Spawn4,
-    /// Compute in fractions instead of f64 with a bound of the error; for targets up to 131072
+    /// Compute with fractions instead of f64 with an error bound; for targets up to 131072
     #[arg(long)]
     exact: bool,
-    /// Also run the chain so often at random, as a check
+    /// Also run the chain at random this many times, as a check
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u64).range(2..=10_000_000_000))]
     simulate: Option<u64>,
-    /// Seed of the random runs: the same seed gives the same runs
+    /// Set the seed of the random runs; the same seed gives the same runs
     #[arg(long, default_value_t = 1, requires = "simulate")]
     seed: u64,
     /// Print one JSON object
@@ -51,7 +51,7 @@ pub struct Args {
     /// Print a table as comma-separated values with a header
     #[arg(long, value_name = "TABLE", conflicts_with_all = ["dot", "exact", "simulate"])]
     csv: Option<Table>,
-    /// Print a small chain in the language of Graphviz
+    /// Print a small chain in the Graphviz language
     #[arg(long, conflicts_with_all = ["exact", "simulate"])]
     dot: bool,
 }
@@ -59,20 +59,20 @@ pub struct Args {
 /// A table to print.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum Table {
-    /// How likely each tile is there first after each number of moves
+    /// Print the probability that each tile first appears after each number of moves
     Moves,
-    /// How likely the chain ends at each tile sum
+    /// Print the probability that the chain ends at each tile sum
     Sums,
-    /// How likely the chain ends in each state
+    /// Print the probability that the chain ends in each state
     States,
 }
 
-/// Most states of a chain that is drawn.
+/// Maximum states of a drawn chain.
 const MOST_DRAWN: usize = 250;
-/// The largest target in fractions, of which each has hundreds of thousands of digits.
+/// Largest target with fractions, which have hundreds of thousands of digits each.
 const MOST_EXACT: u64 = 131_072;
 
-/// Steps of which there is one in several ways to ask.
+/// Names of steps that several outputs share.
 const ENDS: &str = "where it ends";
 const TIMES: &str = "how long each tile takes";
 
@@ -80,7 +80,8 @@ const TIMES: &str = "how long each tile takes";
 pub fn main(args: &Args) -> Result<()> {
     if args.exact && args.target > MOST_EXACT && !args.dot {
         return Err(Failure::usage(format!(
-            "--exact: fractions of a target above {} take hours; leave --exact out for f64 with a bound of its error",
+            "--exact: expected a target of at most {}, because fractions take hours above; omit --exact for f64 with an \
+             error bound",
             count(MOST_EXACT)
         ))
         .into());
@@ -109,7 +110,7 @@ fn write_picture(out: &mut impl Write, chain: &Chain) -> Result<()> {
     let states = chain.states().len() + 1;
     if states > MOST_DRAWN {
         return Err(Failure::usage(format!(
-            "--dot: the chain has {} states, too many for a picture; expected at most {MOST_DRAWN}, a target up to 128",
+            "--dot: expected at most {MOST_DRAWN} states, found {}; give a target up to 128",
             count(states)
         ))
         .into());
@@ -154,7 +155,7 @@ fn write_csv(out: &mut impl Write, chain: &Chain, table: Table, steps: Steps) ->
     Ok(())
 }
 
-/// All that is known of a chain, with numbers of one kind.
+/// All results of a chain, with numbers of one kind.
 struct Answer<'a, T> {
     args: &'a Args,
     chain: &'a Chain,
@@ -309,14 +310,14 @@ impl<T: Shown> Answer<'_, T> {
     }
 }
 
-/// A number as it is shown.
+/// A number in the output.
 trait Shown {
-    /// With all digits that mean something.
+    /// The number with all significant digits.
     fn shown(&self) -> String;
-    /// Its square root, likewise.
+    /// The square root with all significant digits.
     fn root(&self) -> String;
     fn approximate(&self) -> f64;
-    /// For `--json`: value and error, or a fraction in lowest terms.
+    /// The number for `--json`: value and error, or a fraction in lowest terms.
     fn json(&self) -> Value;
 }
 
@@ -338,7 +339,7 @@ impl Shown for Bounded {
     }
 }
 
-/// Decimals of a fraction on the screen.
+/// Printed decimals of a fraction.
 const DECIMALS: u32 = 30;
 
 impl Shown for BigRational {

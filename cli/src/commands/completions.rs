@@ -1,4 +1,4 @@
-//! `exact2048 completions`: what a shell completes after the program's name.
+//! `exact2048 completions`: completion scripts for shells.
 
 use std::io::{self, Write};
 
@@ -16,9 +16,9 @@ Examples:
   exact2048 completions zsh > ~/.zfunc/_exact2048
   exact2048 completions fish > ~/.config/fish/completions/exact2048.fish
 
-A new shell knows them. zsh looks for them in the folders of its fpath.")]
+Completions work in the next shell that you start. zsh searches the folders of its fpath.")]
 pub struct Args {
-    /// The shell that is to complete
+    /// Generate the script for this shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -29,6 +29,6 @@ pub fn main(args: &Args) -> Result<()> {
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    // In one piece: the generator does not expect a reader that leaves.
+    // One write, because the generator panics if the reader closes the pipe.
     Ok(io::stdout().write_all(&script)?)
 }

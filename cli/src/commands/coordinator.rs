@@ -1,4 +1,4 @@
-//! `exact2048 coordinator`: gives out work to workers, until it is stopped.
+//! `exact2048 coordinator`: assigns work to the workers of a cluster until stopped.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,10 +16,10 @@ use exact2048_net::shutdown::Stop;
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
 
-/// Where it listens unless told otherwise.
+/// Default port.
 const PORT: u16 = 2049;
 
-/// Time for a request: to submit a job may mean to read the journal of a run in a distant store.
+/// Time limit of a request: submitting a job can require the journal of a run in a distant store.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 
 /// Options of `coordinator`.
@@ -33,19 +33,19 @@ Examples:
   exact2048 worker --coordinator http://127.0.0.1:2049
   exact2048 submit --coordinator http://127.0.0.1:2049 --board 3x3
 
-The queue is kept in STORE/coordinator, the run of each job in STORE/JOB. Started again, with the same store, it goes
-on with its jobs. One coordinator owns a store. SIGTERM lets what is being committed end. docs/cluster.md is the
-guide.")]
+STORE/coordinator holds the queue, and STORE/JOB the run of each job. A coordinator that is restarted with the same
+store resumes its jobs. Only one coordinator can own a store. On SIGTERM it finishes running commits, then exits.
+docs/cluster.md is the guide.")]
 pub struct Args {
-    /// Where queue and runs are: a directory that all workers share, file:///DIR, or s3://BUCKET/PREFIX
+    /// Keep the queue and the runs here: a directory that all workers share, file:///DIR, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR|URL")]
     store: OsString,
     #[command(flatten)]
     cache: StoreOptions,
-    /// Seconds after which a worker that was not heard is lost, and its work given out again
+    /// Treat a worker as lost after this many seconds without a request, and reassign its work
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=3600))]
     lease: u32,
-    /// Serve a page for browsers at this address too, which shows jobs and workers; port 0 takes any that is free
+    /// Serve a web page of jobs and workers at this address too; port 0 takes any free port
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     http: Option<SocketAddr>,
     #[command(flatten)]
@@ -72,7 +72,7 @@ async fn coordinate(args: &Args) -> Result<()> {
         None => None,
     };
     let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
-    // Who shows a token or a certificate is no stranger.
+    // Clients with a token or a certificate are trusted, so their workers need no further proof.
     let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
     let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
@@ -89,7 +89,7 @@ async fn coordinate(args: &Args) -> Result<()> {
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "page on {}/", http.url())?;
     }
-    // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
+    // Scripts wait for this line. From here on they can connect: requests wait in the queue of the listener.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match serve(bound, for_browsers, shell, limits, stop).await? {

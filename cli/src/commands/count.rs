@@ -1,4 +1,4 @@
-//! `exact2048 count`: how many boards there can be, without enumerating them.
+//! `exact2048 count`: bounds the number of boards without enumerating them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -26,21 +26,21 @@ Examples:
   exact2048 count --run runs/3x3
   exact2048 count --run runs/3x3 --json | jq .totals
 
-These are bounds from above, by formulas: no board is looked at. Beside a run, they say how many of the boards that
-could be states are. docs/count.md has the formulas and the source.")]
+The counts are upper bounds from formulas; no board is enumerated. With --run, the command also prints which share of
+the possible boards are states of the run. docs/count.md has the formulas and the source.")]
 pub struct Args {
-    /// Rows x columns, for example 4x4: 2 to 16 cells, sides of 1 to 8
+    /// Set the rows and columns, for example 4x4: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", group = "what")]
     board: Option<BoardSize>,
-    /// Count boards with tiles below this one, a power of two from 8 to 131072; default: any tile that can be reached
+    /// Count boards with tiles below this one, a power of two from 8 to 131072 [default: no limit]
     #[arg(long, value_name = "TILE", conflicts_with = "run")]
     target: Option<u64>,
-    /// Count for the board of this run and show its states beside: a directory, file:///DIR, or s3://BUCKET/PREFIX
+    /// Count for the board of this run and compare with its states: a directory, file:///DIR, or s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR|URL", group = "what")]
     run: Option<OsString>,
     #[command(flatten)]
     store: StoreOptions,
-    /// Print one JSON object, with all layers
+    /// Print one JSON object with all layers
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print the layers as comma-separated values with a header
@@ -48,7 +48,7 @@ pub struct Args {
     csv: bool,
 }
 
-/// What is known of the layers of a run: states up to symmetry, by tile sum.
+/// States of the layers of a run up to symmetry, by tile sum.
 type States = BTreeMap<u64, u64>;
 
 /// Runs the command.
@@ -60,7 +60,7 @@ pub fn main(args: &Args) -> Result<()> {
             (run.params().board, target, Some(states_of(&run)))
         }
         (None, Some(board)) => (board, args.target, None),
-        (None, None) => return Err(Failure::usage("give --board or --run".to_owned()).into()),
+        (None, None) => return Err(Failure::usage("expected --board or --run".to_owned()).into()),
     };
     let bounds = bounds(size, target)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -75,7 +75,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Counts, and says on stderr how far it is: for the largest tiles it takes tens of seconds.
+/// Counts with progress on stderr, because the largest tiles take tens of seconds.
 fn bounds(size: BoardSize, target: Option<u64>) -> Result<Bounds> {
     let (line, begun) = (ProgressLine::new("count"), Instant::now());
     let bounds = Bounds::new(size, target, |share| {
@@ -129,7 +129,7 @@ fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&State
     Ok(())
 }
 
-/// States of a run, and boards within the tile bound in the same layers, both up to symmetry.
+/// States of a run and boards within the tile bound in the same layers, both up to symmetry.
 fn shared(bounds: &Bounds, states: &States) -> (u128, u128) {
     let layers = bounds.layers().iter().filter_map(|layer| Some((states.get(&layer.sum)?, layer)));
     layers.fold((0, 0), |(found, possible), (&states, layer)| {
@@ -151,7 +151,7 @@ fn write_csv(out: &mut impl Write, bounds: &Bounds, states: Option<&States>) -> 
     Ok(())
 }
 
-/// Counts are text, since JSON readers take numbers above 2^53 for others.
+/// Counts as JSON strings, because many readers round numbers above 2^53.
 fn json(bounds: &Bounds, states: Option<&States>) -> Value {
     let both =
         |count: Count| json!({ "boards": count.boards.to_string(), "orbits": count.orbits.to_string() });

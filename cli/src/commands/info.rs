@@ -1,4 +1,4 @@
-//! `exact2048 info`: what a run is, and how far it is.
+//! `exact2048 info`: the parameters and the progress of a run.
 
 use std::io::{self, Write};
 
@@ -21,7 +21,7 @@ Examples:
   exact2048 info --run runs/3x3
   exact2048 info --run runs/3x3 --json | jq .fingerprint
 
-Looks whether every committed shard is there and as long as it should be; verify reads what is in them.")]
+The command checks that every committed shard exists and has the recorded length; verify reads the contents.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -36,10 +36,10 @@ struct Info<'a> {
     created_by: &'a str,
     format_version: u32,
     params: &'a Params,
-    /// Of which layers values are stored, as `--keep` takes it.
+    /// The stored layers, in the form of `--keep`.
     keep: String,
     progress: &'static str,
-    /// Who has the run open for writing now, if that is known.
+    /// The process that has the run open for writing, if known.
     writer: Option<String>,
     passes: Vec<Pass>,
     states: u64,
@@ -48,20 +48,20 @@ struct Info<'a> {
     fingerprint: Option<String>,
 }
 
-/// How far one of the two passes is.
+/// Progress of one of the two passes.
 #[derive(Serialize)]
 struct Pass {
     phase: Phase,
-    /// Ranges of layers, first and last.
+    /// Committed ranges of layers, first and last.
     committed: Vec<[u32; 2]>,
     missing: Vec<[u32; 2]>,
-    /// Ranges of layers that are committed, and whose reach was removed since, as it was not needed any more, or not yet.
+    /// Committed ranges of layers whose reach was removed because it is no longer needed, or not yet needed again.
     removed: Vec<[u32; 2]>,
-    /// Ranges of layers that are committed and of which a shard is not there, or has another length.
+    /// Committed ranges of layers with a missing shard or one of a different length.
     lost: Vec<[u32; 2]>,
     shards: usize,
     bytes: u64,
-    /// How long what is committed took; `None` where that is not recorded.
+    /// Seconds that the committed layers took; `None` if not recorded.
     seconds: Option<f64>,
     #[serde(skip)]
     took: Option<PassTime>,
@@ -192,13 +192,13 @@ fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<
         write_field(out, "  missing", layers(&pass.missing))?;
     }
     if !pass.removed.is_empty() {
-        write_field(out, "  removed", format!("{}, for the disk", layers(&pass.removed)))?;
+        write_field(out, "  removed", format!("{}, to free disk space", layers(&pass.removed)))?;
     }
     if !pass.lost.is_empty() {
-        write_field(out, "  lost", format!("{}: a shard is gone or cut", layers(&pass.lost)))?;
+        write_field(out, "  lost", format!("{}: a shard is missing or truncated", layers(&pass.lost)))?;
     }
     match pass.took {
-        // What a state takes is known when all of them are done.
+        // The time per state is known only when all states are done.
         Some(took) => {
             write_field(out, "  time", pass_text(took, if pass.missing.is_empty() { info.states } else { 0 }))
         }
@@ -209,17 +209,17 @@ fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<
 fn write_advice(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     match (info.progress, &info.writer) {
         ("solved" | "enumerated", _) => Ok(()),
-        (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is at work on it."),
+        (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is working on it."),
         _ if info.format_version != FORMAT_VERSION => writeln!(
             out,
-            "\nThis program reads the run but does not continue it: finish it with\n\
-             version 0.1, or solve anew in another place."
+            "\nThis program can read the run but not resume it. Finish it with version 0.1,\n\
+             or solve the board again in another place."
         ),
         ("damaged", None) => writeln!(
             out,
-            "\nThe solve command that began this run computes lost shards again;\n\
-             where a cluster made it, exact2048 resume does."
+            "\nRepeat the solve command of this run to recompute the lost shards. If a\n\
+             cluster made it, use exact2048 resume."
         ),
-        (_, None) => writeln!(out, "\nThe solve command that began this run resumes it."),
+        (_, None) => writeln!(out, "\nRepeat the solve command of this run to resume it."),
     }
 }

@@ -1,4 +1,4 @@
-//! `exact2048 layers`: how many states and afterstates each layer has, and how many of the states are dead.
+//! `exact2048 layers`: counts of states, afterstates and dead states of each layer.
 
 use std::io::{self, Write};
 
@@ -19,19 +19,19 @@ Examples:
   exact2048 layers --run runs/3x3 --json | jq .states
   exact2048 layers --run runs/3x3 --dead
 
-A layer is a tile sum. States and afterstates are counted up to rotation and reflection; layers without states are
-left out. Of a run that is not finished, what is committed is shown. Dead states, in which no move is legal, are among
-the states; --dead reads all states of the run to count them, which takes seconds for some hundred million.")]
+A layer is a tile sum. States and afterstates are counted up to rotation and reflection. Layers without states are
+omitted. For an unfinished run, the committed layers are listed. The states include dead states, in which no move is
+legal. --dead counts them by reading all states of the run, which takes seconds for some hundred million.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Count too the states in which no move is legal
+    /// Also count the states in which no move is legal
     #[arg(long)]
     dead: bool,
-    /// Threads that count dead states [default: all]
+    /// Count dead states with this many threads [default: all]
     #[arg(long, value_name = "N", requires = "dead", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Print one JSON object a layer, on a line of its own
+    /// Print one JSON object for each layer, one per line
     #[arg(long, conflicts_with = "csv")]
     json: bool,
     /// Print comma-separated values with a header
@@ -45,10 +45,10 @@ pub fn main(args: &Args) -> Result<()> {
     for gap in run.missing().iter().filter(|gap| gap.phase == Phase::Enumerate) {
         let layers = units::layers(&[[gap.first.0, gap.last.0]]);
         let next = match run.dir().held_by()? {
-            Some(writer) => format!("{writer} is at work on the run"),
-            None => "the solve command that began the run goes on with it".to_owned(),
+            Some(writer) => format!("{writer} is working on the run"),
+            None => "repeat the solve command of the run to resume it".to_owned(),
         };
-        display::say(&format!("note: layers {layers} are not enumerated yet: {next}"));
+        display::say(&format!("note: layers {layers} are not enumerated yet; {next}"));
     }
     let layers = counted(&run, args)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -73,17 +73,17 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What is told of a layer.
+/// The counts of one layer.
 #[derive(Serialize)]
 struct Counted {
     #[serde(flatten)]
     counts: LayerCounts,
-    /// States in which no move is legal, where they are to be counted; none where it is not stored which states there are.
+    /// States in which no move is legal, if they are counted. The inner `None` means that the layer's states are not stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     dead: Option<Option<u64>>,
 }
 
-/// The counts of all layers; says on stderr how far it is where dead states are counted.
+/// The counts of all layers, with progress on stderr while dead states are counted.
 fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     let layers = run.layer_counts();
     if !args.dead {
@@ -108,7 +108,9 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     let unknown = found.iter().filter(|counted| counted.dead == Some(None)).count();
     if unknown > 0 {
         let layers = units::several(unknown, "layer");
-        display::say(&format!("{layers} without a number: which states they have is not stored any more"));
+        display::say(&format!(
+            "note: {layers} without a count of dead states: their states are no longer stored"
+        ));
     }
     Ok(found)
 }

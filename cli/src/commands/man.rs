@@ -1,4 +1,4 @@
-//! `exact2048 man`: a manual page for each command.
+//! `exact2048 man`: manual pages of the commands.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ Examples:
   exact2048 man | man -l -
   exact2048 man --out ~/.local/share/man/man1")]
 pub struct Args {
-    /// Write exact2048.1 and a page for each command into this folder, which is made
+    /// Write exact2048.1 and a page for each command into this folder, which is created if needed
     #[arg(long, short, value_name = "DIR", value_parser = crate::parsing::local_path())]
     out: Option<PathBuf>,
 }
 
-/// A command without `help` and what that has for each other command: their pages would be empty.
+/// Removes `help` and its subcommands, whose pages would be empty.
 fn without_help(command: clap::Command) -> clap::Command {
     command.disable_help_subcommand(true).mut_subcommands(without_help)
 }
 
-/// Prints the page of the program, or writes those of all commands.
+/// Prints the page of the program, or writes the pages of all commands.
 pub fn main(args: &Args) -> Result<()> {
     let mut command = with_place_of_pages(without_help(Cli::command()));
     command.build();

@@ -1,4 +1,4 @@
-//! `exact2048 stats`: what perfect play comes to, without sampling.
+//! `exact2048 stats`: statistics of perfect play, without sampling.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -29,48 +29,49 @@ Examples:
   exact2048 stats --run runs/3x3 --csv > last-layers.csv
   exact2048 stats --run runs/5x2 --cutoff 1e-15 --json | jq .tiles
 
-The chance that a game comes to each state is followed upward through the layers, along the best
-moves: of equal ones the one that --values best-move would store. Nothing is sampled. Chances below
-the cutoff are left out, and their sum is said: no share of games that make these moves is off by more.
+The command propagates the probability of each state upward through the layers, along the best moves.
+Of equal moves it follows the one that --values best-move would store. Nothing is sampled. Probabilities
+below the cutoff are dropped and their sum is printed: every share of games that make these moves is
+exact within that sum.
 
---csv has a row for each layer: the states that were followed, the share of games that come to
-it, that end in it, and that end in it with each largest tile.
+--csv prints a row for each layer: the states that were followed, and the shares of games that reach it,
+that end in it, and that end in it with each largest tile.
 
-An interrupted command resumes, also after hours. The run keeps the statistics (see --cone-cache): the
-same command prints them at once the next time, and the explorer and report use them. Statistics with a
-cutoff above the default are not kept.")]
+An interrupted command can be resumed, even after hours. The run keeps the statistics (see --cone-cache),
+so the same command prints them at once the next time, and the explorer and report use them. Statistics
+with a cutoff above the default are not kept.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
     #[command(flatten)]
     cone_options: ConeOptions,
-    /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
+    /// Drop boards that a game reaches with less than this probability; 0 drops none
     #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
     cutoff: f64,
-    /// Follow the games again, though the run keeps statistics with this cutoff
+    /// Follow the games again even if the run keeps statistics with this cutoff
     #[arg(long)]
     again: bool,
-    /// Threads [default: all]
+    /// Use this many threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Most memory that it may take [default: half of what there is]
+    /// Limit the memory [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
-    /// Blocks with at most N rows hold all of them: changes speed, and the last bits of shares
+    /// Store all rows of blocks with at most N rows: changes speed and the last bits of shares
     #[arg(long, value_name = "N", hide = true)]
     dense_rows: Option<usize>,
     /// Print one JSON object
     #[arg(long, conflicts_with = "csv")]
     json: bool,
-    /// Print comma-separated values with a header: a row for each layer
+    /// Print comma-separated values with a header, one row for each layer
     #[arg(long)]
     csv: bool,
 }
 
-/// Shares of games for which it is said by which layer they have ended.
+/// Shares of games whose last layer is printed.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
-/// What is kept of a long pass, so that an interruption costs no more than this and a span of layers.
+/// Interval of checkpoints: an interruption loses at most this time and a span of layers.
 const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) fn chance(text: &str) -> Result<f64, String> {
@@ -79,31 +80,31 @@ pub(super) fn chance(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// Where it is kept how far games were followed.
+    /// The checkpoints of the pass, if anything may be kept.
     fn progress(&self, location: &Location) -> Option<PlayProgress> {
         let files = self.cone_options.files(location);
         if files.is_none() {
             display::say(
-                "note: an interruption costs all that is done, as nothing is kept: see --cone-cache",
+                "note: an interruption loses all progress because no folder keeps it; see --cone-cache",
             );
         }
         let unkept = |error: &StorageError| {
             let why = with_causes(error);
             display::say(&format!(
-                "warning: {why}; until it can be written, an interruption costs what is done"
+                "warning: {why}; until checkpoints can be written, an interruption loses all progress"
             ));
         };
         files.map(|(folder, _)| PlayProgress { folder, interval: KEPT_EVERY, unkept })
     }
 }
 
-/// Warns where the best moves of a span of layers may have no room.
+/// Warns if the temporary folder may have no room for the best moves of a span of layers.
 fn warn_of_room(run: &Run, memory_bytes: u64) {
     let (folder, needed) = (std::env::temp_dir(), span_bytes(run));
     if let Some(free) = free_disk(&folder).filter(|free| free.saturating_add(memory_bytes / 2) < needed) {
         display::say(&format!(
-            "warning: up to {} of best moves wait in {} where memory is short, and {} are free there. Set TMPDIR to a folder \
-             with more room",
+            "warning: if memory is short, up to {} of best moves go to {}, where {} are free. Set TMPDIR to a folder with \
+             more room",
             units::size(needed),
             folder.display(),
             units::size(free)
@@ -111,7 +112,7 @@ fn warn_of_room(run: &Run, memory_bytes: u64) {
     }
 }
 
-/// Follows games of perfect play by the kernels, within so many bytes of memory.
+/// Returns the follower of perfect play that runs the kernels within a memory limit.
 pub fn follower_of(run: &Run, memory_bytes: u64) -> Result<Box<dyn FollowPlay>, QueryError> {
     play_follower(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()), None)
 }
@@ -125,9 +126,7 @@ pub fn main(args: &Args) -> Result<()> {
     let found = kept.as_ref().filter(|_| !args.again).and_then(|kept| kept.read_with(args.cutoff));
     let statistics = match found {
         Some(found) => {
-            display::say(
-                "note: the run keeps these statistics from an earlier command; --again follows the games again",
-            );
+            display::say("note: these statistics are from an earlier command; --again computes them again");
             found
         }
         None => {
@@ -149,7 +148,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Follows the games of a run and shows the progress.
+/// Follows the games of a run with progress on stderr.
 fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics> {
     let memory = limits::memory_or_half(args.memory);
     let threads = limits::useful_threads(args.threads, None);
@@ -174,7 +173,7 @@ fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics>
 
 struct Report<'a> {
     params: &'a Params,
-    /// The value of the start as the run has it, and its error.
+    /// The value of the start in the run, and its error bound.
     perfect: (f64, f64),
     found: &'a PlayStatistics,
     seconds: f64,
@@ -192,7 +191,7 @@ impl Report<'_> {
             units::value_with_bound(found.moves, found.moves_error) + " a game",
         )?;
         let last = found.last_layer().map_or_else(
-            || "not known, since no game was followed to its end: a smaller --cutoff follows more".to_owned(),
+            || "unknown because no game was followed to its end; use a smaller --cutoff".to_owned(),
             |(mean, deviation)| {
                 [mean, deviation].map(|layer| units::mean(layer, 1)).join(", standard deviation ")
             },
@@ -220,7 +219,7 @@ impl Report<'_> {
         output::write_field(out, "time", units::time(self.seconds))
     }
 
-    /// The exponents that are the largest of some game at its end, ascending.
+    /// The exponents of all largest tiles of ended games, ascending.
     fn exponents(&self) -> Vec<u8> {
         self.found.tiles().into_iter().map(|(exponent, ..)| exponent).rev().collect()
     }

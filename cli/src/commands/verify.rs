@@ -1,4 +1,4 @@
-//! `exact2048 verify`: checks a run with code that the solver does not share.
+//! `exact2048 verify`: checks a run with code that is independent of the solver.
 
 mod report;
 mod watch;
@@ -28,35 +28,34 @@ Examples:
   exact2048 verify --run runs/5x2 --layers 2048..
   exact2048 verify --run runs/5x2 --sample 10000
 
-Reads every byte of every shard first. Then it goes through all states, from the highest layer down, or through a \
-sample of the stored values. Each value is computed again from those of its successors and compared bit for bit. \
-Without --sample it also checks that each state is where a query looks for it, that the states are exactly those \
-that moves and spawns lead to, that the counts are those of the journal, and that the fingerprint is that of the \
-states and values. Where few layers are stored (see solve --keep) a value of a sample can take minutes and \
-gigabytes: begin with --sample 5.
+The command first reads every byte of every shard. Then it checks all states from the highest layer down, or a \
+sample of the stored values. It computes each value again from those of its successors and compares them bit for bit. \
+Without --sample it also checks that queries find each state, that the states are exactly those reached by moves and \
+spawns, that the counts match the journal, and that the fingerprint matches the states and values. If the run stores \
+few layers (see solve --keep), one value of a sample can take minutes and gigabytes: begin with --sample 5.
 
-Rules, symmetries, numbering, scale and rounding are written here a second time. Shared with the solver is the code \
-that reads manifest, journal and shards.
+The rules, symmetries, numbering, scale and rounding are implemented a second time here. Only the code that reads the \
+manifest, the journal and the shards is shared with the solver.
 
-The exit code is 0 if all that was asked for is right, 1 if anything is wrong or missing, 130 if it was interrupted. \
-A run that is not finished is not right as a whole; with --partial what there is of it is enough.")]
+The exit code is 0 if everything in the requested part is right, 1 if anything is wrong or missing, 130 if interrupted. \
+An unfinished run counts as missing data unless --partial is given.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Check N stored values instead of all states: drawn by chance, but always the same ones of a run; all values if there
-    /// are no more than N
+    /// Check N stored values instead of all states: a random sample that is the same in every call for a run; all values if
+    /// there are at most N
     #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
-    /// Check the layers A to B only, both included, widened to whole committed ranges; either may be left out
+    /// Check only the layers A to B, inclusive, widened to whole committed ranges; A or B can be omitted
     #[arg(long, value_name = "A..B", value_parser = parse_layers)]
     layers: Option<RangeInclusive<u32>>,
-    /// Be content with what there is: of a run that is not finished, or that solve --disk has removed layers of
+    /// Accept missing layers, in a run that is unfinished or from which solve --disk has removed layers
     #[arg(long)]
     partial: bool,
-    /// Threads [default: all cores]
+    /// Use this many threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Memory that the check may take, for example 8GiB [default: half of what there is]
+    /// Limit the memory, for example to 8GiB [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Print the result as one JSON object
@@ -66,7 +65,7 @@ pub struct Args {
 
 /// Parses `A..B`, `A..` or `..B`; both ends are included.
 pub fn parse_layers(text: &str) -> Result<RangeInclusive<u32>, String> {
-    let wrong = || format!("{text:?} is no range of layers; write A..B, A.. or ..B with tile sums from 4 on");
+    let wrong = || format!("expected A..B, A.. or ..B with tile sums of at least 4, found {text:?}");
     let (first, last) = text.split_once("..").ok_or_else(wrong)?;
     let layer =
         |text: &str, none: u32| if text.is_empty() { Ok(none) } else { text.parse().map_err(|_| wrong()) };
@@ -110,7 +109,7 @@ pub fn main(args: &Args) -> Result<()> {
     }
 }
 
-/// The layers to be checked: those asked for, in whole committed ranges.
+/// The requested layers, widened to whole committed ranges.
 fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure> {
     let all = verifier.all_layers();
     let Some(layers) = &args.layers else { return Ok(all) };
@@ -118,15 +117,15 @@ fn span(args: &Args, run: &Run, verifier: &Verifier<'_>) -> Result<Span, Failure
     let last = Layer::at_most(*layers.end()).map(|last| last.min(all.last));
     let Some((first, last)) = first.zip(last).filter(|(first, last)| first <= last) else {
         let end = if *layers.end() == u32::MAX { String::new() } else { layers.end().to_string() };
-        let text = format!("--layers {}..{end} holds no layer", layers.start());
-        let has = format!("this run has layers {} to {}, which are even", all.first, all.last);
+        let text = format!("--layers {}..{end} contains no layer", layers.start());
+        let has = format!("this run has the even layers {} to {}", all.first, all.last);
         return Err(Failure::usage(format!("{text}: {has}")));
     };
     let asked = Span { first, last };
     Ok(asked.widened(&run.catalog().commits()))
 }
 
-/// Bytes that the check may take.
+/// Memory limit of the check in bytes.
 fn memory_limit(args: &Args) -> u64 {
     limits::memory_or_half(args.memory)
 }
@@ -138,8 +137,7 @@ fn check_memory(args: &Args, verifier: &Verifier<'_>, span: Span) -> Result<(), 
         return Ok(());
     }
     Err(Failure::usage(format!(
-        "--memory {} is too small: to check these layers takes about {}; give more memory, other --layers, or \
-         --sample N",
+        "--memory {} is too small: checking these layers takes about {}; give more memory, other --layers, or --sample N",
         SizeUnits::of(limit).size(limit),
         SizeUnits::of(limit).at_least(needed),
     )))

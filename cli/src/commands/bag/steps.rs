@@ -1,4 +1,4 @@
-//! How far a chain is, on stderr: for large targets each step takes from seconds to minutes.
+//! Progress of the steps on stderr: for large targets each takes from seconds to minutes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,25 +13,25 @@ use crate::units;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows which of some steps is at work, until it is dropped.
+/// Progress line of the current step, shown until dropped.
 pub struct Steps {
     at: Arc<At>,
-    /// Dropped, it ends the thread.
+    /// Ends the thread when dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where the work is.
+/// Progress that the display thread reads.
 #[derive(Default)]
 struct At {
-    /// The number of the step, from 1 on, and what it does.
+    /// Number of the step, from 1, and its name.
     step: Mutex<(u32, &'static str)>,
-    /// Bits of the part of the step that is done; 0 for steps that cannot tell.
+    /// Bits of the finished share of the step, as an `f64`; 0 for steps without progress.
     share: AtomicU64,
 }
 
 impl Steps {
-    /// Shows `all` steps from now on.
+    /// Starts to show the progress of `all` steps.
     pub fn new(all: u32) -> Self {
         let at = Arc::new(At::default());
         let (stop, stopped) = mpsc::channel();
@@ -49,14 +49,14 @@ impl Steps {
         Self { at, stop: Some(stop), thread: Some(thread) }
     }
 
-    /// The next step begins.
+    /// Begins the next step.
     pub fn begin(&self, what: &'static str) {
         let mut step = self.at.step.lock();
         *step = (step.0 + 1, what);
         self.reach(0.0);
     }
 
-    /// This part of the step is done.
+    /// Sets the finished share of the step.
     pub fn reach(&self, share: f64) {
         self.at.share.store(share.to_bits(), Ordering::Relaxed);
     }
@@ -66,7 +66,7 @@ impl Drop for Steps {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A display that panicked has nothing more to show.
+            // A panic of the display does not matter any longer.
             let _ = thread.join();
         }
     }
