@@ -1,4 +1,4 @@
-//! Options for values that a run does not store, and how far working one out is.
+//! Options and progress for computing values that a run does not store.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,75 +15,74 @@ use serde::Serialize;
 use crate::display::ProgressLine;
 use crate::{limits, units};
 
-/// Bytes that kept cones may take on disk unless told otherwise.
+/// Default limit of kept cones on disk, in bytes.
 const KEPT_BYTES: u64 = 4 << 30;
 
-/// Folder of kept cones in that of a run.
+/// Folder of kept cones inside the folder of a run.
 const FOLDER: &str = "cones";
 
-/// Where values are kept that were worked out.
+/// Options of the cache of computed values.
 #[derive(clap::Args, Default, Debug)]
 pub struct ConeOptions {
-    /// Folder where values and statistics are kept that had to be worked out, for the next who asks; may be shared by runs
-    /// [default: cones in the run's own folder, none for a run in a store]
+    /// Cache computed values and statistics in this folder for later commands; runs can share it [default: cones in the
+    /// folder of the run, none for a run in a store]
     #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     cone_cache: Option<PathBuf>,
-    /// Most that such values may take together, 0 to keep nothing: what was not used for longest goes first [default: 4GiB]
+    /// Limit the total size of cached values, 0 to cache nothing; the least recently used are evicted first [default: 4GiB]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     cone_cache_size: Option<ByteSize>,
 }
 
 impl ConeOptions {
-    /// The folder and the bytes, if anything is to be kept of the run at a location. A folder that was asked for is made.
+    /// The folder and the size limit for a run, if anything is cached. Creates a folder given by `--cone-cache`.
     pub fn files(&self, location: &Location) -> Option<(PathBuf, u64)> {
         let bytes = self.cone_cache_size.map_or(KEPT_BYTES, |size| size.as_u64());
         let own = || location.as_folder().map(|folder| folder.join(FOLDER));
         if let (Some(folder), true) = (&self.cone_cache, bytes > 0) {
-            // Where it cannot be made nothing is kept, as where it cannot be written to.
+            // If this fails nothing is cached, as with a folder that is not writable.
             let _ = std::fs::create_dir_all(folder);
         }
         let folder = self.cone_cache.clone().or_else(own)?;
         (bytes > 0).then_some((folder, bytes))
     }
 
-    /// The file that keeps the statistics of an open run, if anything is to be kept of it.
+    /// The file for the statistics of an open run, if anything is cached.
     pub fn kept_statistics(&self, run: &Run, location: &Location) -> Option<KeptStatistics> {
         self.files(location).map(|(folder, _)| KeptStatistics::of_run(&folder, run))
     }
 
-    /// Refuses them for a server, which has its own.
+    /// Refuses these options for a server, which has its own.
     pub fn refuse(&self) -> Result<()> {
         if self.cone_cache.is_some() || self.cone_cache_size.is_some() {
-            let what =
-                "--cone-cache and --cone-cache-size are for a run that is read here: give --run with them";
+            let what = "--cone-cache and --cone-cache-size require --run, because a server has its own cache";
             return Err(crate::Failure::usage(what.to_owned()).into());
         }
         Ok(())
     }
 }
 
-/// Whether a run stores so few layers that it is worth saying what a value cost.
-pub fn are_worth_saying(kept: KeptLayers) -> bool {
+/// Whether a run stores so few layers that answers should report their cost.
+pub fn should_report_cost(kept: KeptLayers) -> bool {
     kept.period() > KeptLayers::TWO_IN_FOUR.period()
 }
 
-/// What answers cost, as `--json` prints it.
+/// Cost of answers, as `--json` prints it.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Cost {
     /// States whose values were computed.
     pub computed_states: u64,
-    /// Stored values that these were computed from.
+    /// Stored values from which they were computed.
     pub stored_states: u64,
-    /// Values that were taken from what was computed before.
+    /// Values that were found in the cache of computed values.
     pub found_states: u64,
     /// Seconds of work.
     pub seconds: f64,
-    /// Boards that were answered together, for this.
+    /// Boards that were answered together at this cost.
     pub boards: usize,
 }
 
 impl Cost {
-    /// In words.
+    /// The cost in words.
     pub fn text(&self) -> String {
         let time = units::time(self.seconds);
         let with = if self.boards > 1 {
@@ -93,7 +92,7 @@ impl Cost {
         };
         let what = match (self.computed_states, self.found_states) {
             (0, 0) => "looked up".to_owned(),
-            (0, _) => "looked up in what was worked out before".to_owned(),
+            (0, _) => "looked up in earlier results".to_owned(),
             (computed, _) => {
                 let stored = units::several(self.stored_states, "stored value");
                 format!("{} worked out from {stored}", units::several(computed, "state"))
@@ -103,7 +102,7 @@ impl Cost {
     }
 }
 
-/// Shows how far the work is where it takes longer than a second.
+/// Progress line of a computation that takes longer than [`SILENT`].
 #[derive(Default)]
 pub struct ConeWatch {
     now: Mutex<Option<Shown>>,
@@ -116,20 +115,20 @@ struct Shown {
     line: Option<ProgressLine>,
 }
 
-/// Work that takes longer is shown.
+/// Time after which the progress line appears.
 const SILENT: Duration = Duration::from_secs(1);
 
-/// The way up is so much of the work, about.
+/// Approximate share of the upward pass in the work.
 const UP: f64 = 0.4;
 
 impl ConeWatch {
-    /// Takes in how far it is. `kept` tells where the cone ends.
+    /// Shows the progress. The end of the cone follows from `kept`.
     pub fn show(&self, at: ConeProgress, kept: KeptLayers, last_layer: u32) {
         let mut now = self.now.lock();
         let layer = if let ConeProgress::Up(layer, _) = at { layer.0 } else { 0 };
         let shown = now.get_or_insert_with(|| Shown { begun: Instant::now(), first: layer, line: None });
         if let ConeProgress::Up(layer, _) = at {
-            // Where states have to be found again, that begins below those that are asked for.
+            // If states must be enumerated again, that begins below the requested layers.
             shown.first = shown.first.min(layer.0);
         }
         if shown.begun.elapsed() < SILENT {
@@ -153,7 +152,7 @@ impl ConeWatch {
         line.show(share, &words);
     }
 
-    /// Takes the line away, if there is one.
+    /// Removes the line, if any.
     pub fn finish(&self) {
         let shown = self.now.lock().take();
         if let Some(line) = shown.and_then(|shown| shown.line) {
@@ -162,7 +161,7 @@ impl ConeWatch {
     }
 }
 
-/// What backs up whole layers of a run for this process, which may take so many bytes of memory.
+/// Returns the solver that backs up whole layers of a run within a memory limit.
 pub fn layer_solver(run: &Run, memory_bytes: u64) -> Box<dyn LayerSolver> {
     exact2048_run::layer_solver(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()))
 }

@@ -1,4 +1,4 @@
-//! What this machine has, or less where the control groups of the process allow less.
+//! Limits of memory and threads: those of the machine, or of the control groups of the process if lower.
 
 use std::alloc::System;
 use std::fs;
@@ -15,7 +15,7 @@ pub use exact2048_run::machine::{free_memory_bytes, memory_bytes};
 use crate::Failure;
 use crate::units::{self, SizeUnits};
 
-/// Counts what is on the heap, so that `--memory` limits all of it.
+/// Allocator that counts the heap, so `--memory` can limit all of it.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
@@ -24,48 +24,48 @@ pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
-/// Bytes of resident memory, mapped files aside; 0 where unknown.
+/// Bytes of resident memory without mapped files; 0 if unknown.
 fn anonymous_bytes() -> usize {
     usize::try_from(status_bytes("RssAnon:")).unwrap_or(usize::MAX)
 }
 
-/// Gives pages of the heap that are free between live blocks back to the system.
+/// Returns free pages between live blocks of the heap to the system.
 fn give_back() {
     #[cfg(target_env = "gnu")]
-    #[allow(unsafe_code, reason = "the C library has no other door")]
-    // SAFETY: `malloc_trim` only lets go of pages that no live block has, and locks for it.
+    #[allow(unsafe_code, reason = "only the C library can do this")]
+    // SAFETY: `malloc_trim` only releases pages without live blocks, and takes the lock of the allocator.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Bytes that a command may take: as asked for, or half of what there is.
+/// Memory limit of a command in bytes: the given one, or half of the memory.
 pub fn memory_or_half(asked: Option<ByteSize>) -> u64 {
     asked.map_or_else(|| memory_bytes() / 2, |size| size.as_u64())
 }
 
-/// As many threads as asked for, at most a few for each core, or one for each core.
+/// Thread pool of the given size, at most a few threads per core; by default one per core.
 pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
     ThreadPoolBuilder::new().num_threads(useful_threads(asked, None)).build()
 }
 
-/// The number of threads that have work of those asked for, or of one a core.
+/// Number of threads that have work, out of the given number or of one per core.
 pub fn useful_threads(asked: Option<u16>, board: Option<BoardSize>) -> usize {
     machine::useful_threads(asked.map(usize::from), board)
 }
 
-/// How the kernels may use so much memory, with all else that is on the heap.
+/// Tuning of the kernels for a memory limit that includes the rest of the heap.
 pub fn worker_tuning(memory_bytes: u64, threads: usize) -> Tuning {
     let heap = Heap { live_bytes: heap_bytes, resident_bytes: anonymous_bytes, give_back };
     Tuning::within(heap_limit_bytes(memory_bytes, threads), heap)
 }
 
-/// An error where the kernels need more memory for a job than they may take.
+/// Refuses a memory limit that is too small for the kernels on a job.
 pub fn require_memory(memory_bytes: u64, params: &Params, threads: usize) -> Result<(), Failure> {
     require_at_least(least_memory_bytes(params, threads), memory_bytes, params, threads)
 }
 
-/// An error where statistics of a run need more memory than they may take.
+/// Refuses a memory limit that is too small for the statistics of a run.
 pub fn require_memory_of_statistics(
     memory_bytes: u64,
     params: &Params,
@@ -89,17 +89,19 @@ fn require_at_least(least: u64, memory_bytes: u64, params: &Params, threads: usi
     )))
 }
 
-/// Keeps what is resident close to what is in use. The allocator gives large blocks back to the system as soon as they
-/// are freed; "large" grows with `heap_limit`: each such block costs a system call and fresh pages. And it has one
-/// arena for each of the `threads` that are always busy, since every arena holds back freed memory of its own: with as
-/// many as it would make by itself, 3x3 in 69 MiB held 50 to 73 MiB, by how its threads happened to meet.
+/// Tunes the allocator so that resident memory stays close to live memory.
+///
+/// The allocator returns large blocks to the system as soon as they are freed. The threshold grows with `heap_limit`
+/// because each such block costs a system call and fresh pages. The allocator gets one arena per busy thread because
+/// every arena retains freed memory. With its default number, 3x3 in 69 MiB held 50 to 73 MiB, depending on the timing of
+/// the threads.
 pub fn tune_allocator(heap_limit: usize, threads: usize) {
     #[cfg(target_env = "gnu")]
     {
         let large = (heap_limit >> 10).clamp(128 << 10, 32 << 20) as libc::c_int;
         let arenas = libc::c_int::try_from(threads).unwrap_or(libc::c_int::MAX);
-        #[allow(unsafe_code, reason = "a setting of the C library has no other door")]
-        // SAFETY: `mallopt` only sets a parameter of the allocator, which locks for it.
+        #[allow(unsafe_code, reason = "only the C library has this setting")]
+        // SAFETY: `mallopt` only sets a parameter of the allocator, under its lock.
         unsafe {
             libc::mallopt(libc::M_MMAP_THRESHOLD, large);
             libc::mallopt(libc::M_TRIM_THRESHOLD, large);
@@ -110,12 +112,12 @@ pub fn tune_allocator(heap_limit: usize, threads: usize) {
     let _ = (heap_limit, threads);
 }
 
-/// The most memory that was resident at once so far, mapped files included; 0 where unknown.
+/// Peak of resident memory so far, mapped files included; 0 if unknown.
 pub fn peak_rss_bytes() -> u64 {
     status_bytes("VmHWM:")
 }
 
-/// What the system says of this process; 0 where it does not.
+/// A field of `/proc/self/status` in bytes; 0 if unknown.
 fn status_bytes(field: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with(field));

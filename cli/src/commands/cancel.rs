@@ -1,4 +1,4 @@
-//! `exact2048 cancel`: stops a job of a cluster.
+//! `exact2048 cancel`: cancels a job of a cluster.
 
 use anyhow::Result;
 use exact2048_cluster::client::within;
@@ -12,7 +12,7 @@ use crate::cluster::JobPlace;
 Examples:
   exact2048 cancel --coordinator http://head:2049 4x3
 
-Workers finish what they are at and commit it; what is committed stays. The job goes on with exact2048 resume.")]
+Workers finish and commit their current work, and all commits stay. To continue the job, use exact2048 resume.")]
 pub struct Args {
     #[command(flatten)]
     job: JobPlace,
@@ -27,10 +27,10 @@ pub fn main(args: &Args) -> Result<()> {
     )
 }
 
-/// What became of the job.
+/// The new state of the job in words.
 fn words(job: &Job) -> String {
     let what = if job.cancelling {
-        "is being cancelled: what is finished is committed first"
+        "is being cancelled: workers commit their finished work first"
     } else {
         "is cancelled"
     };

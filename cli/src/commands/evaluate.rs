@@ -1,4 +1,4 @@
-//! `exact2048 evaluate`: how much a player loses against perfect play.
+//! `exact2048 evaluate`: the loss of a player against perfect play.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -31,37 +31,37 @@ Examples:
   exact2048 evaluate --player random --run runs/3x3 --no-losses
   exact2048 evaluate --player monte-carlo:runs=20 --run runs/3x3 --games 200
 
-Where a player's moves follow from the board alone, or are even lots as those of random, every
-board that it can come to is counted with its chance: nothing is sampled, and the error is
-proven. Chances below the cutoff are left out, and their sum is said. Any other player plays games. A move's loss is the value of the board less that of the
-move, both under perfect play from there on.
+If the moves of a player depend only on the board, or are uniformly random, the command computes the probability of \
+every board that the player can reach. Then nothing is sampled and the error is proven. Probabilities below the cutoff \
+are dropped and their sum is printed. Any other player plays games. The loss of a move is the value of the board less \
+that of the move, both under perfect play from there on.
 
-Players and their parameters: docs/players.md.")]
+docs/players.md lists the players and their parameters.")]
 pub struct Args {
-    /// Who plays: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
+    /// Choose the player: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
     /// cmd:PROGRAM; parameters follow, as in expectimax:depth=3,cutoff=0.001
     #[arg(long, value_name = "PLAYER")]
     player: PlayerSpec,
     #[command(flatten)]
     place: RunPlace,
-    /// Play as many games instead of counting all boards [default: 1000, for players that it has to be]
+    /// Play this many games instead of evaluating all boards [default: 1000 for players that must be sampled]
     #[arg(long, value_name = "N", conflicts_with = "no_losses",
           value_parser = clap::value_parser!(u64).range(2..=1_000_000_000))]
     games: Option<u64>,
-    /// Seed of the games [default: 1]
+    /// Set the seed of the games [default: 1]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
-    /// Only say what the player is worth, not what its moves lose: quicker
+    /// Compute only the value of the player, not the losses of its moves, which is faster
     #[arg(long)]
     no_losses: bool,
-    /// Leave out boards that a game comes to with less than this chance; 0 to leave out none
+    /// Drop boards that a game reaches with less than this probability; 0 drops none
     #[arg(long, value_name = "P", default_value = "1e-30", value_parser = chance, allow_negative_numbers = true,
           conflicts_with = "games")]
     cutoff: f64,
-    /// Threads [default: all]
+    /// Use this many threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Most memory that the boards may take [default: half of what there is]
+    /// Limit the memory for boards [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Print one JSON object
@@ -69,10 +69,10 @@ pub struct Args {
     json: bool,
 }
 
-/// Games that are played where no number was asked for.
+/// Default number of games.
 const GAMES: u64 = 1_000;
 
-/// Their seed where none was asked for.
+/// Default seed.
 const SEED: u64 = 1;
 
 impl Args {
@@ -81,8 +81,8 @@ impl Args {
     }
 }
 
-/// What was found.
-#[allow(clippy::large_enum_variant, reason = "there is one of it")]
+/// Result of an evaluation.
+#[allow(clippy::large_enum_variant, reason = "only one exists")]
 enum Found {
     Exact(ExactEvaluation),
     Sample(Sample),
@@ -97,7 +97,7 @@ impl Found {
     }
 }
 
-/// Perfect play's value of the start, and its error.
+/// Value of the start under perfect play, and its error.
 #[derive(Clone, Copy)]
 struct Perfect {
     value: f64,
@@ -108,13 +108,16 @@ struct Perfect {
 pub fn main(args: &Args) -> Result<()> {
     let is_free = args.player.decides() == Decides::Freely;
     if is_free && args.no_losses {
-        let message = format!("--no-losses: {} has to be sampled, which tells its losses too", args.player);
+        let message = format!(
+            "--no-losses: {} must be sampled, which always measures losses; omit --no-losses",
+            args.player
+        );
         return Err(Failure::usage(message).into());
     }
     let games = args.games.or(is_free.then_some(GAMES));
     if args.seed.is_some() && games.is_none() {
         let message = format!(
-            "--seed: all boards of {} are counted, and no game is played; add --games N",
+            "--seed: {} is evaluated on all boards without playing games; add --games N",
             args.player
         );
         return Err(Failure::usage(message).into());
@@ -148,7 +151,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Counts all boards that a player can come to.
+/// Evaluates all boards that a player can reach.
 fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<ExactEvaluation> {
     let bytes = limits::memory_or_half(args.memory);
     let limits = EvaluationLimits { bytes, least_chance: args.cutoff, losses: !args.no_losses };
@@ -163,11 +166,11 @@ fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exac
     found.map_err(|error| failure(args, error))
 }
 
-/// What is said of a player that was not evaluated. Errors of the run by themselves: what helps is known of those.
+/// The error of an evaluation. Errors of the run stay unwrapped because remedies are found by their type.
 fn failure(args: &Args, error: EvaluateError) -> anyhow::Error {
     match error {
         EvaluateError::Memory { layer, bytes, limit } => Failure::failed(format!(
-            "{} comes to more boards than memory holds: those around layer {} take {}, and {} are allowed; give more \
+            "{} reaches more boards than memory holds: those around layer {} take {}, the limit is {}; give more \
              --memory, a larger --cutoff, or --games N to play games instead",
             args.player,
             count(layer),
@@ -180,7 +183,7 @@ fn failure(args: &Args, error: EvaluateError) -> anyhow::Error {
     }
 }
 
-/// Plays games.
+/// Plays games with progress on stderr.
 fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Result<Sample> {
     let line = ProgressLine::new("evaluate");
     let played = AtomicU64::new(0);
@@ -194,7 +197,7 @@ fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Res
     let found = found.map_err(|error| failure(args, error))?;
     if let Some(failure) = &found.first_failure {
         let failed = units::several(found.stats.failed(), "game");
-        display::say(&format!("warning: {failed} ended early and count for nothing; the first: {failure}"));
+        display::say(&format!("warning: {failed} ended early and are not counted; the first: {failure}"));
     }
     Ok(found)
 }
@@ -207,27 +210,26 @@ struct Report<'a> {
     oracle: &'a Oracle,
 }
 
-/// Games in which a move lost something, from which on what games lose tells how much a player does: the normal
-/// approximation is good enough then.
+/// Minimum number of games with a loss for an estimate by losses; the normal approximation suffices from there on.
 const LEAST_LOSSY_GAMES: u64 = 30;
 
-/// An estimate, and an interval that holds what it estimates with a confidence of 95%.
+/// An estimate and its 95% confidence interval.
 struct Estimate {
     value: f64,
     low: f64,
     high: f64,
     half_width: f64,
-    /// What it follows from.
+    /// Measurement that the estimate is based on.
     by: &'static str,
 }
 
 impl Estimate {
-    /// How far it is below a number.
+    /// Estimate of `number` minus the estimated value.
     fn below(&self, number: f64) -> Self {
         Self { value: number - self.value, low: number - self.high, high: number - self.low, ..*self }
     }
 
-    /// `1,234.5 ± 6.7`, or where it is not in the middle of its interval `0.950 (0.764 to 0.991)`.
+    /// `1,234.5 ± 6.7`, or `0.950 (0.764 to 0.991)` if the value is not in the middle of the interval.
     fn text(&self, decimals: usize) -> String {
         let off_centre = (self.high + self.low) / 2.0 - self.value;
         if off_centre.abs() * 1e6 > self.half_width {
@@ -240,7 +242,7 @@ impl Estimate {
 }
 
 impl Report<'_> {
-    /// A loss.
+    /// A loss in the units of the objective.
     fn loss(&self, loss: f64) -> String {
         match self.objective {
             Objective::Score => units::mean(loss, 3),
@@ -248,8 +250,8 @@ impl Report<'_> {
         }
     }
 
-    /// What a sampled player is worth: of two estimates the narrower one. That by losses counts where enough games have some:
-    /// of few its interval is too narrow, and of none it is nothing at all.
+    /// The narrower of two estimates of a sampled player's value. The estimate by losses needs enough games with a loss
+    /// because its interval is too narrow with few, and undefined with none.
     fn estimate(&self, sample: &Sample) -> Estimate {
         let around = |value: f64, half_width: f64, by| Estimate {
             value,
@@ -292,7 +294,7 @@ impl Report<'_> {
     fn write_exact(&self, out: &mut impl Write, exact: &ExactEvaluation) -> Result<()> {
         let lost = self.perfect.value - exact.value;
         output::write_field(out, "player's", units::value_with_bound(exact.value, exact.error))?;
-        // The difference is rounded, and so is the sum of the bounds.
+        // Account for the rounding of the difference and of the sum of the bounds.
         let error = (exact.error + self.perfect.error + lost.abs() * f64::EPSILON).next_up();
         output::write_field(out, "loses", units::value_with_bound(lost, error))?;
         output::write_field(out, "moves", format!("{} a game", units::mean(exact.moves, 1)))?;

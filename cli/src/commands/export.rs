@@ -1,4 +1,4 @@
-//! `exact2048 export`: tables of a run for other programs.
+//! `exact2048 export`: exports tables of a run for other programs.
 
 use std::io::{self, Write};
 use std::ops::RangeInclusive;
@@ -29,35 +29,35 @@ Examples:
   exact2048 export --run runs/3x3 --what policy --layers 500..600 --format npy -o 3x3-policy
   exact2048 export --run runs/5x2 --what states --sample 1000000 --format csv -o 5x2-sample
 
-The folder's data/ gets files of some million rows, each of a range of layers. The same command again \
-writes those that are missing or damaged. Rows ascend by layer and by canonical board. A row has the board \
-(packed, four bits a cell), its value, layer, largest tile and number of empty cells; with policy the best \
-moves as bits (left 1, right 2, up 4, down 8) and what each move is worth, missing where it is not legal \
-(NULL, an empty field, or NaN with a mask). Values of layers that the run does not store are worked out. \
-More is in docs/export.md.")]
+The command writes files of some million rows to the data/ folder of DIR, each for a range of layers. If you repeat \
+it, it writes only files that are missing or damaged. Rows ascend by layer and by canonical board. A row has the board \
+(packed, four bits per cell), its value, layer, largest tile and number of empty cells. With policy, a row also has \
+the best moves as bits (left 1, right 2, up 4, down 8) and the value of each move. The value of an illegal move is \
+missing (NULL, an empty field, or NaN with a mask). Values of layers that the run does not store are computed. \
+docs/export.md describes the tables.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// What rows are of: states; afterstates, what moves leave before a tile comes; or policy, states with what each
-    /// move is worth, or of a run that stores best moves with one best move
+    /// Choose the rows: states; afterstates, the boards after a move and before the spawn; or policy, states with the value
+    /// of each move, or with one best move if the run stores best moves
     #[arg(long, value_name = "WHAT", value_enum)]
     what: What,
-    /// Only the layers A to B, both included; either may be left out
+    /// Export only the layers A to B, inclusive; A or B can be omitted
     #[arg(long, value_name = "A..B", value_parser = parse_layers)]
     layers: Option<RangeInclusive<u32>>,
-    /// Only N rows, spread evenly over all of them: the same ones each time
+    /// Export only N rows, spread evenly over all rows and the same each time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
-    /// parquet; npy, a NumPy array a column; or csv
+    /// Choose the file format: parquet; npy, with one NumPy array per column; or csv
     #[arg(long, value_name = "FORMAT", default_value = "parquet")]
     format: FileFormat,
-    /// Folder for the files
+    /// Write the files to this folder
     #[arg(short = 'o', long = "output", value_name = "DIR", value_parser = crate::parsing::local_path())]
     folder: PathBuf,
-    /// Threads [default: all]
+    /// Use this many threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Most memory that layers may take while they are worked on [default: half of what there is]
+    /// Limit the memory for layers [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Print one JSON object
@@ -65,14 +65,14 @@ pub struct Args {
     json: bool,
 }
 
-/// What rows are of.
+/// Choices of `--what`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum What {
-    /// States with their values
+    /// Export states with their values
     States,
-    /// Afterstates with their values
+    /// Export afterstates with their values
     Afterstates,
-    /// States with their best moves, and what each move is worth
+    /// Export states with their best moves and the value of each move
     Policy,
 }
 
@@ -105,7 +105,7 @@ pub fn main(args: &Args) -> Result<()> {
     print(args, &exported.map_err(failure)?, begun.elapsed().as_secs_f64())
 }
 
-/// The table that is asked for of such a run.
+/// The requested table of a run with these parameters.
 fn table(what: What, params: &Params) -> ExportTable {
     match what {
         What::States => ExportTable::States,
@@ -126,8 +126,8 @@ fn failure(error: ExportError) -> anyhow::Error {
             Failure::usage(format!("{error} (-o DIR)")).into()
         }
         ExportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
-            "the largest layers that are exported take up to {} of memory, and {} may be used: give more memory, or export \
-             fewer layers (--memory SIZE, --layers A..B)",
+            "the largest exported layers take up to {} of memory, the limit is {}; give more memory, or export fewer \
+             layers (--memory SIZE, --layers A..B)",
             SizeUnits::of(limit_bytes).at_least(needed_bytes),
             SizeUnits::of(limit_bytes).size(limit_bytes),
         ))

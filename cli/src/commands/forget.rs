@@ -1,4 +1,4 @@
-//! `exact2048 forget`: takes a job of a cluster that has ended out of its list.
+//! `exact2048 forget`: removes an ended job from the list of a cluster.
 
 use anyhow::Result;
 use exact2048_cluster::client::within;
@@ -12,8 +12,8 @@ use crate::cluster::JobPlace;
 Examples:
   exact2048 forget --coordinator http://head:2049 4x3
 
-A job that is done, was cancelled or has failed is listed no longer. Its run stays in the store as it is: remove
-STORE/JOB yourself if it is not wanted. A job of the same name that is submitted later continues it.")]
+The coordinator no longer lists a job that is done, cancelled or failed. The run stays in the store; remove STORE/JOB
+yourself if you do not need it. A later job with the same name resumes the run.")]
 pub struct Args {
     #[command(flatten)]
     job: JobPlace,
@@ -28,7 +28,7 @@ pub fn main(args: &Args) -> Result<()> {
     )
 }
 
-/// What became of the job.
+/// The new state of the job in words.
 fn words(job: &Job) -> String {
     format!("{} is forgotten; its run stays in {}", job.name, job.run_url)
 }

@@ -1,4 +1,4 @@
-//! `exact2048 inspect`: what a shard file says it is, and how it is built.
+//! `exact2048 inspect`: the header and the structure of a shard file.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,9 +20,9 @@ Examples:
   exact2048 inspect runs/3x3/shards/reach-000004-002044.shard
   exact2048 inspect --json runs/3x3/shards/reach-000004-002044.shard | jq .items
 
-Header and index are checked against their checksums, frames are not read: verify does that.")]
+The command checks the checksums of the header and the index. It does not read the frames; verify does.")]
 pub struct Args {
-    /// A shard: a file, or s3://BUCKET/PREFIX/shards/NAME
+    /// Show this shard: a file, or s3://BUCKET/PREFIX/shards/NAME
     #[arg(value_name = "FILE|URL")]
     file: OsString,
     #[command(flatten)]
@@ -50,7 +50,7 @@ struct Shard<'a> {
 #[derive(Serialize)]
 struct Items {
     count: usize,
-    /// How many of them hold best moves.
+    /// Number of items with best moves.
     #[serde(skip_serializing_if = "is_none")]
     best_moves: usize,
     first_layer: Option<u32>,
@@ -81,7 +81,8 @@ pub fn main(args: &Args) -> Result<()> {
     let location = args.store.locate_to_read(&args.file)?;
     if location.as_folder().is_some_and(Path::is_dir) {
         return Err(Failure::usage(format!(
-            "{location} is a directory: give a file, such as those in the shards folder of a run; info describes a run",
+            "expected a shard file, found the directory {location}; give a file in the shards folder of a run, or use info \
+             for the run",
         ))
         .into());
     }
@@ -147,7 +148,7 @@ fn frame(info: &FrameInfo) -> Frame {
     }
 }
 
-/// How many times smaller the encoded bytes are.
+/// Compression ratio.
 fn ratio(raw: u64, encoded: u64) -> f64 {
     raw as f64 / encoded.max(1) as f64
 }

@@ -1,4 +1,4 @@
-//! `exact2048 play`: many games of a player, and what comes of them.
+//! `exact2048 play`: plays many games and prints their statistics.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -33,41 +33,41 @@ Examples:
   exact2048 play --player greedy --games 5 --record games.jsonl
   exact2048 play --player monte-carlo --watch
 
-The same seed gives the same games, whatever the threads. Players, their parameters and the lines
-that programs are asked with: docs/players.md.")]
+The same seed gives the same games with any number of threads. docs/players.md lists the players, their parameters
+and the protocol for external programs.")]
 pub struct Args {
-    /// Who plays: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
+    /// Choose the player: random, greedy, corner, linear-paths, minimax, expectimax, monte-carlo, win-fraction, perfect or
     /// cmd:PROGRAM; parameters follow, as in expectimax:depth=3,cutoff=0.001
     #[arg(long, value_name = "PLAYER")]
     player: PlayerSpec,
-    /// Rows x columns [default: 4x4, or that of the run]
+    /// Set the rows and columns [default: 4x4, or those of the run]
     #[arg(long, value_name = "RxC", conflicts_with = "run")]
     board: Option<BoardSize>,
-    /// The solved run that a perfect player looks its moves up in
+    /// Look up the moves of the perfect player in this solved run
     #[arg(long, value_name = "DIR|URL")]
     run: Option<std::ffi::OsString>,
     #[command(flatten)]
     store: StoreOptions,
-    /// Number of games
+    /// Play this many games
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     games: u64,
-    /// Seed of all games
+    /// Set the seed of all games
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Chance that a spawned tile is a 4 [default: 0.1, or that of the run]
+    /// Set the probability that a spawned tile is a 4 [default: 0.1, or that of the run]
     #[arg(long, value_name = "P", conflicts_with = "run")]
     spawn4: Option<Spawn4>,
-    /// End a game when this tile is there [default: never, or the tile that the run is about]
+    /// End a game when it holds this tile [default: never, or at the tile of the run's objective]
     #[arg(long, value_name = "TILE", value_parser = tile)]
     until: Option<u8>,
-    /// Play by the rules of the program that the paper on win-fraction prints: one tile in four is a 4, and moves that
-    /// change nothing are made
+    /// Play by the rules of the program printed in the win-fraction paper: one tile in four is a 4, and moves that change
+    /// nothing are allowed
     #[arg(long, conflicts_with = "spawn4")]
     paper_rules: bool,
-    /// Threads that play [default: all]
+    /// Use this many threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Write every game to this new file, one JSON object a line
+    /// Write every game to this new file, one JSON object per line
     #[arg(long, value_name = "FILE", value_parser = crate::parsing::local_path())]
     record: Option<PathBuf>,
     /// Play one game and show it
@@ -85,7 +85,7 @@ fn tile(text: &str) -> Result<u8, String> {
         .ok_or_else(|| "expected a power of two from 4 to 32768".to_owned())
 }
 
-/// Everything that games need.
+/// Engine, oracle and rules of all games.
 struct Table {
     engine: Engine,
     oracle: Option<Arc<Oracle>>,
@@ -100,10 +100,9 @@ pub fn main(args: &Args) -> Result<()> {
 
 fn table(args: &Args) -> Result<Table> {
     if args.player.needs_run() && args.run.is_none() {
-        return Err(Failure::usage(
-            "the perfect player looks its moves up: give a solved run with --run".to_owned(),
-        )
-        .into());
+        return Err(
+            Failure::usage("the perfect player needs a solved run; give one with --run".to_owned()).into()
+        );
     }
     let at = |engine: Engine, oracle, until| {
         let of_the_paper = args.paper_rules.then(|| Rules::of_the_paper(&engine, until));
@@ -121,7 +120,7 @@ fn table(args: &Args) -> Result<Table> {
         && until > wanted
     {
         let message = format!(
-            "--until {}: the run ends at {}, and knows no board with that tile",
+            "--until {}: expected a tile of at most {}, where the games of the run end",
             1u32 << until,
             1u32 << wanted
         );
@@ -153,7 +152,7 @@ fn watch(args: &Args, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Time between two boards on a screen, so that a person can follow.
+/// Time between two boards on a terminal, so that a person can follow.
 const FRAME: Duration = Duration::from_millis(60);
 
 fn show(
@@ -165,7 +164,7 @@ fn show(
     moves: u64,
 ) -> io::Result<()> {
     if on_screen {
-        // To the top left, and clear what is below.
+        // Move to the top left and clear the screen below.
         write!(out, "\x1b[H\x1b[J")?;
     }
     let (rows, cols) = (engine.size().rows(), engine.size().cols());
@@ -184,13 +183,13 @@ fn show(
     Ok(())
 }
 
-/// Games that one player object plays one after the other: starting one may cost more than a game.
+/// Games that one player object plays in sequence, because starting a player can cost more than a game.
 const BATCH: u64 = 16;
 
-/// Failures that are printed one by one.
-const MOST_TOLD: u64 = 5;
+/// Failures of games that are printed individually.
+const MOST_REPORTED: u64 = 5;
 
-/// A failure of its own: who does not read the records any more may still read the summary.
+/// Error of a record that cannot be written. A [`Failure`], because the summary may still have a reader.
 fn not_recorded(args: &Args, error: &io::Error) -> Failure {
     let file = args.record.as_deref().unwrap_or(Path::new(""));
     Failure::failed(format!("cannot write {}: {error}", file.display()))
@@ -199,7 +198,7 @@ fn not_recorded(args: &Args, error: &io::Error) -> Failure {
 fn play_all(args: &Args, table: &Table) -> Result<()> {
     let records = args.record.as_deref().map(|path| {
         let file = match File::create_new(path) {
-            // A pipe or a device is there before, and loses nothing.
+            // Pipes and devices exist already and lose no data.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && !path.is_file() => {
                 File::options().write(true).open(path)
             }
@@ -218,9 +217,9 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     progress
         .set_style(ProgressStyle::with_template("{wide_bar} {human_pos} of {human_len} games, ETA {eta}")?);
     let failures = AtomicU64::new(0);
-    let tell = |number: u64, failure: &PlayerError| {
-        let told = failures.fetch_add(1, Ordering::Relaxed);
-        if told < MOST_TOLD {
+    let report = |number: u64, failure: &PlayerError| {
+        let reported = failures.fetch_add(1, Ordering::Relaxed);
+        if reported < MOST_REPORTED {
             progress.suspend(|| display::say(&format!("warning: game {number} ended early: {failure}")));
         }
     };
@@ -232,12 +231,12 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
             let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |_, _| {});
             match failure {
                 None => {}
-                // A program may fail in one game and not in others. A run that gives no answer would leave out all games
-                // that come to the same boards, and so nearly all long ones.
+                // A program may fail in a single game. A run that cannot answer would drop every game that reaches the
+                // same boards, and so nearly all long games.
                 Some(PlayerError::Query(error)) if !matches!(error, QueryError::Unreachable { .. }) => {
                     return Err(error.into());
                 }
-                Some(failure) => tell(number, &failure),
+                Some(failure) => report(number, &failure),
             }
             if records.is_some() {
                 serde_json::to_writer(&mut lines, &GameRecord::new(&table.engine, id, &name, &game))?;
@@ -275,7 +274,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     write_for_people(&mut out, args, table, &stats, seconds)
 }
 
-/// Shares of the games that scores are shown for.
+/// Quantiles of the scores that are printed.
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
 fn write_for_people(

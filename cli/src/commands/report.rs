@@ -1,4 +1,4 @@
-//! `exact2048 report`: a page about one or several solved runs.
+//! `exact2048 report`: writes a report on one or more solved runs.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -30,37 +30,37 @@ Examples:
   exact2048 report --run runs/3x3 --run small=runs/4x2 -o both.html --svg figures
   exact2048 report --run runs/5x2 --values stored --no-play -o 5x2.html
 
-One HTML file without scripts, which loads nothing: the certificate, states by layer, values, empty
-cells, best moves, and how perfect games end; with several runs also a comparison. The same runs
-give the same bytes, with any number of threads. Most of the time goes into perfect play, unless the run
-keeps its statistics (exact2048 stats); --no-play leaves them out. docs/report.md says what every number means.")]
+The report is one HTML file without scripts that loads nothing. It has the certificate, states by layer, values,
+empty cells, best moves and the ends of perfect games; with several runs it also compares them. The same runs give the
+same bytes with any number of threads. Statistics of perfect play take most of the time unless the run keeps them
+(exact2048 stats); --no-play omits them. docs/report.md explains every number.")]
 pub struct Args {
-    /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
-    /// times, with names for the report
+    /// Report on the run at this location: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). Can
+    /// be repeated; NAME is the name in the report
     #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
     runs: Vec<OsString>,
     #[command(flatten)]
     store: StoreOptions,
-    /// File for the page; there must be none yet
+    /// Write the report to this file, which must not exist yet
     #[arg(short = 'o', long = "output", value_name = "FILE", value_parser = crate::parsing::local_path())]
     file: PathBuf,
-    /// Write each figure as an SVG file too, into this folder, which must be empty or not be there
+    /// Also write each figure as an SVG file to this folder, which must be empty or not exist
     #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     svg: Option<PathBuf>,
-    /// Of which layers to report values: all, those that the run stores, or none
+    /// Choose the layers whose values are reported: all, those that the run stores, or none
     #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
     values: Which,
-    /// Leave out the statistics of perfect play
+    /// Omit the statistics of perfect play
     #[arg(long)]
     no_play: bool,
-    /// Of perfect play, leave out boards that a game comes to with less than this chance; 0 to leave out none
+    /// Drop boards that a perfect game reaches with less than this probability; 0 drops none
     #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true,
           conflicts_with = "no_play")]
     cutoff: f64,
-    /// Threads [default: all]
+    /// Use this many threads [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Most memory that layers, states and values may take [default: half of what there is]
+    /// Limit the memory for layers, states and values [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
     /// Print one JSON object
@@ -68,14 +68,14 @@ pub struct Args {
     json: bool,
 }
 
-/// Of which layers values are reported.
+/// Choices of `--values`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum Which {
-    /// All layers: what is not stored is worked out
+    /// Report all layers and compute values that are not stored
     All,
-    /// The layers whose values the run stores
+    /// Report the layers whose values the run stores
     Stored,
-    /// No layers
+    /// Report no values
     None,
 }
 
@@ -136,8 +136,8 @@ fn failure(error: ReportError) -> anyhow::Error {
     match error {
         ReportError::Query(error) => error.into(),
         ReportError::Memory { needed_bytes, limit_bytes } => Failure::usage(format!(
-            "the largest layers take up to {} of memory while they are summed up, and {} are allowed: allow more, or report \
-             values of fewer layers (--memory SIZE, --values stored)",
+            "summing up the largest layers takes up to {} of memory, the limit is {}; give more memory, or report values of \
+             fewer layers (--memory SIZE, --values stored)",
             SizeUnits::of(limit_bytes).at_least(needed_bytes),
             SizeUnits::of(limit_bytes).size(limit_bytes),
         ))

@@ -1,4 +1,4 @@
-//! `exact2048 resume`: puts a job of a cluster that has stopped back in the queue, or has one that is done checked.
+//! `exact2048 resume`: requeues a stopped job of a cluster, or rechecks a finished one.
 
 use anyhow::Result;
 use exact2048_cluster::client::within;
@@ -12,8 +12,8 @@ use crate::cluster::JobPlace;
 Examples:
   exact2048 resume --coordinator http://head:2049 4x3
 
-Jobs that were cancelled or have failed go on from what is committed, after the jobs that are in the queue. Of a job
-that is done every shard is read again; what is lost or damaged is computed again.")]
+A cancelled or failed job resumes from its last commit, after the jobs that are already in the queue. For a finished
+job the coordinator reads every shard again and recomputes those that are lost or damaged.")]
 pub struct Args {
     #[command(flatten)]
     job: JobPlace,
@@ -28,15 +28,13 @@ pub fn main(args: &Args) -> Result<()> {
     )
 }
 
-/// What became of the job.
+/// The new state of the job in words.
 fn words(job: &Job) -> String {
     let what = match job.state() {
         JobState::Queued => "is in the queue",
-        JobState::Done if job.checking => {
-            "is done; its shards are read again, status --watch says when that is over"
-        }
+        JobState::Done if job.checking => "is done; its shards are being checked, follow with status --watch",
         JobState::Done => "is done",
-        _ => "goes on",
+        _ => "is running",
     };
     format!("{} {what}", job.name)
 }

@@ -1,4 +1,4 @@
-//! `exact2048 serve`: answers what states are worth over gRPC, and to browsers, until it is stopped.
+//! `exact2048 serve`: serves the values of states over gRPC, and to browsers, until stopped.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -23,7 +23,7 @@ use crate::limits::{self, memory_bytes};
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::{StoreOptions, named};
 
-/// Where it listens unless told otherwise.
+/// Default port.
 const PORT: u16 = 2048;
 
 /// Options of `serve`.
@@ -40,47 +40,48 @@ Examples:
   grpcurl -plaintext -d '{\"board\": {\"text\": \"2 0 0 / 0 2 0 / 0 0 0\"}}' \\
       127.0.0.1:2048 exact2048.v1.Query/GetValue
 
-Off loopback a server needs TLS and a token or client certificates. A run that is not solved is read again until
-it is. SIGTERM and SIGINT let running requests end. docs/serving.md has the calls, the limits and the metrics,
-docs/explorer.md what browsers see with --http.")]
+Beyond loopback a server needs TLS and a token or client certificates. The server rereads an unsolved run until it is
+solved. On SIGTERM or SIGINT it finishes running requests, then exits. docs/serving.md describes the calls, the limits
+and the metrics, and docs/explorer.md the explorer for browsers (--http).")]
 pub struct Args {
-    /// Where the run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). May be given several
-    /// times: requests name one of them, and ask the first where they do not
+    /// Serve the run at this location: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). Can be
+    /// repeated; requests that name no run use the first
     #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
     runs: Vec<OsString>,
     #[command(flatten)]
     store: StoreOptions,
-    /// Serve the explorer, a page for browsers, at this address too; port 0 takes any that is free
+    /// Serve the explorer for browsers at this address too; port 0 takes any free port
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     http: Option<SocketAddr>,
-    /// Let pages from this origin ask the explorer's API: scheme and host, as browsers tell them; may be given several
-    /// times
+    /// Allow pages from this origin to call the API of the explorer: scheme and host, as browsers send them; can be
+    /// repeated
     #[arg(long, value_name = "ORIGIN", requires = "http", value_parser = origin)]
     allow_origin: Vec<HeaderValue>,
-    /// Memory for decoded parts of the run, for example 1GiB
+    /// Limit the memory for decoded parts of the runs, for example to 1GiB
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "256MiB")]
     memory: ByteSize,
-    /// Memory for values that the run does not store: a part for each that is worked out at a time, and one for what was
-    /// worked out before
+    /// Limit the memory for values that a run does not store. Each concurrent computation (--cones) gets an equal part, and
+    /// the cache of earlier results gets one
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "2GiB")]
     cone_memory: ByteSize,
-    /// Values that are worked out at once, where they take long; more wait, and many more are told to come again
+    /// Limit the concurrent computations of slow values; others wait, and excess requests are refused with a request to
+    /// retry
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     cones: u16,
     #[command(flatten)]
     cone_options: ConeOptions,
-    /// Threads that answer [default: all cores]
+    /// Answer with this many threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
     #[command(flatten)]
     server: ServerArgs,
 }
 
-/// An origin as browsers tell it.
+/// Parses an origin as browsers send it.
 fn origin(text: &str) -> Result<HeaderValue, String> {
     let wrong = || {
         format!(
-            "expected http://HOST or https://HOST, with :PORT where it is not the usual one, found {text:?}"
+            "expected http://HOST or https://HOST, with :PORT unless it is the default port, found {text:?}"
         )
     };
     let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).ok_or_else(wrong)?;
@@ -97,13 +98,13 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = limits::useful_threads(args.threads, None);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // For the oracle: as many as batches may use, as many for what the explorer looks through, as many for single
-        // questions, and what takes long.
+        // Threads for the oracle: `threads` each for batches, for the explorer and for single requests, and one for
+        // each slow computation.
         .max_blocking_threads(3 * threads + usize::from(args.cones))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
-    // What takes long is worked out by all of them together.
+    // Each slow computation uses all of these threads.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start threads")?;
     run_to_end(runtime, serve(args, threads))
 }
@@ -126,7 +127,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "explorer on {}/", http.url())?;
     }
-    // A program that waits for this line can connect: the address is taken, and requests wait in its queue.
+    // Scripts wait for this line. From here on they can connect: requests wait in the queue of the listener.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     let play = (follower_of as FollowerOfRun, memory_bytes() / 2);
@@ -154,7 +155,7 @@ async fn serve_browsers(
     Ok(bound.serve_http(router, &exact2048_explorer::paths(), stop).await?)
 }
 
-/// Opens the runs. Each gets the same part of the memory.
+/// Opens the runs. Each gets an equal part of the memory.
 fn open(args: &Args) -> Result<Runs> {
     let count = args.runs.len() as u64;
     let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn origins_are_what_browsers_tell() {
+    fn origins_are_parsed_as_browsers_send_them() {
         for good in ["https://example.org", "http://127.0.0.1:8080", "http://[::1]:1"] {
             assert!(origin(good).is_ok(), "{good}");
         }

@@ -1,4 +1,4 @@
-//! `exact2048 submit`: puts a job in the queue of a cluster.
+//! `exact2048 submit`: submits a job to the queue of a cluster.
 
 use std::io::Write;
 
@@ -29,20 +29,20 @@ Examples:
   job=$(exact2048 submit --coordinator http://head:2049 --board 3x3)
   exact2048 status --coordinator http://head:2049 $job --watch
 
-Prints the name of the job, which is the name of its run in the store. A run of that name that is there already, of
-the same job, is continued; without --keep it goes on to keep the layers that it keeps. A job that fits no worker's memory \
-is refused at once.")]
+The command prints the name of the job, which is also the name of its run in the store. If the store has a run of that \
+name and the same job, the job resumes it; without --keep the run keeps its choice of layers. A job that exceeds the \
+memory of every worker is refused at once.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
     #[command(flatten)]
     job: JobArgs,
-    /// Disk that the run may take in the store, for example 60GB, journal included; scratch files of workers are on their
-    /// own disks. What is kept is chosen so that it fits, unless --keep says it; reach that is not needed is
-    /// removed, and where room is short enumerated again
+    /// Limit the size of the run in the store, for example to 60GB, including its journal; scratch files use the disks of
+    /// the workers. Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed,
+    /// and enumerated again if space is short
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
-    /// Name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
+    /// Set the name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]
     #[arg(long, value_name = "NAME", value_parser = name)]
     name: Option<String>,
     /// Print the job as one JSON object
@@ -50,11 +50,11 @@ pub struct Args {
     json: bool,
 }
 
-/// Of the machine of docs/performance.md.
+/// Memory and threads of the machine in docs/performance.md, the basis of the estimate.
 const USUAL_MEMORY: u64 = 12 << 30;
 const USUAL_THREADS: usize = 2;
 
-/// Reads the name of a job, so that a wrong one is refused before a coordinator is asked.
+/// Parses the name of a job, so that an invalid one is refused without a request.
 fn name(text: &str) -> Result<String, NameError> {
     names::parse(text).map(|job| job.0)
 }
@@ -70,11 +70,11 @@ pub fn main(args: &Args) -> Result<()> {
         }
         None => Ok(None),
     };
-    // What is too little for a whole run may do for what is left of one, where it is said which.
-    let says_which = args.name.is_some() || args.job.has_keep();
+    // A limit that is too small for a whole run may suffice for the rest of an existing one, if the options identify it.
+    let identifies_run = args.name.is_some() || args.job.has_keep();
     let (choice, too_small) = match chosen {
         Ok(choice) => (choice, None),
-        Err(too_small) if says_which => (None, Some(too_small)),
+        Err(too_small) if identifies_run => (None, Some(too_small)),
         Err(too_small) => return Err(too_small.into()),
     };
     if let Some(choice) = &choice {
@@ -98,15 +98,15 @@ pub fn main(args: &Args) -> Result<()> {
         Some(too_small) if is_run_unknown(&status) => too_small.into(),
         _ => failure(&status),
     })?;
-    let job = answer.job.context("the coordinator does not say which job this is")?;
+    let job = answer.job.context("the coordinator returned no job")?;
     let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.kept);
     if let (Some(limit), Some(choice)) = (disk_bytes, choice.filter(|_| is_as_chosen)) {
-        // How fast the workers are is not known here.
+        // The speed of the workers is unknown here.
         let tuning = limits::worker_tuning(USUAL_MEMORY, USUAL_THREADS);
         let layer_cost = LayerCost::usual(&params, &workload, tuning, USUAL_THREADS);
         display::say(&choice.text(limit, &layer_cost));
     }
-    // How much the store has free is not known here, either; nor how much of a run is left.
+    // The free space of the store and the rest of an existing run are unknown here too.
     if !is_rest {
         for note in notes(&needs, 0, &FreeRoom::default()) {
             display::say(&note);

@@ -1,4 +1,4 @@
-//! `exact2048 worker`: computes for a coordinator, until it is stopped.
+//! `exact2048 worker`: computes for a coordinator until stopped.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -28,22 +28,23 @@ Examples:
   exact2048 worker --coordinator http://head:2049 --listen 0.0.0.0:0 --insecure \\
       --threads 32 --memory 200GiB --cache /local/cache
 
-Any number of workers may come and go at any time. Certificates and the token are shown to the coordinator and to
-other workers, and asked of those. SIGTERM hands back what runs. docs/cluster.md is the guide.")]
+Any number of workers can join and leave at any time. A worker presents its certificate and token to the coordinator
+and to other workers, and requires them from other workers. On SIGTERM it hands back its running work. docs/cluster.md
+is the guide.")]
 pub struct Args {
-    /// The coordinator: http://HOST:PORT, or https://HOST:PORT
+    /// Work for this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     coordinator: String,
-    /// Where other workers reach this one: a name or an address, and if it is not that of --listen, the port
-    /// [default: the address that leads to the coordinator]
+    /// Advertise this name or address to other workers, with a port if it differs from that of --listen [default: the
+    /// local address of the route to the coordinator]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = Advertise::from_str)]
     advertise: Option<Advertise>,
-    /// Threads that compute [default: all cores]
+    /// Compute with this many threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Memory that may be in use, for example 64GiB [default: 3/4 of what is free and not claimed by other workers with
-    /// this cache]
+    /// Limit the memory, for example to 64GiB [default: 3/4 of the memory that is free and not claimed by other workers
+    /// with the same cache]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     #[command(flatten)]
@@ -52,13 +53,13 @@ pub struct Args {
     server: ServerArgs,
 }
 
-/// Characters of a host name at most, by the rules of the DNS.
+/// Maximum length of a host name in the DNS.
 const LONGEST_NAME: usize = 253;
 
-/// Threads that compute for each one that sends and receives blocks.
+/// Compute threads for each network thread.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
-/// Threads that send and receive blocks beside `threads` that compute.
+/// Number of network threads for `threads` compute threads.
 fn network_threads(threads: usize) -> usize {
     threads.div_ceil(COMPUTING_PER_NETWORK_THREAD)
 }
@@ -67,10 +68,10 @@ fn network_threads(threads: usize) -> usize {
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
-    // Which stores the jobs are in, the coordinator says later.
+    // The coordinator names the stores of jobs later, so check the environment now.
     exact2048_storage::check_environment().map_err(|error| Failure::usage(error.to_string()))?;
     let threads = limits::useful_threads(args.threads, None);
-    // Computing has its own threads.
+    // Compute threads are separate.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(network_threads(threads))
         .enable_all()
@@ -113,7 +114,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Where others reach this worker, as given with `--advertise`.
+/// The address of `--advertise`, where other workers reach this one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Advertise {
     /// A name, an IPv4 address, or an IPv6 address in brackets.
@@ -131,7 +132,7 @@ impl Advertise {
 impl FromStr for Advertise {
     type Err = String;
 
-    /// Reads `HOST`, `HOST:PORT`, or an address of either kind, of which an IPv6 one has brackets if a port follows.
+    /// Parses `HOST`, `HOST:PORT`, or an address. An IPv6 address needs brackets if a port follows.
     fn from_str(text: &str) -> Result<Self, String> {
         let is_nowhere = |host: &str| host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
         if let Ok(address) = text.parse::<IpAddr>()
@@ -142,7 +143,7 @@ impl FromStr for Advertise {
         }
         let wrong = || {
             let text = exact2048_text::quoted(text, LONGEST_NAME);
-            format!("{text} is no address of this machine: expected HOST, HOST:PORT or [IPv6]:PORT")
+            format!("expected HOST, HOST:PORT or [IPv6]:PORT of this machine, found {text}")
         };
         let (host, port) = match text.rsplit_once(':') {
             _ if text.ends_with(']') => (text, None),
@@ -159,7 +160,11 @@ impl FromStr for Advertise {
     }
 }
 
-/// Claims the memory that may be in use; refuses what is too little for any job.
+/// Claims the memory of this worker.
+///
+/// # Errors
+///
+/// A usage error if it is too little for any job.
 fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     let smallest =
         Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
@@ -167,7 +172,8 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     let refusal = |what: &str, bytes: u64| {
         let (sizes, threads) = (SizeUnits::of(bytes), units::several(threads, "thread"));
         let (bytes, least) = (sizes.size(bytes), sizes.at_least(least));
-        let needed = format!("with {threads} the smallest board needs at least {least}, and others more");
+        let needed =
+            format!("the smallest board needs at least {least} with {threads}, and others need more");
         Failure::usage(format!("--memory {bytes} {what}: {needed}"))
     };
     let asked = args.memory.map(|size| size.as_u64());
@@ -177,30 +183,31 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
     let claim = MemoryClaim::take(&folder(args)?, asked, free, &exact2048_run::machine::resident_bytes)?;
     if claim.bytes < least {
-        return Err(refusal("is what other processes leave, too little for any job", claim.bytes).into());
+        return Err(refusal("is all that other processes leave, too little for any job", claim.bytes).into());
     }
     Ok(claim)
 }
 
-/// The address under which others reach a socket.
+/// The address by which others reach a socket.
 fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
     if !address.ip().is_unspecified() {
         return Ok(address);
     }
     let host = coordinator.split("://").nth(1).unwrap_or(coordinator).trim_end_matches('/');
-    let unknown = || format!("cannot tell the address that leads to {coordinator}; give --advertise HOST");
+    let unknown =
+        || format!("cannot find the local address of the route to {coordinator}; give --advertise HOST");
     let targets = host.to_socket_addrs().with_context(unknown)?;
     let own = |target: SocketAddr| {
         let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
         let socket = UdpSocket::bind(any).ok()?;
-        // Sends nothing: the system only chooses the way.
+        // Sends nothing; the system only chooses the route.
         socket.connect(target).ok()?;
         Some(SocketAddr::new(socket.local_addr().ok()?.ip(), address.port()))
     };
     targets.into_iter().find_map(own).with_context(unknown)
 }
 
-/// The folder for scratch files and the worker's name.
+/// The folder for scratch files and for the name of the worker.
 fn folder(args: &Args) -> Result<PathBuf> {
     Ok(args.store.settings().cache_folder())
 }

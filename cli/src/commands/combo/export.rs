@@ -1,4 +1,4 @@
-//! `exact2048 combo export`: values and policies for other programs.
+//! `exact2048 combo export`: tables of values and policies for other programs.
 
 use std::io::{self, BufWriter, Write};
 
@@ -15,12 +15,12 @@ Examples:
   exact2048 combo export policy --hold --previews 1 > policy.csv
   exact2048 combo export values --draw bag --json > values.jsonl
 
-One line for each decision: a field, the hold, the piece that has come, those that are seen, those that
-the bag can give after them; and the best placement: the piece, the field after it, its expected
-placements. Decisions that end the combo are left out. Or one line for each state, before a piece comes.")]
-#[command(mut_arg("json", |json| json.help("Print one JSON object a line instead of comma-separated values")))]
+policy prints one line for each decision: the field, the held piece, the current piece, the previews, the pieces that \
+the bag can give next, and the best placement with its piece, the field after it and its expected placements. \
+Decisions that end the combo are omitted. values prints one line for each state, before a piece is drawn.")]
+#[command(mut_arg("json", |json| json.help("Print one JSON object per line instead of comma-separated values")))]
 pub struct Args {
-    /// What to print
+    /// Choose the table to print
     #[arg(value_enum)]
     what: What,
     #[command(flatten)]
@@ -29,9 +29,9 @@ pub struct Args {
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 enum What {
-    /// The best placement of every decision
+    /// Print the best placement of every decision
     Policy,
-    /// The expected further placements in every state
+    /// Print the expected further placements in every state
     Values,
 }
 

@@ -1,4 +1,4 @@
-//! `exact2048 combo graph`: the fields and where they lead.
+//! `exact2048 combo graph`: the fields and their successors.
 
 use std::io::{self, BufWriter, Write};
 
@@ -18,17 +18,17 @@ Examples:
   exact2048 combo graph --json | jq .fields
   exact2048 combo graph --dot | dot -Tsvg > fields.svg
 
-A component is a set of fields each of which leads to all the others.")]
+A component is a set of fields in which each field leads to all others.")]
 pub struct Args {
     #[command(flatten)]
     field: FieldArgs,
-    /// How pieces may be dropped
+    /// Choose how pieces may be dropped
     #[arg(long, value_enum, default_value = "srs")]
     drops: DropsArg,
-    /// Print one JSON object, with all fields
+    /// Print one JSON object with all fields
     #[arg(long, conflicts_with = "dot")]
     json: bool,
-    /// Print the graph in the language of Graphviz
+    /// Print the graph in the Graphviz language
     #[arg(long)]
     dot: bool,
 }

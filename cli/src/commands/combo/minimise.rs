@@ -1,4 +1,4 @@
-//! `exact2048 combo minimise`: how few states are enough.
+//! `exact2048 combo minimise`: the smallest equivalent set of states.
 
 use std::io::{self, Write};
 
@@ -17,32 +17,32 @@ Examples:
   exact2048 combo minimise --hold --previews 2
   exact2048 combo minimise --draw bag --previews 1 --json | jq .rounds
 
-States that go on alike are merged; then successors that are never better than another one are taken out,
-and what goes on alike now is merged again. In the end all values are compared with those of `combo solve`.
-Pruning looks at pairs of states, and so is left out where more than 20,000 are left.")]
+The command merges equivalent states. Then it prunes successors that are never better than another, and merges \
+again, until nothing changes. At the end it compares all values with those of `combo solve`. Pruning examines pairs \
+of states, so it is skipped if more than 20,000 states remain.")]
 pub struct Args {
     #[command(flatten)]
     solved: SolvedArgs,
 }
 
-/// Most classes of which all pairs are looked at.
+/// Maximum number of states for pruning, which examines all pairs.
 const MOST_PRUNED: usize = 20_000;
-/// Values of small graphs are iterated until they change by no more than this.
+/// Largest change of a value at which the iteration of small graphs ends.
 const GOAL: f64 = 1e-12;
 
-/// States and edges that are left after a round.
+/// States and edges after a round.
 struct Round {
     pruned_edges: usize,
     states: usize,
     edges: usize,
 }
 
-/// What is left of a space.
+/// A minimised space.
 struct Reduced {
     graph: Explicit,
     class_of: Vec<Node>,
     rounds: Vec<Round>,
-    /// Whether there were few enough states to prune.
+    /// Whether the space was small enough to prune.
     is_small: bool,
 }
 
@@ -108,7 +108,7 @@ pub fn main(args: &Args) -> Result<()> {
     if !is_small {
         writeln!(
             out,
-            "\nNot pruned: {} states are too many to look at all pairs.",
+            "\nNot pruned: {} states are too many to examine all pairs.",
             units::count(lives.len())
         )?;
     }

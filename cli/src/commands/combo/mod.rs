@@ -1,4 +1,4 @@
-//! `exact2048 combo`: the longest expected combo in a field four columns wide. One file a subcommand.
+//! `exact2048 combo`: the longest expected combo in a field four columns wide. One file per subcommand.
 
 mod export;
 mod graph;
@@ -18,7 +18,7 @@ Examples:
   exact2048 combo solve --hold --previews 5
   exact2048 combo query --field X.../X.../X... --hold T --queue LSZ
 
-Pieces fall into a field four columns wide, between walls. Each one has to fill a row, or the combo ends.
+Pieces fall into a field four columns wide, between walls. Each piece must fill a row, or the combo ends.
 docs/combo.md has the definition, the formulas and the source."
 )]
 pub struct Args {
@@ -28,15 +28,15 @@ pub struct Args {
 
 #[derive(clap::Subcommand, Debug)]
 enum Command {
-    /// Compute how long combos are under the best policy
+    /// Compute how long combos last under the best policy
     Solve(solve::Args),
-    /// Say what the placements of a piece are worth
+    /// Print the values of the placements of a piece
     Query(query::Args),
-    /// Show the fields, where they lead, and their components
+    /// Show the fields, their successors and their components
     Graph(graph::Args),
-    /// Merge states that go on alike, and leave out placements that are never better
+    /// Merge equivalent states and prune placements that are never better
     Minimise(minimise::Args),
-    /// Print the values of all states, or the best placement of every decision
+    /// Export the values of all states, or the best placement of every decision
     Export(export::Args),
 }
 

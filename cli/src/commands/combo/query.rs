@@ -1,4 +1,4 @@
-//! `exact2048 combo query`: what the placements of a piece are worth.
+//! `exact2048 combo query`: the values of the placements of a piece.
 
 use std::io::{self, Read, Write};
 
@@ -18,19 +18,19 @@ Examples:
   exact2048 combo query --field XXX. --hold I --queue LJ --draw bag --bag TO
   exact2048 combo query --field - --queue I --json < field.txt
 
-The first piece of the queue is the one to be dropped, unless the held one is dropped instead; the others
-are seen. The rules are solved before the answer: with five previews that takes seconds.")]
+The player drops the first piece of the queue or the held piece; the other pieces are previews. The command solves \
+the rules before it answers, which takes seconds with five previews.")]
 pub struct Args {
-    /// Rows from the top, X or . for each cell, with / in between; - reads lines from stdin
+    /// Set the field: rows from the top, X or . for each cell, separated by /; - reads lines from stdin
     #[arg(long, value_name = "FIELD", allow_hyphen_values = true)]
     field: String,
-    /// The piece in hold; without it, no piece can be held
+    /// Set the held piece; without this option no piece can be held
     #[arg(long, value_name = "PIECE")]
     hold: Option<Piece>,
-    /// The piece that has come and those that are seen after it: letters of IOTSZJL
+    /// Set the current piece and the previews after it: letters of IOTSZJL
     #[arg(long, value_name = "PIECES", value_parser = pieces)]
     queue: Pieces,
-    /// With --draw bag: the pieces that can come after the queue, before a bag begins anew
+    /// Set the pieces that can follow the queue before the next bag begins, with --draw bag
     #[arg(long, value_name = "PIECES", value_parser = pieces)]
     bag: Option<Pieces>,
     #[command(flatten)]
@@ -71,8 +71,7 @@ pub fn main(args: &Args) -> Result<()> {
         let seen: String = queue.iter().map(Piece::to_string).collect();
         let bag: String = decision.outlook.bag.iter().map(Piece::to_string).collect();
         Failure::unreachable(format!(
-            "bags do not give {seen} and then one of {bag}: expected pieces in --bag that were not seen \
-             since the last bag began"
+            "bags cannot give {seen} and then one of {bag}; give in --bag the pieces not yet drawn from the current bag"
         ))
     })?;
     let mut out = io::stdout().lock();
@@ -100,15 +99,13 @@ impl Args {
         let bag = match (Draw::from(self.rules.draw), &self.bag) {
             (Draw::Random, None) => PIECES.to_vec(),
             (Draw::Random, Some(_)) => {
-                return Err(
-                    Failure::usage("--bag is for pieces from bags: give --draw bag".to_owned()).into()
-                );
+                return Err(Failure::usage("--bag requires --draw bag".to_owned()).into());
             }
             (Draw::Bag, Some(Pieces(bag))) => {
                 PIECES.into_iter().filter(|piece| bag.contains(piece)).collect()
             }
             (Draw::Bag, None) => {
-                let message = "--draw bag: expected --bag with the pieces that can come after the queue";
+                let message = "--draw bag: expected --bag with the pieces that can follow the queue";
                 return Err(Failure::usage(message.to_owned()).into());
             }
         };

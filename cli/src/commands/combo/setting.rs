@@ -1,4 +1,4 @@
-//! The options that the subcommands share: the rules, and how to solve.
+//! Options for the rules and the solver, shared by the subcommands.
 
 use std::time::Instant;
 
@@ -12,13 +12,13 @@ use crate::display::{self, ProgressLine};
 use crate::units::{self, SizeUnits};
 use crate::{Failure, limits};
 
-/// Where a combo begins.
+/// Options for the first field.
 #[derive(clap::Args, Debug)]
 pub struct FieldArgs {
-    /// Filled cells at the beginning, and left by most pieces: 3 (columns 3,0,0,0) or 6 (3,3,0,0)
+    /// Begin with this many filled cells, which most pieces leave: 3 (columns 3,0,0,0) or 6 (3,3,0,0)
     #[arg(long, default_value = "3", value_parser = ["3", "6"], value_name = "CELLS")]
     cells: String,
-    /// Begin with this field instead: rows from the top, X or . for each cell, with / in between
+    /// Begin with this field instead: rows from the top, X or . for each cell, separated by /
     #[arg(long, value_name = "FIELD", conflicts_with = "cells")]
     from: Option<Field>,
 }
@@ -30,23 +30,23 @@ impl FieldArgs {
     }
 }
 
-/// How pieces come and fall.
+/// Options for drawing and dropping pieces.
 #[derive(clap::Args, Debug)]
 pub struct RuleArgs {
-    /// How pieces are drawn
+    /// Choose how pieces are drawn
     #[arg(long, value_enum, default_value = "random")]
     pub draw: DrawArg,
-    /// How pieces may be dropped
+    /// Choose how pieces may be dropped
     #[arg(long, value_enum, default_value = "srs")]
     pub drops: DropsArg,
 }
 
-/// How pieces are drawn.
+/// Ways to draw pieces.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum DrawArg {
-    /// Each one any of the seven
+    /// Draw each piece at random from all seven
     Random,
-    /// From bags of all seven
+    /// Draw pieces from bags of all seven
     Bag,
 }
 
@@ -59,14 +59,14 @@ impl From<DrawArg> for Draw {
     }
 }
 
-/// How pieces may be dropped.
+/// Ways to drop pieces.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
 pub enum DropsArg {
-    /// Moves, tucks and spins, with the kicks of the Super Rotation System
+    /// Allow moves, tucks and spins with the kicks of the Super Rotation System
     Srs,
-    /// Straight down alone
+    /// Allow only straight drops
     Hard,
-    /// Wherever the piece fits and rests on something, reachable or not
+    /// Allow any placement that fits and rests on something, reachable or not
     Anywhere,
 }
 
@@ -80,17 +80,17 @@ impl From<DropsArg> for Drops {
     }
 }
 
-/// A whole problem.
+/// Options for a complete problem.
 #[derive(clap::Args, Debug)]
 struct ProblemArgs {
     #[command(flatten)]
     field: FieldArgs,
     #[command(flatten)]
     rules: RuleArgs,
-    /// One piece can be held
+    /// Allow the player to hold one piece
     #[arg(long)]
     hold: bool,
-    /// Pieces that are seen besides the one in hand
+    /// Show the player this many pieces after the current one
     #[arg(long, default_value_t = 0, value_name = "N")]
     previews: u8,
 }
@@ -107,7 +107,7 @@ impl ProblemArgs {
     }
 }
 
-/// A problem, how to solve it, and how to print what came of it.
+/// Options for a problem, its solver and the output.
 #[derive(clap::Args, Debug)]
 pub struct SolvedArgs {
     #[command(flatten)]
@@ -120,22 +120,22 @@ pub struct SolvedArgs {
 }
 
 impl SolvedArgs {
-    /// Solves the problem, with its progress on stderr.
+    /// Solves the problem with progress on stderr.
     pub fn solved(&self) -> Result<SolvedCombo> {
         self.solve.solve(self.problem.problem())
     }
 }
 
-/// How to solve: changes how long it takes and how narrow the intervals are.
+/// Options for the solver, which change its time and the width of the intervals.
 #[derive(clap::Args, Debug)]
 pub struct SolveArgs {
-    /// Sweep until no value changes by more than this, or by more than rounding does
+    /// Sweep until no value changes by more than this, or by more than the rounding error
     #[arg(long, default_value = "1e-12", value_name = "CHANGE", value_parser = goal)]
     goal: f64,
-    /// Threads; values do not depend on them [default: all]
+    /// Use this many threads, which do not affect values [default: all]
     #[arg(long, value_name = "N", value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Memory that may be used [default: what is free]
+    /// Limit the memory [default: the free memory]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size)]
     memory: Option<ByteSize>,
 }
@@ -145,7 +145,7 @@ fn goal(text: &str) -> Result<f64, String> {
     goal.ok_or_else(|| "expected a number from 0 to 0.1, such as 1e-12".to_owned())
 }
 
-/// A problem and what came of it.
+/// A problem and its solution.
 pub struct SolvedCombo {
     pub space: ComboSpace,
     pub solution: Solution,
@@ -153,7 +153,7 @@ pub struct SolvedCombo {
 }
 
 impl SolveArgs {
-    /// Solves a problem, with its progress on stderr.
+    /// Solves a problem with progress on stderr.
     pub fn solve(&self, problem: ComboProblem) -> Result<SolvedCombo> {
         let moves = Placements::from_field(problem.first, problem.drops)
             .map_err(|error| Failure::usage(error.to_string()))?;
@@ -173,7 +173,7 @@ impl SolveArgs {
         Ok(SolvedCombo { space, solution: solution?, seconds: begun.elapsed().as_secs_f64() })
     }
 
-    /// The threads that may be used.
+    /// The thread pool of the solver.
     pub fn pool(&self) -> Result<rayon::ThreadPool> {
         Ok(limits::pool(self.threads)?)
     }
@@ -188,8 +188,8 @@ impl SolveArgs {
         let sizes = SizeUnits::of(allowed);
         let needed = needed.map_or("more than 16 EiB".to_owned(), |needed| sizes.at_least(needed));
         Err(Failure::usage(format!(
-            "{} previews take {needed} of memory, and {} may be used; expected fewer previews, a field with fewer \
-             cells, no hold, or a larger --memory",
+            "{} previews take {needed} of memory, the limit is {}; give fewer previews, a field with fewer cells, no \
+             hold, or a larger --memory",
             problem.previews,
             sizes.size(allowed)
         ))
@@ -197,10 +197,10 @@ impl SolveArgs {
     }
 }
 
-/// How a stage of a solve gets on: its residual falls by about the same factor with every sweep.
+/// Progress of a stage: the residual falls by about the same factor with every sweep.
 #[derive(Default)]
 struct Course {
-    /// When the stage began, and its first residual.
+    /// Start of the stage and its first residual.
     first: Option<(Instant, f64)>,
 }
 
@@ -221,7 +221,7 @@ impl Course {
     }
 }
 
-/// The part of the way from the first residual to the goal, in orders of magnitude.
+/// Finished share between the first residual and the goal, in orders of magnitude.
 fn share(first: f64, now: f64, goal: f64) -> f64 {
     if now <= goal || goal <= 0.0 {
         return if now <= goal { 1.0 } else { 0.0 };

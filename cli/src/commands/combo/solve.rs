@@ -1,4 +1,4 @@
-//! `exact2048 combo solve`: how long combos are.
+//! `exact2048 combo solve`: the expected length of combos.
 
 use std::io::{self, Write};
 
@@ -19,8 +19,8 @@ Examples:
   exact2048 combo solve --cells 6 --hold --previews 2 --drops hard
   exact2048 combo solve --hold --previews 3 --json | jq .mean
 
-Values are expected further placements before the next piece is drawn, each with an interval that holds the true
-one.")]
+Values are expected further placements before the next piece is drawn. Each has an interval that contains the true \
+value.")]
 pub struct Args {
     #[command(flatten)]
     solved: SolvedArgs,
@@ -102,13 +102,13 @@ impl SolvedCombo {
         })
     }
 
-    /// A value with the interval that the true one is in; for `rounding` see [`exact2048_combo4w::Solution::interval`].
+    /// A value with the interval of the true value; for `rounding` see [`exact2048_combo4w::Solution::interval`].
     pub fn value_json(&self, value: f64, rounding: f64) -> Value {
         let (low, high) = self.solution.interval(value, rounding);
         json!({ "value": value, "low": low, "high": high })
     }
 
-    /// How far a value can be from the true one.
+    /// Error bound of a value.
     pub fn error(&self, value: f64, rounding: f64) -> f64 {
         let (low, high) = self.solution.interval(value, rounding);
         (high - value).max(value - low).next_up()

@@ -1,4 +1,4 @@
-//! What answers: a run that is read here, or a server. Both give the same answers, word for word.
+//! Sources of answers: a local run or a server. Both give the same answers, word for word.
 
 use std::time::Instant;
 
@@ -14,36 +14,36 @@ use crate::failure::Failure;
 use crate::limits;
 use crate::remote::Remote;
 
-/// An answer, and what it cost it and those that were asked for with it.
+/// An answer, and the cost of its whole batch.
 pub struct AnswerWithCost {
     pub answer: StateAnswer,
     pub cost: Option<Cost>,
 }
 
-/// What answers, and how.
+/// Answers queries from a source.
 pub struct Answerer {
     source: Source,
-    /// Whether values are wanted of a run that stores best moves.
+    /// Whether to compute values for a run that stores best moves.
     with_values: bool,
 }
 
-/// What answers.
+/// A source of answers.
 enum Source {
-    /// A run that is read here.
+    /// A local run.
     Run(Box<LocalRun>),
     /// A server.
     Server(Box<Remote>),
 }
 
-/// A run that is read here.
+/// A run that this process reads.
 struct LocalRun {
     oracle: Oracle,
     watch: ConeWatch,
-    /// Held by the one that works out what takes much memory.
+    /// Held by the thread that computes values with much memory.
     turn: Mutex<()>,
 }
 
-/// Bytes that each of several threads may take for a cone at once: that of some hundred thousand states.
+/// Bytes for a cone in each of several concurrent threads, enough for some hundred thousand states.
 const TRIAL_BYTES: u64 = 16 << 20;
 
 impl Answerer {
@@ -66,12 +66,12 @@ impl Answerer {
                 let (watch, turn) = (ConeWatch::default(), Mutex::default());
                 Source::Run(Box::new(LocalRun { oracle, watch, turn }))
             }
-            (None, None) => return Err(Failure::usage("give --run or --server".to_owned()).into()),
+            (None, None) => return Err(Failure::usage("expected --run or --server".to_owned()).into()),
         };
         Ok(Self { source, with_values: args.value })
     }
 
-    /// What the run is of.
+    /// Parameters of the run.
     pub fn params(&self) -> &Params {
         match &self.source {
             Source::Run(here) => here.oracle.params(),
@@ -79,16 +79,20 @@ impl Answerer {
         }
     }
 
-    /// The values of boards and of their moves, or their best moves, each or why it has none, in their order.
+    /// Returns the values of boards and of their moves, or their best moves, in the order of `boards`.
+    ///
+    /// # Errors
+    ///
+    /// Each board has its own result.
     pub fn answer(&self, boards: &[Board]) -> Vec<Result<AnswerWithCost>> {
         let answers = match &self.source {
             Source::Run(here) if here.oracle.params().best_moves && !self.with_values => here.choose(boards),
             Source::Run(here) => here.evaluate(boards),
             Source::Server(remote) => remote.answer(boards, self.with_values),
         };
-        let is_worth_saying = cones::are_worth_saying(self.params().kept);
+        let has_cost = cones::should_report_cost(self.params().kept);
         let with_cost = |(answer, cost): (StateAnswer, Cost)| {
-            let cost = Some(cost).filter(|_| is_worth_saying && matches!(answer, StateAnswer::Values(_)));
+            let cost = Some(cost).filter(|_| has_cost && matches!(answer, StateAnswer::Values(_)));
             AnswerWithCost { answer, cost }
         };
         answers.into_iter().map(|answer| answer.map(with_cost)).collect()
@@ -114,12 +118,12 @@ impl LocalRun {
                 answers.into_iter().map(|answer| Ok((StateAnswer::Values(answer?), cost))).collect()
             }
             Err(error) if boards.len() == 1 => vec![Err(error.into())],
-            // Some of them cannot be answered: one by one it shows which.
+            // Some boards have no answer. Asking one by one shows which.
             Err(_) => boards.iter().flat_map(|&board| self.evaluate(&[board])).collect(),
         }
     }
 
-    /// Asks with little memory, and where that is not enough with all there is, one thread at a time.
+    /// Asks with little memory first. If that is not enough, asks with all of it, one thread at a time.
     fn ask(&self, boards: &[Board]) -> Result<(Vec<Result<Evaluation, QueryError>>, Cost), QueryError> {
         let (begun, spent) = (Instant::now(), CostSum::default());
         let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);

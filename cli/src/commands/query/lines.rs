@@ -1,9 +1,7 @@
-//! Boards from standard input, one a line: answered in batches while more come than can be answered at once, and each
-//! at once where they come one by one.
+//! Answers to boards from standard input, one per line. Lines that arrive faster than they are answered form batches.
 //!
-//! One thread reads, some answer, and the caller prints in order. A batch goes to the first thread that is free, and
-//! the end of the channel that its answers will come through goes to the caller. Queues are short: no more is read than
-//! is about to be answered.
+//! One thread reads, several answer, and the caller prints in order. A batch goes to the first free thread, and the
+//! receiver of its answers goes to the caller. Queues are short, so the reader does not run far ahead.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -19,26 +17,26 @@ use super::answerer::{AnswerWithCost, Answerer};
 use super::print::Printer;
 use crate::failure::{self, Failure};
 
-/// Lines that are answered together: enough for a message to be worth its way, and few enough for its time.
+/// Lines of a batch: enough to justify a message, and few enough for its timeout.
 const TOGETHER: usize = 256;
 
-/// Bytes of a line at most: a board has some hundred, however it is spelled.
+/// Maximum bytes of a line; a board has a few hundred in any notation.
 const LONGEST: u64 = 4096;
 
-/// Characters of a line without an answer that are shown with it.
+/// Characters of a refused line that are printed.
 const SHOWN: usize = 80;
 
-/// What some programs begin a text with. Where such texts are joined, other lines begin with it too.
+/// Byte order mark with which some programs begin a text. In concatenated texts it begins other lines too.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Batches under way, so that a server far away is not waited for with nothing to do.
+/// Concurrent batches, which hide the latency of a distant server.
 const UNDER_WAY: usize = 4;
 
-/// A line that is not empty.
+/// A line of input that is not empty.
 struct Line {
-    /// Counted from 1, empty lines included.
+    /// Number from 1, counting empty lines.
     number: u64,
-    /// Its beginning, as much as is shown.
+    /// Beginning of the line, as far as it is printed.
     text: String,
     board: Result<Board>,
 }
@@ -46,25 +44,25 @@ struct Line {
 /// The number and the text of a line, and its answer.
 type Answered = (u64, String, Result<AnswerWithCost>);
 
-/// Lines that are answered together, and where their answers go.
+/// Lines of a batch, and the channel for their answers.
 struct Batch {
     lines: Vec<Line>,
     answers: SyncSender<Vec<Answered>>,
 }
 
-/// Answers every line of standard input; lines that have no answer are reported, and the rest goes on.
+/// Answers every line of standard input. Reports lines that have no answer and continues.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
     let lines = read_lines(answerer.params().board);
     let mut codes = Vec::new();
     for answers in answer_batches(answerer, lines) {
-        // What failed is that lines could not be read: everything before has been answered.
+        // Reading failed here. All lines before have their answers.
         let answers = answers.context("cannot read boards from standard input")?;
-        for (number, text, answer) in answers.recv().context("a thread that answers has ended")? {
+        for (number, text, answer) in answers.recv().context("an answering thread ended unexpectedly")? {
             match answer {
                 Ok(answer) => printer.write_one_of_many(out, &answer)?,
                 Err(error) => {
                     codes.push(failure::code(&error));
-                    // In their order with the answers, where both go to a terminal.
+                    // Keeps errors and answers in order if both go to a terminal.
                     out.flush()?;
                     printer.refuse(out, number, &text, &error)?;
                 }
@@ -72,11 +70,11 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
         }
         out.flush()?;
     }
-    // From the worst on: a failure, what is no board, what is not reachable.
+    // The lowest code is the worst: failure, invalid board, unreachable state.
     codes.into_iter().min().map_or(Ok(()), |code| Err(Failure::told(code).into()))
 }
 
-/// The lines of standard input, read by a thread of their own.
+/// The lines of standard input, read by a separate thread.
 fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     let (sender, lines) = mpsc::sync_channel(TOGETHER);
     thread::spawn(move || {
@@ -95,8 +93,7 @@ fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     lines
 }
 
-/// The bytes of the next line, as many as a line may have and one more; `None` at the end. What else the line has is
-/// read and not kept.
+/// The bytes of the next line, truncated to one more than the limit; `None` at the end.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     if input.take(LONGEST + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -110,7 +107,7 @@ fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// What a line asks for.
+/// Parses the board of a line.
 fn parse(number: u64, bytes: &[u8], size: BoardSize) -> Line {
     let is_too_long = bytes.len() as u64 > LONGEST;
     let board = match exact2048_text::utf8(bytes) {
@@ -134,8 +131,8 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// Where the answers to each batch will come, in the order of the lines. The threads end with the process at the
-/// latest: the one that reads may wait for a line that never comes.
+/// Starts the threads, and returns a receiver of answers for each batch, in the order of the lines. The reader may
+/// block on input forever, so its thread ends with the process.
 fn answer_batches(
     answerer: Answerer,
     lines: Receiver<io::Result<Line>>,
@@ -148,7 +145,7 @@ fn answer_batches(
         let next = move || batches.lock().recv();
         thread::spawn(move || {
             while let Ok(Batch { lines, answers }) = next() {
-                // Nobody listens any more where printing failed.
+                // The receiver is closed if printing failed.
                 let _ = answers.send(answer_lines(&answerer, lines));
             }
         });
@@ -172,7 +169,7 @@ fn answer_batches(
     printed
 }
 
-/// The next line, and those that are there already, up to one that could not be read; `None` at the end.
+/// The next line and those already read, up to one that could not be read; `None` at the end.
 fn next_batch(lines: &Receiver<io::Result<Line>>) -> Option<(Vec<Line>, Option<io::Error>)> {
     let mut batch = Vec::new();
     let mut next = lines.recv().ok()?;
@@ -220,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_board_is_told_in_few_words() {
+    fn errors_of_invalid_boards_are_short() {
         let size: BoardSize = "2x2".parse().unwrap();
         let (long, cells) = (vec![b'2'; 5000], b"2 ".repeat(2000));
         let cases = [

@@ -1,4 +1,4 @@
-//! `exact2048 query`: what a state is worth, and each of its moves.
+//! `exact2048 query`: the values of states and of their moves.
 
 mod answerer;
 mod lines;
@@ -29,59 +29,59 @@ Examples:
   exact2048 query --server http://127.0.0.1:2048 \"2 0 0 / 0 2 0 / 0 0 0\"
 
 Rows are separated by '/' or line ends, cells by spaces or commas; 0 or '.' is an
-empty cell. Any image of a board under rotation and reflection may be given; moves
-are those of the board as given.
+empty cell. You can give any image of a board under rotation and reflection; the
+answer has the moves of the board as given.
 
-A state's value is what is still to come: the score to be expected, or the chance of
-reaching the tile. A move's value includes the score of the move. Moves are equal
-where no stored bit tells them apart.
+The value of a state is the expected further score, or the probability of reaching
+the tile. The value of a move includes the score of the move. Moves are equal if
+their stored values have the same bits.
 
-Of a run that stores best moves (solve --values best-move) the answer is a best move,
-of equal ones the first on the board's image that is stored, unless --value asks for
-more; docs/policies.md.
+If the run stores best moves (solve --values best-move), the answer is a best move
+without values unless --value is given. Of equal moves it is the first on the stored
+image of the board; see docs/policies.md.
 
-What a run does not store (solve --keep) is worked out from the next layers that it
-stores, to the same bits, and kept for the next question; docs/keep.md says what that
-takes. Of such runs it is said what an answer cost.
+If the run does not store a value (solve --keep), the command computes it from the
+next stored layers, to the same bits, and caches it. The answer then states its
+cost; docs/keep.md explains the time and memory.
 
-The exit code is 3 where a state is not reachable, 2 where a text is no board, and 1
-for any other failure. Of several boards, all are answered that can be; the code is
-the first of 1, 2, 3 that any of them calls for.")]
+The exit code is 3 if a state is not reachable, 2 if a text is not a board, and 1 for
+any other failure. With several boards, the command answers all that it can and
+returns the lowest of these codes.")]
 pub struct Args {
     #[command(flatten)]
     source: Source,
     #[command(flatten)]
     store: StoreOptions,
-    /// Which of the runs of the server is asked, by its name there [default: the first]
+    /// Ask the run of the server with this name [default: the first]
     #[arg(long, value_name = "NAME", requires = "server", conflicts_with = "run")]
     server_run: Option<String>,
     #[command(flatten)]
     client: ClientArgs,
     #[command(flatten)]
     cones: ConeOptions,
-    /// Memory that may be taken for each value that has to be worked out, for example 8GiB [default: half of what there
-    /// is]
+    /// Limit the memory for each computed value, for example to 8GiB [default: half of the memory of this machine or
+    /// container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, conflicts_with = "server")]
     memory: Option<ByteSize>,
-    /// Of a run that stores best moves (solve --values best-move): work out values too, as where few layers are kept
+    /// Compute values too, if the run stores best moves (solve --values best-move)
     #[arg(long)]
     value: bool,
-    /// The board, or - to read boards from standard input, one a line
+    /// Query this board; - reads boards from standard input, one per line
     #[arg(value_name = "BOARD", allow_hyphen_values = true)]
     board: String,
-    /// The rest of a board that the shell took apart
+    /// Accept the rest of a board that the shell split into words
     #[arg(hide = true)]
     rest: Vec<String>,
-    /// Print one JSON object a board, on a line of its own
+    /// Print one JSON object for each board, one per line
     #[arg(long)]
     json: bool,
 }
 
-/// Where the answers are.
+/// Options for the source of answers.
 #[derive(clap::Args, Debug)]
 #[group(required = true, multiple = false)]
 struct Source {
-    /// Where a solved run is: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment)
+    /// Read the solved run at this location: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment)
     #[arg(long, value_name = "DIR|URL")]
     run: Option<OsString>,
     /// Ask a server (see serve) instead: http://HOST:PORT, or https://HOST:PORT
@@ -92,8 +92,7 @@ struct Source {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     if args.board.starts_with("--") {
-        let message =
-            format!("{} is no option of query, and no board; --help tells what there is", args.board);
+        let message = format!("expected a board or an option of query, found {}; see --help", args.board);
         return Err(Failure::usage(message).into());
     }
     let text = [std::slice::from_ref(&args.board), &args.rest].concat().join(" ");

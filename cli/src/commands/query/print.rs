@@ -19,7 +19,7 @@ use crate::{display, failure, output, units};
 
 /// Prints answers about one run.
 pub struct Printer {
-    /// What the run is of.
+    /// Parameters of the run.
     pub params: Params,
     /// Whether to print JSON.
     pub json: bool,
@@ -29,7 +29,7 @@ pub struct Printer {
 struct Shown {
     #[serde(flatten)]
     state: ToldState,
-    /// Only where the run stores few layers.
+    /// Cost of the answer, if the run stores few layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
 }
@@ -42,7 +42,7 @@ struct Refusal<'a> {
 }
 
 impl Printer {
-    /// Prints an answer. Of a value of 0 or 1 a proof is looked for, which may take some tenths of a second.
+    /// Prints an answer. Searches a proof for a value of 0 or 1, which can take some tenths of a second.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         let proved = match &answer.answer {
             StateAnswer::Values(of) if !self.json => certainty::proved(&self.params, of.value, [of.board]),
@@ -66,7 +66,7 @@ impl Printer {
         Ok(())
     }
 
-    /// The same for one of many, which are set apart. For them no proof is looked for, which could take hours.
+    /// Prints one of many answers, followed by a blank line. Searches no proofs, which could take hours.
     pub fn write_one_of_many(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         self.write_with(out, answer, None)?;
         if !self.json {
@@ -75,7 +75,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Tells why a line has no answer.
+    /// Reports why a line has no answer.
     pub fn refuse(&self, out: &mut impl Write, line: u64, board: &str, error: &anyhow::Error) -> Result<()> {
         if self.json {
             let refusal = Refusal { line, board, error: failure::text(error) };
@@ -111,7 +111,7 @@ impl Printer {
             return writeln!(out, "\nNo move is legal: the game is over.");
         };
         output::write_field(out, "best", best.name())?;
-        output::write_field(out, "value", "not kept; --value works it out")?;
+        output::write_field(out, "value", "not stored; --value computes it")?;
         let row = |direction: Move| {
             let [score, after] = match advice.moves.get(direction) {
                 Some((after, score)) => [score.to_string(), after.to_text(self.params.board)],
@@ -133,7 +133,7 @@ impl Printer {
     ) -> io::Result<()> {
         if !answer.is_known_reachable {
             let layer = units::count(answer.layer.0);
-            let text = format!("not known: which states of layer {layer} are, the run stores no more");
+            let text = format!("unknown: the run no longer stores the reachability of layer {layer}");
             output::write_field(out, "reachable", text)?;
         }
         if answer.best.is_none() {
@@ -166,7 +166,7 @@ impl Printer {
         output::write_all_columns(out, &header[..if has_worst { 6 } else { 5 }], &[0, 1, 4, 5], &rows)
     }
 
-    /// The board as a drawing.
+    /// The board as a grid.
     fn grid(&self, board: Board) -> Table {
         let (rows, cols) = (self.params.board.rows(), self.params.board.cols());
         let mut grid = Table::new();
@@ -190,7 +190,7 @@ fn worst_spawn(of: &MoveValue) -> Option<Board> {
     of.outcome.and_then(|outcome| outcome.worst_spawn)
 }
 
-/// The best move, or all of them where several are equally good: `left`, or `left, right: equal`.
+/// The best move, or all equally good ones: `left`, or `left, right: equal`.
 fn best_of(moves: &[MoveValue]) -> String {
     let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
     match best[..] {
