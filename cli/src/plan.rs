@@ -1,4 +1,4 @@
-//! What a job will take, before it begins.
+//! Estimates of the disk and memory of a job before it begins.
 
 use std::path::Path;
 
@@ -8,61 +8,61 @@ use exact2048_solution::Segment;
 
 use crate::units::{self, SizeUnits};
 
-/// What the rest of a run takes, about.
+/// Estimated needs of the rest of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
     /// States of the whole run.
     pub states: f64,
-    /// Bytes on disk that are still to be written.
+    /// Bytes that are still to be written to disk.
     pub disk_bytes: u64,
 }
 
 impl Needs {
-    /// What a run takes that lacks these segments.
+    /// Needs of a run that lacks these segments.
     pub fn of(params: &Params, workload: &Workload, missing: &[Segment]) -> Self {
         let forecast = Forecast::new(params, workload);
         let disk_bytes = missing.iter().map(|&segment| forecast.added_bytes(segment)).sum();
         Self { states: workload.whole_states(), disk_bytes }
     }
 
-    /// The same of a run that may take so much more of the disk: what it does not keep goes as it is passed.
+    /// Needs of a run with this much disk left, because it removes what it does not keep.
     pub fn within(self, left_bytes: u64) -> Self {
         Self { disk_bytes: self.disk_bytes.min(left_bytes), ..self }
     }
 
-    /// What it takes, in a line.
+    /// The needs in words.
     pub fn text(&self) -> String {
         format!("about {} states, {} on disk", units::rough(self.states), units::size(self.disk_bytes))
     }
 }
 
-/// A disk as it is, and memory.
+/// Free disk and memory.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct FreeRoom {
-    /// Bytes that are free where the run goes; `None` where that is not known, as in stores.
+    /// Free bytes where the run is stored; `None` if unknown, as in stores.
     pub disk_bytes: Option<u64>,
-    /// Bytes of memory that are free; `None` where that is not known.
+    /// Free bytes of memory; `None` if unknown.
     pub memory_bytes: Option<u64>,
 }
 
-/// From this many bytes on it is said beforehand what a job takes.
-const WORTH_SAYING: u64 = 1 << 30;
+/// Minimum disk bytes of a job for a note.
+const LEAST_NOTED_BYTES: u64 = 1 << 30;
 
-/// What any job takes of memory, and what it may take for each of its states: more than was ever seen where memory is not
-/// short.
+/// Upper estimate of the memory of a job: bytes of any job, and bytes per state. Higher than ever measured with ample
+/// memory.
 const MOST_MEMORY: (u64, f64) = (64 << 20, 16.0);
 
-/// What is to be said before a job begins that may use `memory_limit` bytes. What is too small comes as a warning.
+/// Notes and warnings before a job that may use `memory_limit` bytes.
 pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
     match room.disk_bytes {
         Some(free) if free < needs.disk_bytes => notes.push(format!(
-            "warning: this takes {}, and {} are free there. It stops when the disk is full; what is committed \
-             stays, and the same command goes on when there is room",
+            "warning: this takes {}, and {} are free there. The run stops when the disk is full. Commits stay: free \
+             some space and repeat the command to resume",
             needs.text(),
             units::size(free)
         )),
-        _ if needs.disk_bytes >= WORTH_SAYING => {
+        _ if needs.disk_bytes >= LEAST_NOTED_BYTES => {
             let free = room.disk_bytes.map(|free| format!("; {} are free there", units::size(free)));
             notes.push(format!("note: this takes {}{}", needs.text(), free.unwrap_or_default()));
         }
@@ -72,8 +72,8 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let memory_bytes = memory_limit.min(any + (a_state * needs.states) as u64);
     if let Some(free) = room.memory_bytes.filter(|free| *free < memory_bytes) {
         notes.push(format!(
-            "warning: up to {} of memory may be used, and {} are free now. If that stays so, the system may end \
-             the process: give a smaller --memory",
+            "warning: up to {} of memory may be used, and {} are free now. The system may kill the process: free memory or \
+             give a smaller --memory",
             SizeUnits::of(memory_limit).size(memory_bytes),
             SizeUnits::of(memory_limit).size(free)
         ));
@@ -81,9 +81,9 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     notes
 }
 
-/// Bytes that this user may still write where `folder` is, or will be; `None` where that is not known.
+/// Bytes that this user can still write in an existing or future `folder`; `None` if unknown.
 pub fn free_disk(folder: &Path) -> Option<u64> {
-    // A path without a folder in it is beside the process.
+    // A path without a folder is in the current folder.
     let ancestors =
         folder.ancestors().map(|path| if path.as_os_str().is_empty() { Path::new(".") } else { path });
     let stat = ancestors.into_iter().find_map(|path| rustix::fs::statvfs(path).ok())?;
@@ -111,7 +111,7 @@ mod tests {
             ("3x3", "score", None, 48_713_519.0, 50e6),
             ("3x3", "reach:512", None, 14_314_189.0, 16.7e6),
             ("2x5", "score", None, 1_814_373_350.0, 1.6e9),
-            // Every other layer, by the bytes of those that were stored.
+            // Every other layer, from the bytes of the stored ones.
             ("4x3", "score", None, 1.153e12, 8.4e11),
             ("4x3", "score", Some(224), 792_386_098.0, 29.5e6),
         ] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_does_not_fit_is_warned_of() {
+    fn jobs_that_do_not_fit_cause_warnings() {
         let needs = needs("4x3", "score", None);
         let room = |disk, memory| FreeRoom { disk_bytes: Some(disk), memory_bytes: Some(memory) };
         let said = notes(&needs, 12 << 30, &room(73 << 30, 3 << 30));
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_free_space_of_a_folder_that_is_to_be_made_is_known() {
+    fn free_space_of_a_missing_folder_is_known() {
         let here = free_disk(Path::new("."));
         assert!(here.is_some_and(|free| free > 0));
         assert!(free_disk(Path::new("no/such/folder/yet")).is_some());

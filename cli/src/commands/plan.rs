@@ -1,4 +1,4 @@
-//! `exact2048 plan`: what a solve would take, without doing it.
+//! `exact2048 plan`: estimates the time, memory and disk of a solve.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -31,21 +31,20 @@ Examples:
   exact2048 plan --board 4x3 --disk 60GB
   exact2048 plan --board 4x3 --threads 8 --json | jq .policies
 
-What a solve takes with each choice of layers whose values are kept, and with best moves: disk at most and in the end, and \
-how long a query for the value of a state half way between kept layers takes. With less disk than that, reach is \
-enumerated twice, down to the least that --disk may be. Hours are by the speed with which 3x3 is solved here and now, \
-which takes some seconds, and by what there is to do beside it: they were off by up to a third on boards that were \
-measured.")]
+The table shows, for each choice of kept layers and with best moves, the peak and final disk of a solve, its time, and \
+the time to query the value of a state half way between kept layers. With less disk than the peak, layers are \
+enumerated twice; the table shows the lowest possible --disk. The command estimates times from the speed at which it \
+solves 3x3 on this machine, which takes some seconds. On measured boards they were off by up to a third.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
-    /// Disk that the run may take, for example 60GB: says what would be kept
+    /// Print the layers that this disk limit would keep, for example 60GB
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
-    /// Memory that the run may take: says whether it is enough [default: half of what there is]
+    /// Check whether this much memory is enough [default: half of the memory of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
-    /// Compute threads [default: all cores]
+    /// Plan for this many compute threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = crate::parsing::threads())]
     threads: Option<u16>,
@@ -59,45 +58,45 @@ pub struct Args {
 struct Plan {
     params: Params,
     threads: usize,
-    /// States, where they are known.
+    /// Number of states, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states: Option<u64>,
-    /// About as many, where they are not.
+    /// Estimated number of states, if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_about: Option<f64>,
-    /// The least and the most that they may be, where they are not.
+    /// Lower and upper estimates of the number of states, if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_range: Option<[f64; 2]>,
-    /// No more than so many, by formulas; as text, since it may be large.
+    /// Upper bound of the states from formulas; as text because it can be large.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_at_most: Option<String>,
-    /// Whether a run like it was measured.
+    /// Whether a run of the same kind was measured.
     measured_before: bool,
-    /// By which factor disk and hours may be off either way.
+    /// Factor by which disk and hours can be off either way.
     off_by_at_most: f64,
     least_memory_bytes: u64,
     memory_bytes: u64,
-    /// States of 3x3 a second on this machine, on the way up and down.
+    /// States of 3x3 per second on this machine, upward and downward.
     measured_states_per_second: [f64; 2],
     policies: Vec<Policy>,
-    /// What `--disk` allows: one of the policies.
+    /// The policy that `--disk` allows.
     #[serde(skip_serializing_if = "Option::is_none")]
     chosen: Option<String>,
 }
 
-/// What a choice of kept layers takes.
+/// Costs of a choice of kept layers.
 #[derive(Debug, Serialize)]
 struct Policy {
     keep: String,
-    /// What is stored, as `--values` says it.
+    /// The stored items, in the form of `--values`.
     values: &'static str,
     peak_disk_bytes: u64,
     least_disk_bytes: u64,
     end_disk_bytes: u64,
     hours: f64,
-    /// Where reach is enumerated twice, with the least disk.
+    /// Hours with the least disk, where layers are enumerated twice.
     hours_at_least_disk: f64,
-    /// For the value of a state half way between kept layers.
+    /// Time to query the value of a state half way between kept layers.
     query_seconds: f64,
 }
 
@@ -111,7 +110,7 @@ pub fn main(args: &Args) -> Result<()> {
     let scratch_bytes = tuning.scratch_bytes(&params);
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
     let keep = args.job.keep_of(&params);
-    // Refused before the seconds of measuring.
+    // Refuse before measuring, which takes seconds.
     let chosen = args.disk.map(|_| choices.choose(keep, params.board)).transpose()?;
     let stop = stop_on_signals("stopping; again to stop at once")?;
     let rates = measure(threads, params.best_moves, &stop)?;
@@ -154,7 +153,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What a run takes with each choice that there is: of kept layers, and one of best moves where all others are without.
+/// Costs with every choice of kept layers, and with best moves if the job does not ask for them.
 fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> Vec<Policy> {
     let possible = |kept: &KeptLayers| params.clone().with_stored(Some(*kept), params.best_moves).is_ok();
     let kept = candidates().chain([KeptLayers::STARTS]).filter(possible);
@@ -172,7 +171,7 @@ fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> V
     all
 }
 
-/// What a run takes with each of these choices of kept layers.
+/// Costs with each of the given choices of kept layers.
 fn policies(
     params: &Params,
     choices: &Choices,
@@ -195,56 +194,56 @@ fn policies(
     kept.into_iter().map(policy).collect()
 }
 
-/// What a run stores, as `--values` says it.
+/// The stored items of a run, in the form of `--values`.
 fn values(params: &Params) -> &'static str {
     if params.best_moves { "best-move" } else { "layers" }
 }
 
-/// The least exponent of a target up to which boards are counted.
+/// Smallest exponent of a target for counting boards.
 const LEAST_TARGET: u8 = 3;
 
-/// Boards that could be states, up to symmetry, by formulas.
+/// Upper bound of the states up to symmetry, from formulas.
 fn at_most(params: &Params) -> Result<Option<String>> {
     let Some(until) = params.until_layer else {
         let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
         let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
         return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
     };
-    // No tile of these layers is larger.
+    // These layers have no larger tile.
     let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
     let Ok(bounds) = Bounds::new(params.board, Some(target), |_| ()) else { return Ok(None) };
     let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until));
     Ok(Some(layers.map(|layer| layer.within_tile_bound.orbits).sum::<u128>().to_string()))
 }
 
-/// How fast this machine is.
+/// Measured speed of this machine.
 struct Rates {
-    /// What was solved: its states, what its passes cost, and how many seconds they took.
+    /// States of the sample, cost of its passes, and their seconds.
     states: f64,
     cost: PassCost,
     seconds: [f64; 2],
 }
 
 impl Rates {
-    /// Seconds that the passes of a run take here.
+    /// Estimated seconds of the passes of a run on this machine.
     fn seconds(&self, cost: &PassCost) -> [f64; 2] {
         let of_phase = |phase, seconds| seconds * cost.core_seconds(phase) / self.cost.core_seconds(phase);
         [of_phase(Phase::Enumerate, self.seconds[0]), of_phase(Phase::BackUp, self.seconds[1])]
     }
 }
 
-/// Bytes of memory for what is measured: more than 3x3 can use.
+/// Bytes of memory for the sample: more than 3x3 can use.
 const MEASURED_MEMORY: u64 = 1 << 30;
 
-/// How often it is solved: what else a machine does can only make it slower.
+/// Number of measurements. The fastest counts because other load only slows them down.
 const TIMES: usize = 2;
 
-/// Solves 3x3 in folders of its own, which takes some seconds and 100 MB of the disk.
+/// Solves 3x3 in temporary folders, which takes some seconds and 100 MB of disk.
 fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
-    display::say("note: measuring how fast 3x3 is solved here");
-    // It is removed in the end, and so must not be there before.
+    display::say("note: measuring the speed of this machine by solving 3x3");
+    // A fresh folder, because it is removed at the end.
     let folder = tempfile::Builder::new().prefix("exact2048-plan-").tempdir();
-    let folder = folder.context("cannot create a folder for what is measured")?;
+    let folder = folder.context("cannot create a temporary folder for the measurement")?;
     let mut best: Option<Rates> = None;
     for time in 0..TIMES {
         let rates = solve_sample(&folder.path().join(format!("3x3-{time}")), threads, best_moves, stop)?;
@@ -267,18 +266,18 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<Atom
     let watch = ProgressDisplay::of(&run, tuning.dense_rows);
     alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {
         RunSolveError::Stopped(_) => {
-            Failure::interrupted("stopped before it was known how fast this machine is".to_owned()).into()
+            Failure::interrupted("stopped before the measurement was finished".to_owned()).into()
         }
         error => unsolved(error, None),
     })?;
-    let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was measured");
+    let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was recorded");
     let seconds = [took(Phase::Enumerate)?, took(Phase::BackUp)?];
     let states = run.layer_counts().iter().map(|counts| counts.states as f64).sum();
     Ok(Rates { states, cost: PassCost::new(&params, Tuning::DENSE_ROWS), seconds })
 }
 
 impl Plan {
-    /// What asks for a policy: the layers that it keeps, and what it stores where that is not what all others store.
+    /// The options for a policy: its kept layers, and its stored items if they differ from those of the job.
     fn asked_by(&self, policy: &Policy) -> String {
         if policy.values == values(&self.params) {
             match self.params.until_layer {
@@ -305,18 +304,18 @@ impl Plan {
                     most.map_or(String::new(), |most: f64| format!(", at most {}", units::rough(most)));
                 format!("about {}{range}{most}", units::rough(about))
             }
-            (None, None) => "not known".to_owned(),
+            (None, None) => "unknown".to_owned(),
         };
         write_field(out, "states", states)?;
         let memory = format!(
-            "at least {} with {}; {} may be used",
+            "at least {} with {}; the limit is {}",
             SizeUnits::of(self.memory_bytes).at_least(self.least_memory_bytes),
             units::several(self.threads, "thread"),
             SizeUnits::of(self.memory_bytes).size(self.memory_bytes)
         );
         write_field(out, "memory", memory)?;
         if self.params.best_moves && self.params.until_layer.is_none() {
-            write_field(out, "best moves", "of every state, in what is said of the disk and of hours")?;
+            write_field(out, "best moves", "of every state, included in disk and time")?;
         }
         let [up, down] = self.measured_states_per_second.map(units::rate);
         write_field(out, "measured", format!("3x3 at {up} upward and {down} downward"))?;
@@ -343,19 +342,22 @@ impl Plan {
             ["--keep", "disk at most", "least --disk", "in the end", "solve", "solve, least", "query"];
         let left_out = write_fitting(out, &header, &[0], &rows, &[5, 3, 2])?;
         if !left_out.is_empty() {
-            let sentence = format!("Too wide for this terminal: {}. --json has all.", left_out.join("; "));
+            let sentence = format!(
+                "Columns that do not fit this terminal: {}. Use --json to see all.",
+                left_out.join("; ")
+            );
             write_sentence(out, &sentence)?;
         }
         if !self.measured_before {
             let sentence = format!(
-                "No run like this was measured: disk and hours may be {0} times as much, or one part in {0}.",
+                "No run like this was measured: disk and time may be {0} times as much, or one part in {0}.",
                 self.off_by_at_most
             );
             writeln!(out)?;
             write_sentence(out, &sentence)?;
         }
         if self.memory_bytes < self.least_memory_bytes {
-            writeln!(out, "\nThere is too little memory: solve would refuse to begin.")?;
+            writeln!(out, "\nThe memory is too small: solve would refuse to start.")?;
         }
         Ok(())
     }

@@ -64,8 +64,7 @@ pub struct Args {
     /// the cache of earlier results gets one
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "2GiB")]
     cone_memory: ByteSize,
-    /// Limit the concurrent computations of slow values; others wait, and excess requests are refused with a request to
-    /// retry
+    /// Limit the concurrent computations of slow values; others wait, and excess requests are refused and can be retried
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     cones: u16,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `exact2048 solve`: enumerate, back up, publish, on this machine.
+//! `exact2048 solve`: enumerates and backs up a board on this machine.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,36 +37,36 @@ Examples:
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
   exact2048 solve --board 3x3 --run s3://bucket/3x3
 
-The run is made if there is none, and resumed if it is of the same job. The same command again resumes an \
-interrupted run, and mends one whose shards are damaged. For runs in stores see docs/stores.md.
+solve creates the run, or resumes it if the run has the same job. Repeat the command to resume an interrupted run or to \
+repair one with damaged shards. For runs in stores see docs/stores.md.
 
-A layer is a tile sum: every board with that sum of tiles. What a large job takes of disk and memory is said before \
-it begins, and with --disk how long it takes, about. Times are of the run, all processes that worked on it together.")]
+A layer is the set of all boards with the same tile sum. Before a large job the command estimates its disk and memory, \
+and with --disk also its time. The printed times are those of the run, summed over all processes that worked on it.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
     #[command(flatten)]
     place: RunPlace,
-    /// Memory for blocks and tables, for example 8GiB; what is beyond it spills to disk [default: half of what there
-    /// is]
+    /// Limit the memory, for example to 8GiB; blocks and tables that do not fit spill to disk [default: half of the memory of
+    /// this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
-    /// Disk that the run may take, for example 60GB: never exceeded, scratch files and journal included. What is kept is
-    /// chosen so that it fits, unless --keep says it; reach that is not needed is removed, and where room is short enumerated
-    /// again. A run that is there already may be given any limit, or another one; of a finished run nothing is removed
+    /// Limit the size of the run on disk, for example to 60GB, including scratch files and the journal. Never exceeded.
+    /// Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed, and enumerated
+    /// again if space is short. You can set or change the limit of an existing run; nothing of a finished run is removed
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
-    /// Compute threads [default: all cores]
+    /// Compute with this many threads [default: all cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true,
         value_parser = crate::parsing::threads())]
     threads: Option<u16>,
-    /// Blocks with at most N rows hold all of them: changes speed, not results
+    /// Store all rows of blocks with at most N rows: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     dense_rows: Option<usize>,
-    /// Threads share blocks of more bytes than N: changes speed, not results
+    /// Share blocks of more than N bytes between threads: changes speed, not results
     #[arg(long, value_name = "N", hide = true)]
     piece_bytes: Option<usize>,
-    /// Remove shards that no record of the journal names, however many: what they hold is computed again
+    /// Remove any number of shards that no journal record names; their contents are computed again
     #[arg(long)]
     discard_shards: bool,
     /// Print the summary as one JSON object
@@ -80,7 +80,7 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = limits::useful_threads(args.threads, Some(args.job.params()?.board));
     if let Some(asked) = args.threads.map(usize::from).filter(|&asked| asked > threads) {
         let (threads, asked) = (units::count(threads), units::several(asked, "thread"));
-        display::say(&format!("note: {threads} of {asked} have work on this board and machine"));
+        display::say(&format!("note: only {threads} of {asked} can be used for this board on this machine"));
     }
     let location = args.place.location()?;
     let params = params(args, &location, threads)?;
@@ -88,7 +88,7 @@ pub fn main(args: &Args) -> Result<()> {
     if let Err(refused) = &tuning
         && !is_finished(&location)?
     {
-        // Before anything is made, or another process that works on the run is fenced off.
+        // Refuse before creating anything or fencing off another process that works on the run.
         return Err(refused.clone().into());
     }
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
@@ -106,7 +106,7 @@ pub fn main(args: &Args) -> Result<()> {
         }
     } else {
         let tuning = tuning?;
-        say_what_it_takes(&run, &missing, memory_limit(args));
+        report_needs(&run, &missing, memory_limit(args));
         let watch = ProgressDisplay::of(&run, tuning.dense_rows);
         let solved = alone::solve(&mut run, tuning, threads, &stop, &watch);
         solved.map_err(|error| unsolved(error, watch.to_be_repeated(&run)))?;
@@ -118,7 +118,7 @@ pub fn main(args: &Args) -> Result<()> {
         writeln!(out, "{}", serde_json::to_string(&summary)?)?;
     } else {
         if missing.is_empty() {
-            writeln!(out, "This run was finished already; nothing was recomputed.\n")?;
+            writeln!(out, "This run was already finished; nothing was recomputed.\n")?;
         }
         summary.write(&mut out)?;
         if run.is_solved() {
@@ -128,12 +128,12 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Whether there is a run that lacks nothing: it may be asked for with any limit.
+/// Whether the run exists and is complete. A complete run accepts any limit.
 fn is_finished(location: &Location) -> Result<bool> {
     Ok(Run::exists(location) && Run::open(location.clone())?.missing().is_empty())
 }
 
-/// Takes lost and damaged shards out of the run, so that they are computed once more, and shows how far that is.
+/// Removes lost and damaged shards from the run with progress on stderr, so they are computed again.
 fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Result<()> {
     let warn = |error: &StorageError| {
         display::say(&format!("warning: {}; recomputing it", with_causes(error)));
@@ -146,19 +146,21 @@ fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Resul
     watch.finish();
     removed?;
     if is_stopped() {
-        let what = "stopped before all shards were looked at; the same command goes on";
+        let what = "stopped before all shards were checked; repeat the command to resume";
         return Err(Failure::interrupted(what.to_owned()).into());
     }
     Ok(())
 }
 
-/// What is to be computed: split as the run is already, or as suits the memory; where the disk is limited and it is not said
-/// which layers are kept, those that the run keeps already, or as many as there is room for.
+/// Returns the parameters of the job.
+///
+/// An existing run determines the split and the kept layers unless options give them. For a new run, the memory determines
+/// the split, and a disk limit without `--keep` the kept layers.
 fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     let (mut params, held) = (args.job.params()?, Run::find_params(location)?);
     let tuning = limits::worker_tuning(memory_limit(args), threads);
     match &held {
-        // The split of another job need not be one of this; that it is another is said later.
+        // The split of a different job may not be valid for this one. The difference is reported later.
         Some(held) if (held.board, held.objective) == (params.board, params.objective) => {
             params = Params { large: held.large, huge: held.huge, ..params };
         }
@@ -169,7 +171,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = args.job.going_on(params, held);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
-        // Those of a run in a store are on the disk of this machine.
+        // The scratch files of a run in a store are on this machine and do not count.
         let scratch_bytes =
             if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
         let choices = Choices::new(&params, limit, scratch_bytes);
@@ -181,11 +183,11 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     Ok(params)
 }
 
-/// Says what the job takes of the disk and of memory, and what is there.
-fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
+/// Reports the disk and memory that the job needs and what is free.
+fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);
-    // Reach goes as values come.
+    // Reachability data is removed as values are written.
     let needs =
         left_bytes.map_or(needs, |left| needs.within(disk::still_needed(run).unwrap_or(left).min(left)));
     let disk_bytes = run.dir().place().as_path().and_then(free_disk);
@@ -195,18 +197,22 @@ fn say_what_it_takes(run: &Run, missing: &[Segment], memory_limit: u64) {
     }
     if left_bytes.is_some() && disk::removable_bytes(run) > 0 {
         display::say(&format!(
-            "note: with --disk, reach is removed once no value needs it: {} of what this run holds",
+            "note: --disk removes reachability data once no value needs it, up to {} of this run",
             units::size(disk::removable_bytes(run)),
         ));
     }
 }
 
-/// Bytes of memory that may be used.
+/// Memory limit in bytes.
 fn memory_limit(args: &Args) -> u64 {
     limits::memory_or_half(args.memory)
 }
 
-/// How the run may use memory; refuses a limit that it cannot keep.
+/// Returns the tuning for the memory limit.
+///
+/// # Errors
+///
+/// A usage error if the limit is too small for the job.
 fn tuning(args: &Args, params: &Params, threads: usize) -> Result<Tuning, Failure> {
     let limit = memory_limit(args);
     limits::require_memory(limit, params, threads)?;

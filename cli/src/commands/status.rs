@@ -1,4 +1,4 @@
-//! `exact2048 status`: what a cluster is doing.
+//! `exact2048 status`: the jobs and workers of a cluster.
 
 mod live;
 
@@ -22,7 +22,7 @@ use crate::summary::RunSummary;
 use crate::{Failure, display};
 use live::Live;
 
-/// For how long a coordinator that does not answer is waited for.
+/// Time to wait for a coordinator that does not answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Options of `status`.
@@ -34,14 +34,14 @@ Examples:
   exact2048 status --coordinator http://head:2049 4x3 --watch
   exact2048 status --coordinator http://head:2049 4x3 --json | jq .job_eta_seconds
 
-With --watch and a JOB it ends when the job does: with exit code 0 if it is done, 1 if it failed or was cancelled.
-With --watch and --json, an object is printed on a line of its own for every change.")]
+With --watch and a JOB the command ends when the job ends: with exit code 0 if it is done, 1 if it failed or was
+cancelled. With --watch and --json it prints one object per line for every change.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
-    /// Name of the job [default: all jobs and workers]
+    /// Show the job of this name [default: all jobs and workers]
     job: Option<String>,
-    /// Go on showing it as it changes
+    /// Keep showing changes
     #[arg(long)]
     watch: bool,
     /// Print JSON
@@ -67,7 +67,7 @@ pub fn main(args: &Args) -> Result<()> {
     };
     let request = GetRequest { job: name.clone() };
     let job = coordinator.ask(async |mut client| client.get(within(request)).await)?.job;
-    let job = job.context("the coordinator does not say what the job is")?;
+    let job = job.context("the coordinator returned no job")?;
     if args.json {
         writeln!(out, "{}", serde_json::to_string(&StatusView::one(&job, &all.workers))?)?;
     } else {
@@ -77,14 +77,13 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// What came out of a job, where it is done and its run is in a folder that can be read from here. The coordinator has
-/// no values.
+/// The summary of a finished job, if its run is in a readable folder. The coordinator has no values.
 fn result(job: &Job) -> Option<RunSummary> {
     if job.state() != JobState::Done {
         return None;
     }
     let place = Location::parse(&OsString::from(&job.run_url), &StoreSettings::default()).ok()?;
-    // A store would be asked for shards, perhaps with keys that are not here.
+    // Reading a store takes requests, and its keys may be missing here.
     place.as_folder()?;
     RunSummary::new(&Run::open(place).ok()?, None, None).ok()
 }
@@ -111,7 +110,7 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
             Err(status) if closed_pipe(&status) => {
                 return Err(io::Error::from(io::ErrorKind::BrokenPipe).into());
             }
-            // It may be started anew. What has a source is not what it said, but what happened on the way.
+            // The coordinator may be restarting. A status with a source is a failure of the connection.
             Err(status) if status.code() == Code::Unavailable || status.source().is_some() => {
                 let first = silent_since.is_none();
                 let since = *silent_since.get_or_insert_with(Instant::now);
@@ -128,13 +127,13 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
     }
 }
 
-/// Whether a stream was given up because the reader of what is printed has read enough.
+/// Whether the stream ended because the reader of stdout closed the pipe.
 fn closed_pipe(status: &tonic::Status) -> bool {
     let error = status.source().and_then(|source| source.downcast_ref::<Unwritten>());
     error.is_some_and(|Unwritten(error)| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Nothing can be printed.
+/// A failure to write to stdout.
 #[derive(Debug)]
 struct Unwritten(io::Error);
 
@@ -146,7 +145,7 @@ impl std::fmt::Display for Unwritten {
 
 impl Error for Unwritten {}
 
-/// What was shown last, and how.
+/// The display, and the last message that it showed.
 struct Display {
     job: Option<String>,
     json: bool,
@@ -193,21 +192,23 @@ impl Display {
         Ok(())
     }
 
-    /// The coordinator does not answer any more.
+    /// Shows that the coordinator no longer answers.
     fn lost(&mut self) {
-        let text = "the coordinator does not answer: waiting for it";
+        let text = "the coordinator does not answer; waiting for it";
         match &mut self.live {
             Some(live) => live.lost(text),
             None => display::say(text),
         }
     }
 
-    /// The stream has ended, because the job has.
+    /// Shows the final state after the job has ended.
     fn end(self) -> Result<()> {
         if let Some(live) = self.live {
             live.clear()?;
         }
-        let Some(WatchResponse { jobs, workers }) = self.last else { bail!("the coordinator said nothing") };
+        let Some(WatchResponse { jobs, workers }) = self.last else {
+            bail!("the coordinator sent no status")
+        };
         let Some(job) = jobs.first() else { bail!("the coordinator no longer knows the job") };
         if !self.json {
             let mut out = io::stdout().lock();
@@ -219,7 +220,7 @@ impl Display {
             JobState::Done => bail!("{} is done, but {}", job.name, plain(&job.trouble)),
             JobState::Failed => {
                 let (name, failure) = (&job.name, plain(&job.failure));
-                bail!("{name} failed: {failure}. To go on once the cause is gone: exact2048 resume {name}")
+                bail!("{name} failed: {failure}. Remove the cause, then use exact2048 resume {name}")
             }
             state => Err(Failure::failed(format!("{} is {}", job.name, state_name(state))).into()),
         }

@@ -1,4 +1,4 @@
-//! What `status --watch` shows on a terminal: lines that are written over and over.
+//! Live display of `status --watch` on a terminal: lines that are redrawn in place.
 
 use std::collections::HashMap;
 use std::io;
@@ -13,11 +13,11 @@ use crate::job_view::{details, doing, headline, plain, share_done};
 use crate::sparkline::Sparkline;
 use crate::units;
 
-/// Jobs and workers that are shown at most.
+/// Maximum number of jobs and of workers in the display.
 const JOBS_SHOWN: usize = 16;
 const WORKERS_SHOWN: usize = 16;
 
-/// Lines on a terminal, and how fast the jobs in them have been.
+/// Lines on a terminal, with the history of the rates of jobs.
 pub struct Live {
     lines: MultiProgress,
     shown: Vec<ProgressBar>,
@@ -26,18 +26,18 @@ pub struct Live {
 }
 
 impl Live {
-    /// No lines yet.
+    /// A display without lines.
     pub fn new() -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         Self { lines, shown: Vec::new(), begun: Instant::now(), rates: HashMap::new() }
     }
 
-    /// Shows jobs, those that are running first, and workers.
+    /// Shows jobs, running ones first, and workers.
     pub fn show(&mut self, message: &WatchResponse) {
         let WatchResponse { jobs, workers } = message;
         self.note_rates(jobs);
         let Some(columns) = columns() else { return };
-        // In the last column some terminals go on to the next line.
+        // Some terminals wrap after the last column.
         let columns = columns - 1;
         let (running, others): (Vec<&Job>, Vec<&Job>) =
             jobs.iter().partition(|job| job.state() == JobState::Running);
@@ -50,7 +50,7 @@ impl Live {
         self.write(texts);
     }
 
-    /// The coordinator does not answer. How fast jobs are until it does again is not known.
+    /// Shows that the coordinator does not answer. The rates until it answers again are unknown.
     pub fn lost(&mut self, text: &str) {
         self.rates.clear();
         let Some(columns) = columns() else { return };
@@ -58,12 +58,12 @@ impl Live {
         self.write(lines.lines().map(|line| cut(line, columns - 1)).collect());
     }
 
-    /// Takes the lines away.
+    /// Clears the lines.
     pub fn clear(self) -> io::Result<()> {
         self.lines.clear()
     }
 
-    /// Each pass of a job has a rate of its own.
+    /// Records the rates of jobs, separately for each pass.
     fn note_rates(&mut self, jobs: &[Job]) {
         let now = self.begun.elapsed();
         self.rates.retain(|name, _| jobs.iter().any(|job| job.name == *name));
@@ -86,7 +86,7 @@ impl Live {
         lines(&format!("{} {}", job.name, share_done(job, done(job.done, columns))), &parts, columns)
     }
 
-    /// Writes these lines in place of those that are there, as many as the terminal has.
+    /// Replaces the lines on the terminal, as many as it has room for.
     fn write(&mut self, mut texts: Vec<String>) {
         texts.truncate(rows().saturating_sub(1).max(1));
         while self.shown.len() > texts.len() {
@@ -105,13 +105,13 @@ fn line_of(worker: &Worker, columns: usize) -> String {
     cut(&format!("  {} {}, {}", worker.id, doing(worker), plain(&worker.address)), columns)
 }
 
-/// Lines of the terminal that stderr is, or as many as there may be.
+/// Lines of the terminal on stderr; unlimited if unknown.
 fn rows() -> usize {
     let size = terminal_size_of(io::stderr()).map(|(_, Height(rows))| usize::from(rows));
     size.filter(|&rows| rows > 0).unwrap_or(usize::MAX)
 }
 
-/// How many there are that are not shown.
+/// A line with the number of omitted jobs or workers.
 fn more(all: usize, shown: usize, noun: &str) -> Option<String> {
     let left = all.saturating_sub(shown);
     let plural = if left == 1 { "" } else { "s" };

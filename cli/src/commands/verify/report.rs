@@ -1,4 +1,4 @@
-//! What `verify` tells at the end: on stdout what was checked, on stderr what is wrong or missing.
+//! The result of `verify`: the checked items on stdout, problems and missing data on stderr.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,19 +16,19 @@ use crate::shell;
 use crate::units::{self, count};
 use exact2048_text::with_causes;
 
-/// What came of it.
+/// Outcome of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// All that was asked for was checked, and nothing is wrong.
+    /// Everything requested was checked and is right.
     Right,
-    /// Something is wrong.
+    /// A problem was found.
     Wrong,
-    /// Nothing that was checked is wrong, and not all that was asked for is committed, or stored any more.
+    /// No problem was found, but some of the requested data is not committed or no longer stored.
     Unfinished,
-    /// It was stopped, and nothing was wrong so far.
+    /// The check was stopped and had found no problem.
     Interrupted,
-    /// A file could not be read, and nothing was wrong so far.
+    /// A file could not be read, and no problem was found.
     Unread,
 }
 
@@ -36,11 +36,11 @@ pub enum Verdict {
 #[derive(Debug, Serialize)]
 pub struct Report {
     run: String,
-    /// The run as it was given on the command line.
+    /// The run as the user typed it.
     #[serde(skip)]
     given: OsString,
     pub verdict: Verdict,
-    /// The layers that were checked completely: the lowest and the highest.
+    /// The lowest and the highest completely checked layer.
     layers: Option<[u32; 2]>,
     shards: u64,
     bytes: u64,
@@ -57,17 +57,17 @@ pub struct Report {
     fingerprints: u64,
     fingerprint: Option<String>,
     missing: Vec<Missing>,
-    /// Layers whose reach was removed, so that whole layers cannot be gone through; of a sample none.
+    /// Layers that cannot be checked as a whole because their reach was removed; empty for a sample.
     removed: Vec<[u32; 2]>,
     problems: Vec<Told>,
-    /// Why files could not be read that may be whole.
+    /// Reasons why possibly intact files could not be read.
     unread: Vec<String>,
-    /// What is left after an interruption, for `--layers`.
+    /// The unchecked layers after an interruption, for `--layers`.
     go_on_with: Option<String>,
     seconds: f64,
 }
 
-/// What is missing where layers were not enumerated.
+/// The missing items of layers that are not enumerated.
 const STATES: &str = "states";
 
 /// Layers that are not committed.
@@ -78,7 +78,7 @@ struct Missing {
     last: u32,
 }
 
-/// A problem, and whether it is damage: then solving again mends it.
+/// A problem. Damage can be repaired by solving again.
 #[derive(Debug, Serialize)]
 struct Told {
     damage: bool,
@@ -86,7 +86,7 @@ struct Told {
 }
 
 impl Report {
-    /// What was found in the shards, and in what they hold.
+    /// Combines the outcomes for the shards and for their contents.
     pub fn new(
         run: &Run,
         args: &Args,
@@ -99,7 +99,7 @@ impl Report {
         let sampled = args.sample.is_some();
         let (unread, problems): (Vec<&Problem>, Vec<&Problem>) =
             shards.problems.iter().chain(&content.problems).partition(|problem| problem.is_unread());
-        let problems: Vec<Told> = problems.into_iter().map(tell).collect();
+        let problems: Vec<Told> = problems.into_iter().map(reported).collect();
         let missing: Vec<Missing> = missing(run, span);
         let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
         let removed = if sampled { Vec::new() } else { removed(run, span) };
@@ -120,7 +120,7 @@ impl Report {
             None => Some(span),
         };
         let first = left.map_or(span.first.0, |left| left.last.up(1).0);
-        // States are committed from below: what is missing of them goes up to the end.
+        // States are committed from the bottom, so missing states extend to the end.
         let unknown = missing.iter().find(|gap| gap.of == STATES && gap.last == span.last.0);
         let last = unknown.map_or(span.last.0, |gap| gap.first - Layer::STEP);
         let was_checked = !sampled && content.checked.layers > 0 && first <= last;
@@ -153,7 +153,7 @@ impl Report {
         }
     }
 
-    /// Prints the result: on stdout as one object or for people; what is wrong for people on stderr.
+    /// Prints the result on stdout, as one JSON object or for people, and problems on stderr.
     pub fn print(&self, json: bool) -> io::Result<()> {
         let mut out = io::stdout().lock();
         if json {
@@ -161,7 +161,7 @@ impl Report {
         } else if !matches!(self.verdict, Verdict::Wrong | Verdict::Unread) {
             self.write_for_people(&mut out)?;
         }
-        self.tell_what_is_wrong();
+        self.report_problems();
         Ok(())
     }
 
@@ -174,7 +174,7 @@ impl Report {
             let drawn = match self.values {
                 0 => "none were drawn".to_owned(),
                 values => format!(
-                    "{} stored values drawn, {} states looked at for them: each follows",
+                    "{} stored values drawn, {} states examined for them: each follows from its successors",
                     count(values),
                     count(self.states)
                 ),
@@ -185,7 +185,7 @@ impl Report {
                 write_field(
                     out,
                     "left out",
-                    format!("{too_far} more, which take more than --memory to follow"),
+                    format!("{too_far} more, which take more than --memory to check"),
                 )?;
             }
             if self.answers > 0 {
@@ -193,7 +193,7 @@ impl Report {
                 write_field(
                     out,
                     "answers",
-                    format!("{answers} states that are not stored: a query has the same"),
+                    format!("{answers} states without stored values: queries give the same values"),
                 )?;
             }
             if self.best_moves > 0 {
@@ -206,7 +206,7 @@ impl Report {
                 removed => format!(", without {} that were not checked", count(removed)),
             };
             write_field(out, "layers", format!("{} to {}{without}", count(first), count(last)))?;
-            let states = format!("{}: just those that moves and spawns lead to", count(self.states));
+            let states = format!("{}: exactly those reached by moves and spawns", count(self.states));
             write_field(out, "states", states)?;
             let afterstates = format!("{}: as many as in the journal", count(self.afterstates));
             write_field(out, "afterstates", afterstates)?;
@@ -244,8 +244,8 @@ impl Report {
         Ok(())
     }
 
-    /// Tells problems, and what is missing, and what to do about them.
-    fn tell_what_is_wrong(&self) {
+    /// Reports problems and missing data on stderr, with remedies.
+    fn report_problems(&self) {
         for problem in &self.problems {
             say(&format!("problem: {}", problem.text));
         }
@@ -255,77 +255,74 @@ impl Report {
         let run = &self.run;
         if self.problems.iter().any(|problem| !problem.damage) {
             say(
-                "do not use this run: its files are as they were written, and what was written is wrong. Solving or \
-                 resuming it would not notice, and what was computed from the wrong part is wrong too. Solve the board \
-                 again in another place and verify that; if it fails again, the program has a mistake: please report \
-                 it with the lines above",
+                "do not use this run: its files are intact, but their contents are wrong. Solving or resuming the run \
+                 would not detect this, and everything computed from the wrong part is wrong too. Solve the board again \
+                 in another place and verify that run. If that fails too, the program has a bug: please report it with \
+                 the lines above",
             );
         } else if !self.problems.is_empty() {
             say(&format!(
-                "to mend it: the solve command that made {run} computes lost and damaged shards again, and where a \
-                 cluster made it, exact2048 resume does; then verify it again"
+                "to repair {run}, repeat its solve command, which recomputes lost and damaged shards; if a cluster made \
+                 it, use exact2048 resume. Then verify it again"
             ));
         }
         for Missing { of, first, last } in &self.missing {
-            say(&format!("not committed, and so not checked: {of} of layers {first} to {last}"));
+            say(&format!("not checked because not committed: {of} of layers {first} to {last}"));
         }
         if !self.removed.is_empty() {
             let (layers, values) = (units::layers(&self.removed), count(self.values_left_out));
             say(&format!(
-                "not checked: layers {layers}, whose reachable states are not stored any more, and {values} stored \
-                 values that follow from theirs; --sample N draws values and follows them through such layers"
+                "not checked: layers {layers}, whose reachable states are no longer stored, and {values} stored values \
+                 that follow from theirs; --sample N can check values through such layers"
             ));
         } else if self.values_left_out > 0 {
             let values = count(self.values_left_out);
             say(&format!(
-                "not checked: {values} stored values, as those that they follow from are not committed"
+                "not checked: {values} stored values, because the values that they follow from are not committed"
             ));
         }
         if self.best_moves_left_out > 0 {
             let moves = count(self.best_moves_left_out);
             say(&format!(
-                "not checked: {moves} best moves, as the values that they follow from are not committed"
+                "not checked: {moves} best moves, because the values that they follow from are not committed"
             ));
         }
         match (self.verdict, &self.go_on_with) {
             (Verdict::Unfinished, _) if self.values_too_far > 0 => {
-                let others =
-                    if self.values > 0 { ", or --partial to be content with the others" } else { "" };
+                let others = if self.values > 0 { ", or use --partial to accept the others" } else { "" };
                 say(&format!(
-                    "{} of {} values drawn were not checked: what they follow from takes more memory than allowed. Give more \
-                     --memory, check all states{others}",
+                    "{} of {} values drawn were not checked because their successors take more memory than the limit. Give \
+                     more --memory, check all states{others}",
                     count(self.values_too_far),
                     count(self.values + self.values_too_far)
                 ));
             }
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
-                say(
-                    "the run stores no values, as it is not solved or keeps none: there are none to draw a sample of",
-                );
+                say("the run has no values to sample, because it is not solved or keeps no values");
             }
             (Verdict::Unfinished, _) if self.shards == 0 => {
-                say("nothing of what was to be checked is committed yet");
+                say("nothing in the requested layers is committed yet");
             }
             (Verdict::Unfinished, _) if self.missing.is_empty() && !self.removed.is_empty() => {
-                say("what was checked is right; --partial is content with that");
+                say("the checked part is right; use --partial to accept it");
             }
             (Verdict::Unfinished, _) => say(
-                "what was checked is right, but the run is not finished. The solve command that began it goes on with \
-                 it; --partial is content with what there is",
+                "the checked part is right, but the run is not finished. Repeat its solve command to resume it, or use \
+                 --partial to accept the committed part",
             ),
             (Verdict::Interrupted, Some(left)) => {
                 match self.layers {
                     Some([first, last]) => say(&format!("interrupted; layers {first} to {last} are right")),
-                    None => say("interrupted before the first layers were done"),
+                    None => say("interrupted before the first layers were checked"),
                 }
-                say("to go on:");
+                say("to continue:");
                 let run = shell::quote(&self.given);
                 say_command(&format!("  exact2048 verify --run {run} --layers {left}"));
             }
-            (Verdict::Interrupted, None) => say("interrupted; what was checked is right"),
+            (Verdict::Interrupted, None) => say("interrupted; the checked part is right"),
             (Verdict::Unread, _) => {
                 say(
-                    "what was checked is right, but a file could not be read: verify the run again when it can be",
+                    "the checked part is right, but a file could not be read; verify the run again when it is readable",
                 );
             }
             _ => {}
@@ -333,11 +330,11 @@ impl Report {
     }
 }
 
-fn tell(problem: &Problem) -> Told {
+fn reported(problem: &Problem) -> Told {
     Told { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
 }
 
-/// The layers of a span that are enumerated and whose reach is not stored.
+/// Enumerated layers of a span whose reach is no longer stored.
 fn removed(run: &Run, span: Span) -> Vec<[u32; 2]> {
     let holdings = run.holdings();
     let recipe = Recipe::new(run.params(), &holdings);
@@ -345,7 +342,7 @@ fn removed(run: &Run, span: Span) -> Vec<[u32; 2]> {
     units::joined(layers.map(|layer| [layer.0, layer.0]))
 }
 
-/// What of a span is not committed.
+/// The uncommitted parts of a span.
 fn missing(run: &Run, span: Span) -> Vec<Missing> {
     let gaps = run.missing().into_iter().filter(|gap| gap.first <= span.last && span.first <= gap.last);
     let missing = gaps.map(|gap| Missing {

@@ -1,4 +1,4 @@
-//! How far a check is, on stderr.
+//! Progress of a check on stderr.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::units;
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Shows how far a check is.
+/// Progress display of a check.
 #[derive(Default)]
 pub struct Watch {
     pass: Mutex<Option<Pass>>,
@@ -20,21 +20,21 @@ pub struct Watch {
 struct Pass {
     total: u64,
     begun: Instant,
-    /// When to show something again.
+    /// Time of the next update.
     next: Duration,
     line: ProgressLine,
 }
 
 impl Watch {
-    /// Begins a pass over `total`.
+    /// Begins a pass over `total` units.
     pub fn begin(&self, name: &'static str, total: u64) {
         let line = ProgressLine::new(name);
         *self.pass.lock() = Some(Pass { total, begun: Instant::now(), next: INTERVAL, line });
     }
 
-    /// Shows how far it is; may be called often.
+    /// Shows the progress; can be called often.
     pub fn show(&self, at: CheckProgress) {
-        // Where another thread shows something, this one need not.
+        // Another thread is already updating the display.
         let Some(mut pass) = self.pass.try_lock() else { return };
         let Some(pass) = pass.as_mut() else { return };
         let elapsed = pass.begun.elapsed();
@@ -62,7 +62,7 @@ fn position(at: CheckProgress) -> u64 {
     }
 }
 
-/// The time left, how far it is and how fast: what matters most comes first.
+/// The time left, the position and the rate, most important first.
 fn describe(at: CheckProgress, total: u64, elapsed: Duration) -> Vec<String> {
     let (done, seconds) = (position(at) as f64, elapsed.as_secs_f64().max(1e-3));
     let known = done > 0.001 * total as f64 && seconds > 0.5;
@@ -71,7 +71,7 @@ fn describe(at: CheckProgress, total: u64, elapsed: Duration) -> Vec<String> {
         CheckProgress::Bytes(bytes) => {
             (units::size(bytes), format!("{}/s", units::size((done / seconds) as u64)))
         }
-        // One value may take minutes: the states tell that it goes on.
+        // One value can take minutes, so the count of states shows the progress.
         CheckProgress::Sample { checked, count, states } => {
             let values = format!("{} of {} values", units::count(checked), units::count(count));
             (format!("{values}, {} states", units::count(states)), units::rate(states as f64 / seconds))
