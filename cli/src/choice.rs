@@ -1,4 +1,4 @@
-//! Which layers' values a run keeps where the disk is limited, and what that means for who asks it.
+//! Choice of the kept layers under a disk limit, and its effect on the time of solves and queries.
 
 use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload, room};
 use exact2048_game::{BoardSize, KeptLayers, Params};
@@ -9,50 +9,50 @@ use crate::Failure;
 use crate::job::kept_text;
 use crate::units::{self, SizeUnits};
 
-/// Of how many layers two may be kept, the least first.
+/// Periods in which two layers are kept, ascending.
 const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Bytes that are left for journal and shards while they are written, beside the usual room.
+/// Bytes reserved for the journal and unfinished shards, in addition to the usual headroom.
 const WORK_BYTES: u64 = 256 << 10;
 
-/// What a limit allows.
+/// The kept layers that a limit allows.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// The layers that are kept.
+    /// The kept layers.
     pub kept: KeptLayers,
-    /// What the run takes of the disk.
+    /// Disk needs of the run.
     pub needs: ForecastTotals,
-    /// Whether reach has to be enumerated twice.
+    /// Whether layers must be enumerated twice.
     pub is_tight: bool,
-    /// What would be kept with so many bytes, which are more.
+    /// The next larger choice, and the bytes that it needs.
     pub more: Option<(KeptLayers, u64)>,
 }
 
-/// What a run takes of a limit, whichever layers it keeps.
+/// Disk needs of a run under a limit for every choice of kept layers.
 pub struct Choices {
     forecast: Forecast,
     limit_bytes: u64,
-    /// Bytes of scratch files that may stay for as long as the run is solved.
+    /// Bytes of scratch files that can stay until the run is solved.
     scratch_bytes: u64,
 }
 
 impl Choices {
-    /// Of a run with these parameters, but for the layers that they say are kept. Scratch files count towards the limit
-    /// where they are on the same disk.
+    /// Choices for a run with these parameters, whose kept layers are ignored. `scratch_bytes` is 0 if scratch files are
+    /// on another disk.
     pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
         Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
     }
 
-    /// Bytes of scratch files that may stay for as long as the run is solved.
+    /// Bytes of scratch files that can stay until the run is solved.
     pub fn scratch_bytes(&self) -> u64 {
         self.scratch_bytes
     }
 
-    /// Keeps these layers.
+    /// Chooses these layers.
     ///
     /// # Errors
     ///
-    /// The least limit with which that would do.
+    /// The smallest sufficient limit.
     pub fn with(&self, kept: KeptLayers) -> Result<Choice, u64> {
         let needs = self.needs(kept);
         if needs.least_bytes > self.limit_bytes {
@@ -64,11 +64,11 @@ impl Choices {
         Ok(Choice { kept, needs, is_tight, more })
     }
 
-    /// Keeps the layers of `keep`, or as much as there is room for.
+    /// Chooses the layers of `keep`, or as many as there is room for.
     ///
     /// # Errors
     ///
-    /// An error of usage: the least limit, its parts, and what would help.
+    /// A usage error with the smallest sufficient limit and the remedies.
     pub fn choose(&self, keep: Option<KeptLayers>, board: BoardSize) -> Result<Choice, Failure> {
         let choice = keep.map_or_else(|| self.best(), |kept| self.with(kept));
         choice.map_err(|least| {
@@ -76,12 +76,12 @@ impl Choices {
             let scratch = match self.scratch_bytes {
                 0 => String::new(),
                 bytes => format!(
-                    ", of which scratch files take {}, because memory is short: give more --memory or more --disk",
+                    ", of which scratch files take {} because memory is short; give more --memory or more --disk",
                     sizes.at_least(bytes)
                 ),
             };
             let remedy = match keep.map(|_| self.best()) {
-                Some(Ok(other)) => format!(" with this --keep; --keep {} would do", other.kept),
+                Some(Ok(other)) => format!(" with this --keep; --keep {} fits", other.kept),
                 Some(Err(of_any)) if of_any < least => {
                     format!(" with this --keep, and {} with another", sizes.at_least(of_any))
                 }
@@ -94,11 +94,11 @@ impl Choices {
         })
     }
 
-    /// Keeps as much as there is room for: first of all so that nothing has to be enumerated twice.
+    /// Chooses as many layers as there is room for. Prefers a choice that enumerates no layer twice.
     ///
     /// # Errors
     ///
-    /// The least limit with which anything would do.
+    /// The smallest limit that suffices for any choice.
     pub fn best(&self) -> Result<Choice, u64> {
         let fits = |kept: &KeptLayers| self.needs(*kept).peak_bytes <= self.limit_bytes;
         let is_enough = |kept: &KeptLayers| self.needs(*kept).least_bytes <= self.limit_bytes;
@@ -108,17 +108,17 @@ impl Choices {
         }
     }
 
-    /// What a run takes that keeps these layers, without the room that a limit has to leave.
+    /// Disk needs of a run that keeps these layers, without headroom.
     pub fn takes(&self, kept: KeptLayers) -> ForecastTotals {
         let ForecastTotals { peak_bytes, least_bytes, end_bytes } = self.forecast.whole(kept);
         let [peak_bytes, least_bytes] = [peak_bytes, least_bytes].map(|bytes| bytes + self.scratch_bytes);
         ForecastTotals { peak_bytes, least_bytes, end_bytes }
     }
 
-    /// The same with that room.
+    /// Disk needs of a run that keeps these layers, with the headroom of a limit.
     pub fn needs(&self, kept: KeptLayers) -> ForecastTotals {
         let needs = self.takes(kept);
-        // To enumerate twice does not always take less.
+        // Enumerating twice does not always take less.
         let least_bytes = needs.least_bytes.min(needs.peak_bytes);
         ForecastTotals {
             peak_bytes: room::with_headroom(needs.peak_bytes + WORK_BYTES),
@@ -128,54 +128,53 @@ impl Choices {
     }
 }
 
-/// What may be kept, the most first.
+/// The possible choices, largest first.
 pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     let some = PERIODS.into_iter().filter_map(|period| KeptLayers::new(period, 2).ok());
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// States within 8 layers that a state half way up a game leads to, where two layers in every 16 are kept, and how that
-/// grows with the number of layers: measured on 5x2 and 4x3, up to where it is a good part of their layers.
+/// States within 8 layers that a state half way up a game leads to, if two layers in every 16 are kept, and the growth of
+/// this number with the layers. Measured on 5x2 and 4x3, up to a large part of their layers.
 const CONE_STATES: f64 = 40e3;
 const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
 const CONE_GROWTH_A_CELL: f64 = 1.65;
 
-/// Seconds of one thread for each of them.
+/// Thread seconds for each state of a cone.
 const CONE_SECONDS: f64 = 1.2e-6;
 
-/// The same for a state of a layer that is backed up whole, to list it as well.
+/// Thread seconds for listing a state of a layer that is backed up whole.
 const LISTED_SECONDS: f64 = 0.1e-6;
 
-/// States that are listed at most, since more are not kept.
+/// Maximum number of listed states, because more are not kept.
 const MOST_LISTED: f64 = 300e6;
 
-/// How many times as long a solve takes that stores best moves as well: measured 1.25 on 3x3 and 1.4 on 5x2.
+/// Factor by which storing best moves lengthens a solve: measured 1.25 on 3x3 and 1.4 on 5x2.
 const WITH_BEST_MOVES: f64 = 1.33;
 
-/// What the layers of a run cost, about: all of them in a solve, and those that are worked out for a question: on average,
-/// as questions are about any of them.
+/// Estimated cost of layers: of all layers in a solve, and of the layers computed for a query, on average.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerCost {
     /// States of a layer.
     states: f64,
     layers: f64,
-    /// Seconds to enumerate all layers, and to back them up.
+    /// Seconds to enumerate and to back up all layers.
     passes: [f64; 2],
-    /// How many times as long as its passes a solve takes, for best moves that they are without.
+    /// Factor of the time of a solve for best moves, which `passes` do not include.
     longer: f64,
     threads: f64,
     cells: f64,
     /// Whether any values are stored.
     has_values: bool,
-    /// Whether it is by the speed of this machine.
+    /// Whether the cost was measured on this machine.
     is_measured: bool,
 }
 
 impl LayerCost {
-    /// Of a run whose passes take so many seconds with so many threads, by the speed of this machine.
+    /// Cost of a run whose passes take these seconds on this machine.
     pub fn new(params: &Params, workload: &Workload, [up, down]: [f64; 2], threads: usize) -> Self {
         let layers = f64::from(params.last_layer().number() + 1);
-        // A run that only enumerates has no way down.
+        // A run that only enumerates has no downward pass.
         let down = if params.until_layer.is_some() { 0.0 } else { down };
         Self {
             states: workload.whole_states() / layers,
@@ -189,7 +188,7 @@ impl LayerCost {
         }
     }
 
-    /// The same by the speed of the machine that [`PassCost`] was measured on.
+    /// Cost of a run at the speed of the machine on which [`PassCost`] was measured.
     pub fn usual(params: &Params, workload: &Workload, tuning: Tuning, threads: usize) -> Self {
         let cost = PassCost::new(params, tuning.for_run(params).dense_rows);
         let seconds = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase));
@@ -198,20 +197,21 @@ impl LayerCost {
         if params.best_moves { cost.with_best_moves() } else { cost }
     }
 
-    /// The same of a run that stores best moves as well, where the passes are those of one that does not.
+    /// Cost with best moves, if the passes do not include them.
     pub fn with_best_moves(self) -> Self {
         Self { longer: WITH_BEST_MOVES, ..self }
     }
 
-    /// How long the solve takes, in seconds, about.
+    /// Estimated seconds of the solve.
     pub fn solve_seconds(&self, enumerates_twice: bool) -> f64 {
         let [up, down] = self.passes;
         self.longer * (if enumerates_twice { 2.0 * up } else { up } + down)
     }
 
-    /// How long a query of a state half way between kept layers takes, in seconds, about: that of its cone, or that of all
-    /// layers above it and, since their reach is not stored any more, of all that are between the same kept ones. That is at
-    /// most all there is.
+    /// Estimated seconds to query a state half way between kept layers.
+    ///
+    /// This is the smaller of the times for its cone and for whole layers. Whole layers are backed up above the state, and
+    /// enumerated between the kept layers because their reach is no longer stored. The solve is the upper bound.
     pub fn query_seconds(&self, kept: KeptLayers) -> f64 {
         let (period, above) = (f64::from(kept.period()), f64::from(kept.period()) / 2.0);
         let growth = CONE_GROWTH_OF_10_CELLS + CONE_GROWTH_A_CELL * (self.cells - 10.0);
@@ -223,7 +223,7 @@ impl LayerCost {
         of_cone.min(of_layers).min(up + down)
     }
 
-    /// Which layers are kept, and how long both take, and on which machine, in words.
+    /// The kept layers, the time of a query and of the solve, and the machine, in words.
     fn text(&self, kept: KeptLayers, enumerates_twice: bool) -> String {
         let place = match self.is_measured {
             true => "at the speed measured here",
@@ -243,24 +243,24 @@ impl LayerCost {
     }
 }
 
-/// A time that is an estimate, in words.
+/// An estimated time in words.
 fn time_text(seconds: f64) -> String {
     match seconds {
-        seconds if seconds < 0.05 => "some milliseconds".to_owned(),
+        seconds if seconds < 0.05 => "a few milliseconds".to_owned(),
         seconds if seconds < 0.95 => "less than a second".to_owned(),
         seconds => format!("about {}", units::about(seconds)),
     }
 }
 
 impl Choice {
-    /// What is chosen, in some sentences.
+    /// The choice in words.
     pub fn text(&self, limit_bytes: u64, layer_cost: &LayerCost) -> String {
         let ForecastTotals { peak_bytes, end_bytes, .. } = self.needs;
         let sizes = SizeUnits::of(limit_bytes);
         let peak = sizes.size(peak_bytes.min(limit_bytes));
         let (limit, end) = (sizes.size(limit_bytes), sizes.size(end_bytes));
         let mut text = format!(
-            "note: of {limit} of the disk this takes about {peak} at most and {end} in the end; {}",
+            "note: of the {limit} of --disk this run takes about {peak} at most and {end} in the end; {}",
             layer_cost.text(self.kept, self.is_tight)
         );
         let more = self.more.map(|(kept, bytes)| (kept, sizes.at_least(bytes)));
@@ -319,21 +319,21 @@ mod tests {
     }
 
     #[test]
-    fn scratch_files_that_a_limit_has_no_room_for_are_named() {
+    fn errors_name_scratch_files_that_do_not_fit() {
         let refused = |scratch_bytes| {
             let choices = Choices::new(&params("3x3"), 1_000_000, scratch_bytes);
             choices.choose(None, "3x3".parse().unwrap()).unwrap_err().to_string()
         };
         let said = refused(4 << 20);
         assert!(
-            said.contains("scratch files take 4.2 MB, because memory is short: give more --memory"),
+            said.contains("scratch files take 4.2 MB because memory is short; give more --memory"),
             "{said}"
         );
         assert!(!refused(0).contains("memory"), "{}", refused(0));
     }
 
     #[test]
-    fn too_little_is_told_with_the_least() {
+    fn errors_state_the_smallest_limit() {
         let least = choices("5x2", 1_000_000).best().unwrap_err();
         assert!((8_000_000..60_000_000).contains(&least), "{least}");
         assert!(choices("5x2", least + least / 4).best().is_ok());
@@ -346,16 +346,16 @@ mod tests {
     }
 
     #[test]
-    fn queries_take_longer_where_less_is_kept() {
+    fn queries_take_longer_if_less_is_kept() {
         let costs = ["5x2", "4x3"].map(|board| usual(&params(board)));
         let seconds = |cost: &LayerCost, period| cost.query_seconds(KeptLayers::new(period, 2).unwrap());
         let [small, large] = costs.each_ref().map(|cost| [16, 32, 128].map(|period| seconds(cost, period)));
         assert!((0.01..0.2).contains(&small[0]) && (2.0..10.0).contains(&small[2]), "{small:?}");
         assert!((2.0..30.0).contains(&large[1]) && (60.0..600.0).contains(&large[2]), "{large:?}");
-        assert_eq!(time_text(costs[1].query_seconds(KeptLayers::TWO_IN_FOUR)), "some milliseconds");
+        assert_eq!(time_text(costs[1].query_seconds(KeptLayers::TWO_IN_FOUR)), "a few milliseconds");
     }
 
-    /// All that lies between kept layers was solved with them, which on 3x2 takes some milliseconds.
+    /// The solve computed all layers between kept ones, which takes some milliseconds on 3x2.
     #[test]
     fn no_query_takes_longer_than_the_solve() {
         for board in ["2x2", "3x2", "4x2", "3x3"] {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_said_how_long_the_solve_takes_and_where() {
+    fn the_text_states_the_time_of_the_solve_and_the_machine() {
         let cost = usual(&params("5x2"));
         let (once, twice) = (cost.solve_seconds(false), cost.solve_seconds(true));
         assert!((15.0..100.0).contains(&once) && (1.2..1.7).contains(&(twice / once)), "{once}, {twice}");

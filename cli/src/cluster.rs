@@ -1,4 +1,4 @@
-//! Asking a coordinator.
+//! Client of a coordinator.
 
 use std::future::Future;
 use std::io::Write;
@@ -14,10 +14,10 @@ use tonic_types::StatusExt;
 use crate::network::{ClientArgs, refusal, words};
 use crate::{Failure, output};
 
-/// Where the coordinator is.
+/// Options for the connection to a coordinator.
 #[derive(clap::Args, Debug)]
 pub struct CoordinatorPlace {
-    /// The coordinator: http://HOST:PORT, or https://HOST:PORT
+    /// Call this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     coordinator: String,
     #[command(flatten)]
@@ -36,12 +36,12 @@ impl CoordinatorPlace {
     }
 }
 
-/// One job of a cluster: the arguments of the commands that change it.
+/// Arguments of the commands that change a job.
 #[derive(clap::Args, Debug)]
 pub struct JobPlace {
     #[command(flatten)]
     place: CoordinatorPlace,
-    /// Name of the job
+    /// Change the job of this name
     job: String,
     /// Print the job as one JSON object
     #[arg(long)]
@@ -49,7 +49,7 @@ pub struct JobPlace {
 }
 
 impl JobPlace {
-    /// Makes a call about the job and prints the job that is in its answer: as JSON, or as what there is to say of it.
+    /// Calls the coordinator about the job and prints the returned job, as JSON or in words.
     pub fn change<T: Shown, F>(
         &self,
         call: impl FnOnce(Client, String) -> F,
@@ -61,7 +61,7 @@ impl JobPlace {
     {
         let coordinator = self.place.connect()?;
         let answer = coordinator.ask(|client| call(client, self.job.clone()))?;
-        let job = job_of(answer).context("the coordinator does not say what became of the job")?;
+        let job = job_of(answer).context("the coordinator returned no job")?;
         let mut out = std::io::stdout().lock();
         if self.json {
             writeln!(out, "{}", serde_json::to_string(&JobView::from(&job))?)?;
@@ -72,19 +72,19 @@ impl JobPlace {
     }
 }
 
-/// A coordinator that answers.
+/// A connection to a coordinator.
 pub struct Coordinator {
     runtime: Runtime,
     client: Client,
 }
 
 impl Coordinator {
-    /// A client of it. Those of one connection are cheap, and each is its own to change.
+    /// A new client on the connection, which is cheap.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Makes a call and waits for its answer.
+    /// Calls the coordinator and waits for the answer.
     pub fn ask<T: Shown, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -92,7 +92,7 @@ impl Coordinator {
         self.answer(call).map_err(|status| failure(&status))
     }
 
-    /// The same, with what the coordinator says where it refuses.
+    /// Calls the coordinator and returns its status if it refuses.
     pub fn answer<T: Shown, F>(&self, call: impl FnOnce(Client) -> F) -> Result<T, Status>
     where
         F: Future<Output = Result<Response<T>, Status>>,
@@ -102,20 +102,20 @@ impl Coordinator {
         Ok(answer)
     }
 
-    /// Waits for what an answer still brings.
+    /// Waits for a future of the connection.
     pub fn wait<T>(&self, future: impl Future<Output = T>) -> T {
         self.runtime.block_on(future)
     }
 }
 
-/// What a status is on the command line.
+/// The error for a status of the coordinator.
 pub fn failure(status: &Status) -> anyhow::Error {
-    // It may quote what others sent.
+    // The message can quote texts from other clients.
     let message = words(status);
     let reason = status.get_details_error_info().map(|info| info.reason);
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),
-        // As `solve` has it of a place that holds another job.
+        // The same exit code as `solve` in a place that holds another job.
         Code::FailedPrecondition if reason.as_deref() == Some("OTHER_RUN") => Failure::usage(message).into(),
         Code::FailedPrecondition if reason.as_deref() == Some("DOES_NOT_FIT") => {
             anyhow!("{message} (--memory SIZE and --threads N of exact2048 worker)")

@@ -1,4 +1,4 @@
-//! Progress on stderr that fits the terminal: live lines there, a plain line every few seconds elsewhere.
+//! Progress on stderr: live lines that fit a terminal, or a plain line every few seconds without one.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -9,45 +9,45 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::{shell, terminal, units};
 
-/// How often a plain line is written where there is no terminal.
+/// Interval of plain lines without a terminal.
 pub const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Characters of a bar where there is room, and where there is little.
+/// Lengths of a bar on wide and on narrow terminals.
 const BARS: (usize, usize) = (24, 10);
 
-/// Columns from which on there is room, and below which there is none for a bar.
+/// Minimum columns for a long bar, and for any bar.
 const ROOMY: usize = 100;
 const NARROW: usize = 60;
 
-/// Columns before further lines of what is one.
+/// Indent of continued lines.
 const INDENT: &str = "  ";
 
-/// The line that is drawn at the moment: other messages have to be written above it.
+/// The live line, if any; other messages are written above it.
 static LIVE: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 fn live() -> MutexGuard<'static, Option<ProgressBar>> {
     LIVE.lock()
 }
 
-/// Columns of the terminal that stderr is; `None` where it is not a terminal.
+/// Columns of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stderr()
 }
 
-/// Writes a message for people to stderr, above a live line if there is one; on a terminal in lines that fit it. What
-/// is in it comes from files and command lines, and is shown without what would command the terminal.
+/// Writes a message for people to stderr, above a live line, wrapped on a terminal. Escapes control characters, because
+/// messages can contain text from files and command lines.
 pub fn say(message: &str) {
     let message = exact2048_text::plain(message);
     write_line(&columns().map_or(message.to_string(), |columns| paragraph(&message, columns)));
 }
 
-/// Writes a command to stderr that people may copy, in lines that fit the terminal.
+/// Writes a command to stderr, folded to the terminal, so that it can be copied.
 pub fn say_command(command: &str) {
     write_line(&columns().map_or(command.to_owned(), |columns| shell::folded(command, columns)));
 }
 
 fn write_line(text: &str) {
-    // What nobody reads any more is lost; `eprintln!` would panic.
+    // A closed stderr is ignored; `eprintln!` would panic.
     let write = || drop(writeln!(io::stderr(), "{text}"));
     match &*live() {
         Some(bar) => bar.suspend(write),
@@ -55,14 +55,14 @@ fn write_line(text: &str) {
     }
 }
 
-/// A text in lines of at most `columns` characters; further lines are indented as the first is.
+/// Wraps a text at `columns` characters with the indent of its first line.
 pub fn paragraph(text: &str, columns: usize) -> String {
     let indent: String = text.chars().take_while(|c| *c == ' ').collect();
     textwrap::fill(text, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
 }
 
-/// The head and all of the parts, in as few lines of at most `columns` characters as hold them; what matters most comes
-/// first. A part that is wider than a line is cut.
+/// Joins the head and the parts into as few lines of at most `columns` characters as possible. Cuts a part that is wider
+/// than a line.
 pub fn lines(head: &str, parts: &[String], columns: usize) -> Vec<String> {
     let mut lines = vec![head.to_owned()];
     for part in parts.iter().filter(|part| !part.is_empty()) {
@@ -77,7 +77,7 @@ pub fn lines(head: &str, parts: &[String], columns: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line, columns)).collect()
 }
 
-/// A text of at most `columns` characters; what is missing is marked.
+/// Cuts a text to `columns` characters and marks the cut.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -92,13 +92,13 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The part that is done, with a bar where the columns have room for one.
+/// The finished share, with a bar if there is room.
 pub fn done(share: f64, columns: usize) -> String {
     let percent = units::percent(share);
     if columns < NARROW { percent } else { format!("{} {percent:>5}", bar(share, columns)) }
 }
 
-/// A bar for the columns that there are.
+/// A bar for a terminal of `columns`.
 fn bar(share: f64, columns: usize) -> String {
     let length = if columns >= ROOMY { BARS.0 } else { BARS.1 };
     let full = (share.clamp(0.0, 1.0) * length as f64) as usize;
@@ -106,31 +106,31 @@ fn bar(share: f64, columns: usize) -> String {
     format!("[{:<length$}]", format!("{}{head}", "=".repeat(full)))
 }
 
-/// A line of a live display, of the text that it is given.
+/// Style of a live line that is only its text.
 pub fn bare_style() -> ProgressStyle {
     ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-/// What says how far something is: a line, or a few where the terminal is narrow or there is much to say.
+/// A progress line, or a few lines on a narrow terminal.
 #[derive(Debug)]
 pub struct ProgressLine {
     name: &'static str,
-    /// The words after the share: they name the work that it is a share of.
+    /// Words after the share that name the work.
     of: &'static str,
     bar: Option<ProgressBar>,
     next_plain: Mutex<Instant>,
     begun: Instant,
-    /// How fast the share grows, and the share when that was last looked at.
+    /// Pace of the share, and the share at the last update.
     pace: Mutex<Option<(Pace, f64)>>,
 }
 
 impl ProgressLine {
-    /// A line of something that begins now.
+    /// A line for work that begins now.
     pub fn new(name: &'static str) -> Self {
         Self::with_share_of(name, "")
     }
 
-    /// The same, with the thing that the shown share is a share of: `59.9% of the way up`.
+    /// A line with words after the share: `59.9% of the way up`.
     pub fn with_share_of(name: &'static str, of: &'static str) -> Self {
         let bar = columns().map(|_| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -142,8 +142,7 @@ impl ProgressLine {
         Self { name, of, bar, next_plain: Mutex::new(begun + PLAIN_INTERVAL), begun, pace: Mutex::default() }
     }
 
-    /// When all is done, by how fast the share that is done has grown since this was first asked: what an earlier process
-    /// did says nothing of that.
+    /// The time left, from the growth of the share since the first call. Progress of earlier processes does not count.
     pub fn eta(&self, share: f64) -> String {
         let now = self.begun.elapsed();
         let mut pace = self.pace.lock();
@@ -157,17 +156,16 @@ impl ProgressLine {
         eta(pace.time_for(1.0 - share, now))
     }
 
-    /// Columns of the terminal that it is shown on; `None` where there is none, and plain lines are written.
+    /// Columns of the terminal; `None` if there is none and plain lines are written.
     pub fn columns(&self) -> Option<usize> {
         self.bar.as_ref().and_then(|_| columns())
     }
 
-    /// Shows the part that is done and more of it, what matters most first. Where there is no terminal, it is written every
-    /// few seconds.
+    /// Shows the finished share and the parts, most important first; every few seconds if there is no terminal.
     pub fn show(&self, share: f64, parts: &[String]) {
         if let (Some(bar), Some(columns)) = (&self.bar, columns()) {
             let name = if columns < NARROW { self.name.to_owned() } else { format!("{:<9}", self.name) };
-            // In the last column some terminals go on to the next line.
+            // Some terminals wrap after the last column.
             bar.set_message(
                 lines(&format!("{name} {}{}", done(share, columns), self.of), parts, columns - 1).join("\n"),
             );
@@ -182,7 +180,7 @@ impl ProgressLine {
         }
     }
 
-    /// Takes the line away.
+    /// Removes the line.
     pub fn finish(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
@@ -191,7 +189,7 @@ impl ProgressLine {
     }
 }
 
-/// When something is done, for a line of progress.
+/// The time left, for a progress line.
 pub fn eta(left: Option<Duration>) -> String {
     left.map_or("ETA unknown".to_owned(), |left| format!("ETA {}", units::about(left.as_secs_f64())))
 }
@@ -201,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_a_line_goes_on_in_the_next() {
+    fn parts_that_do_not_fit_continue_on_the_next_line() {
         let parts = ["ETA 2 min 5 s", "layer 406 of 2,044", "", "7,852,929 states", "13.0 M/s ▁▄█"]
             .map(str::to_owned);
         for columns in 2..200 {
             let lines = lines(&format!("enumerate {}", done(0.198, columns)), &parts, columns);
             assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
             let all = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-            // Where a line holds the widest part, nothing is left out.
+            // Nothing is cut if a line has room for the widest part.
             let whole = "19.8%, ETA 2 min 5 s, layer 406 of 2,044, 7,852,929 states, 13.0 M/s ▁▄█";
             assert!(columns < 24 || all.ends_with(whole), "{all}");
         }
@@ -217,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_wide_is_cut() {
+    fn wide_texts_are_cut() {
         assert_eq!(cut("16 M/s of 20", 7), "16 M/s…");
         assert_eq!(cut("short", 7), "short");
     }

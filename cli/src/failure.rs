@@ -1,5 +1,5 @@
-//! Exit codes, the same for every command: 2 for wrong usage, which a place that holds something else is too, 3 for an
-//! unreachable state, 130 when interrupted, 1 for every other failure.
+//! Exit codes of all commands: 2 for wrong usage or a place that holds something else, 3 for an unreachable state, 130
+//! for an interruption, 1 for any other failure.
 
 use std::fmt;
 use std::io;
@@ -13,7 +13,7 @@ use exact2048_text::with_causes;
 use crate::help::{PAGE, PLACE_OF_PAGES};
 use crate::{display, network, remedy};
 
-/// A failure with an exit code of its own.
+/// A failure with its exit code.
 #[derive(Clone, Debug)]
 pub struct Failure {
     code: u8,
@@ -21,12 +21,12 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// The command line asks for something that cannot be.
+    /// Wrong usage of the command line.
     pub fn usage(message: String) -> Self {
         Self { code: 2, message }
     }
 
-    /// A state that the run does not reach.
+    /// A state that is not reachable in the run.
     pub fn unreachable(message: String) -> Self {
         Self { code: 3, message }
     }
@@ -36,12 +36,12 @@ impl Failure {
         Self { code: 130, message }
     }
 
-    /// Anything else that is no success.
+    /// Any other failure.
     pub fn failed(message: String) -> Self {
         Self { code: 1, message }
     }
 
-    /// What failed was printed already; only the exit code is left to give.
+    /// An exit code alone, after the failure was printed.
     pub fn told(code: u8) -> Self {
         Self { code, message: String::new() }
     }
@@ -55,7 +55,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// An error with what caused it and what to type against it, on one line.
+/// An error with its causes and its remedy, on one line.
 pub fn text(error: &anyhow::Error) -> String {
     let mut text = with_causes(&**error);
     if text.contains(PAGE) {
@@ -69,15 +69,15 @@ pub fn text(error: &anyhow::Error) -> String {
 
 const CANNOT_WRITE: &str = "cannot write to stdout: ";
 
-/// Prints an error to stderr and gives its exit code.
+/// Prints an error to stderr and returns its exit code.
 pub fn report(error: &anyhow::Error) -> ExitCode {
     if is_closed_pipe(error) {
-        // The reader has read enough, as in `exact2048 layers | head`.
+        // The reader closed the pipe, as in `exact2048 layers | head`.
         return ExitCode::SUCCESS;
     }
     let mut message = text(error);
     if error.is::<io::Error>() && error.chain().count() == 1 {
-        // What is said of all else names it.
+        // All other errors name their file.
         message.insert_str(0, CANNOT_WRITE);
     }
     if !message.is_empty() {
@@ -86,11 +86,11 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(code(error))
 }
 
-/// Prints what clap found wrong with the command line, or the help that was asked for, and gives the exit code.
+/// Prints clap's error or the requested help, and returns the exit code.
 pub fn report_usage(error: &clap::Error) -> ExitCode {
     let is_asked_for = !error.use_stderr();
     if is_asked_for || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        // Where nobody reads it, there is nobody to tell that.
+        // A closed pipe is not an error: the reader has enough.
         if let Err(failed) = error.print()
             && failed.kind() != io::ErrorKind::BrokenPipe
         {
@@ -98,7 +98,7 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
             return ExitCode::FAILURE;
         }
     } else {
-        // Without colours: sequences that make them could not be told from those in what was given.
+        // Without colours, because their sequences are indistinguishable from sequences in arguments.
         for line in error.render().to_string().trim_end().lines() {
             display::say(line);
         }
@@ -125,7 +125,7 @@ pub fn code(error: &anyhow::Error) -> u8 {
     }
     let is_usage = match error.downcast_ref::<RunError>() {
         Some(RunError::Params(_)) => true,
-        // A place was named that belongs to something else.
+        // The named place belongs to something else.
         _ => remedy::kind(error).is_some_and(|(kind, _)| kind == storage::ErrorKind::Occupied),
     };
     if is_usage { 2 } else { 1 }

@@ -1,29 +1,30 @@
-//! What `--help` prints: wrapped once, at the width of the terminal. Example commands that are wider go on in lines
-//! that a shell joins again, so that they can be copied.
+//! Layout of `--help`: paragraphs are wrapped at the width of the terminal. Long example commands continue with a
+//! backslash, so they can be copied into a shell.
 
 use clap::Command;
 use clap::builder::{Resettable, StyledStr};
 
 use crate::{shell, terminal};
 
-/// Columns that help takes at most.
+/// Maximum width of help in columns.
 const WIDEST: usize = 100;
 
-/// Columns that help takes at least, however narrow the terminal is.
+/// Minimum width of help in columns, on any terminal.
 const NARROWEST: usize = 40;
 
-/// The end of a text that names a page of the documentation, because an installed program comes without the pages.
+/// Suffix of a text that names a page of the documentation, which an installed program does not include.
 pub const PLACE_OF_PAGES: &str = "docs/ is in the source code of exact2048";
 
-/// How texts name pages.
+/// Prefix of pages in texts.
 pub const PAGE: &str = "docs/";
 
-/// What begins the example commands.
+/// Heading of the example commands.
 const EXAMPLES: &str = "Examples:";
 
-/// The same command, whose help and that of its subcommands ends in its examples and notes as they are meant. In a text
-/// given to clap by `after_help`, the indented lines below `Examples:` are commands, other lines that begin with a
-/// blank are kept as they are, and the rest are paragraphs to be wrapped.
+/// Formats the examples and notes at the end of the help of a command and its subcommands.
+///
+/// In the `after_help` of a command, the indented lines below `Examples:` are commands. Other indented lines are kept
+/// as they are, and the rest are paragraphs to wrap.
 pub fn with_examples(command: Command) -> Command {
     let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
     let mut command = with_place_of_pages(command).term_width(columns);
@@ -31,7 +32,7 @@ pub fn with_examples(command: Command) -> Command {
     with_own_end(command, columns)
 }
 
-/// The same command, whose help and that of its subcommands says where the pages are that it names.
+/// Adds the location of the pages to all help texts that name one.
 pub fn with_place_of_pages(command: Command) -> Command {
     let command = command.mut_subcommands(with_place_of_pages);
     match command.get_after_help().map(StyledStr::to_string) {
@@ -42,7 +43,7 @@ pub fn with_place_of_pages(command: Command) -> Command {
 
 fn with_own_end(command: Command, columns: usize) -> Command {
     let command = command.mut_subcommands(|sub| with_own_end(sub, columns));
-    // There is no longer help, of which clap speaks where an option has possible values.
+    // By default clap refers to a longer help if an option has possible values, but there is none.
     let command = command.mut_args(|option| match option.get_id().as_str() {
         "help" => option.help("Print help"),
         _ => option,
@@ -53,7 +54,7 @@ fn with_own_end(command: Command, columns: usize) -> Command {
     command.override_help(format!("{}\n\n{}\n", head.trim_end(), wrapped(&end, columns)))
 }
 
-/// Help as clap has it, which wraps everything but how a command is used.
+/// Wraps the usage line, which clap leaves unwrapped.
 fn with_usage_wrapped(help: &str, columns: usize) -> String {
     let options = textwrap::Options::new(columns).subsequent_indent("       ").break_words(false);
     let wrapped = |line: &str| {
@@ -64,7 +65,7 @@ fn with_usage_wrapped(help: &str, columns: usize) -> String {
     help.lines().map(wrapped).collect::<Vec<_>>().join("\n")
 }
 
-/// A line without the sequences that make it bold: ESC [ NUMBERS m.
+/// Removes style sequences (ESC [ NUMBERS m) from a line.
 fn without_styles(line: &str) -> String {
     let mut pieces = line.split("\u{1b}[");
     let first = pieces.next().unwrap_or_default();
@@ -72,8 +73,7 @@ fn without_styles(line: &str) -> String {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// A text with its paragraphs wrapped and its example commands folded, and other lines that begin with a blank left
-/// alone.
+/// Wraps the paragraphs of a text and folds its example commands; keeps other indented lines.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph = String::new();
@@ -107,20 +107,20 @@ fn wrapped(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// The lines of a text, those that a backslash ends together with the next one: as a shell reads commands.
+/// The lines of a text, joined at backslashes as in a shell.
 fn joined(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    let mut goes_on = false;
+    let mut is_continued = false;
     for line in text.lines() {
         let (part, is_begun) = line.strip_suffix('\\').map_or((line, false), |part| (part.trim_end(), true));
         match lines.last_mut() {
-            Some(last) if goes_on => {
+            Some(last) if is_continued => {
                 last.push(' ');
                 last.push_str(part.trim_start());
             }
             _ => lines.push(part.to_owned()),
         }
-        goes_on = is_begun;
+        is_continued = is_begun;
     }
     lines
 }
@@ -129,14 +129,14 @@ fn joined(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The words of a command as the program gets them: without quotes, up to what the shell keeps for itself.
+    /// The arguments of a command without quotes, up to a pipe or a redirection.
     fn words(command: &str) -> Vec<String> {
         let words = shell::written_words(command).into_iter();
         let of_program = words.take_while(|word| !["|", ">", "<"].contains(word));
         of_program.map(|word| word.replace(['"', '\''], "")).collect()
     }
 
-    /// All subcommands, and theirs.
+    /// All subcommands at all levels.
     fn all_commands() -> Vec<Command> {
         fn collect(command: &Command, into: &mut Vec<Command>) {
             for sub in command.get_subcommands() {
@@ -150,16 +150,16 @@ mod tests {
         all
     }
 
-    /// An installed program comes without the pages.
+    /// An installed program does not include the pages.
     #[test]
-    fn help_that_names_a_page_says_where_the_pages_are() {
+    fn help_that_names_a_page_states_its_location() {
         let ends =
             all_commands().into_iter().filter_map(|sub| sub.get_after_help().map(StyledStr::to_string));
         let naming: Vec<String> = ends.filter(|end| end.contains("docs/")).collect();
         assert!(naming.len() > 5 && naming.iter().all(|end| end.ends_with("source code of exact2048)")));
     }
 
-    /// All examples of the help that people see, at some width, as a shell joins their lines.
+    /// All examples of the printed help at a width, with their lines joined.
     fn examples(columns: usize) -> Vec<String> {
         let mut examples = Vec::new();
         for sub in all_commands() {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn examples_are_commands_that_are_understood() {
+    fn examples_are_valid_commands() {
         use clap::CommandFactory;
         for columns in [40, 60, 80, 100] {
             let mut checked = 0;
@@ -180,7 +180,7 @@ mod tests {
                 // In a substitution: job=$(exact2048 ...).
                 let line = line.rsplit_once("$(").map_or(&*line, |(_, inner)| inner.trim_end_matches(')'));
                 let mut words = words(line);
-                // As a shell does it.
+                // Expand as a shell does.
                 for word in words.iter_mut().filter(|word| word.starts_with("~/")) {
                     word.replace_range(..1, "/home/user");
                 }
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn usage_is_wrapped_by_what_is_seen_of_it() {
+    fn usage_is_wrapped_by_its_visible_width() {
         let help =
             "About\n\n\u{1b}[1m\u{1b}[4mUsage:\u{1b}[0m \u{1b}[1mexact2048 solve\u{1b}[0m --run <DIR|URL>\n";
         assert_eq!(with_usage_wrapped(help, 38), help.trim_end(), "38 columns are enough");
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn paragraphs_are_wrapped_once_and_examples_go_on_in_lines_that_a_shell_joins() {
+    fn paragraphs_are_wrapped_and_examples_continue_with_backslashes() {
         let text = "Examples:\n  exact2048 solve --board 3x3 \\\n  --run runs/3x3\n\nThe run is made if there is none, and\n\
                     resumed if it is of the same job.\n  0  a line to be kept as it is";
         let end = "\n\nThe run is made if there is\nnone, and resumed if it is of\nthe same job.\n  0  a line to be kept as it is";

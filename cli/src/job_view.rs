@@ -1,4 +1,4 @@
-//! Jobs and workers of a cluster in words for people.
+//! Jobs and workers of a cluster as text for people.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -13,8 +13,8 @@ use crate::summary::RunSummary;
 use crate::units::SizeUnits;
 use crate::{pass, units};
 
-/// A word for what happens to a job. Workers that have no work yet are about to get some of a running job: its run is
-/// being opened, or the coordinator gives other workers the time to join.
+/// The state of a job in a word. A running job with only idle workers is starting: the coordinator is opening its run, or
+/// giving more workers time to join.
 fn doing_name(job: &Job, workers: &[Worker]) -> &'static str {
     let is_free = |worker: &Worker| worker.activity() == WorkerActivity::Waiting;
     match job.state() {
@@ -27,12 +27,12 @@ fn doing_name(job: &Job, workers: &[Worker]) -> &'static str {
     }
 }
 
-/// A text from elsewhere without control characters, which could move the cursor or forge lines.
+/// Escapes control characters in a foreign text, because they could move the cursor or forge lines.
 pub fn plain(text: &str) -> String {
     exact2048_net::text::plain(text).into_owned()
 }
 
-/// The pass that a job is in, if it is in one.
+/// The pass of a job, if it is in one.
 fn phase(job: &Job) -> Option<Phase> {
     match job.pass() {
         Pass::Unspecified => None,
@@ -41,12 +41,12 @@ fn phase(job: &Job) -> Option<Phase> {
     }
 }
 
-/// The share of the pass that is done, with the pass that it is of.
+/// The finished share of the pass, with the name of the pass.
 pub fn share_done(job: &Job, share: String) -> String {
     share + phase(job).map_or("", pass::way)
 }
 
-/// The share that is done; of a job in a pass also the time left.
+/// The finished share, and the time left if the job is in a pass.
 fn progress(job: &Job) -> String {
     let share = share_done(job, units::percent(job.done));
     match in_pass(job) {
@@ -60,18 +60,18 @@ fn time_left(job: &Job) -> String {
     pass::time_left(job.eta_seconds, job.job_eta_seconds)
 }
 
-/// Whether a job is running, and known to be in a pass.
+/// Whether a job is running and its pass is known.
 fn in_pass(job: &Job) -> bool {
     job.state() == JobState::Running && phase(job).is_some()
 }
 
-/// The layer that a job is at, of the last one that it comes to; both are tile sums.
+/// The current layer of a job and the last one of its pass, as tile sums.
 fn layer(job: &Job) -> String {
     let count = |layer: Option<u32>| units::count(layer.unwrap_or_default());
     format!("layer {} of {}", count(job.layer), count(job.last_layer))
 }
 
-/// What a job is doing, in a line.
+/// The activity of a job in one line.
 pub fn line(job: &Job, workers: &[Worker]) -> String {
     let state = state(job, workers);
     let head = if in_pass(job) {
@@ -82,7 +82,7 @@ pub fn line(job: &Job, workers: &[Worker]) -> String {
     head.into_iter().chain(details(job, |rate| rate)).collect::<Vec<_>>().join(", ")
 }
 
-/// When a job is done and what it is doing, to follow the share that is done: what matters most comes first.
+/// The time left and the activity of a job, to follow the finished share; most important first.
 pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
     let state = state(job, workers).to_owned();
     if !in_pass(job) {
@@ -94,13 +94,12 @@ pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
 /// The state of a job, in words.
 fn state(job: &Job, workers: &[Worker]) -> &'static str {
     match job.state() {
-        JobState::Done if job.checking => "done, its shards are read again",
+        JobState::Done if job.checking => "done, its shards are being checked",
         _ => doing_name(job, workers),
     }
 }
 
-/// How fast a running job is, in words with what is put beside them, and what it has so far; empty for other jobs. What
-/// matters most comes first.
+/// The rate of a running job, extended by `beside`, and its totals so far, most important first. Empty for other jobs.
 pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> {
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];
@@ -125,7 +124,7 @@ pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> 
     known.into_iter().chain(retries).collect()
 }
 
-/// What the run of a job takes of the disk, and the most that it took of its limit; `None` where that is not known.
+/// Disk use of a job's run, and its peak with the limit; `None` if unknown.
 fn disk(job: &Job) -> Option<(String, String)> {
     let DiskUse { limit_bytes, bytes, peak_bytes } = job.disk?;
     let [limit, now, most] =
@@ -133,7 +132,7 @@ fn disk(job: &Job) -> Option<(String, String)> {
     Some((now, format!("at most {most} of {limit}")))
 }
 
-/// What a worker is doing, in words.
+/// The activity of a worker.
 pub fn doing(worker: &Worker) -> String {
     let layers = |worker: &Worker| match (worker.first_layer, worker.last_layer) {
         (Some(first), Some(last)) if first != last => {
@@ -148,9 +147,9 @@ pub fn doing(worker: &Worker) -> String {
         WorkerActivity::Waiting => "waiting for work".to_owned(),
         WorkerActivity::Unwell => format!("cannot work: {}", plain(&worker.reason)),
         WorkerActivity::BackingOff => {
-            format!("has failed, gets work again in {}", units::about(worker.backoff_seconds.ceil()))
+            format!("failed, gets work again in {}", units::about(worker.backoff_seconds.ceil()))
         }
-        WorkerActivity::TooSmall => "its memory is too small for the job".to_owned(),
+        WorkerActivity::TooSmall => "too little memory for the job".to_owned(),
         WorkerActivity::Leaving => "leaving".to_owned(),
         WorkerActivity::Unspecified => "unknown".to_owned(),
     }
@@ -159,12 +158,12 @@ pub fn doing(worker: &Worker) -> String {
 /// Writes tables of all jobs and workers.
 pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::Result<()> {
     if jobs.is_empty() {
-        writeln!(out, "no jobs: submit one with exact2048 submit")?;
+        writeln!(out, "no jobs; submit one with exact2048 submit")?;
     } else {
         let header =
             ["job", "state", "progress", "time left", "layer", "states", "written", "workers", "retries"];
         let rows: Vec<Vec<String>> = jobs.iter().map(|job| job_row(job, workers)).collect();
-        // On a narrow terminal the columns from the right go first.
+        // Narrow terminals omit the columns from the right first.
         output::write_fitting(out, &header, &[0, 1, 2, 3], &rows, &[8, 7, 6, 5, 4, 3])?;
     }
     writeln!(out)?;
@@ -173,7 +172,7 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
 
 fn write_workers_or_advice(out: &mut impl Write, workers: &[Worker]) -> io::Result<()> {
     if workers.is_empty() {
-        writeln!(out, "no workers: start some with exact2048 worker")
+        writeln!(out, "no workers; start some with exact2048 worker")
     } else {
         write_workers(out, workers.iter())
     }
@@ -212,7 +211,7 @@ fn write_workers<'a>(out: &mut impl Write, workers: impl Iterator<Item = &'a Wor
     Ok(())
 }
 
-/// Writes all that there is to say of a job.
+/// Writes all details of a job.
 pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Result<()> {
     let parameters = job.parameters.clone().unwrap_or_default();
     write_field(out, "job", &job.name)?;
@@ -230,7 +229,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         }
     }
     if job.state() == JobState::Failed {
-        write_field(out, "to go on", format!("exact2048 resume {}, once its cause is gone", job.name))?;
+        write_field(out, "to resume", format!("remove the cause, then use exact2048 resume {}", job.name))?;
     }
     if phase(job).is_some() {
         write_field(out, "progress", progress(job))?;
@@ -254,14 +253,14 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         return write_workers(out, at_work(job, workers));
     }
     if job.state() == JobState::Running {
-        // They say why they are not at it.
+        // The table shows why they are not working on the job.
         writeln!(out)?;
         return write_workers_or_advice(out, workers);
     }
     Ok(())
 }
 
-/// Writes what a job that is solved came to: from its run where that can be read from here, else its fingerprint.
+/// Writes the result of a solved job: the summary of its run if readable, else its fingerprint.
 pub fn write_result(out: &mut impl Write, job: &Job, run: Option<&RunSummary>) -> io::Result<()> {
     match run {
         Some(run) => run.write_results(out)?,
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_told_and_not_obeyed() {
+    fn control_characters_are_escaped() {
         assert_eq!(plain("\u{1b}[2Jfail\nline\u{7}"), "\\u{1b}[2Jfail\\nline\\u{7}");
         assert_eq!(plain("plain – text"), "plain – text");
     }
@@ -313,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_whether_it_is_stuck() {
+    fn lines_show_the_state_of_the_job() {
         let text = line(&job(), &[]);
         let progress = "running: 59.9% of the way up, time left unknown, layer 54 of 104, ";
         assert!(text.starts_with(progress), "{text}");
@@ -325,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn workers_that_wait_for_work_are_not_waited_for() {
+    fn jobs_with_idle_workers_are_starting() {
         let idle = Worker { activity: WorkerActivity::Waiting.into(), ..Worker::default() };
         let small = Worker { activity: WorkerActivity::TooSmall.into(), ..Worker::default() };
         let opening = Job { workers: 0, ..job() };
@@ -334,9 +333,9 @@ mod tests {
         assert!(line(&job(), &[idle]).starts_with("running: "));
     }
 
-    /// Wherever a job is shown.
+    /// All views of a job agree.
     #[test]
-    fn the_share_is_of_the_pass_and_both_times_say_what_they_are_of() {
+    fn the_share_names_the_pass_and_the_time_the_whole_job() {
         let job = Job { eta_seconds: Some(3.0), job_eta_seconds: Some(17.0), ..job() };
         let wanted = "59.9% of the way up, 3 s; whole job 17 s";
         let (mut one, mut all) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Text for people on stdout, as wide as the terminal is at most.
+//! Text for people on stdout, fitted to the terminal.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -9,15 +9,15 @@ use comfy_table::{CellAlignment, Table};
 use crate::display::{cut, paragraph};
 use crate::{shell, terminal};
 
-/// Columns that names of fields take.
+/// Width of the names of fields in columns.
 const NAMES: usize = 14;
 
-/// Columns of the terminal that stdout is; `None` where it is not a terminal.
+/// Columns of the terminal on stdout; `None` if stdout is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stdout()
 }
 
-/// A table without lines; all columns are aligned to the right but those in `left`.
+/// A table without lines; columns are aligned right except those in `left`.
 pub fn table(header: &[&str], left: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header.to_vec()).add_rows(rows);
@@ -27,13 +27,13 @@ pub fn table(header: &[&str], left: &[usize], rows: impl IntoIterator<Item = Vec
     table
 }
 
-/// Writes a table, without blanks at the ends of lines.
+/// Writes a table without trailing blanks.
 pub fn write_table(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// Writes a table that must be shown whole: where it is wider than the terminal, each row becomes a few lines,
-/// one for each cell that holds something, below the first cell.
+/// Writes a table with all columns. If it is wider than the terminal, each row is stacked: the first cell, then a line
+/// for each other nonempty cell.
 pub fn write_all_columns(
     out: &mut impl Write,
     header: &[&str],
@@ -49,7 +49,7 @@ pub fn write_all_columns(
     }
 }
 
-/// A row as lines of at most `columns` characters.
+/// A row as stacked lines of at most `columns` characters.
 fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
     let named = header.iter().zip(row).skip(1).filter(|(_, cell)| !cell.is_empty());
     let names = header.iter().skip(1).map(|name| name.chars().count()).max().unwrap_or(0);
@@ -59,9 +59,10 @@ fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
     head.into_iter().chain(lines).map(|line| line + "\n").collect()
 }
 
-/// Writes a table of at most as many columns as a terminal has: columns that do not fit are left out, those in `drop`
-/// first and in that order; then the widest texts are cut. Returns the heads of what was left out. Where stdout is no
-/// terminal, all of it is written.
+/// Writes a table that fits the terminal, and returns the heads of omitted columns.
+///
+/// Columns in `drop` are omitted in that order until the table fits, then the widest texts are cut. If stdout is not a
+/// terminal, the whole table is written.
 pub fn write_fitting<'a>(
     out: &mut impl Write,
     header: &[&'a str],
@@ -105,7 +106,7 @@ fn widths(header: &[&str], rows: &[Vec<String>], kept: &[usize]) -> Vec<usize> {
     kept.iter().map(|column| of(column).unwrap_or(0)).collect()
 }
 
-/// Columns of a table: a blank on each side of a cell, but not at the end of a line.
+/// Width of a table: a blank on each side of a cell, but not at the end of a line.
 fn width(widths: &[usize]) -> usize {
     widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(1)
 }
@@ -123,11 +124,10 @@ fn write_columns(
     write_table(out, &table(&names, &left, rows))
 }
 
-/// Writes a name and what it is, as one of several aligned lines. On a terminal what does not fit goes on below,
-/// between words.
+/// Writes a name and its value as one of several aligned lines, wrapped between words on a terminal.
 pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
     let line = format!("{name:<NAMES$}{value}");
-    // Values come from files and command lines.
+    // Values can contain text from files and command lines.
     let line = exact2048_text::plain(&line);
     match columns() {
         Some(columns) if line.chars().count() > columns => writeln!(out, "{}", folded(&line, NAMES, columns)),
@@ -135,13 +135,13 @@ pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Displ
     }
 }
 
-/// A line as lines of at most `columns` characters; further ones are indented.
+/// Wraps a line at `columns` characters and indents the further lines.
 fn folded(line: &str, indent: usize, columns: usize) -> String {
     let indent = " ".repeat(indent);
     textwrap::fill(line, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
 }
 
-/// Writes a sentence, on a terminal in lines that fit it.
+/// Writes a sentence, wrapped on a terminal.
 pub fn write_sentence(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     match columns() {
         Some(columns) => writeln!(out, "{}", paragraph(sentence, columns)),
@@ -149,7 +149,7 @@ pub fn write_sentence(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     }
 }
 
-/// Writes how to ask a solved run; the command is in lines of its own, to be copied.
+/// Writes the command to query a solved run on separate lines, so that it can be copied.
 pub fn write_next(out: &mut impl Write, run: &OsStr) -> io::Result<()> {
     let command = format!("  exact2048 query --run {} \"BOARD\"", shell::quote(run));
     let command = columns().map_or(command.clone(), |columns| shell::folded(&command, columns));
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_fields_go_on_between_words() {
+    fn long_fields_wrap_between_words() {
         let text = folded("trouble       a disk is full and cannot be written to", NAMES, 30);
         assert_eq!(
             text,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_too_wide_are_stacked() {
+    fn wide_rows_are_stacked() {
         let row = |cells: [&str; 4]| cells.map(str::to_owned);
         let header = ["boards", "each", "up to symmetry", "to tile sum"];
         assert_eq!(

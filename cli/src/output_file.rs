@@ -1,4 +1,4 @@
-//! Files that a command writes, which are there whole or not at all, and never in place of another.
+//! Output files of commands, which are written whole or not at all and never replace a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,23 +10,24 @@ use exact2048_text::with_causes;
 
 use crate::Failure;
 
-/// Requires that a file can be made at a place: that nothing is there, and that its folder is.
+/// Requires that a file can be created: nothing is at its path, and its folder exists.
 pub fn require_free(place: &Path, option: &str) -> Result<()> {
     if place.symlink_metadata().is_ok() {
         let message =
-            format!("{} is there already: name another file with {option}, or remove it", place.display());
+            format!("{} exists already; give another file with {option}, or remove it", place.display());
         return Err(Failure::usage(message).into());
     }
     let folder = folder_of(place);
     if place.file_name().is_none() || !folder.is_dir() {
-        let message = format!("{}: there is no folder {} ({option})", place.display(), folder.display());
+        let message =
+            format!("{}: the folder {} does not exist ({option})", place.display(), folder.display());
         return Err(Failure::usage(message).into());
     }
-    // A file that cannot be written ends the command before hours of work.
+    // Refuse an unwritable file before hours of work.
     require_creatable(place).map_err(|error| failed(place, &error))
 }
 
-/// Requires that a folder can be made, or is empty; makes it.
+/// Creates a folder if needed, and requires that it is empty.
 pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
     let failed =
         |error: io::Error| Failure::failed(format!("{} cannot be written: {error}", place.display()));
@@ -38,13 +39,13 @@ pub fn require_empty_folder(place: &Path, option: &str) -> Result<()> {
             let held =
                 entry.map_or_else(|error| error.to_string(), |entry| entry.file_name().display().to_string());
             let message =
-                format!("{} holds {held}: expected an empty folder, or none ({option})", place.display());
+                format!("expected an empty or new folder, found {held} in {} ({option})", place.display());
             Err(Failure::usage(message).into())
         }
     }
 }
 
-/// Writes a file where none is.
+/// Writes a new file.
 pub fn write_whole(place: &Path, content: &str) -> Result<()> {
     let written = create_file(place, |file| file.write_all(content.as_bytes()));
     written.map_err(|error| failed(place, &error))

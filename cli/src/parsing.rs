@@ -1,4 +1,4 @@
-//! Values of options, with errors that say what is expected.
+//! Parsers of option values, with errors that state the expected form.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ pub fn local_path() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(is_not_stdout).try_map(|text| Location::parse_local(&text))
 }
 
-/// Refuses `-`, for which other programs write to stdout.
+/// Refuses `-`, which means stdout in other programs.
 fn is_not_stdout(text: OsString) -> Result<OsString, &'static str> {
     if text == "-" {
-        Err("expected a file or a folder, found '-'; write ./- for one of that name")
+        Err("expected a file or a folder, found '-'; write ./- for a file of that name")
     } else {
         Ok(text)
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_say_what_is_expected() {
+    fn errors_state_the_expected_form() {
         assert_eq!(size("1.5KiB").map(|size| size.as_u64()), Ok(1536));
         for wrong in ["", "-1", "1.5X", "many"] {
             assert!(size(wrong).unwrap_err().contains("512MiB"), "{wrong}");

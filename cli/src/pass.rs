@@ -1,12 +1,12 @@
 //! The progress of a run or a job in words: `59.9% of the way up, 3 s; whole job 17 s`.
 //!
-//! The share and the first time are of the pass, upward or downward; the second time is of both passes.
+//! The share and the first time refer to the current pass, upward or downward, and the second time to both passes.
 
 use exact2048_solution::Phase;
 
 use crate::units;
 
-/// The pass that a share is of, as it follows the share.
+/// The name of the pass, to follow its finished share.
 pub fn way(phase: Phase) -> &'static str {
     match phase {
         Phase::Enumerate => " of the way up",
@@ -14,7 +14,7 @@ pub fn way(phase: Phase) -> &'static str {
     }
 }
 
-/// The seconds left in the pass and in the whole job. In the last pass these are the same, and said once.
+/// The time left in the pass and in the whole job, once if both are the same.
 pub fn time_left(pass: Option<f64>, job: Option<f64>) -> String {
     match pass.zip(job) {
         None => "time left unknown".to_owned(),
@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_times_say_what_they_are_of() {
+    fn the_second_time_names_the_whole_job() {
         assert_eq!(time_left(Some(3.2), Some(17.0)), "3 s; whole job 17 s");
         assert_eq!(time_left(Some(125.0), Some(125.4)), "2 min 5 s");
         assert_eq!(time_left(None, None), "time left unknown");

@@ -1,4 +1,4 @@
-//! How far a run is that this process solves.
+//! Progress of a run that this process solves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,10 +21,10 @@ use crate::{Failure, pass, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// After so long the time left is told, however little of the work is done.
+/// Time after which the time left is shown even if little work is done.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
-/// Counters that tasks add to, and the thread that shows them.
+/// Counters that tasks increment, and the thread that displays them.
 pub struct ProgressDisplay {
     cost: Arc<PassCost>,
     counters: Arc<Counters>,
@@ -34,17 +34,17 @@ pub struct ProgressDisplay {
     display: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What the run takes of the disk.
+/// Disk use of the run.
 #[derive(Clone)]
 enum Disk {
-    /// It may take what there is, and had so many bytes of shards before.
+    /// No limit; with the bytes of shards before this process.
     Any(u64),
-    /// It may take so much and no more.
+    /// A limit.
     Limited(Arc<Allowance>),
 }
 
 impl Disk {
-    /// How much it takes now, of which so many bytes were written by this process; and how much it took at most.
+    /// Current use, with `written` bytes by this process; and the peak if there is a limit.
     fn text(&self, written: u64) -> String {
         match self {
             Self::Any(before) => format!("{} on disk", units::size(before + written)),
@@ -69,60 +69,60 @@ struct Counters {
     finished: AtomicBool,
 }
 
-/// What this process has to do, and how fast it does it.
+/// Work of this process and its pace.
 #[derive(Default)]
 struct Course {
     pace: Pace,
-    /// By what it costs: the work that is done, that of the segments that are finished, and all.
+    /// Cost of the finished work, of the finished segments, and of all work.
     done: f64,
     finished: f64,
     all: f64,
 }
 
 impl Course {
-    /// A segment begins; these come after it.
+    /// Begins a segment, which `later` ones follow.
     fn begin(&mut self, segment: Segment, later: &[Segment], cost: &PassCost) {
         let later: f64 = later.iter().map(|&segment| cost.of(segment)).sum();
         self.all = self.finished + cost.of(segment) + later;
     }
 
-    /// So much of the work is done by now.
+    /// Records the finished work at a time.
     fn reach(&mut self, done: f64, now: Duration) {
         self.pace.add((done - self.done).max(0.0), now);
         self.done = self.done.max(done);
     }
 
-    /// Time for some of the work; `None` where too little is done to tell.
+    /// Estimated time for some of the work; `None` if too little is done for an estimate.
     fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
         (is_enough(self.done, self.all) || now >= LONG_ENOUGH).then(|| self.pace.time_for(work, now))?
     }
 }
 
-/// A segment that is worked on.
+/// The current segment.
 struct Task {
     segment: Segment,
     cost: Arc<PassCost>,
-    /// The pass that it is part of.
+    /// The pass of the segment.
     pass: PassWork,
     rate: Rate,
     /// The rate since the segment began.
     history: Sparkline,
-    /// States that are in the rate.
+    /// States already included in the rate.
     counted: u64,
 }
 
-/// A pass as it is when a segment of it begins. Its work counts by what it costs.
+/// A pass at the start of one of its segments. Work is measured by its cost.
 struct PassWork {
     done: f64,
     all: f64,
-    /// States that are done.
+    /// Finished states.
     states: u64,
-    /// What the segments cost that come after that one.
+    /// Cost of the segments after this one.
     later: f64,
 }
 
 impl PassWork {
-    /// Of the segment that begins, those that come after it, and the states of the layers where they are known.
+    /// Describes the pass of a segment from the later segments and the known counts of layers.
     fn new(segment: Segment, later: &[Segment], counts: &[LayerCounts], cost: &PassCost) -> Self {
         let later: Vec<Segment> = later.iter().copied().filter(|part| part.phase == segment.phase).collect();
         let missing = [&[segment], later.as_slice()].concat();
@@ -137,14 +137,14 @@ impl PassWork {
         }
     }
 
-    /// The part of the pass that is done, where so much more of its work is.
+    /// Finished share of the pass after `more` work.
     fn share(&self, more: f64) -> f64 {
         if self.all > 0.0 { ((self.done + more) / self.all).clamp(0.0, 1.0) } else { 0.0 }
     }
 }
 
 impl ProgressDisplay {
-    /// Counters without a display yet, of a run that keeps the transitions of classes of up to `dense_rows` rows.
+    /// Counters of a run that keeps the transitions of classes of up to `dense_rows` rows. The display starts later.
     pub fn of(run: &Run, dense_rows: usize) -> Self {
         let shards = run.catalog().shards();
         let before = shards.iter().map(|shard| shard.record.bytes).sum();
@@ -165,7 +165,7 @@ impl ProgressDisplay {
         }
     }
 
-    /// After an interruption, the layers that were backed up and are not committed, as none of them is kept.
+    /// Layers that must be backed up again after an interruption, because they are not kept and so not committed.
     pub fn to_be_repeated(&self, run: &Run) -> Option<LayerRange> {
         let next = *run.missing().first().filter(|next| next.phase == Phase::BackUp)?;
         let first = Layer(self.counters.layer.load(Ordering::Relaxed)).up(1);
@@ -181,7 +181,7 @@ impl ProgressDisplay {
     }
 }
 
-/// Shows each segment while it is worked on.
+/// Shows the progress of each segment.
 impl SolveWatch for ProgressDisplay {
     fn begins(&self, segment: Segment, later: &[Segment], states: &[LayerCounts]) {
         self.counters.states.store(0, Ordering::Relaxed);
@@ -205,7 +205,7 @@ impl SolveWatch for ProgressDisplay {
             }
             line.finish();
             let mut course = course.lock();
-            // It may have ended early, where a shard has to be made again first.
+            // The segment ends early if a shard must be recomputed first.
             let layer = Layer(counters.layer.load(Ordering::Relaxed));
             course.finished += task.cost.of_finished(task.segment, layer);
         });
@@ -226,7 +226,7 @@ impl SolveWatch for ProgressDisplay {
         let thread = self.display.lock().take();
         if let Some(thread) = thread {
             thread.thread().unpark();
-            // A display that panicked has nothing to show; the run goes on.
+            // A panic of the display does not stop the run.
             let _ = thread.join();
         }
     }
@@ -236,20 +236,20 @@ impl SolveWatch for ProgressDisplay {
     }
 }
 
-/// What is said of a run that was not solved, of which some layers may have to be done again.
+/// The error of an unfinished solve, with the layers that must be backed up again.
 pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::Error {
     match error {
         RunSolveError::Stopped(place) => {
             let repeated = repeated.map_or(String::new(), |LayerRange { first, last }| {
                 let [first, last] = [first, last].map(|layer| units::count(layer.0));
-                format!("; it goes on from stored values, and backs up layers {first} to {last} again")
+                format!("; it will resume from stored values and back up layers {first} to {last} again")
             });
-            let what = format!("stopped; {place} is intact, and the same command resumes it{repeated}");
+            let what = format!("stopped; {place} is intact, repeat the command to resume it{repeated}");
             Failure::interrupted(what).into()
         }
         RunSolveError::OverDisk { limit_bytes, needed_bytes } => Failure::usage(format!(
-            "--disk {} is too small: what is left of this run needs at least {}; what is committed is safe, and the same \
-             command with more goes on",
+            "--disk {} is too small: the rest of this run needs at least {}; commits are safe, repeat the command with a \
+             larger limit to resume",
             SizeUnits::of(limit_bytes).size(limit_bytes),
             SizeUnits::of(limit_bytes).at_least(needed_bytes),
         ))
@@ -259,8 +259,8 @@ pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::E
     }
 }
 
-/// The part of the pass that is done, and what else there is to say: what matters most comes first, as terminals may
-/// be narrow. On a terminal of some columns it has how the rate has changed.
+/// The finished share of the pass and further texts, most important first because terminals can be narrow. With
+/// `columns` it includes a sparkline of the rate.
 fn describe(
     counters: &Counters,
     task: &mut Task,
@@ -296,7 +296,7 @@ mod tests {
     use exact2048_solution::{Holdings, Recipe};
 
     #[test]
-    fn the_time_left_is_that_of_the_work_that_is_left() {
+    fn the_time_left_follows_the_remaining_work() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = Recipe::new(&params, &Holdings::default()).steps();
@@ -313,7 +313,7 @@ mod tests {
         };
         let mut up = progress.task(segments[0], &segments[1..], &[]);
         assert!(say(&mut up, 4, 0, 0.0).1.starts_with("time left unknown, layer 4 of 2,044"));
-        // Layers take time as they are said to cost: 200 s for all of them.
+        // Layers take time in proportion to their cost, 200 s in total.
         let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
         let seconds = |layer| 200.0 * cost.of_layers(Phase::Enumerate, Layer(4), Layer(layer)) / whole;
         let middle = (4..=2044).step_by(2).find(|&layer| seconds(layer) >= 100.0).unwrap();
@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_goes_on_tells_of_the_whole_pass() {
+    fn a_resumed_run_shows_the_whole_pass() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_down_is_told_by_its_own_cost() {
+    fn the_downward_pass_has_its_own_cost() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let segments = Recipe::new(&params, &Holdings::default()).steps();
@@ -386,7 +386,7 @@ mod tests {
             let now = Duration::from_secs_f64(80.0 * done);
             let (share, parts) = describe(&progress.counters, &mut down, &mut course, now, None);
             assert!((share - done).abs() < 1e-9, "{share} at layer {layer}, not {done}");
-            // No other pass comes after it.
+            // No pass follows.
             assert!(!parts[0].contains("whole job"), "{}", parts[0]);
             if done >= 0.02 {
                 let left: u64 = parts[0].split(' ').find_map(|word| word.parse().ok()).unwrap();

@@ -1,4 +1,4 @@
-//! Estimates of runs, compared with records of the same runs.
+//! Comparison of estimates with recorded runs.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use exact2048_coordinator::{PassCost, Workload};
@@ -11,10 +11,10 @@ use crate::plan::Needs;
 
 const RECORDED: &str = include_str!("recorded-runs.csv");
 
-/// By which factor an estimate may be too high or too low.
+/// Factor by which an estimate may be too high or too low.
 const OFF: f64 = 1.3;
 
-/// Seconds of a core that the model says for the passes of a run: both, or the way up of a run that only enumerates.
+/// Estimated core seconds of the passes of a run, or of the upward pass if it only enumerates.
 fn core_seconds(params: &Params, dense_rows: usize) -> f64 {
     let cost = PassCost::new(params, dense_rows);
     let down = if params.until_layer.is_some() { 0.0 } else { cost.core_seconds(Phase::BackUp) };
@@ -31,7 +31,7 @@ fn params(fields: &[&str]) -> Params {
 }
 
 #[test]
-fn runs_took_within_thirty_percent_of_what_is_said() {
+fn estimates_are_within_thirty_percent_of_recorded_runs() {
     let sample = core_seconds(&params(&["3x3", "score", "", "32", "", "4"]), 1 << 18);
     let (mut compared, mut off) = (0, Vec::new());
     for row in RECORDED.lines().filter(|line| !line.starts_with('#')).skip(1) {
@@ -56,7 +56,7 @@ fn runs_took_within_thirty_percent_of_what_is_said() {
             let Some(came) = came else { continue };
             compared += 1;
             if !(1.0 / OFF..=OFF).contains(&(said / came)) {
-                off.push(format!("{row}: {what} {said:.4e}, which is {:.2} of what came", said / came));
+                off.push(format!("{row}: {what} {said:.4e}, {:.2} of the recorded value", said / came));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What to type against an error. Libraries say what was expected, what was found and what helps; which command or option
-//! of this program that is, is known here alone.
+//! Remedies for errors. Libraries report the expected and the found value; only this module knows the command or option
+//! of the program that helps.
 
 use exact2048_game::ParamsError;
 use exact2048_run::member::CrewError;
@@ -9,13 +9,14 @@ use exact2048_worker::WorkerError;
 
 use crate::network;
 
-/// What computes a part of a run that is lost or was never computed.
-const CONTINUE: &str = "the solve command that began it does that; on a cluster, exact2048 resume of its job";
+/// Remedy for a part of a run that is lost or was never computed.
+const CONTINUE: &str = "repeat the solve command of the run; on a cluster, use exact2048 resume";
 
-/// What goes on with a run as it is, and what makes one that stores other things of the job.
-const STORED_OTHERWISE: &str = "leave --keep and --values out to go on; or exact2048 solve with --run OTHER";
+/// Remedy for a run that stores other items than the options ask for.
+const STORED_OTHERWISE: &str =
+    "omit --keep and --values to resume it, or use exact2048 solve with --run OTHER";
 
-/// The command or the options that help against an error, if any do.
+/// The command or options that remedy an error, if any do.
 pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ParamsError>() {
         return of_params(error);
@@ -47,7 +48,7 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
     match error {
         ParamsError::TileTooLarge { .. } => Some("--objective reach:TILE, or --until-layer LAYER"),
         ParamsError::BelowFirstLayer(_) | ParamsError::OddLayer(_) | ParamsError::AboveLastLayer { .. } => {
-            Some("--until-layer LAYER; without --until-layer the whole board is solved")
+            Some("--until-layer LAYER; omit it to solve the whole board")
         }
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
@@ -59,7 +60,7 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
     }
 }
 
-/// What kind an error of a run is, and whether a shard is to blame; `None` for an error of anything else.
+/// The kind of a run's error, and whether it blames a shard; `None` for other errors.
 pub fn kind(error: &anyhow::Error) -> Option<(ErrorKind, bool)> {
     if let Some(error) = error.downcast_ref::<StorageError>() {
         return Some((error.kind(), error.blames().is_some()));
@@ -89,9 +90,9 @@ mod tests {
 
     use super::*;
 
-    /// The same remedy, however deep the error lies.
+    /// The remedy does not depend on the nesting of the error.
     #[test]
-    fn a_lost_shard_is_computed_again_whoever_misses_it() {
+    fn lost_shards_have_the_same_remedy_in_every_error() {
         let lost = || {
             let (run, kind) = (RunId::random(), ShardKind::Values);
             let identity =

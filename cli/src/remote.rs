@@ -1,4 +1,4 @@
-//! Asking a server, as if its run were here.
+//! Client of a query server, which answers like a local run.
 
 use std::time::Duration;
 
@@ -23,35 +23,38 @@ use crate::Failure;
 use crate::cones::Cost;
 use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 
-/// Time for an answer, which takes a server milliseconds, and up to minutes where the run stores few layers: then its own
-/// limit comes first.
+/// Timeout of a request. A server needs milliseconds, or minutes if the run stores few layers; its own limit is shorter.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A server with a solved run. Several threads may ask at once.
+/// A connection to a server with a solved run, which several threads can share.
 pub struct Remote {
     runtime: Runtime,
     client: QueryClient<Connected>,
-    /// The name of the run that is asked; without it, the server's first.
+    /// Name of the run; `None` for the first run of the server.
     run: Option<AsciiMetadataValue>,
     params: Params,
     rules: PackedRules,
 }
 
 impl Remote {
-    /// Connects to the server at `url`, to ask the run of a name, or its first; a failure where that is not solved.
+    /// Connects to the named run of the server at `url`, or to its first run.
+    ///
+    /// # Errors
+    ///
+    /// If the run is not solved, or does not exist.
     pub fn connect(url: &str, run: Option<&str>, args: &ClientArgs) -> Result<Self> {
         exact2048_net::install_crypto();
         let options = args.options(url)?;
         let no_name =
-            |name| Failure::usage(format!("{name:?} is no name of a run: expected plain characters"));
+            |name| Failure::usage(format!("expected a name of a run in printable ASCII, found {name:?}"));
         let name = run.map(|name| name.parse().map_err(|_| no_name(name))).transpose()?;
-        // With a thread of its own: the server's pings are answered also while somebody thinks about the next board.
+        // A separate thread answers the pings of the server while the user types the next board.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.context("cannot start a runtime")?;
         let mut client = QueryClient::new(runtime.block_on(client::connect(&options))?);
         let run = runtime.block_on(client.get_run(within(GetRunRequest {}, name.as_ref())));
         let run = run.map_err(|status| match status.code() {
-            // Not a state: there is no run of this name.
+            // The server has no run of this name.
             Code::NotFound => Failure::usage(words(&status)).into(),
             _ => failure(&status),
         })?;
@@ -59,27 +62,31 @@ impl Remote {
         if !run.not_solved.is_empty() {
             return Err(anyhow!(plain_words(&run.not_solved, MOST_WORDS)));
         }
-        let parameters = run.parameters.context("the server does not say what its run is")?;
+        let parameters = run.parameters.context("the server returned no parameters of its run")?;
         let params = params_of(&parameters)?;
         let rules = PackedRules::new(params.board);
         Ok(Self { runtime, client, run: name, params, rules })
     }
 
-    /// What the run is of.
+    /// Parameters of the run.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The values of boards and of their moves, or their best moves, with what they cost, or why they have none, in the order
-    /// of the boards; `with_values` says that values are wanted where the run stores best moves. The answer to all of them
-    /// must fit a message.
+    /// Returns the values of boards and of their moves, or their best moves, with their cost, in the order of `boards`.
+    ///
+    /// With `with_values` it returns values even if the run stores best moves. All answers must fit one message.
+    ///
+    /// # Errors
+    ///
+    /// Each board has its own result.
     pub fn answer(&self, boards: &[Board], with_values: bool) -> Vec<Result<(StateAnswer, Cost)>> {
         self.runtime.block_on(self.answer_all(boards, with_values))
     }
 
     async fn answer_all(&self, boards: &[Board], with_values: bool) -> Vec<Result<(StateAnswer, Cost)>> {
         let known = if boards.len() > 1 { self.batch(boards, with_values).await } else { None };
-        // The rest are asked for one by one, so that for each it is known why it has no answer.
+        // The other boards are requested one by one, because only that returns the reason for each failure.
         let known = known.unwrap_or_else(|| vec![None; boards.len()]);
         let mut answers = Vec::with_capacity(boards.len());
         for (&board, known) in boards.iter().zip(known) {
@@ -97,13 +104,13 @@ impl Remote {
 
     async fn one(&self, board: Board, with_values: bool) -> Result<(StateAnswer, Cost)> {
         let board = Some(v1::Board { spelling: Some(Spelling::Packed(board.0)) });
-        // Clients of one connection are cheap, and each is its own to change.
+        // Calls need a mutable client, and clones of a client are cheap.
         let answer = self.client.clone().get_value(self.asking(GetValueRequest { board, with_values })).await;
         let answer = answer.map_err(|status| failure(&status))?.into_inner();
         Ok((self.read(&answer), cost(answer.cost, 1)))
     }
 
-    /// Asks for all boards in one message; `None` where some cannot be answered, and for each that has no value.
+    /// Requests all boards in one message. Returns `None` if the request fails, and `None` for each board without an answer.
     async fn batch(&self, boards: &[Board], with_values: bool) -> Option<Vec<Option<(StateAnswer, Cost)>>> {
         let packed = boards.iter().map(|board| board.0).collect();
         let request = BatchGetValuesRequest { boards: packed, with_moves: true, with_values };
@@ -118,7 +125,7 @@ impl Remote {
         (answers.len() == boards.len()).then_some(answers)
     }
 
-    /// An answer that came.
+    /// Converts an answer of the server.
     fn read(&self, answer: &GetValueResponse) -> StateAnswer {
         if !answer.best_move_only {
             return StateAnswer::Values(evaluation(answer));
@@ -134,7 +141,7 @@ impl Remote {
     }
 }
 
-/// A request that ends in time, to the run of a name.
+/// A request with a timeout for a named run.
 fn within<T>(message: T, run: Option<&AsciiMetadataValue>) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
@@ -144,7 +151,7 @@ fn within<T>(message: T, run: Option<&AsciiMetadataValue>) -> Request<T> {
     request
 }
 
-/// What a status is on the command line: the same message and exit code that a run here would have led to.
+/// The error for a status, with the message and exit code of a local run.
 fn failure(status: &Status) -> anyhow::Error {
     let message = words(status);
     match status.code() {
@@ -167,7 +174,7 @@ fn evaluation(answer: &GetValueResponse) -> Evaluation {
             after: Board(m.packed_afterstate),
             score: m.score,
             value: m.value,
-            // Servers of before there were bounds of moves know none but that of the board.
+            // Older servers have only the error bound of the board.
             error_bound: m.error_bound.unwrap_or(answer.error_bound),
             worst_spawn: (m.packed_worst_spawn != 0).then_some(Board(m.packed_worst_spawn)),
             is_best: m.best,

@@ -1,16 +1,15 @@
-//! Commands as people copy them into a shell.
+//! Commands that people can copy into a shell.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Blanks before the further lines of a command.
+/// Indent of the further lines of a command.
 const INDENT: &str = "      ";
 
-/// What ends a line of a command that goes on.
-const GOES_ON: &str = " \\";
+/// End of a line that the next one continues.
+const CONTINUATION: &str = " \\";
 
-/// A word that a shell reads back as it is: in quotes where it needs some, with escapes where a terminal would obey it
-/// or no text could hold it.
+/// Quotes a word for a shell, if needed, and escapes bytes that are control characters or not UTF-8.
 pub fn quote(word: &OsStr) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./-_".contains(c);
     match word.to_str() {
@@ -27,20 +26,20 @@ pub fn quote(word: &OsStr) -> String {
     }
 }
 
-/// A command in lines of at most `columns` characters, indented like its first: lines that go on end in a backslash, so
-/// that all of them together can be copied. Words are never taken apart, nor an option and its value.
+/// Folds a command at `columns` characters with backslashes, so that all lines can be copied together. Keeps words whole,
+/// and options with their values.
 pub fn folded(command: &str, columns: usize) -> String {
     let indent: String = command.chars().take_while(|c| *c == ' ').collect();
     let mut lines: Vec<String> = Vec::new();
     for part in parts(command) {
-        let room = columns.saturating_sub(GOES_ON.len());
+        let room = columns.saturating_sub(CONTINUATION.len());
         match lines.last_mut() {
             Some(line) if width(line) + 1 + width(&part) <= room => {
                 line.push(' ');
                 line.push_str(&part);
             }
             Some(line) => {
-                line.push_str(GOES_ON);
+                line.push_str(CONTINUATION);
                 lines.push(format!("{INDENT}{part}"));
             }
             None => lines.push(format!("{indent}{part}")),
@@ -49,8 +48,7 @@ pub fn folded(command: &str, columns: usize) -> String {
     if width(command) <= columns { command.to_owned() } else { lines.join("\n") }
 }
 
-/// The words of a command as they are written, with those that belong together: an option and its value, a pipe or a
-/// redirection and what comes after it.
+/// Splits a command into parts to keep on one line: an option with its value, a pipe or redirection with the next word.
 fn parts(command: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut takes_next = false;
@@ -68,7 +66,7 @@ fn parts(command: &str) -> Vec<String> {
     parts
 }
 
-/// The words of a command as they are written, quotes included.
+/// The words of a command, quotes included.
 pub fn written_words(command: &str) -> Vec<&str> {
     let (mut words, mut start, mut quote) = (Vec::new(), None, None);
     for (at, c) in command.char_indices().chain([(command.len(), ' ')]) {
@@ -95,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// What a shell makes of a text: its words, each in a line of its own.
+    /// The words of a text as a shell parses them, each ended by a zero byte.
     fn by_shell(command: &str) -> Vec<u8> {
         let script = format!("printf '%s\\0' {command}");
         Command::new("bash").args(["-c", &script]).output().map(|output| output.stdout).unwrap_or_default()

@@ -7,15 +7,15 @@ use anyhow::{Context, Result};
 
 use crate::display;
 
-/// Becomes true at the first request, which is answered by what is `said`. The second one ends the process at once.
-pub fn stop_on_signals(said: &'static str) -> Result<Arc<AtomicBool>> {
+/// Returns a flag that the first request to stop sets after printing `message`. The second request ends the process.
+pub fn stop_on_signals(message: &'static str) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        display::say(said);
+        display::say(message);
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(stop)

@@ -1,38 +1,38 @@
-//! How a rate has changed, in a few characters.
+//! History of a rate in a few characters.
 
 use std::time::Duration;
 
-/// Bars at most. What is older moves together: each bar is then for twice the time.
+/// Maximum number of bars. When they are full, pairs are merged and each bar covers twice the time.
 const MOST: usize = 12;
 
-/// The time that a bar is for at first.
+/// Initial time that a bar covers.
 const FIRST: Duration = Duration::from_millis(250);
 
-/// Bars from the least to the most.
+/// Bars from lowest to highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A rate from its beginning up to now, as bars that are each for the same time.
+/// A rate from its beginning to now, as bars that cover equal times.
 #[derive(Debug)]
 pub struct Sparkline {
     interval: Duration,
-    /// Rate times seconds of each bar; all are whole but the last.
+    /// Rate times seconds of each bar; only the last can be incomplete.
     sums: Vec<f64>,
-    /// The time that the last bar has.
+    /// Time that the last bar covers so far.
     filled: Duration,
-    /// When the rate was told last.
-    told: Option<Duration>,
+    /// Time of the last update.
+    updated: Option<Duration>,
 }
 
 impl Default for Sparkline {
     fn default() -> Self {
-        Self { interval: FIRST, sums: Vec::new(), filled: Duration::ZERO, told: None }
+        Self { interval: FIRST, sums: Vec::new(), filled: Duration::ZERO, updated: None }
     }
 }
 
 impl Sparkline {
-    /// The rate has been so since it was told last. What was before the first time is not known.
+    /// Records the rate since the last update. The first call only starts the clock.
     pub fn add(&mut self, rate: f64, now: Duration) {
-        let mut left = now.saturating_sub(self.told.replace(now).unwrap_or(now));
+        let mut left = now.saturating_sub(self.updated.replace(now).unwrap_or(now));
         while !left.is_zero() {
             let taken = left.min(self.room());
             left -= taken;
@@ -41,7 +41,7 @@ impl Sparkline {
         }
     }
 
-    /// The time that is left in the last bar, which is a new one if there would be none.
+    /// Time left in the last bar, after starting a new one if it is full.
     fn room(&mut self) -> Duration {
         if self.sums.is_empty() || self.filled == self.interval {
             if self.sums.len() == MOST {
@@ -54,14 +54,13 @@ impl Sparkline {
         self.interval - self.filled
     }
 
-    /// The rate in words with its bars beside it, as far as a terminal of so many columns has room for them. In files and
-    /// pipes it is words alone.
+    /// The rate in words, followed by as many bars as fit the terminal. In files and pipes there are no bars.
     pub fn beside(&self, rate: &str, columns: Option<usize>) -> String {
         let bars = columns.map(|columns| self.text(columns / 4)).unwrap_or_default();
         format!("{rate} {bars}").trim_end().to_owned()
     }
 
-    /// The newest bars, at most so many; the highest of them is the largest rate. Empty where there are less than two.
+    /// The newest bars, at most `most`, scaled to the largest rate. Empty if there are fewer than two.
     fn text(&self, most: usize) -> String {
         let newest = self.sums.len().saturating_sub(most);
         let seconds =
@@ -80,8 +79,8 @@ impl Sparkline {
 mod tests {
     use super::*;
 
-    /// A line that is told the rates at these times, in quarters of a second.
-    fn told(rates: &[(u32, f64)]) -> Sparkline {
+    /// A sparkline with the rates at these times, in quarters of a second.
+    fn recorded(rates: &[(u32, f64)]) -> Sparkline {
         let mut line = Sparkline::default();
         line.add(0.0, Duration::ZERO);
         rates.iter().for_each(|&(quarters, rate)| line.add(rate, FIRST * quarters));
@@ -90,25 +89,25 @@ mod tests {
 
     #[test]
     fn the_largest_rate_is_the_highest_bar() {
-        assert_eq!(told(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(20), "▁▃▅█▅▅");
-        assert_eq!(told(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(3), "█▅▅");
-        assert_eq!(told(&[(1, 50.0), (2, 100.0)]).beside("100/s", Some(80)), "100/s ▅█");
-        assert_eq!(told(&[(1, 50.0), (2, 100.0)]).beside("100/s", None), "100/s");
-        assert_eq!(told(&[]).beside("0/s", Some(80)), "0/s");
-        assert_eq!(told(&[(1, 5.0)]).text(20), "", "one bar tells nothing");
-        assert_eq!(told(&[(9, 0.0)]).text(20), "", "nothing has happened");
+        assert_eq!(recorded(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(20), "▁▃▅█▅▅");
+        assert_eq!(recorded(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(3), "█▅▅");
+        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).beside("100/s", Some(80)), "100/s ▅█");
+        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).beside("100/s", None), "100/s");
+        assert_eq!(recorded(&[]).beside("0/s", Some(80)), "0/s");
+        assert_eq!(recorded(&[(1, 5.0)]).text(20), "", "one bar shows no change");
+        assert_eq!(recorded(&[(9, 0.0)]).text(20), "", "the rate was zero");
     }
 
     #[test]
-    fn however_long_it_takes_there_are_few_bars() {
-        // Twice as fast in the second half, told now and then.
+    fn the_number_of_bars_is_limited() {
+        // Twice as fast in the second half.
         for quarters in [20_u32, 100, 1_000, 100_000] {
             let rates: Vec<(u32, f64)> =
                 (1..=quarters).map(|q| (q, if q <= quarters / 2 { 10.0 } else { 20.0 })).collect();
-            let text = told(&rates).text(MOST);
+            let text = recorded(&rates).text(MOST);
             assert!((5..=MOST).contains(&text.chars().count()), "{quarters}: {text}");
             assert!(text.starts_with("▅▅") && text.ends_with("██"), "{quarters}: {text}");
         }
-        assert_eq!(told(&[(1 << 20, 10.0)]).text(MOST).chars().collect::<String>().replace('█', ""), "");
+        assert_eq!(recorded(&[(1 << 20, 10.0)]).text(MOST).chars().collect::<String>().replace('█', ""), "");
     }
 }

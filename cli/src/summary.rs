@@ -1,4 +1,4 @@
-//! What came out of a run, as `solve` prints it in the end, and `status --watch` too.
+//! Summary of a run, which `solve` and `status --watch` print at the end.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -35,10 +35,10 @@ pub struct RunSummary {
     bytes_on_disk: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
-    /// The most that the run took of the disk while it was limited; only of the process that computed.
+    /// Peak disk use of the run under a limit; only in the process that computed.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_disk_bytes: Option<u64>,
-    /// The units of its limit.
+    /// Units of the disk limit.
     #[serde(skip)]
     disk_units: SizeUnits,
     /// The value of the start as text.
@@ -50,19 +50,19 @@ pub struct RunSummary {
     passes: Vec<(Phase, PassTime)>,
 }
 
-/// What was not chosen is not told.
+/// Whether a choice is the default, which is omitted.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
 }
 
-/// How long a run took, all processes that worked on it together.
+/// Time that a run took, summed over all processes that worked on it.
 #[derive(Serialize, Clone, Copy)]
 struct Seconds {
-    /// Enumerating; `None` where that is not recorded.
+    /// Time of the enumeration; `None` if not recorded.
     enumerate: Option<f64>,
-    /// Backing up; `None` where that is not recorded.
+    /// Time of the backup; `None` if not recorded.
     solve: Option<f64>,
-    /// In all, opening and checking included; `None` where neither is recorded nor measured.
+    /// Total time, including opening and checking; `None` if neither recorded nor measured.
     total: Option<f64>,
 }
 
@@ -73,17 +73,17 @@ struct Start {
     by_layer: BTreeMap<String, f64>,
 }
 
-/// Seconds of computing that are recorded of a run; 0 where nothing is.
+/// Recorded seconds of computation of a run; 0 if there are none.
 pub fn recorded_seconds(run: &Run) -> f64 {
     let of = |phase| run.catalog().took(phase).map_or(0.0, |took| took.seconds);
     of(Phase::Enumerate) + of(Phase::BackUp)
 }
 
-/// Reports a limit of the disk that a finished run exceeds: nothing of it is removed.
-pub fn say_what_is_over(taken: u64, limit: u64) {
+/// Reports that a finished run exceeds its disk limit and keeps its files.
+pub fn report_excess(taken: u64, limit: u64) {
     if taken > limit {
         display::say(&format!(
-            "note: this run takes {}, more than the {} of --disk; it is finished, so nothing of it is removed",
+            "note: this run takes {}, more than the {} of --disk; nothing is removed because it is finished",
             units::size(taken),
             units::size(limit),
         ));
@@ -91,11 +91,11 @@ pub fn say_what_is_over(taken: u64, limit: u64) {
 }
 
 impl RunSummary {
-    /// The summary of a finished run. `seconds` is how long it took in all; without it, the recorded time is shown.
+    /// The summary of a finished run. Without `seconds`, the total time is the recorded one.
     ///
     /// # Errors
     ///
-    /// Where the run is not finished, or a shard cannot be read.
+    /// If the run is not finished, or a shard cannot be read.
     pub fn new(run: &Run, seconds: Option<f64>, peak_rss_bytes: Option<u64>) -> Result<Self> {
         if !run.missing().is_empty() {
             bail!("the run is not finished");
@@ -147,7 +147,7 @@ impl RunSummary {
         })
     }
 
-    /// Writes it for people.
+    /// Writes the summary for people.
     pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let rules = rules_text(&self.spawn4.to_string(), self.discount, self.spawner);
         let job = format!("{}, {}, {rules}", self.board, self.objective);
@@ -170,7 +170,7 @@ impl RunSummary {
         write_field(out, "afterstates", units::count(self.afterstates))
     }
 
-    /// Writes what the start is worth, the fingerprint, and how long it took.
+    /// Writes the value of the start, the fingerprint and the time.
     pub fn write_results(&self, out: &mut impl Write) -> io::Result<()> {
         if let (Some(start), Some(text)) = (&self.start, &self.start_text) {
             write_field(out, "start", text)?;
@@ -191,10 +191,10 @@ impl RunSummary {
     }
 }
 
-/// States from which on the time for one tells something: below, starting and stopping is most of it.
+/// Minimum states for a meaningful time per state; below, startup dominates.
 const MANY_STATES: u64 = 1_000_000;
 
-/// How long a pass took: in all, and for a state where that tells something.
+/// Time of a pass, and time per state if meaningful.
 pub fn pass_text(took: PassTime, states: u64) -> String {
     let time = units::time(took.seconds);
     match took.threads {
@@ -215,17 +215,17 @@ fn start(values: &StartValues) -> Start {
 }
 
 impl Start {
-    /// What is said of the starts of each layer.
+    /// The layers of starts with their values in words.
     fn layers(&self, spawn4: Spawn4) -> Vec<(&str, String)> {
         let said = self.by_layer.iter().map(|(layer, &mean)| match occurs(layer, spawn4) {
             true => (layer.as_str(), units::value(mean, self.error_bound)),
-            false => (layer.as_str(), "does not occur: no such tiles spawn".to_owned()),
+            false => (layer.as_str(), "does not occur: such tiles do not spawn".to_owned()),
         });
         said.collect()
     }
 }
 
-/// Whether a game can start in a layer: two 2s make layer 4, a 2 and a 4 layer 6, two 4s layer 8.
+/// Whether a game can start in a layer: 4 for two 2s, 6 for a 2 and a 4, 8 for two 4s.
 fn occurs(layer: &str, spawn4: Spawn4) -> bool {
     match layer {
         "4" => spawn4.weight2() > 0,
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn starts_that_do_not_occur_are_told() {
+    fn impossible_starts_are_reported() {
         assert!(said([68.0, 64.0, 60.0], 8e-7, "0")[1].contains("does not occur"));
         assert!(said([68.0, 64.0, 60.0], 8e-7, "1")[0].contains("does not occur"));
         assert!(said([68.0, 64.0, 60.0], 8e-7, "1")[2].starts_with("60.0"));
     }
 
     #[test]
-    fn times_of_a_state_are_told_where_they_tell_something() {
+    fn times_per_state_are_shown_if_meaningful() {
         let took = PassTime { seconds: 2.17, threads: Some(2) };
         assert_eq!(pass_text(took, 48_713_519), "2.17 s, 44.5 ns a state with 2 threads");
         assert_eq!(pass_text(took, 110), "2.17 s");

@@ -1,19 +1,18 @@
-//! How wide the terminals are.
+//! Width of the terminals.
 
 use std::io::{self, IsTerminal};
 use std::os::fd::AsFd;
 
 use terminal_size::{Width, terminal_size, terminal_size_of};
 
-/// Columns where nobody knows better: what most terminals have.
+/// Default columns, as on most terminals.
 const USUAL: usize = 80;
 
-/// The fewest columns that tables are laid out for, and those that lines are cut to which are written over and over:
-/// these must not wrap, however narrow the terminal is.
+/// Minimum columns of tables, and of redrawn lines. Redrawn lines must not wrap even on very narrow terminals.
 const FEWEST_OF_TABLES: usize = 20;
 const FEWEST_OF_LINES: usize = 2;
 
-/// Columns of the terminal that a stream is, at least the fewest; `None` where it is not a terminal.
+/// Columns of the terminal on a stream, at least `fewest`; `None` if it is not a terminal.
 fn columns_of(stream: impl AsFd + IsTerminal, fewest: usize) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
@@ -21,24 +20,24 @@ fn columns_of(stream: impl AsFd + IsTerminal, fewest: usize) -> Option<usize> {
     Some(terminal_size_of(stream).map_or(USUAL, |(Width(columns), _)| usize::from(columns).max(fewest)))
 }
 
-/// Columns of the terminal that stdout is; `None` where it is not a terminal.
+/// Columns of the terminal on stdout; `None` if stdout is not a terminal.
 pub fn of_stdout() -> Option<usize> {
     columns_of(io::stdout(), FEWEST_OF_TABLES)
 }
 
-/// Columns of the terminal that stderr is; `None` where it is not a terminal.
+/// Columns of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn of_stderr() -> Option<usize> {
     columns_of(io::stderr(), FEWEST_OF_LINES)
 }
 
-/// Columns for texts that are always laid out: those of any terminal of this process, else of the environment variable
-/// `COLUMNS`, else as most terminals have.
+/// Columns for texts that are always wrapped: of any terminal of this process, else from the environment variable
+/// `COLUMNS`, else the default.
 pub fn of_anything() -> usize {
     let known = terminal_size().map(|(Width(columns), _)| usize::from(columns));
     known.or_else(|| stated(&std::env::var("COLUMNS").ok()?)).unwrap_or(USUAL)
 }
 
-/// Columns as a text states them; `None` where it is no number of columns.
+/// Parses a number of columns; `None` if it is invalid.
 fn stated(text: &str) -> Option<usize> {
     text.trim().parse().ok().filter(|&columns| columns > 0)
 }
@@ -48,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_number_of_columns_is_not_taken_for_one() {
+    fn invalid_numbers_of_columns_are_ignored() {
         assert_eq!(stated("60"), Some(60));
         for none in ["", "0", "-60", "wide", "99999999999999999999999"] {
             assert_eq!(stated(none), None, "{none:?}");

@@ -1,4 +1,4 @@
-//! Numbers and units as people read them: one style for every command.
+//! Numbers and units for people, in one style for all commands.
 //!
 //! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`) or those that the user typed ([`SizeUnits`]),
 //! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has
@@ -9,7 +9,7 @@ pub use exact2048_text::numbers::{
     value_and_bound, value_with_bound, with_separators,
 };
 
-/// Things a second: `120/s`, `953 k/s`, `13.0 M/s`.
+/// A rate per second: `120/s`, `953 k/s`, `13.0 M/s`.
 pub fn rate(per_second: f64) -> String {
     match per_second {
         r if r >= 999.5e6 => format!("{:.1} G/s", r / 1e9),
@@ -19,7 +19,7 @@ pub fn rate(per_second: f64) -> String {
     }
 }
 
-/// A time that was measured: `0.76 s`, `12.3 s`, `2 min 5 s`, `3 h 4 min`.
+/// A measured time: `0.76 s`, `12.3 s`, `2 min 5 s`, `3 h 4 min`.
 pub fn time(seconds: f64) -> String {
     match seconds {
         s if s < 9.995 => format!("{s:.2} s"),
@@ -28,10 +28,10 @@ pub fn time(seconds: f64) -> String {
     }
 }
 
-/// A time that is an estimate, in whole units: `24 s`, `2 min 5 s`, `3 h 4 min`, `5 days 3 h`.
+/// An estimated time in whole units: `24 s`, `2 min 5 s`, `3 h 4 min`, `5 days 3 h`.
 pub fn about(seconds: f64) -> String {
     const UNITS: [(u64, &str); 4] = [(86_400, "day"), (3_600, "h"), (60, "min"), (1, "s")];
-    // The smaller of the two units that are shown is the one that is rounded to.
+    // Round to the smaller of the two printed units.
     let last = match seconds {
         s if s < 3_599.5 => 1,
         s if s < 86_370.0 => 60,
@@ -56,7 +56,7 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", shown.clamp(0.0, 100.0))
 }
 
-/// A mean with half the width of its interval of confidence: `1,234.5 ± 6.7`.
+/// A mean with half the width of its confidence interval: `1,234.5 ± 6.7`.
 pub fn interval(value: f64, half_width: f64, decimals: usize) -> String {
     if half_width.is_nan() {
         return mean(value, decimals);
@@ -86,7 +86,7 @@ mod tests {
             let back: bytesize::ByteSize = text.parse().unwrap_or_default();
             assert!(back.as_u64() >= bytes, "{text} is less than {bytes}");
         }
-        // A user can type each size as it is printed in decimal units.
+        // Sizes in decimal units are printed in a form that users can type.
         for text in ["64.0 kB", "20.0 MB", "1.5 GB"] {
             let typed: bytesize::ByteSize = text.parse().unwrap_or_default();
             assert_eq!(SizeUnits::of(typed.as_u64()).size(typed.as_u64()), text);

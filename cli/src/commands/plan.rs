@@ -112,7 +112,7 @@ pub fn main(args: &Args) -> Result<()> {
     let keep = args.job.keep_of(&params);
     // Refuse before measuring, which takes seconds.
     let chosen = args.disk.map(|_| choices.choose(keep, params.board)).transpose()?;
-    let stop = stop_on_signals("stopping; again to stop at once")?;
+    let stop = stop_on_signals("stopping; repeat the signal to stop at once")?;
     let rates = measure(threads, params.best_moves, &stop)?;
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);

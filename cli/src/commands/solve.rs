@@ -24,7 +24,7 @@ use crate::place::RunPlace;
 use crate::plan::{FreeRoom, Needs, free_disk, notes};
 use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
-use crate::summary::{RunSummary, recorded_seconds, say_what_is_over};
+use crate::summary::{RunSummary, recorded_seconds, report_excess};
 use crate::{Failure, display, limits, units};
 
 /// Options of `solve`.
@@ -93,7 +93,7 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
-    let stop = stop_on_signals("stopping after the running tasks; again to stop at once")?;
+    let stop = stop_on_signals("stopping after the running tasks; repeat the signal to stop at once")?;
     if let Some(limit) = args.disk {
         run.limit_disk(limit.as_u64())?;
     }
@@ -102,7 +102,7 @@ pub fn main(args: &Args) -> Result<()> {
     let before = recorded_seconds(&run);
     if missing.is_empty() {
         if let Some(allowance) = run.dir().allowance() {
-            say_what_is_over(allowance.taken_bytes(), allowance.limit_bytes());
+            report_excess(allowance.taken_bytes(), allowance.limit_bytes());
         }
     } else {
         let tuning = tuning?;

@@ -16,7 +16,7 @@ use crate::choice::{Choices, LayerCost};
 use crate::cluster::{CoordinatorPlace, failure};
 use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
-use crate::summary::say_what_is_over;
+use crate::summary::report_excess;
 use crate::{display, limits};
 
 /// Options of `submit`.
@@ -113,7 +113,7 @@ pub fn main(args: &Args) -> Result<()> {
         }
     }
     if let Some(limit) = disk_bytes.filter(|_| job.state() == JobState::Done) {
-        say_what_is_over(job.bytes, limit);
+        report_excess(job.bytes, limit);
     }
     let mut out = std::io::stdout().lock();
     if args.json {

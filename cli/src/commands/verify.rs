@@ -79,7 +79,7 @@ pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     let threads = limits::useful_threads(args.threads, None);
     limits::tune_allocator(usize::try_from(memory_limit(args)).unwrap_or(usize::MAX), threads);
-    let stop = stop_on_signals("stopping after this layer; again to stop at once")?;
+    let stop = stop_on_signals("stopping after this layer; repeat the signal to stop at once")?;
     let watch = Watch::default();
     let show = |at| watch.show(at);
     let verifier = Verifier::new(&run, threads, &stop, &show).context("cannot start threads")?;

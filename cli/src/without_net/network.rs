@@ -1,25 +1,25 @@
-//! What is left of `network` in a program that was built without the feature `net`.
+//! Stand-in for `network` in a program built without the feature `net`.
 
 use crate::Failure;
 
-/// No options of a client.
+/// Empty options of a client.
 #[derive(clap::Args, Debug)]
 pub struct ClientArgs {}
 
 impl ClientArgs {
-    /// Nothing can have been given.
+    /// Accepts, because there are no options.
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with the feature there are options")]
     pub fn refuse(&self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// No error is of the network.
+/// Returns false, because no error comes from the network.
 pub fn is_usage(_: &anyhow::Error) -> bool {
     false
 }
 
-/// No error is of the network.
+/// Returns `None`, because no error comes from the network.
 pub fn remedy(_: &anyhow::Error) -> Option<&'static str> {
     None
 }

@@ -1,4 +1,4 @@
-//! What is left of `remote` in a program that was built without the feature `net`.
+//! Stand-in for `remote` in a program built without the feature `net`.
 
 use anyhow::Result;
 use exact2048_game::Params;
@@ -9,13 +9,13 @@ use crate::Failure;
 use crate::cones::Cost;
 use crate::network::ClientArgs;
 
-/// No server.
+/// A connection that cannot exist.
 pub enum Remote {}
 
 impl Remote {
-    /// Says that there is no way to a server.
+    /// Refuses to connect.
     pub fn connect(_: &str, _: Option<&str>, _: &ClientArgs) -> Result<Self> {
-        let what = "--server: this program was built without servers: build it with its default features";
+        let what = "--server: this program was built without the feature net; build it with default features";
         Err(Failure::usage(what.to_owned()).into())
     }
 
