@@ -163,5 +163,5 @@ pub fn kept_text(kept: KeptLayers, best_moves: bool) -> String {
         KeptLayers::STARTS => "those of the starts".to_owned(),
         _ => format!("{} in every {}", kept.width(), kept.period()),
     };
-    if best_moves { format!("{values}; of all layers best moves") } else { values }
+    if best_moves { format!("{values}; best moves of all layers") } else { values }
 }

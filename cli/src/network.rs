@@ -155,7 +155,7 @@ impl ServerArgs {
         Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
     }
 
-    /// Starts logging as the options say.
+    /// Starts logging with the options.
     pub fn start_logs(&self) -> Result<()> {
         let format = if self.log_format == "json" { LogFormat::Json } else { LogFormat::Human };
         Ok(exact2048_net::logs::start(format, &self.log)?)

@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn known_runs_take_about_what_they_took() {
+    fn needs_of_known_runs_match_the_records() {
         for (board, objective, until_layer, states, bytes) in [
             ("3x3", "score", None, 48_713_519.0, 50e6),
             ("3x3", "reach:512", None, 14_314_189.0, 16.7e6),

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_reads_words_back() {
+    fn shells_read_quoted_words_back() {
         for (word, quoted) in [
             (&b"runs/3x3"[..], "runs/3x3"),
             (b"s3://bucket/a_b%20", "s3://bucket/a_b%20"),

@@ -1,4 +1,4 @@
-//! Requests to stop, by Ctrl-C or SIGTERM.
+//! Handling of requests to stop, by Ctrl-C or SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

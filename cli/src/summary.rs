@@ -41,7 +41,7 @@ pub struct RunSummary {
     /// Units of the disk limit.
     #[serde(skip)]
     disk_units: SizeUnits,
-    /// The value of the start as text.
+    /// Value of the start in words.
     #[serde(skip)]
     start_text: Option<String>,
     #[serde(skip)]

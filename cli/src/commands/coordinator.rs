@@ -93,7 +93,7 @@ async fn coordinate(args: &Args) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match serve(bound, for_browsers, shell, limits, stop).await? {
-        ServerEnd::Drained => tracing::info!("stopped: every request had its answer"),
+        ServerEnd::Drained => tracing::info!("stopped: all requests were answered"),
         ServerEnd::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
     }
     Ok(())

@@ -299,7 +299,7 @@ impl Report<'_> {
         output::write_field(out, "loses", units::value_with_bound(lost, error))?;
         output::write_field(out, "moves", format!("{} a game", units::mean(exact.moves, 1)))?;
         let alike = match self.args.player.decides() {
-            Decides::ByTurnedBoard => "as they are turned",
+            Decides::ByTurnedBoard => "not up to symmetry",
             _ => "up to symmetry",
         };
         output::write_field(out, "boards", format!("{}, {alike}", count(exact.boards)))?;

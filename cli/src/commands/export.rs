@@ -153,7 +153,7 @@ fn print(args: &Args, exported: &Exported, seconds: f64) -> Result<()> {
     }
     let mut written = count(files as u64);
     if files_before > 0 {
-        written += &format!(", {} of them before", count(files_before as u64));
+        written += &format!(", {} of them existed before", count(files_before as u64));
     }
     if files_damaged > 0 {
         written += &format!(", {} written again because of damage", count(files_damaged as u64));

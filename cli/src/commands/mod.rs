@@ -116,7 +116,7 @@ pub enum NetCommand {
     Serve(serve::Args),
     /// Coordinate the workers of a cluster, until stopped
     Coordinator(coordinator::Args),
-    /// Compute for a coordinator, until stopped
+    /// Compute jobs of a coordinator, until stopped
     Worker(worker::Args),
     /// Submit a job to the queue of a cluster
     Submit(submit::Args),

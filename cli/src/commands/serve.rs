@@ -136,7 +136,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         serve_browsers(for_browsers, explorer, &args.allow_origin, stop),
     )?;
     match [of_grpc, of_http].contains(&ServerEnd::CutOff) {
-        false => tracing::info!("stopped: every request had its answer"),
+        false => tracing::info!("stopped: all requests were answered"),
         true => tracing::warn!("stopped: requests were cut off, or connections were left open"),
     }
     Ok(())
@@ -169,7 +169,7 @@ fn open(args: &Args) -> Result<Runs> {
         };
         let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
         if let Some(reason) = &served.now().not_solved {
-            tracing::warn!(run = name, reason, "values have to wait until the run is solved");
+            tracing::warn!(run = name, reason, "values are unavailable until the run is solved");
         }
         runs.push(NamedRun { name, served });
     }

@@ -47,8 +47,8 @@ pub struct Args {
     job: JobArgs,
     #[command(flatten)]
     place: RunPlace,
-    /// Limit the memory, for example to 8GiB; blocks and tables that do not fit spill to disk [default: half of the memory of
-    /// this machine or container]
+    /// Limit the memory, for example to 8GiB; blocks and tables that do not fit spill to disk [default: half of the memory
+    /// of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     /// Limit the size of the run on disk, for example to 60GB, including scratch files and the journal. Never exceeded.

@@ -132,7 +132,7 @@ pub fn main(args: &Args) -> Result<()> {
         None => {
             let found = follow(args, &run, &location)?;
             if let Some(Err(error)) = kept.map(|kept| kept.keep(&found)) {
-                display::say(&format!("warning: the statistics are not kept: {}", with_causes(&error)));
+                display::say(&format!("warning: cannot keep the statistics: {}", with_causes(&error)));
             }
             found
         }

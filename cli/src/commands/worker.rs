@@ -108,8 +108,8 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match worker::run(bound, options, stop).await? {
-        WorkerEnd::HandedBack => tracing::info!("stopped: what ran was committed or handed back"),
-        WorkerEnd::CutOff => tracing::warn!("stopped while work was under way: others will do it again"),
+        WorkerEnd::HandedBack => tracing::info!("stopped: running work was committed or handed back"),
+        WorkerEnd::CutOff => tracing::warn!("stopped during work: other workers will repeat it"),
     }
     Ok(())
 }
@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_worker_is_advertised_under_addresses_of_both_kinds_and_names() {
+    fn workers_advertise_addresses_of_both_kinds_and_names() {
         for (given, advertised) in [
             ("10.0.0.7", "10.0.0.7:2048"),
             ("10.0.0.7:99", "10.0.0.7:99"),

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_of_any_length_and_bytes_are_lines() {
+    fn lines_can_have_any_length_and_bytes() {
         let longest = usize::try_from(LONGEST).unwrap();
         let input =
             [b"a\n\n", &vec![b'b'; longest][..], b"\n", &vec![b'c'; 3 * longest], b"\n\xff\r\nend"].concat();
