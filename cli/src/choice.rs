@@ -134,8 +134,8 @@ pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// States within 8 layers that a state half way up a game leads to, if two layers in every 16 are kept, and the growth of
-/// this number with the layers. Measured on 5x2 and 4x3, up to a large part of their layers.
+/// States within 8 layers that follow from a state half way up a game, if two layers in every 16 are kept. The other
+/// constants are the growth of this number with the layers. Measured on 5x2 and 4x3, up to a large part of their layers.
 const CONE_STATES: f64 = 40e3;
 const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
 const CONE_GROWTH_A_CELL: f64 = 1.65;

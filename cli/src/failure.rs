@@ -1,5 +1,5 @@
-//! Exit codes of all commands: 2 for wrong usage or a place that holds something else, 3 for an unreachable state, 130
-//! for an interruption, 1 for any other failure.
+//! Exit codes of all commands: 2 for wrong usage or a place that holds something else, 3 for an unreachable state. An
+//! interruption is 130, and any other failure 1.
 
 use std::fmt;
 use std::io;

@@ -40,7 +40,7 @@ pub struct JobArgs {
     #[arg(long, value_name = "N", hide = true)]
     huge: Option<u8>,
     /// Choose the layers whose values are stored: N for 2 in every N (3 or more), all, or starts for only those of the
-    /// starts. Changes the size of the run and the time of queries, not results: other values are computed on demand
+    /// starts. Other values are computed on demand. Changes the size of the run and the time of queries, not results
     /// [default: 4, or as many as --disk has room for; with --values best-move 128; or as in the existing run]
     #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true)]
     keep: Option<KeptLayers>,

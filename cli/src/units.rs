@@ -1,8 +1,8 @@
 //! Numbers and units for people, in one style for all commands.
 //!
-//! Counts have separators (`48,713,519`), sizes binary units (`8.3 GiB`) or those that the user typed ([`SizeUnits`]),
-//! rates a decimal prefix (`13.0 M/s`), times at most two units (`2 min 5 s`). Programs read `--json` instead, which has
-//! plain numbers in bytes and seconds.
+//! Counts have separators (`48,713,519`). Sizes have binary units (`8.3 GiB`) or those that the user typed
+//! ([`SizeUnits`]). Rates have a decimal prefix (`13.0 M/s`), and times at most two units (`2 min 5 s`). Programs read
+//! `--json` instead, which has plain numbers in bytes and seconds.
 
 pub use exact2048_text::numbers::{
     SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value,

@@ -31,8 +31,8 @@ Examples:
   exact2048 evaluate --player random --run runs/3x3 --no-losses
   exact2048 evaluate --player monte-carlo:runs=20 --run runs/3x3 --games 200
 
-If the moves of a player depend only on the board, or are uniformly random, the command computes the probability of \
-every board that the player can reach. Then nothing is sampled and the error is proven. Probabilities below the cutoff \
+If a player's moves depend only on the board, or are uniformly random, the command computes the probability of every \
+reachable board. Then nothing is sampled and the error is proven. Probabilities below the cutoff \
 are dropped and their sum is printed. Any other player plays games. The loss of a move is the value of the board less \
 that of the move, both under perfect play from there on.
 

@@ -31,10 +31,10 @@ Examples:
   exact2048 plan --board 4x3 --disk 60GB
   exact2048 plan --board 4x3 --threads 8 --json | jq .policies
 
-The table shows, for each choice of kept layers and with best moves, the peak and final disk of a solve, its time, and \
-the time to query the value of a state half way between kept layers. With less disk than the peak, layers are \
-enumerated twice; the table shows the lowest possible --disk. The command estimates times from the speed at which it \
-solves 3x3 on this machine, which takes some seconds. On measured boards they were off by up to a third.")]
+The table has a row for each choice of kept layers, and one with best moves. It shows the peak and final disk of a \
+solve, its time, and the time to query the value of a state half way between kept layers. With less disk than the peak, \
+layers are enumerated twice; the table shows the lowest possible --disk. The command estimates times from the speed at \
+which it solves 3x3 on this machine, which takes some seconds. On measured boards they were off by up to a third.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,

@@ -34,8 +34,8 @@ Of equal moves it follows the one that --values best-move would store. Nothing i
 below the cutoff are dropped and their sum is printed: every share of games that make these moves is
 exact within that sum.
 
---csv prints a row for each layer: the states that were followed, and the shares of games that reach it,
-that end in it, and that end in it with each largest tile.
+--csv prints a row for each layer with the states that were followed. The row has the shares of games that
+reach the layer, that end in it, and that end in it with each largest tile.
 
 An interrupted command can be resumed, even after hours. The run keeps the statistics (see --cone-cache),
 so the same command prints them at once the next time, and the explorer and report use them. Statistics

@@ -34,7 +34,7 @@ Examples:
   exact2048 status --coordinator http://head:2049 4x3 --watch
   exact2048 status --coordinator http://head:2049 4x3 --json | jq .job_eta_seconds
 
-With --watch and a JOB the command ends when the job ends: with exit code 0 if it is done, 1 if it failed or was
+With --watch and a JOB the command ends when the job ends. The exit code is 0 if the job is done, 1 if it failed or was
 cancelled. With --watch and --json it prints one object per line for every change.")]
 pub struct Args {
     #[command(flatten)]

@@ -30,9 +30,9 @@ Examples:
 
 The command first reads every byte of every shard. Then it checks all states from the highest layer down, or a \
 sample of the stored values. It computes each value again from those of its successors and compares them bit for bit. \
-Without --sample it also checks that queries find each state, that the states are exactly those reached by moves and \
-spawns, that the counts match the journal, and that the fingerprint matches the states and values. If the run stores \
-few layers (see solve --keep), one value of a sample can take minutes and gigabytes: begin with --sample 5.
+Without --sample it also checks that queries find each state, and that the states are exactly those reached by moves \
+and spawns. The counts must match the journal, and the fingerprint the states and values. If the run stores few layers \
+(see solve --keep), one value of a sample can take minutes and gigabytes: begin with --sample 5.
 
 The rules, symmetries, numbering, scale and rounding are implemented a second time here. Only the code that reads the \
 manifest, the journal and the shards is shared with the solver.
@@ -42,7 +42,7 @@ An unfinished run counts as missing data unless --partial is given.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Check N stored values instead of all states: a random sample that is the same in every call for a run; all values if
+    /// Check a sample of N stored values instead of all states. The sample is random but fixed for a run; it has all values if
     /// there are at most N
     #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,

@@ -35,8 +35,8 @@ pub struct Args {
     /// Work for this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     coordinator: String,
-    /// Advertise this name or address to other workers, with a port if it differs from that of --listen [default: the
-    /// local address of the route to the coordinator]
+    /// Advertise this name or address to other workers, with a port unless it is that of --listen [default: the local
+    /// address of the route to the coordinator]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = Advertise::from_str)]
     advertise: Option<Advertise>,
     /// Compute with this many threads [default: all cores]

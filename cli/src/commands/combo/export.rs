@@ -15,9 +15,9 @@ Examples:
   exact2048 combo export policy --hold --previews 1 > policy.csv
   exact2048 combo export values --draw bag --json > values.jsonl
 
-policy prints one line for each decision: the field, the held piece, the current piece, the previews, the pieces that \
-the bag can give next, and the best placement with its piece, the field after it and its expected placements. \
-Decisions that end the combo are omitted. values prints one line for each state, before a piece is drawn.")]
+policy prints one line for each decision: the field, the held piece, the current piece, the previews and the pieces \
+that the bag can give next. The line ends with the best placement: its piece, the field after it and its expected \
+placements. Decisions that end the combo are omitted. values prints one line for each state, before a piece is drawn.")]
 #[command(mut_arg("json", |json| json.help("Print one JSON object per line instead of comma-separated values")))]
 pub struct Args {
     /// Choose the table to print
