@@ -26,7 +26,7 @@ pub struct JobArgs {
     /// Choose how tiles are placed: random, or worst for an adversary that minimises the value of perfect play
     #[arg(long, default_value = "random", value_name = "WHO")]
     spawner: Spawner,
-    /// Only enumerate, up to this layer (tile sum), for boards too large to finish
+    /// Enumerate without backing up, up to this layer (tile sum), for boards too large to finish
     #[arg(long, value_name = "LAYER", allow_negative_numbers = true)]
     until_layer: Option<u32>,
     /// Set the bits of a stored value; a run without values can be resumed with a different precision [default: 32, or as in

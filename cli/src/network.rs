@@ -57,7 +57,7 @@ pub struct ServerArgs {
     /// coordinator, any for worker]
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     listen: Option<SocketAddr>,
-    /// Encrypt connections with this server certificate, PEM, including its chain up to the CA
+    /// Encrypt connections with this server certificate and its intermediate certificates, PEM
     #[arg(long, value_name = "FILE")]
     tls_cert: Option<PathBuf>,
     /// Read the private key of the certificate from this file, PEM

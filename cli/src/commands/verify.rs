@@ -42,8 +42,8 @@ An unfinished run counts as missing data unless --partial is given.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Check a sample of N stored values instead of all states. The sample is random but fixed for a run; it has all values if
-    /// there are at most N
+    /// Check a sample of N stored values instead of all states. The sample is random but fixed for a run; it has all values
+    /// if there are at most N
     #[arg(long, value_name = "N", conflicts_with = "layers", value_parser = clap::value_parser!(u64).range(1..))]
     sample: Option<u64>,
     /// Check only the layers A to B, inclusive, widened to whole committed ranges; A or B can be omitted
