@@ -41,8 +41,8 @@ without values unless --value is given. Of equal moves it is the first on the st
 image of the board; see docs/policies.md.
 
 If the run does not store a value (solve --keep), the command computes it from the
-next stored layers, to the same bits, and caches it. The answer then states its
-cost; docs/keep.md explains the time and memory.
+next stored layers, to the same bits, and caches it. If the run keeps fewer layers
+than the default, answers state their cost. docs/keep.md explains time and memory.
 
 The exit code is 3 if a state is not reachable, 2 if a text is not a board, and 1 for
 any other failure. With several boards, the command answers all that it can and
