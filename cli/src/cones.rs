@@ -102,7 +102,7 @@ impl Cost {
     }
 }
 
-/// Progress line of a computation that takes longer than [`SILENT`].
+/// Progress line of a computation that takes longer than a second.
 #[derive(Default)]
 pub struct ConeWatch {
     now: Mutex<Option<Shown>>,

@@ -189,7 +189,7 @@ const BATCH: u64 = 16;
 /// Failures of games that are printed individually.
 const MOST_REPORTED: u64 = 5;
 
-/// Error of a record that cannot be written. A [`Failure`], because the summary may still have a reader.
+/// Error of a record that cannot be written. A `Failure`, because the summary may still have a reader.
 fn not_recorded(args: &Args, error: &io::Error) -> Failure {
     let file = args.record.as_deref().unwrap_or(Path::new(""));
     Failure::failed(format!("cannot write {}: {error}", file.display()))
