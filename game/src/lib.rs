@@ -1,30 +1,30 @@
-//! Rules of 2048 on R×C boards, and the structure of its state space that the solver is built on.
+//! Rules of 2048 on R×C boards, and the structure of its state space that the solver uses.
 //!
 //! The crate has two halves:
 //!
-//! * the *rules*, one board at a time, as plainly as they can be written ([`rules`], [`symmetry`]), and the same by
-//!   tables and shifts ([`packed`]). Queries, players and tests use these.
-//! * the *product structure*: a board is a [`skeleton`] (where the small tiles and the large tiles
-//!   are) times a sequence of large exponents ([`columns`]). All skeletons with the same number of
-//!   large tiles and the same small sum form a [`class`](class::Class), whose [`transitions`] are
-//!   computed once; what they do to the sequences are [`patterns`], and to columns [`maps`]. The
-//!   kernels of the solver use these.
+//! * the *rules*, one board at a time, in their plainest form ([`rules`], [`symmetry`]), and the same rules by tables
+//!   and shifts ([`packed`]). Queries, players and tests use these modules.
+//! * the *product structure*: a board is a [`skeleton`] times a sequence of large exponents ([`columns`]). The
+//!   skeleton gives the small tiles and the cells of the large ones. All skeletons with the same number of large tiles
+//!   and the same small sum form a [`class`](class::Class), whose [`transitions`] are computed once. [`patterns`]
+//!   describe the effect of a transition on sequences, and [`maps`] its effect on columns. The kernels of the solver
+//!   use these modules.
 //!
-//! The second takes the symmetries, the directions of moves, the starts and Φ from the first, and is
-//! tested against it board by board. The verifier of runs has both of its own.
+//! The product structure takes the symmetries, the directions of moves, the starts and Φ from the rules. Tests compare
+//! it with the rules board by board. The verifier of runs has its own implementation of both halves.
 //!
-//! What a game owes the solver, and where it is said, each in one place:
+//! Each part of the game that the solver needs is defined in one place:
 //!
-//! | | |
+//! | Part | Modules |
 //! |---|---|
-//! | how boards rise: the first layer, the next, what spawns add, with their weights | [`layer`] |
-//! | which blocks there are, and which lanes moves lead to | [`lane`], [`huge`] |
+//! | layers: the first one, the next one, the tile sums and weights of spawns | [`layer`] |
+//! | the blocks that exist, and the lanes that moves lead to | [`lane`], [`huge`] |
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
-//! | where moves, spawns and symmetries lead | [`transitions`], [`patterns`], [`maps`] |
-//! | what a game is worth | [`objective`], [`discount`], [`fixed`], [`value`], [`spawning`] |
+//! | the targets of moves, spawns and symmetries | [`transitions`], [`patterns`], [`maps`] |
+//! | the value of a game | [`objective`], [`discount`], [`fixed`], [`value`], [`spawning`] |
 //!
-//! Nothing here reads a file, a clock or the environment.
+//! The crate reads no file, no clock and no environment variable.
 
 pub mod bitset;
 pub mod board;

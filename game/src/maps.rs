@@ -1,51 +1,58 @@
-//! Where columns lead: a pattern applied to the columns of a lane.
+//! Targets of columns: a pattern applied to the columns of a lane.
 
 use crate::bitset;
 use crate::columns::{Columns, Counts, Finder, GroupIndex, Sequence};
 use crate::params::Params;
 use crate::patterns::{KnownPattern, Patterns, Rewriting};
 
-/// The columns of a lane and those of the lane that they lead to. A column leads to one of the target's, to
-/// [`Between::none`] where it takes no part, or to [`Between::won`] where the wanted tile is made.
+/// Columns of a source lane and of a target lane.
+///
+/// A column leads to a column of the target, to [`Between::none`] if it takes no part, or to [`Between::won`] if the
+/// move makes the winning tile.
 #[derive(Clone, Copy, Debug)]
 pub struct Between<'a> {
-    /// The parameters of the run.
+    /// Parameters of the run.
     pub params: &'a Params,
-    /// What is known of patterns.
+    /// Interned patterns.
     pub patterns: &'a Patterns,
-    /// The columns.
+    /// Columns of the source lane.
     pub source: &'a Columns,
-    /// Where they lead.
+    /// Columns of the target lane.
     pub target: &'a Columns,
 }
 
-/// A column and where it leads: a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers
-/// after the last one, in the 32 bits that kernels read.
+/// A source column and its target, in the 32 bits that kernels read.
+///
+/// The target is a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers after its
+/// last column.
 pub type Pair = [u32; 2];
 
-/// Where groups have at least this many columns on average, groups that lead to other lanes are left out as a whole.
+/// Mean number of columns a group from which groups that lead to other lanes are skipped as a whole.
 const LARGE_GROUP_COLUMNS: usize = 1024;
 
 impl Between<'_> {
-    /// Where columns lead that take no part: after the target's last column.
+    /// Target of columns that take no part: the number after the target's last column.
     pub fn none(&self) -> u32 {
         self.target.len() as u32
     }
 
-    /// Where columns lead whose move makes the wanted tile.
+    /// Target of columns whose move makes the winning tile.
     pub fn won(&self) -> u32 {
         self.target.len() as u32 + 1
     }
 
-    /// The columns that meet a pattern's conditions, one bit each. All columns that take part do. Some of the others
-    /// might as well: they lead to another lane, or they break the tile bound, so that no reachable board has them.
+    /// Returns the columns that meet a pattern's conditions, one bit each.
+    ///
+    /// Every column that takes part meets them. Some other columns meet them too: those lead to another lane, or break
+    /// the tile bound, so no reachable board has them.
     pub fn meeting(&self, pattern: &KnownPattern) -> Vec<u64> {
         pattern.pattern.meeting(self.source)
     }
 
-    /// Writes where each column leads if conditions are left aside to `leads_to`, which has an entry for each column.
-    /// Without a merge the arrangements of a multiset lead to those of one other multiset, in the same way in all
-    /// lanes. Cost: about a nanosecond a column. Nothing is written where tiles merge: see [`Between::for_each_pair`].
+    /// Writes the target of each column to `leads_to`, which has one entry per column. Ignores conditions.
+    ///
+    /// Without a merge, the arrangements of a multiset lead to those of one other multiset, in the same way in all
+    /// lanes. A pattern with merges writes nothing: see [`Between::for_each_pair`]. Cost: about a nanosecond a column.
     pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
@@ -62,17 +69,18 @@ impl Between<'_> {
         }
     }
 
-    /// Visits the columns that take part in a pattern with merges, ascending, each with where it leads. `meeting` are the
-    /// columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two for each column of
-    /// `meeting` that leads to another lane.
+    /// Visits the columns that take part in a pattern with merges, ascending, each with its target.
+    ///
+    /// `meeting` holds the columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two
+    /// for each column of `meeting` that leads to another lane.
     pub fn for_each_pair(&self, pattern: &KnownPattern, mut meeting: Vec<u64>, mut visit: impl FnMut(Pair)) {
         let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
         let mut finder = self.target.finder();
         self.leave_out_groups(&rewriting, &mut finder, &mut meeting);
         let mut groups = self.source.groups().iter();
-        // The multiset of the column, and where the columns of others begin.
+        // The multiset of the column, and the first column of the next multiset.
         let (mut multiset, mut end) = (Counts::default(), 0);
-        // Where columns of this multiset lead by the only exponent that merges, as far as that is known.
+        // The target groups found so far for this multiset, by the only exponent that merges.
         let mut known: [Option<Option<GroupIndex>>; 16] = [None; 16];
         let mut leads_to = |column: usize, sequence: Sequence| {
             while column >= end {
@@ -86,7 +94,7 @@ impl Between<'_> {
                 None => find(),
             };
             let Some(group) = group else {
-                // Only holes of the product lead out of all lanes: no reachable board breaks the tile bound.
+                // No reachable board breaks the tile bound, so only holes of the product lead out of all lanes.
                 return self.wins(|| rewriting.apply(sequence)).then(|| self.won());
             };
             Some(finder.column(group, rewriting.apply(sequence))?.0 as u32)
@@ -99,7 +107,7 @@ impl Between<'_> {
         });
     }
 
-    /// Clears the bits of groups that lead to other lanes than the target, as most do.
+    /// Clears the bits of groups that lead to other lanes than the target, which is most of them.
     fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, meeting: &mut [u64]) {
         let groups = self.source.groups();
         if self.params.winning_exponent().is_some() || self.source.len() < LARGE_GROUP_COLUMNS * groups.len()
@@ -114,7 +122,7 @@ impl Between<'_> {
         }
     }
 
-    /// Whether a sequence, if the game can be won at all, holds the wanted tile.
+    /// Whether the objective has a winning tile and the sequence holds it. Evaluates the sequence only if needed.
     fn wins(&self, sequence: impl FnOnce() -> Sequence) -> bool {
         self.params.winning_exponent().is_some_and(|wanted| {
             let sequence = sequence();
@@ -125,7 +133,7 @@ impl Between<'_> {
 
 #[cfg(test)]
 impl Between<'_> {
-    /// Where each column leads under a pattern's conditions.
+    /// Returns the target of each column under a pattern's conditions.
     pub(crate) fn of_all_columns(&self, pattern: &KnownPattern) -> Vec<u32> {
         let (meeting, mut found) = (self.meeting(pattern), vec![self.none(); self.source.len()]);
         let meets = |column: usize| meeting[column / 64] >> (column % 64) & 1 == 1;
@@ -160,7 +168,7 @@ mod tests {
         pattern
     }
 
-    /// Groups of small boards have few columns. Those of some lanes here have thousands, and lead to several lanes.
+    /// Some lanes of this board have groups with thousands of columns that lead to several lanes.
     #[test]
     fn pairs_of_large_groups_are_those_found_column_by_column() {
         let (board, spawn4) = ("4x3".parse().unwrap(), Spawn4::default());

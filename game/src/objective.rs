@@ -1,45 +1,46 @@
-//! What is maximised, and how tiles are spawned.
+//! Objectives, spawners and spawn probabilities.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What the values of a run are.
+/// Quantity that the values of a run measure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Objective {
-    /// The expected score still to come under optimal play; a merge scores the new tile.
+    /// Expected future score under optimal play. A merge scores the value of the new tile.
     Score,
-    /// The highest probability of ever holding a tile of at least 2^exponent.
+    /// Highest probability of ever holding a tile of at least 2^exponent.
     Reach {
         /// Exponent of the wanted tile.
         exponent: u8,
     },
-    /// The smallest probability of never holding a tile of at least 2^exponent: what `Reach` leaves of 1, in digits of
-    /// its own.
+    /// Smallest probability of never holding a tile of at least 2^exponent.
+    ///
+    /// It equals 1 minus the value of `Reach`, but it is stored as a number itself, so small probabilities keep their
+    /// digits.
     Lose {
         /// Exponent of the wanted tile.
         exponent: u8,
     },
 }
 
-/// Who places the tiles.
+/// Rule that places new tiles.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Spawner {
-    /// Chance: each empty cell is as likely, and a 4 comes with [`Spawn4`].
+    /// Chance: every empty cell is equally likely, and the tile is a 4 with probability [`Spawn4`].
     #[default]
     Random,
-    /// An adversary of the player: the cell and the tile after which perfect play is worth least, of those that chance could
-    /// choose.
+    /// Adversary: of the spawns that chance could choose, the one with the lowest value under optimal play.
     Worst,
 }
 
-/// Why a text is no objective or no spawn probability.
+/// Error of parsing an objective, a spawner, a discount or a spawn probability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
-    /// None of `score`, `reach:TILE` and `lose:TILE`.
+    /// Neither `score`, `reach:TILE` nor `lose:TILE`.
     #[error(
         "objective {0:?} is not known; write score, or reach:TILE or lose:TILE with a power of two from 8 to 32768 (for \
          example reach:256)"
@@ -48,10 +49,10 @@ pub enum ObjectiveError {
     /// Neither `random` nor `worst`.
     #[error("spawner {0:?} is not known; write random or worst")]
     Spawner(String),
-    /// Not a discount, or not one that is kept exactly.
-    #[error("discount {0:?} is none; write a decimal or a fraction above 0 and up to 1 whose denominator is at most {max} in lowest terms (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
+    /// Not a discount, or a discount that cannot be kept exactly.
+    #[error("discount {0:?} is not valid; write a decimal or a fraction above 0 and up to 1 whose denominator is at most {max} in lowest terms (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
     Discount(String),
-    /// Not a probability, or not one that is kept exactly.
+    /// Not a probability, or a probability that cannot be kept exactly.
     #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 whose denominator is at most {max} in lowest terms (for example 0.1 or 1/10)", max = MAX_DENOMINATOR)]
     Spawn4(String),
 }
@@ -67,7 +68,7 @@ impl fmt::Display for Objective {
 }
 
 impl Objective {
-    /// Exponent of the tile that wins, where there is one.
+    /// Exponent of the winning tile; `None` for the score.
     pub fn winning_exponent(self) -> Option<u8> {
         match self {
             Objective::Score => None,
@@ -133,10 +134,10 @@ impl FromStr for Spawner {
     }
 }
 
-/// Largest denominator of a probability or a discount: the sums that the mean over spawns needs must stay exact.
+/// Largest denominator of a probability or a discount. The limit keeps the sums of the mean over spawns exact.
 pub(crate) const MAX_DENOMINATOR: u32 = 65_536;
 
-/// The probability that a spawned tile is a 4, as a fraction in lowest terms.
+/// Probability that a spawned tile is a 4, as a fraction in lowest terms.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Spawn4 {
@@ -155,12 +156,12 @@ impl Spawn4 {
         self.denominator - self.numerator
     }
 
-    /// The common denominator of both weights.
+    /// Common denominator of both weights.
     pub fn denominator(self) -> u32 {
         self.denominator
     }
 
-    /// The nearest f64, for printing and for expectations outside the solver.
+    /// Nearest f64, for printing and for expectations outside the solver.
     pub fn probability(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }
@@ -203,8 +204,8 @@ impl From<Spawn4> for String {
     }
 }
 
-/// A decimal or a fraction from 0 to 1, in lowest terms: numerator and denominator, which is at most
-/// [`MAX_DENOMINATOR`].
+/// Parses a decimal or a fraction from 0 to 1. Returns the numerator and the denominator in lowest terms; `None` if
+/// the denominator exceeds [`MAX_DENOMINATOR`].
 pub(crate) fn fraction(text: &str) -> Option<(u32, u32)> {
     let digits = |s: &str| {
         let plain = s.len() <= 18 && s.bytes().all(|b| b.is_ascii_digit());
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn objectives() {
+    fn objectives_are_parsed_or_refused() {
         assert_eq!("score".parse::<Objective>().unwrap(), Objective::Score);
         assert_eq!("reach:2048".parse::<Objective>().unwrap(), Objective::Reach { exponent: 11 });
         assert_eq!("lose:64".parse::<Objective>().unwrap(), Objective::Lose { exponent: 6 });

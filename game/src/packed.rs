@@ -1,5 +1,5 @@
-//! The rules at speed: whole lines by table, symmetries by shifts. What [`rules`](crate::rules) and
-//! [`symmetry`](crate::symmetry) do cell by cell.
+//! Fast form of the rules: whole lines by table, symmetries by shifts. The modules [`rules`](crate::rules) and
+//! [`symmetry`](crate::symmetry) work cell by cell.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,30 +9,29 @@ use bytemuck::allocation::zeroed_slice_box;
 use crate::board::{Board, BoardSize, MAX_EXPONENT};
 use crate::rules::Move;
 
-/// What sliding a line does, in both directions. The score is the same in both: it counts the pairs in each run of
-/// equal tiles.
+/// Outcomes of sliding a line in both directions. The score is the same in both, because a run of n equal tiles
+/// makes ⌊n/2⌋ merges either way.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slid {
-    /// Towards the first cell, the lowest four bits.
+    /// The line slid towards its first cell, which is the lowest four bits.
     first: u32,
-    /// Towards the last cell.
+    /// The line slid towards its last cell.
     last: u32,
     score: u32,
 }
 
-/// Lines of one length.
+/// Outcomes of all lines of one length.
 #[derive(Clone, Debug)]
 enum Lines {
-    /// By the line's bits.
+    /// Full table, indexed by the bits of the line.
     Table(Arc<[Slid]>),
-    /// By the line's bits as well, but each outcome is made when its line is first met: a game meets few of these
-    /// lines.
+    /// Table with the same index that is filled on first use, because a game meets few of these lines.
     Met(Arc<Box<[AtomicU64]>>),
-    /// Too many for a table: each is slid anew.
+    /// No table, because there are too many lines: each call slides the line.
     Slid(usize),
 }
 
-/// Longest line whose table is made at once: 65,536 lines.
+/// Longest line whose table is filled at once: 65,536 lines.
 const LONGEST_IN_TABLE: usize = 4;
 
 impl Lines {
@@ -56,12 +55,13 @@ impl Lines {
     }
 }
 
-/// Length of the lines of [`Lines::Met`]: there are 2^20 of them, and their table takes up to 8 MiB, as they are met.
+/// Length of the lines of [`Lines::Met`]. There are 2^20 of them; their table grows to at most 8 MiB as lines are met.
 const MET_LENGTH: usize = 5;
 
-/// The outcomes of a line by its slot in the table. The slot is 0 until the line is met; then it holds the two
-/// outcomes, a quarter of the score and a mark, each in bits of its own. Threads that meet a line at once write the
-/// same.
+/// Returns the outcomes of a line from its slot in the table, and fills the slot on first use.
+///
+/// A slot is 0 until the line is met. Then it holds the two outcomes, a quarter of the score and a mark in separate
+/// bits. Threads that fill a slot at the same time write the same bits.
 #[inline]
 fn met_line(slot: &AtomicU64, line: u32) -> Slid {
     const BITS: u32 = 4 * MET_LENGTH as u32;
@@ -83,7 +83,8 @@ fn slide_both(line: u32, length: usize) -> Slid {
     Slid { first, last: reversed(last), score }
 }
 
-/// Slides a line towards its first cell. Two 32,768s do not merge: 65,536 does not fit four bits.
+/// Slides a line towards its first cell. Two 32,768s do not merge, because the exponent of 65,536 does not fit in
+/// four bits.
 fn slide(line: u32, length: usize) -> (u32, u32) {
     let (mut slid, mut taken, mut resting, mut score) = (0u32, 0, 0, 0);
     for exponent in (0..length).map(|cell| line >> (4 * cell) & 15).filter(|&e| e != 0) {
@@ -112,7 +113,7 @@ impl LegalMoves {
         self.0[direction as usize]
     }
 
-    /// The legal moves, in the order in which ties are broken.
+    /// Iterates over the legal moves, in the order in which ties are broken.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = (Move, Board, u32)> + '_ {
         Move::ALL
@@ -128,7 +129,7 @@ impl LegalMoves {
     }
 }
 
-/// The rules on boards of one size. Cheap to clone.
+/// Rules on boards of one size. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct PackedRules {
     size: BoardSize,
@@ -139,7 +140,7 @@ pub struct PackedRules {
 }
 
 impl PackedRules {
-    /// Tables for a size: 65,536 lines of each length up to 4.
+    /// Builds the tables for a size: 16^n lines for each side of n cells up to 4.
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
         Self {
@@ -150,17 +151,17 @@ impl PackedRules {
         }
     }
 
-    /// The size of the boards.
+    /// Size of the boards.
     #[must_use]
     pub fn size(&self) -> BoardSize {
         self.size
     }
 
-    /// All legal moves. Costs some tens of nanoseconds.
+    /// Returns all legal moves. Cost: some tens of nanoseconds.
     #[inline]
     #[must_use]
     pub fn moves(&self, board: Board) -> LegalMoves {
-        // With sides that the compiler knows, loops over them are unrolled.
+        // The compiler unrolls the loops where it knows the sides.
         match (self.size.rows(), self.size.cols()) {
             (3, 3) => self.moves_on(board, 3, 3),
             (4, 4) => self.moves_on(board, 4, 4),
@@ -185,7 +186,7 @@ impl PackedRules {
         ])
     }
 
-    /// The lowest bit of each empty cell.
+    /// Returns the lowest bit of each empty cell.
     #[inline]
     #[must_use]
     pub fn empty(&self, board: Board) -> u64 {
@@ -193,19 +194,19 @@ impl PackedRules {
         !(b | b >> 2) & self.cells
     }
 
-    /// Whether some cell holds the tile of exactly this exponent, which is not 0.
+    /// Whether some cell holds exactly this exponent, which must not be 0.
     #[inline]
     #[must_use]
     pub fn has(&self, board: Board, exponent: u8) -> bool {
         self.empty(Board(board.0 ^ (self.cells * u64::from(exponent)))) != 0
     }
 
-    /// The smallest image of a board as a packed number. Costs about ten nanoseconds.
+    /// Returns the image of a board that is smallest as a packed number. Cost: about ten nanoseconds.
     #[inline]
     #[must_use]
     pub fn canonical(&self, board: Board) -> Board {
         let least = |images: [u64; 8]| Board(images.into_iter().fold(u64::MAX, u64::min));
-        // With sides that the compiler knows, loops over them are unrolled.
+        // The compiler unrolls the loops where it knows the sides.
         match (self.size.rows(), self.size.cols()) {
             (3, 3) => least(images(board.0, 3, 3)),
             (4, 4) => least(images(board.0, 4, 4)),
@@ -215,9 +216,11 @@ impl PackedRules {
         }
     }
 
-    /// The images of a board: the board itself, with its columns reversed, with its rows reversed, and with both
-    /// reversed; then the same four images of the transposed board. A board that is not square is not transposed, so
-    /// that its last four images are its first four again.
+    /// Returns the images of a board under the symmetries.
+    ///
+    /// The first four are the board itself, the board with its columns reversed, with its rows reversed, and with both
+    /// reversed. The last four are the same images of the transposed board. A board that is not square is not
+    /// transposed, so its last four images repeat the first four.
     #[inline]
     #[must_use]
     pub fn images(&self, board: Board) -> [Board; 8] {
@@ -232,7 +235,7 @@ impl PackedRules {
     }
 }
 
-/// Slides every row: towards the first cell, towards the last, and the score.
+/// Slides every row. Returns the board slid towards the first cells, towards the last cells, and the score.
 #[inline(always)]
 fn slide_rows(board: u64, rows: usize, cols: usize, lines: &Lines) -> [u64; 3] {
     let bits = 4 * cols;
@@ -247,7 +250,7 @@ fn slide_rows(board: u64, rows: usize, cols: usize, lines: &Lines) -> [u64; 3] {
     [first, last, score]
 }
 
-/// Rows become columns.
+/// Transposes a board of `rows` rows and `cols` columns.
 #[inline(always)]
 pub fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
     if (rows, cols) == (4, 4) {
@@ -258,7 +261,7 @@ pub fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
         return board ^ swapped ^ swapped << 24;
     }
     if (rows, cols) == (3, 3) {
-        // Swap the cells beside the diagonal, then the two corners off it.
+        // Swap the cells next to the diagonal, then the two corners off it.
         let swapped = (board ^ board >> 8) & 0x0_00f0_00f0;
         let board = board ^ swapped ^ swapped << 8;
         let swapped = (board ^ board >> 16) & 0x0_0000_0f00;
@@ -273,7 +276,7 @@ pub fn transposed(board: u64, rows: usize, cols: usize) -> u64 {
     across
 }
 
-/// What [`PackedRules::images`] says.
+/// Returns the images in the order of [`PackedRules::images`].
 #[inline(always)]
 fn images(bits: u64, rows: usize, cols: usize) -> [u64; 8] {
     let across = if rows == cols { transposed(bits, rows, cols) } else { bits };
@@ -291,7 +294,7 @@ fn images(bits: u64, rows: usize, cols: usize) -> [u64; 8] {
     ]
 }
 
-/// The board with its columns reversed.
+/// Reverses the columns of a board.
 #[inline(always)]
 fn mirrored(bits: u64, rows: usize, cols: usize) -> u64 {
     if (rows, cols) == (3, 3) {
@@ -309,7 +312,7 @@ fn mirrored(bits: u64, rows: usize, cols: usize) -> u64 {
     })
 }
 
-/// The board with its rows reversed.
+/// Reverses the rows of a board.
 #[inline(always)]
 fn flipped(bits: u64, rows: usize, cols: usize) -> u64 {
     if (rows, cols) == (3, 3) {
@@ -334,7 +337,7 @@ mod tests {
     use crate::rules::make_move;
     use crate::symmetry::Symmetries;
 
-    /// Boards that look random and are the same in every run of the tests.
+    /// Pseudo-random boards that are the same in every run of the tests.
     fn boards(size: BoardSize, count: usize) -> impl Iterator<Item = Board> {
         let mut seed = 1u64;
         (0..count).map(move |nth| {

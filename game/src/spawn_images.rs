@@ -1,20 +1,21 @@
-//! What spawns lead to, at speed.
+//! Fast enumeration of the states after spawns.
 
 use crate::board::{Board, MOST_CELLS};
 use crate::layer::SpawnKind;
 use crate::packed::PackedRules;
 
-/// Finds the canonical states after spawns. A tile in a cell is a tile in one cell of each image of the board: so the images
-/// are made once for all cells.
+/// Finds the canonical states after spawns.
+///
+/// A tile in a cell of the board is a tile in one cell of each image, so the images are computed once for all cells.
 #[derive(Debug)]
 pub struct SpawnImages {
-    /// Where each image has a cell, by cell: as the lowest bit of that cell.
+    /// For each cell, the lowest bit of its place in each image.
     cells: [[u64; 8]; MOST_CELLS],
-    /// Whether boards are square. Of one that is not, the last four images are the first four again.
+    /// Whether boards are square. The last four images of other boards repeat the first four.
     is_square: bool,
 }
 
-/// The canonical states that a 2 and a 4 in each empty cell lead to.
+/// States after a 2 and after a 4 in each empty cell.
 #[derive(Debug, Default)]
 pub struct Spawned {
     states: [[Board; MOST_CELLS]; 2],
@@ -22,7 +23,7 @@ pub struct Spawned {
 }
 
 impl Spawned {
-    /// Finds the states after spawns as they are, not their canonical images.
+    /// Finds the states after spawns without replacing them by their canonical forms.
     #[inline]
     pub fn find(&mut self, packed: &PackedRules, after: Board) {
         self.find_by_cell(packed, after, |cell, exponent| after.with(cell, exponent));
@@ -42,7 +43,7 @@ impl Spawned {
         }
     }
 
-    /// The states after a 2, and those after a 4: one for each empty cell, so that some may be equal.
+    /// Returns the states after a 2 and those after a 4, one for each empty cell. Some may be equal.
     #[inline]
     pub fn each(&self) -> [&[Board]; 2] {
         self.states.each_ref().map(|states| &states[..self.count])
@@ -50,7 +51,7 @@ impl Spawned {
 }
 
 impl SpawnImages {
-    /// For boards of the size of the rules.
+    /// Prepares for boards of the size of the rules.
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
         let mut cells = [[0; 8]; MOST_CELLS];
@@ -60,7 +61,7 @@ impl SpawnImages {
         Self { cells, is_square: size.rows() == size.cols() }
     }
 
-    /// What spawns lead to from an afterstate.
+    /// Returns the canonical states after spawns in an afterstate.
     #[inline]
     pub fn spawned(&self, packed: &PackedRules, after: Board) -> Spawned {
         let mut spawned = Spawned::default();
@@ -68,7 +69,7 @@ impl SpawnImages {
         spawned
     }
 
-    /// As [`spawned`](Self::spawned), in place of what `spawned` held. Costs some nanoseconds for each empty cell.
+    /// Does the same as [`spawned`](Self::spawned), and overwrites `spawned`. Cost: some nanoseconds per empty cell.
     #[inline]
     pub fn find(&self, packed: &PackedRules, after: Board, spawned: &mut Spawned) {
         if self.is_square {

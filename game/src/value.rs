@@ -9,75 +9,76 @@ use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// A value W, as it is stored: an integer, of which the larger one is the better for the player. For the score it is
-/// what is still to come plus the potential Φ of the board. What number it stands for, in fixed or in floating point,
-/// [`Scale`](crate::fixed::Scale) knows.
+/// Stored value W: an integer that is larger where the player is better off.
+///
+/// For the score, W is the expected future score plus the potential Φ of the board.
+/// [`Scale`](crate::fixed::Scale) converts the integer to a number, in fixed or in floating point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Stored(pub u64);
 
-/// A value V, in the integers of what is stored: what is still to come.
+/// Future value V, in the same integers as [`Stored`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ToCome(pub u64);
 
 impl Stored {
-    /// What is still to come on a board whose stored value would be `past` if its game were over.
+    /// Returns the future value of a board whose stored value would be `past` if its game were over.
     #[must_use]
     pub fn to_come(self, past: Stored) -> ToCome {
-        // W is at least Φ: no rounding takes a value below the score already made.
+        // W is at least Φ, because no rounding moves a value below the score already made.
         ToCome(self.0.saturating_sub(past.0))
     }
 }
 
-/// What stored values are in memory: unsigned integers of 32 or 64 bits.
+/// Type of stored values in memory: unsigned integers of 32 or 64 bits.
 pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
-    /// What the sum of fixed-point numbers over the spawns of one afterstate is kept in.
+    /// Type of the sum of fixed-point numbers over the spawns of one afterstate.
     type Sum: Copy + Debug;
-    /// The sum of none.
+    /// Sum of no values.
     const NO_SUM: Self::Sum;
-    /// The largest integer.
+    /// Largest integer.
     const LARGEST: Self;
 
-    /// A value that fits; of others the low bits.
+    /// Converts a stored value, and keeps only the low bits of a value that does not fit.
     fn of_stored(stored: Stored) -> Self;
-    /// The value.
+    /// Converts to a stored value.
     fn stored(self) -> Stored;
-    /// The number whose IEEE 754 representation in as many bits this is.
+    /// Reads the bits as an IEEE 754 number of the same width.
     fn number(self) -> f64;
-    /// The representation nearest to a number.
+    /// Returns the bits of the IEEE 754 number nearest to a number.
     fn of_number(number: f64) -> Self;
-    /// The representation of 1, less this integer: this reverses the order of the numbers from 0 to 1.
+    /// Subtracts this integer from the bits of 1, which reverses the order of the numbers from 0 to 1.
     fn one_less(self) -> Self;
     /// Adds this value to a sum, exactly.
     fn add_to(self, sum: &mut Self::Sum);
-    /// The rounded mean, from the sum over spawned 2s and the one over spawned 4s.
+    /// Returns the rounded mean, from the sum over spawned 2s and the sum over spawned 4s.
     fn mean(twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> Self;
 
-    /// Reads the bytes of a stored value, which are as many as it has in memory.
+    /// Reads a stored value from exactly as many bytes as it has in memory.
     fn read_from(bytes: &[u8]) -> Self {
         bytemuck::pod_read_unaligned(bytes)
     }
 }
 
-/// What a sum over spawns is divided by, for one number of empty cells.
+/// Divisor of a sum over spawns, for one number of empty cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     weight2: u32,
     weight4: u32,
-    /// What a spawned 4 adds to the potential without scoring it, summed over the cells.
+    /// Potential that a spawned 4 adds without scoring it, times its weight and the number of empty cells.
     offset: u64,
     divisor: u64,
     reciprocal: f64,
-    /// For quotients of integers: see [`Divisor::quotient`].
+    /// Factor for integer quotients: see [`Divisor::quotient`].
     multiplier: u64,
     shift: u32,
 }
 
 impl Divisor {
-    /// What the sum over the spawns in `empty` cells is divided by, after `offset` was taken from it.
+    /// Builds the divisor of the sum over the spawns in `empty` cells. `offset` is subtracted from the sum first.
     fn new(spawn4: Spawn4, empty: u64, offset: u64) -> Self {
         let divisor = u64::from(spawn4.denominator()) * empty.max(1);
         let shift = u64::BITS - (divisor - 1).leading_zeros();
-        // Below 2^64: 2^shift is below twice the divisor, and equal to it where that is a power of two.
+        // The multiplier is below 2^64: 2^shift is below twice the divisor, and equals a divisor that is a power of two.
         let multiplier = (1u128 << (63 + shift)).div_ceil(u128::from(divisor));
         Self {
             weight2: spawn4.weight2(),
@@ -90,11 +91,11 @@ impl Divisor {
         }
     }
 
-    /// `sum / divisor`, rounded down, of a sum below 2^63: a product with the reciprocal costs a fraction of a division.
+    /// Returns `sum / divisor`, rounded down, of a sum below 2^63.
     ///
-    /// With d the divisor, l = `shift` and m = `multiplier`, 2^l is at least d and m·d = 2^(63 + l) + r with 0 ≤ r < d. So
-    /// m·sum / 2^(63 + l) is sum/d and less than sum / 2^63 · 1/d < 1/d more, which takes no fraction k/d to the next
-    /// integer.
+    /// A product with the reciprocal costs a fraction of a division. Let d be the divisor, l = `shift` and m =
+    /// `multiplier`. Then 2^l ≥ d, and m·d = 2^(63 + l) + r with 0 ≤ r < d. So m·sum / 2^(63 + l) exceeds sum/d by
+    /// r·sum / (d · 2^(63 + l)) < 1/d, which lifts no fraction k/d to the next integer.
     #[inline(always)]
     fn quotient(&self, sum: u64) -> u64 {
         ((u128::from(sum << 1) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
@@ -135,8 +136,8 @@ impl Value for u32 {
         *sum += u64::from(self);
     }
 
-    /// In f64, which has the faster vector instructions and holds everything here exactly but for the quotient. That is
-    /// rounded to the nearest integer: adding 1.5·2^52 leaves the integer in the low bits.
+    /// Computes in f64, which has the faster vector instructions and holds everything here exactly except the quotient.
+    /// Adding 1.5·2^52 rounds the quotient to the nearest integer and leaves that integer in the low bits.
     #[inline(always)]
     fn mean(twos: u64, fours: u64, divisor: &Divisor) -> Self {
         const TO_INTEGER: f64 = 6_755_399_441_055_744.0;
@@ -146,7 +147,7 @@ impl Value for u32 {
     }
 }
 
-/// An integer below 2^52 as f64, by its bits: AVX2 has no instruction that converts 64 bits.
+/// Converts an integer below 2^52 to f64 by its bits, because AVX2 has no instruction that converts 64 bits.
 #[inline(always)]
 fn small_to_f64(integer: u64) -> f64 {
     const TWO_POW_52: f64 = 4_503_599_627_370_496.0;
@@ -157,7 +158,7 @@ impl Value for u64 {
     const NO_SUM: u64 = 0;
     const LARGEST: Self = Self::MAX;
 
-    /// The scale leaves room for the sum over a full board's spawns.
+    /// The scale leaves room for the sum over the spawns in all cells.
     type Sum = u64;
 
     fn of_stored(stored: Stored) -> Self {
@@ -185,7 +186,7 @@ impl Value for u64 {
 
     #[inline(always)]
     fn add_to(self, sum: &mut u64) {
-        // Holes of the product may overflow; nothing reachable reads them.
+        // Holes of the product may overflow, but no reachable state reads them.
         *sum = sum.wrapping_add(self);
     }
 
@@ -210,26 +211,26 @@ impl Divisor {
         f64::from(self.weight4)
     }
 
-    /// The sum of all weights.
+    /// Sum of all weights: the denominator of the spawn probability times the number of empty cells.
     #[inline(always)]
     pub(crate) fn count(&self) -> f64 {
         self.divisor as f64
     }
 }
 
-/// The constants of backward induction for a run.
+/// Constants of backward induction for a run.
 #[derive(Clone, Debug)]
 pub struct Backup {
     divisors: Vec<Divisor>,
     rule: SpawnRule,
     won: Stored,
-    /// Bits after the binary point; `None` where values are no scores.
+    /// Number of bits after the binary point; `None` if values are not scores in fixed point.
     score_bits: Option<u32>,
     can_win: bool,
 }
 
 impl Backup {
-    /// The constants of a run.
+    /// Computes the constants from the parameters of a run.
     pub fn new(params: &Params) -> Self {
         let (scale, spawn4) = (params.scale(), params.spawn4);
         let gift = scale.points(SpawnKind::Four.gift());
@@ -248,17 +249,17 @@ impl Backup {
         Self { divisors: divisors.collect(), rule, won: scale.won(), score_bits, can_win }
     }
 
-    /// Whether the objective has a tile that wins.
+    /// Whether the objective has a winning tile.
     pub fn can_win(&self) -> bool {
         self.can_win
     }
 
-    /// The value of an afterstate with the tile that wins.
+    /// Value of an afterstate that holds the winning tile.
     pub fn won<V: Value>(&self) -> V {
         V::of_stored(self.won)
     }
 
-    /// The value of a board without a legal move, by its potential.
+    /// Value of a board without a legal move, by its potential.
     #[inline(always)]
     pub fn terminal<V: Value>(&self, potential: u32) -> V {
         match self.score_bits {
@@ -267,18 +268,18 @@ impl Backup {
         }
     }
 
-    /// The rule by which the values after spawns make the value of the afterstate.
+    /// Rule that combines the values after spawns into the value of the afterstate.
     pub fn rule(&self) -> SpawnRule {
         self.rule
     }
 
-    /// The value of one afterstate, from those of what a 2 and a 4 in each empty cell lead to.
+    /// Computes the value of an afterstate from the values after a 2 and after a 4 in each empty cell.
     pub fn of_spawns<V: Value>(&self, twos: &[Stored], fours: &[Stored]) -> Stored {
         let values = |of: &[Stored]| -> Vec<V> { of.iter().map(|&stored| V::of_stored(stored)).collect() };
         self.of_values(&values(twos), &values(fours)).stored()
     }
 
-    /// As [`of_spawns`](Self::of_spawns), of values in memory.
+    /// Does the same as [`of_spawns`](Self::of_spawns) for values in memory.
     #[inline]
     pub fn of_values<V: Value>(&self, twos: &[V], fours: &[V]) -> V {
         let divisor = self.divisor(twos.len());
@@ -289,7 +290,7 @@ impl Backup {
         }
     }
 
-    /// What a sum over the spawns in `empty` cells is divided by.
+    /// Divisor of a sum over the spawns in `empty` cells.
     #[inline]
     pub fn divisor(&self, empty: usize) -> &Divisor {
         &self.divisors[empty]
@@ -302,8 +303,7 @@ mod tests {
     use crate::objective::Objective;
     use crate::params::Precision;
 
-    /// The f64 mean equals the integer mean wherever the fraction is no tie and the denominator is
-    /// small; that is what makes its rounding the one of the proof.
+    /// The f64 mean is within half a unit of the exact mean, as the proof of the error bound requires.
     #[test]
     fn means_round_to_nearest() {
         let params =
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Where a multiplier that is a little off would show: around multiples of the divisor, up to the largest sums.
+    /// The sums are near multiples of the divisor and up to the largest sum, where a slightly wrong multiplier shows.
     #[test]
     fn quotients_are_rounded_down() {
         let divisors =
