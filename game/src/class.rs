@@ -1,7 +1,7 @@
 //! Classes: all canonical skeletons with the same number of large tiles and the same small sum.
 //!
-//! The rows of every block (layer × lane) are the rows of the class (k, layer − T), so the same rows,
-//! and what moves and spawns do to them, come back in every lane with that `k`.
+//! The rows of the block of a layer and a lane with k large tiles of sum T are the rows of the class (k, layer − T). So
+//! all blocks of the same class share its rows and their transitions.
 
 use std::sync::OnceLock;
 
@@ -18,7 +18,7 @@ use crate::skeleton::{Config, Configs, Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
 
-/// A class: number of large tiles and sum of the small ones.
+/// Identifier of a class: the number of large tiles and the sum of the small ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassId {
     /// Number of large tiles.
@@ -28,37 +28,37 @@ pub struct ClassId {
 }
 
 impl ClassId {
-    /// The class of the block of `lane` in `layer`; `None` where the layer is below the lane.
+    /// Returns the class of the block of `lane` in `layer`; `None` if the layer is below the lane.
     pub fn of(layer: Layer, lane: Lane) -> Option<Self> {
         Some(Self { k: lane.k, small_sum: layer.0.checked_sub(lane.large_sum)? })
     }
 }
 
-/// The rows of a class: its canonical skeletons, ordered by mask and then by config.
+/// Rows of a class: its canonical skeletons, ordered by mask and then by config.
 #[derive(Debug)]
 pub struct Class {
     id: ClassId,
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Vec<u32>,
-    /// For each mask that has symmetries and at most [`MOST_IN_TABLE`] configs, which of these are canonical; else
-    /// `None`.
+    /// Canonical configs of each mask that has symmetries and at most [`MOST_IN_TABLE`] configs; `None` for other masks.
     symmetric: Vec<Option<CanonicalConfigs>>,
 }
 
-/// A mask with at most this many configs numbers only those that are canonical. In a mask with more, every config keeps
-/// its rank, and the rows of those that are not canonical stay empty: a table of all of them would take longer to make
-/// than most boards to solve. Part of the format.
+/// Limit of configs up to which a mask numbers only its canonical configs. Part of the format.
+///
+/// In a mask with more configs, every config keeps its rank, and the rows of those that are not canonical stay empty. A
+/// table of all of them would take longer to build than most boards take to solve.
 const MOST_IN_TABLE: u32 = 1 << 15;
 
-/// Whether the canonical configs of a mask, of `count` in all, are numbered by a table.
+/// Whether a table numbers the canonical configs of a mask that has `count` configs in all.
 pub(crate) fn has_table(mask: &Mask, count: u32) -> bool {
     !mask.stabiliser.is_empty() && count <= MOST_IN_TABLE
 }
 
-/// The canonical configs of a mask that has symmetries.
+/// Canonical configs of a mask that has symmetries.
 #[derive(Debug)]
 struct CanonicalConfigs {
-    /// Row within the mask of each config's rank, `u32::MAX` where the config is not canonical.
+    /// Row within the mask by the rank of the config; `u32::MAX` for a config that is not canonical.
     row_of_rank: Vec<u32>,
     rank_of_row: Vec<u32>,
 }
@@ -84,7 +84,7 @@ impl Class {
         Self { id, first_row, symmetric }
     }
 
-    /// Which class it is.
+    /// Identifier of the class.
     pub fn id(&self) -> ClassId {
         self.id
     }
@@ -99,44 +99,44 @@ impl Class {
         self.symmetric.len()
     }
 
-    /// The rows of a canonical mask.
+    /// Rows of a canonical mask.
     pub fn mask_rows(&self, mask: usize) -> std::ops::Range<usize> {
         self.first_row[mask] as usize..self.first_row[mask + 1] as usize
     }
 
-    /// The row of a canonical skeleton, given by its mask's index and its config.
+    /// Returns the row of a canonical skeleton, from the index of its mask and its config.
     #[inline]
     pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> Row {
         self.row_of_rank(mask, configs.rank(cells, self.id.small_sum, config))
     }
 
-    /// The row of a canonical skeleton, given by its mask's index and its config's rank.
+    /// Returns the row of a canonical skeleton, from the index of its mask and the rank of its config.
     #[inline]
     pub fn row_of_rank(&self, mask: u32, rank: u32) -> Row {
         let within = self.symmetric[mask as usize].as_ref().map_or(rank, |c| c.row_of_rank[rank as usize]);
         Row(self.first_row[mask as usize] + within)
     }
 
-    /// The config of a row of a mask; `within` counts from the mask's first row.
+    /// Returns the config of a row of a mask; `within` counts from the first row of the mask.
     pub fn config(&self, configs: &Configs, cells: usize, mask: usize, within: u32) -> Config {
         let rank = self.symmetric[mask].as_ref().map_or(within, |c| c.rank_of_row[within as usize]);
         configs.config(cells, self.id.small_sum, rank)
     }
 }
 
-/// A board as its canonical skeleton and its large exponents.
+/// Decomposition of a board into its canonical skeleton and its large exponents.
 pub(crate) struct Split {
     pub(crate) lane: Lane,
     pub(crate) layer: Layer,
     /// Index of the canonical mask among those of the lane's `k`.
     pub(crate) mask: u32,
     pub(crate) config: Config,
-    /// The large exponents, packed as in [`crate::columns`].
+    /// Large exponents, packed as in [`crate::columns`].
     pub(crate) sequence: u64,
 }
 
-/// What is fixed by the parameters of a run: symmetries, masks, configs, slides, and the classes,
-/// each made when it is first asked for.
+/// Tables that the parameters of a run determine: symmetries, masks, configs, slides and classes. Each class is computed
+/// on first use.
 #[derive(Debug)]
 pub struct Space {
     params: Params,
@@ -148,7 +148,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// The space of a run.
+    /// Builds the space of a run.
     pub fn new(params: &Params) -> Self {
         let cells = params.cells();
         let symmetries = Symmetries::new(params.board);
@@ -166,26 +166,26 @@ impl Space {
         }
     }
 
-    /// The parameters of the run.
+    /// Parameters of the run.
     pub fn params(&self) -> &Params {
         &self.params
     }
 
-    /// The symmetries of the board.
+    /// Symmetries of the board.
     pub fn symmetries(&self) -> &Symmetries {
         &self.symmetries
     }
 
-    /// The canonical masks with `k` large cells.
+    /// Canonical masks with `k` large cells.
     pub fn masks(&self, k: u8) -> &[Mask] {
         self.masks.canonical(k as usize)
     }
 
-    /// Number of rows of a class, about, without making it.
+    /// Estimates the number of rows of a class without building it.
     pub fn rows_about(&self, id: ClassId) -> u64 {
         let rows = |mask: &Mask| {
             let configs = u64::from(self.configs.count(mask.small_cells.len(), id.small_sum));
-            // Skeletons with a symmetry of their own make the orbits of small classes smaller.
+            // The orbits of symmetric skeletons are smaller, so there are more of them, mostly in small classes.
             if has_table(mask, configs as u32) {
                 configs / (mask.stabiliser.len() as u64 + 1) * 5 / 4 + 8
             } else {
@@ -195,7 +195,7 @@ impl Space {
         self.masks.canonical(id.k as usize).iter().map(rows).sum()
     }
 
-    /// Rows × columns of each block of a lane, about, layers ascending, without making classes or columns.
+    /// Estimates rows × columns of each block of a lane, layers ascending, without building classes or columns.
     pub fn entries_about(&self, lane: Lane) -> impl Iterator<Item = (Layer, u64)> {
         let columns = Columns::count(&self.params, lane);
         let (first, last) = layer_range(&self.params, lane);
@@ -205,7 +205,7 @@ impl Space {
         })
     }
 
-    /// Number of ranks that the tables of all classes with a small sum of at most `most` have together.
+    /// Total number of ranks in the tables of all classes with a small sum of at most `most`.
     pub fn table_ranks(&self, most: u32) -> u64 {
         let all_masks = (0..=self.params.cells()).flat_map(|k| self.masks.canonical(k));
         let ranks = |mask: &Mask| -> u64 {
@@ -217,13 +217,13 @@ impl Space {
         all_masks.map(ranks).sum()
     }
 
-    /// A class, or `None` where no skeleton has that many large tiles and that small sum.
+    /// Returns a class, and builds it on first use; `None` if no skeleton has that many large tiles and that small sum.
     pub fn class(&self, id: ClassId) -> Option<&Class> {
         let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
         Some(slot.get_or_init(|| Class::new(self, id)))
     }
 
-    /// The ranks, ascending, of the configs of a mask with a small sum that are canonical.
+    /// Ranks of the canonical configs of a mask with a small sum, ascending.
     pub(crate) fn canonical_ranks<'a>(
         &'a self,
         mask: &'a Mask,
@@ -236,7 +236,7 @@ impl Space {
         })
     }
 
-    /// The config of each of some rows of a class, ascending.
+    /// Returns the configs of a set of rows of a class, in ascending order of rows.
     pub fn configs_of(&self, class: &Class, rows: &RowSet) -> Vec<Config> {
         let mut found = Vec::with_capacity(rows.len());
         for (index, mask) in self.masks.canonical(class.id.k as usize).iter().enumerate() {
@@ -248,7 +248,8 @@ impl Space {
         found
     }
 
-    /// The rows of `class` that a spawned 2 can lead from to one of `rows` of the class `above`: each of those rows with one of its 2s taken away.
+    /// Returns the rows of `class` from which a spawned 2 can lead to one of `rows` of the class `above`. Removes each
+    /// single 2 from each of `rows`.
     pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> BitSet<Row> {
         let mut found = BitSet::with_room(class.rows());
         for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
@@ -267,7 +268,7 @@ impl Space {
         found
     }
 
-    /// The small tiles of a row of a mask, as a board without its large ones.
+    /// Returns the small tiles of a row of a mask, as a board without large tiles.
     pub fn small_tiles(&self, class: &Class, mask: usize, row: Row) -> Board {
         let cells = &self.masks.canonical(class.id.k as usize)[mask];
         let within = row.0 - class.first_row[mask];
@@ -276,14 +277,14 @@ impl Space {
         cells.small_cells.iter().fold(Board::default(), |b, &c| b.with(c as usize, digits[c as usize]))
     }
 
-    /// The config of the image of a skeleton under a symmetry that keeps its mask.
+    /// Returns the config of the image of a skeleton under a symmetry that keeps its mask.
     pub(crate) fn config_image(&self, mask: &Mask, config: Config, symmetry: usize) -> Config {
         let digits = self.digits(mask, config);
         let perm = &self.symmetries.permutations()[symmetry];
         mask.small_cells.iter().fold(0, |c, &cell| c << 4 | u64::from(digits[perm[cell as usize] as usize]))
     }
 
-    /// The digits of a skeleton by cell; L cells are 0.
+    /// Returns the digits of a skeleton by cell; L cells are 0.
     pub(crate) fn digits(&self, mask: &Mask, config: Config) -> [u8; 16] {
         let mut digits = [0; 16];
         let last = mask.small_cells.len();
@@ -293,8 +294,8 @@ impl Space {
         digits
     }
 
-    /// Where a board is in its block: the class, the row, and the large exponents in the order of
-    /// the canonical skeleton, packed as in [`crate::columns`].
+    /// Returns the lane, the layer, the row and the large exponents of a board. The exponents are in the order of the
+    /// canonical skeleton, packed as in [`crate::columns`].
     pub fn locate(&self, board: Board) -> Option<(Lane, Layer, Row, Sequence)> {
         let Split { lane, layer, mask, config, sequence } = self.split(board)?;
         let class = self.class(ClassId::of(layer, lane)?)?;
@@ -302,7 +303,7 @@ impl Space {
         Some((lane, layer, class.row(&self.configs, cells, mask, config), sequence))
     }
 
-    /// Takes a board apart into its canonical skeleton and the sequence of its large exponents.
+    /// Splits a board into its canonical skeleton and the sequence of its large exponents.
     pub(crate) fn split(&self, board: Board) -> Option<Split> {
         let (cells, large) = (self.params.cells(), self.params.large);
         let is_large = |cell: usize| board.get(cell) >= large;
@@ -328,7 +329,7 @@ impl Space {
         Some(Split { lane, layer, mask: image.index, config, sequence })
     }
 
-    /// The board of a row and a sequence of large exponents.
+    /// Returns the board of a row and a sequence of large exponents.
     pub fn board(&self, class: &Class, row: Row, sequence: Sequence) -> Board {
         let index = class.first_row.partition_point(|&first| first <= row.0) - 1;
         let mask = &self.masks.canonical(class.id.k as usize)[index];

@@ -1,7 +1,7 @@
-//! Where a board is in its block, without the tables of the solver.
+//! Position of a board in its block, without the tables of the solver.
 //!
-//! The solver makes the rows of a class and the columns of a lane once and uses all of them. A question about a single
-//! board would wait for tables of which it needs one entry: [`Locator`] counts instead, and gives the same numbers.
+//! The solver lists the rows of a class and the columns of a lane once and uses all of them. A query for a single board
+//! needs one entry of these tables. So [`Locator`] counts instead of listing, and returns the same numbers.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -20,49 +20,48 @@ use crate::ranks::ColumnRanks;
 use crate::rowset::Row;
 use crate::skeleton::{Config, Mask};
 
-/// An entry of a block: where the values of a board and its images are.
+/// Entry of a block: the position of the value of a board and its images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EntryPlace {
-    /// The layer.
+    /// Layer of the block.
     pub layer: Layer,
-    /// The lane.
+    /// Lane of the block.
     pub lane: Lane,
-    /// The row.
+    /// Row in the block.
     pub row: Row,
     /// Number of rows of the block.
     pub rows: u32,
-    /// The column.
+    /// Column in the block.
     pub column: Column,
     /// Number of columns of the block.
     pub columns: u64,
 }
 
-/// Finds boards in their blocks. Any number of threads may ask at once.
+/// Finds boards in their blocks. Any number of threads may use it at once.
 ///
-/// Keeps what it counted: some tens of MiB where every state of a board of 16 cells was asked for.
+/// The locator keeps its counts: some tens of MiB after a query for every state of a board of 16 cells.
 #[derive(Debug)]
 pub struct Locator {
     space: Space,
     orbits: OrbitCounts,
-    /// By number of large tiles and half of the small sum.
+    /// Classes by number of large tiles and half of the small sum.
     classes: Vec<Vec<OnceLock<ClassRanks>>>,
-    /// By number of large tiles, then by their sum in units of the smallest large tile, then by the huge ones among
-    /// them.
+    /// Lanes by number of large tiles, then by their sum in units of the smallest large tile, then by the huge tiles
+    /// among them.
     lanes: Vec<Vec<OnceLock<FxHashMap<HugeTiles, ColumnRanks>>>>,
 }
 
-/// The rows of a class.
+/// Row numbers of a class.
 #[derive(Debug)]
 struct ClassRanks {
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Box<[u32]>,
-    /// For masks that number only their canonical configs ([`has_table`]): which these are; made when it is first asked
-    /// for.
+    /// Canonical configs of each mask that numbers only these ([`has_table`]). Computed on first use.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
 impl Locator {
-    /// For the boards of a run. Cost: some milliseconds on a board of 16 cells.
+    /// Creates a locator for the boards of a run. Cost: some milliseconds on a board of 16 cells.
     pub fn new(params: &Params) -> Self {
         let (space, cells) = (Space::new(params), params.cells());
         let classes = (0..=cells).map(|k| {
@@ -78,13 +77,15 @@ impl Locator {
         }
     }
 
-    /// The symmetries, masks and configs.
+    /// Symmetries, masks and configs of the run.
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The entry of a board and its images; `None` where no block has one, because its tiles are too large or too
-    /// many. Cost: half a microsecond, about; up to some milliseconds where its class or lane was not asked for before.
+    /// Returns the entry of a board and its images. Returns `None` if no block has an entry, because the tiles are too
+    /// large or too many.
+    ///
+    /// Cost: about half a microsecond, and up to some milliseconds on the first query for a class or a lane.
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
         let unit = (lane.large_sum >> self.space.params().large) as usize;
@@ -112,8 +113,8 @@ impl Locator {
         })
     }
 
-    /// The skeleton of a row of a block: the index of its mask, the mask, and the config. `None` where there is no such
-    /// row. Cost: that of [`place`](Self::place).
+    /// Returns the skeleton of a row of a block: the index of its mask, the mask, and the config. Returns `None` if
+    /// there is no such row. Cost: that of [`place`](Self::place).
     pub fn skeleton(&self, layer: Layer, lane: Lane, row: Row) -> Option<(usize, &Mask, Config)> {
         let id = ClassId::of(layer, lane)?;
         let class = self.class_of(id)?;
@@ -125,7 +126,7 @@ impl Locator {
         Some((index, of_mask, self.space.configs.config(cells, id.small_sum, rank)))
     }
 
-    /// The boards of a row of a block. `None` where there is no such row. Cost: that of [`place`](Self::place).
+    /// Returns the boards of a row of a block; `None` if there is no such row. Cost: that of [`place`](Self::place).
     pub fn row_boards(&self, layer: Layer, lane: Lane, row: Row) -> Option<RowBoards> {
         let (_, mask, config) = self.skeleton(layer, lane, row)?;
         let symmetries =
@@ -143,7 +144,7 @@ impl Locator {
         })
     }
 
-    /// The rows of a block in their order. Cost: a tenth of a microsecond a row.
+    /// Returns the rows of a block in order. Cost: a tenth of a microsecond a row.
     pub fn row_skeletons(&self, layer: Layer, lane: Lane) -> Option<Vec<RowSkeleton>> {
         let rows = self.rows(layer, lane)?;
         let row = |row| {
@@ -158,33 +159,33 @@ impl Locator {
         (0..rows).map(row).collect()
     }
 
-    /// The number of rows of a block; `None` where there is no such block.
+    /// Returns the number of rows of a block; `None` if there is no such block.
     pub fn rows(&self, layer: Layer, lane: Lane) -> Option<u32> {
         self.class_of(ClassId::of(layer, lane)?)?.first_row.last().copied()
     }
 
-    /// The image of a board that is stored: with the canonical skeleton, and of several the one with the smallest sequence.
-    /// `None` where the board has none.
+    /// Returns the stored image of a board; `None` if the board has none.
+    ///
+    /// The stored image has the canonical skeleton. If several images do, it is the one with the smallest sequence.
     pub fn stored_image(&self, board: Board) -> Option<Board> {
         let Split { lane, mask, config, sequence, .. } = self.space.split(board)?;
         let of_mask = &self.space.masks(lane.k)[mask as usize];
         Some(board_of(of_mask, config, sequence))
     }
 
-    /// A class that boards may be in.
+    /// Returns a class, and counts its rows on first use; `None` if no board can be in it.
     fn class_of(&self, id: ClassId) -> Option<&ClassRanks> {
         let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
         Some(slot.get_or_init(|| self.class(id)))
     }
 
-    /// The canonical configs of a mask of a class that has a table of them.
+    /// Returns the canonical configs of a mask for which [`has_table`] holds.
     fn canonical<'a>(&self, class: &'a ClassRanks, id: ClassId, mask: usize) -> &'a RankSet {
         let of_mask = &self.space.masks(id.k)[mask];
         class.canonical[mask].get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)))
     }
 
-    /// Counts the columns of all lanes with the same number of large tiles and the same sum of them, by the huge ones
-    /// among them.
+    /// Counts the columns of all lanes with the same number and the same sum of large tiles, by their huge tiles.
     fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
         let params = self.space.params();
         let all =
@@ -214,42 +215,44 @@ impl Locator {
     }
 }
 
-/// The board of a row, by its mask and config, and a column.
+/// Builds the board of a mask, a config and a sequence.
 #[must_use]
 pub fn board_of(mask: &Mask, config: Config, sequence: Sequence) -> Board {
     let small = with_tiles(Board::default(), &mask.small_cells, config);
     with_tiles(small, &mask.large_cells, sequence)
 }
 
-/// A board with tiles in some empty cells: their exponents, packed with the first highest.
+/// Adds tiles to empty cells of a board. `packed` holds their exponents, one a nibble, the first cell highest.
 #[inline]
 pub fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
     let places = cells.iter().rev().enumerate();
     Board(places.fold(board.0, |b, (i, &cell)| b | (packed >> (4 * i) & 15) << (4 * cell)))
 }
 
-/// A row as it is stored.
+/// Small tiles, mask and symmetry of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowSkeleton {
-    /// Its small tiles.
+    /// Small tiles of the row.
     pub small: Board,
-    /// The index of its mask, which says where the large ones are.
+    /// Index of the mask, which gives the cells of the large tiles.
     pub mask: usize,
-    /// Whether a symmetry keeps the skeleton: not every sequence counts then, see [`RowBoards::board`].
+    /// Whether a symmetry keeps the skeleton. If so, some sequences are not stored: see [`RowBoards::board`].
     pub is_symmetric: bool,
 }
 
-/// The boards of a row: its skeleton, with each sequence of large tiles.
+/// Boards of a row: its skeleton with each sequence of large tiles.
 #[derive(Debug)]
 pub struct RowBoards {
     small: Board,
     large_cells: Vec<u8>,
-    /// What the symmetries that keep the skeleton do to sequences: which exponent of the sequence comes where.
+    /// Effect on sequences of each symmetry that keeps the skeleton: for each place of the image, the place in the
+    /// sequence that its exponent is taken from.
     symmetries: Vec<Vec<u8>>,
 }
 
 impl RowBoards {
-    /// The board with a sequence. `None` where an image of it in this row has a smaller one: that is the image that counts.
+    /// Returns the board with a sequence. Returns `None` if an image of it in this row has a smaller sequence, because
+    /// only the image with the smallest sequence is stored.
     #[inline]
     pub fn board(&self, sequence: Sequence) -> Option<Board> {
         let last = self.large_cells.len().wrapping_sub(1);
@@ -262,20 +265,22 @@ impl RowBoards {
     }
 }
 
-/// Counts the orbits of configs under the symmetries of their mask, by Burnside's lemma: the mean, over the
-/// symmetries, of how many configs each leaves as they are.
+/// Counts the orbits of configs under the symmetries of their mask.
+///
+/// By Burnside's lemma, the number of orbits is the mean, over the symmetries, of the number of configs that each
+/// symmetry keeps.
 #[derive(Debug)]
 struct OrbitCounts {
-    /// `fixed[ones][twos][fours][half_sum]`: the number of configs with this half sum of this many cycles of 1, 2 and 4
-    /// cells, all cells of a cycle with one digit.
+    /// Number of configs that a symmetry keeps, as `fixed[ones][twos][fours][half_sum]`. The indices are the numbers of
+    /// cycles of 1, 2 and 4 cells, and half of the small sum. All cells of a cycle have the same digit.
     fixed: Vec<Vec<Vec<Vec<u64>>>>,
 }
 
 impl OrbitCounts {
-    /// For up to `cells` cells and digits below `large`.
+    /// Counts for up to `cells` cells and digits below `large`.
     fn new(cells: usize, large: u8) -> Self {
         let half_tile = |digit: u8| if digit == 0 { 0 } else { 1usize << (digit - 1) };
-        // One more cycle, of `length` cells: any digit, that many times.
+        // One more cycle of `length` cells may have any digit, and adds `length` times its tile.
         let with_cycle = move |counts: &[u64], length: usize| {
             let mut longer = vec![0; counts.len() + length * half_tile(large - 1)];
             for (half, &count) in counts.iter().enumerate() {
@@ -294,7 +299,7 @@ impl OrbitCounts {
         Self { fixed: fixed.collect() }
     }
 
-    /// The number of canonical configs of a mask with a small sum.
+    /// Number of canonical configs of a mask with a small sum.
     fn of(&self, space: &Space, mask: &Mask, small_sum: u32) -> u32 {
         let mut all = self.fixed_by(&[mask.small_cells.len(), 0, 0], small_sum);
         for &symmetry in &mask.stabiliser {
@@ -309,8 +314,8 @@ impl OrbitCounts {
     }
 }
 
-/// How many cycles of 1, 2 and 4 cells a symmetry has among some cells that it keeps. There are no others: every
-/// symmetry of a board has order 1, 2 or 4.
+/// Counts the cycles of 1, 2 and 4 cells of a symmetry on a set of cells that it keeps. No other lengths occur, because
+/// every symmetry of a board has order 1, 2 or 4.
 fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
     let mut in_cycles = [0usize; 3];
     for &cell in cells {
@@ -322,7 +327,7 @@ fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
     [in_cycles[0], in_cycles[1] / 2, in_cycles[2] / 4]
 }
 
-/// A set of ranks as bits, which can be numbered.
+/// Set of ranks as bits that numbers its members.
 #[derive(Debug)]
 struct RankSet {
     words: Box<[u64]>,
@@ -330,7 +335,7 @@ struct RankSet {
 }
 
 impl RankSet {
-    /// From ranks that ascend.
+    /// Builds the set from ascending ranks.
     fn new(ranks: impl Iterator<Item = u32>) -> Self {
         let mut words: Vec<u64> = Vec::new();
         for rank in ranks {
@@ -340,12 +345,12 @@ impl RankSet {
         Self { numbers: Ranks::of(&words), words: words.into() }
     }
 
-    /// The rank with this number in the set, counted from 0; `None` where the set has fewer.
+    /// Returns the rank with this number in the set, counted from 0; `None` if the set is smaller.
     fn rank(&self, number: u32) -> Option<u32> {
         self.numbers.bit(&self.words, number).map(|rank| rank as u32)
     }
 
-    /// How many ranks of the set are below one of them.
+    /// Returns the number of ranks in the set that are below `rank`, which is a member.
     fn number(&self, rank: u32) -> u32 {
         self.numbers.before(&self.words, rank as usize)
     }
@@ -366,7 +371,8 @@ mod tests {
         )
     }
 
-    /// Boards at every `row_step`-th row and `column_step`-th column of a block are found where the solver has them.
+    /// Compares the positions of boards with those of the solver, at every `row_step`-th row and `column_step`-th column
+    /// of a block. Returns the number of boards compared.
     fn agree(locator: &Locator, layer: Layer, lane: Lane, row_step: usize, column_step: usize) -> usize {
         let (space, mut found) = (locator.space(), 0);
         let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();
@@ -382,7 +388,7 @@ mod tests {
                     let boards = locator.row_boards(layer, lane, row).unwrap();
                     assert_eq!(boards.board(sequence), counts);
                 }
-                // Rows that are not canonical stay empty, and in symmetric rows one image counts.
+                // Rows that are not canonical stay empty, and symmetric rows store one image.
                 if (at_row, at_sequence) != (row, sequence) {
                     continue;
                 }
@@ -422,7 +428,7 @@ mod tests {
         }
     }
 
-    /// Samples of boards whose blocks are too large to look at whole, on both sides of the most configs in a table.
+    /// Samples boards of blocks that are too large to check whole, with masks below and above the limit of a table.
     #[test]
     fn boards_of_large_blocks_are_where_the_solver_has_them() {
         for (board, objective, large, step) in
@@ -431,7 +437,7 @@ mod tests {
             let locator = locator(board, objective, large);
             let params = locator.space().params();
             let all = lanes(params);
-            // Lanes that a test can list, of every number of large tiles.
+            // Lanes that are small enough to list, with every number of large tiles.
             let few = all.iter().filter(|&&lane| ColumnRanks::new(params, lane).len() < 5000);
             for &lane in few.step_by(step) {
                 let (first, last) = layer_range(params, lane);
@@ -462,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_entry_has_no_place() {
+    fn boards_with_too_large_or_too_many_tiles_have_no_place() {
         let locator = locator("3x3", "reach:64", 4);
         let size = locator.space().params().board;
         let place = |text: &str| locator.place(Board::parse(text, size).unwrap());

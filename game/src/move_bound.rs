@@ -1,26 +1,27 @@
-//! How many moves a game can still take on average, proved from the parameters and the value of a state.
+//! Upper bounds on the expected number of remaining moves, from the parameters and the value of a state.
 //!
-//! `docs/dev/error-bound.md` proves both bounds. The first is what the tile bound leaves: every move adds to the tile sum.
-//! The second needs the expected score: a game of many moves scores much, and no player expects more than the value.
+//! `docs/dev/error-bound.md` proves both bounds. The first follows from the tile bound, because every move adds to the
+//! tile sum. The second follows from the expected score: many moves score many points, and no player can expect more
+//! points than the value.
 
 use crate::layer::{Layer, SpawnKind};
 use crate::objective::Objective;
 use crate::params::{Params, tile_bound_board};
 use crate::rules::exponent_potential;
 
-/// Slopes of lines below the potential of boards, as a function of their tile sum: from 1 to this one. A board of tiles
-/// 2^e has a potential of e − 1 times its sum.
+/// Largest slope of the lines that lie below the potential of boards as a function of their tile sum. Slopes begin at
+/// 1. A board of tiles 2^e has a potential of e − 1 times its sum.
 const MOST_SLOPE: usize = 15;
 
-/// The expected number of moves that are still to come, at most, whatever the player does.
+/// Upper bound on the expected number of remaining moves, for any player.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MoveBound {
     last_layer: Layer,
-    /// Mean growth of the tile sum a move.
+    /// Mean growth of the tile sum per move.
     growth: f64,
-    /// Mean growth of the potential in a move that is not scored: that of a spawned 4.
+    /// Mean growth of the potential per move that is not scored, which spawned 4s cause.
     unscored: f64,
-    /// For each slope the height of the line at tile sum 0; `None` where values are no scores.
+    /// Height of the line at tile sum 0, for each slope; `None` if values are not scores.
     heights: Option<[f64; MOST_SLOPE]>,
 }
 
@@ -37,8 +38,8 @@ impl MoveBound {
         }
     }
 
-    /// The most expected moves from a state of `layer` on whose value W (score to come and potential) is off by at most
-    /// `error` for each of these moves.
+    /// Returns the bound for a state of `layer` with value W (future score plus potential). W may be off by at most
+    /// `error` for each of the remaining moves.
     pub fn most(&self, layer: Layer, value: f64, error: f64) -> f64 {
         let by_sum = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
         let by_value = self.heights.iter().flatten().zip(1..).filter_map(|(height, slope)| {
@@ -50,7 +51,8 @@ impl MoveBound {
     }
 }
 
-/// The highest line of a slope that is nowhere above the potential of a board within the tile bound, at tile sum 0.
+/// Height, at tile sum 0, of the highest line of a slope that is not above the potential of any board within the tile
+/// bound.
 fn height(params: &Params, slope: u64) -> i64 {
     let above = |e: u8| exponent_potential(e) as i64 - (slope << e) as i64;
     tile_bound_board(params).map(|most| (1..=most).map(above).min().unwrap_or(0).min(0)).sum()
@@ -68,7 +70,7 @@ mod tests {
         MoveBound::new(&params)
     }
 
-    /// Every board of a size that the tile bound allows, as sum and potential, against every line.
+    /// Compares every board within the tile bound, as sum and potential, with every line.
     #[test]
     fn lines_are_below_the_potential_of_every_board() {
         let params =
@@ -77,7 +79,7 @@ mod tests {
         let mut boards = vec![(0, 0, 0)];
         for most in tile_bound_board(&params) {
             let with = |&(sum, potential, largest): &(u64, u64, u8)| {
-                // From the largest tile down, so that each multiset comes once.
+                // The exponents of a board descend, so each multiset occurs once.
                 (0..=most).filter(move |&e| largest == 0 || e <= largest).map(move |e| {
                     (sum + if e == 0 { 0 } else { 1 << e }, potential + exponent_potential(e), e.max(1))
                 })
@@ -92,16 +94,16 @@ mod tests {
             assert!(boards.iter().all(|board| above(board) >= 0), "{slope}");
             touched += usize::from(boards.iter().any(|board| above(board) == 0));
         }
-        assert_eq!(touched, MOST_SLOPE, "no line could be higher");
+        assert_eq!(touched, MOST_SLOPE, "every line touches the potential of a board");
     }
 
     #[test]
-    fn few_moves_are_left_where_little_is_to_be_scored() {
+    fn move_bounds_fall_with_the_expected_score() {
         let moves = move_bound("4x3", "score");
         assert!((moves.most(Layer(4), 180_000.0, 0.0) - 7443.6).abs() < 0.1);
         assert!((moves.most(Layer(4), 50_724.26, 0.0) - 2643.7).abs() < 0.1);
         assert_eq!(moves.most(Layer(16_380), 180_000.0, 0.0), 0.0);
-        // The probability of winning says nothing about how many moves there are.
+        // The probability of winning gives no bound on the number of moves.
         let moves = move_bound("3x3", "reach:512");
         assert!((moves.most(Layer(4), 0.0, 0.0) - 1016.0 / 2.2).abs() < 1e-9);
     }

@@ -1,32 +1,31 @@
-//! Skeletons: where the small tiles and the large ones are, and the ranking of them.
+//! Skeletons: the small tiles and the cells of the large tiles, and their ranking.
 //!
-//! A skeleton gives each cell as empty, a small exponent (below `large`), or *L* for a large tile
-//! whose exponent is in the sequence. It is written as a *mask* (the set of its L cells) and a
-//! *config* (the digits of the other cells, in cell order). A skeleton is canonical when its mask is
-//! the smallest among its images and, among the images with that mask, its config is. Taking the mask
-//! first leaves the L cells where they are when a tile is spawned, so that most spawns map a row of
-//! columns onto another without moving one.
+//! A skeleton gives each cell as empty, a small exponent (below `large`), or *L* for a large tile whose exponent is in
+//! the sequence. It is written as a *mask* (the set of its L cells) and a *config* (the digits of the other cells, in
+//! cell order). A skeleton is canonical if its mask is the smallest among its images and its config is the smallest
+//! among the images with that mask. The mask is compared first, so a spawn keeps the L cells in place. Most spawns
+//! therefore map a row onto another without permuting the columns.
 
 use crate::board::BoardSize;
 use crate::symmetry::Symmetries;
 
-/// A canonical mask: one set of L cells from each orbit.
+/// Canonical mask: the representative of an orbit of sets of L cells.
 #[derive(Clone, Debug)]
 pub struct Mask {
-    /// The L cells, in cell order.
+    /// L cells, in cell order.
     pub large_cells: Vec<u8>,
-    /// The other cells, in cell order.
+    /// Other cells, in cell order.
     pub small_cells: Vec<u8>,
     /// Indices of the symmetries that keep the mask, without the identity.
     pub stabiliser: Vec<usize>,
 }
 
-/// Where a mask's canonical image is, and the symmetries that lead there.
+/// Canonical image of a mask, and the symmetries that lead to it.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskImage {
     /// Index of the canonical mask among those with as many L cells.
     pub index: u32,
-    /// Bit `g` is set where symmetry `g` maps the mask to its canonical image.
+    /// Bit `g` is set if symmetry `g` maps the mask to its canonical image.
     pub symmetries: u8,
 }
 
@@ -38,7 +37,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// All masks of a board of `cells` cells. Cost: 2^cells times the symmetries.
+    /// Lists all masks of a board of `cells` cells. Cost: 2^cells times the symmetries.
     pub fn new(cells: usize, symmetries: &Symmetries) -> Self {
         let image = |mask: u32, perm: &[u8]| -> u32 {
             perm.iter().enumerate().map(|(i, &from)| (mask >> from & 1) << i).sum()
@@ -65,22 +64,24 @@ impl Masks {
         Self { canonical, images }
     }
 
-    /// The canonical masks with `k` L cells.
+    /// Returns the canonical masks with `k` L cells.
     pub fn canonical(&self, k: usize) -> &[Mask] {
         &self.canonical[k]
     }
 
-    /// The canonical image of a set of L cells, given as bits.
+    /// Returns the canonical image of a set of L cells, given as bits.
     pub fn image(&self, mask: u32) -> MaskImage {
         self.images[mask as usize]
     }
 }
 
-/// The most rows that a class can have, whatever its sum, where tiles from `2^large` on are large; or something less than
-/// 2^30 that is not exceeded. Cost: as of [`Masks::new`] on boards of 12 cells and more, else nothing.
+/// Upper bound on the rows of any class, if tiles from `2^large` on are large.
+///
+/// If all skeletons together number less than 2^30, the bound is their number. Otherwise it is the largest product of
+/// masks and configs over all classes. Cost: that of [`Masks::new`] on boards of 12 cells and more, else nothing.
 pub fn most_rows(board: BoardSize, large: u8) -> u64 {
     let cells = board.cells();
-    // All skeletons of all classes.
+    // Bounds the skeletons of all classes together: `large` digits or L in each cell.
     let all = (u64::from(large) + 1).pow(cells as u32);
     if all < 1 << 30 {
         return all;
@@ -100,25 +101,25 @@ pub fn most_rows(board: BoardSize, large: u8) -> u64 {
     most
 }
 
-/// Digits of a config, one a nibble with the first cell highest, so that numbers order as digits do.
+/// Digits of a config, one a nibble with the first cell highest. So numbers compare like the sequences of digits.
 pub type Config = u64;
 
-/// Ranks the configs of a number of cells with a given small sum, in lexicographic order.
+/// Ranks the configs with the same number of cells and the same small sum, in lexicographic order.
 #[derive(Debug)]
 pub struct Configs {
-    /// Half sums that tables have a place for.
+    /// Number of half sums that a table has a place for.
     halves: usize,
-    /// At [`Configs::place`]: for each digit, the number of configs of that many cells with that half sum whose first
+    /// For each number of cells and half sum ([`Configs::place`]) and each digit: the number of configs whose first
     /// digit is smaller. `u32::MAX` for digits from `large` on.
     below: Vec<[u32; DIGITS]>,
     counts: Vec<Vec<u32>>,
 }
 
-/// Places for digits, a power of two so that a digit finds its place quickly.
+/// Number of places for digits: a power of two, so that the index of a digit needs no bounds check.
 const DIGITS: usize = 8;
 
 impl Configs {
-    /// Tables for up to `cells` cells and digits below `large`, at most 6.
+    /// Builds the tables for up to `cells` cells and digits below `large`, which is at most 6.
     pub fn new(cells: usize, large: u8) -> Self {
         let sums = |f: usize| f * (1usize << (large - 1)) / 2 + 1;
         let halves = sums(cells);
@@ -145,19 +146,19 @@ impl Configs {
         self.counts[cells].get(small_sum as usize / 2).copied().unwrap_or(0)
     }
 
-    /// Where the table of `f` cells with a half sum is.
+    /// Returns the table of `f` cells with a half sum.
     #[inline]
     fn place(&self, f: usize, half: usize) -> &[u32; DIGITS] {
         &self.below[f * self.halves + half]
     }
 
-    /// Rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
+    /// Returns the rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
     #[inline]
     pub fn rank(&self, cells: usize, small_sum: u32, config: Config) -> u32 {
         self.rank_of(small_sum, (0..cells).rev().map(|place| (config >> (4 * place)) as u8 & 15))
     }
 
-    /// The rank of a config from its digits, the first cell's first.
+    /// Returns the rank of a config from its digits, in cell order.
     #[inline]
     pub fn rank_of(&self, small_sum: u32, digits: impl ExactSizeIterator<Item = u8>) -> u32 {
         let (mut half, mut rank, mut left) = (small_sum as usize / 2, 0, digits.len());
@@ -169,15 +170,15 @@ impl Configs {
         rank
     }
 
-    /// The config of a rank: the inverse of [`Configs::rank`].
+    /// Returns the config of a rank: the inverse of [`Configs::rank`].
     #[inline]
     pub fn config(&self, cells: usize, small_sum: u32, mut rank: u32) -> Config {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
             let below = self.place(f, half);
-            // The digit is the last one that has at most `rank` configs below it: a digit that no config begins with
-            // has as many below as the next one. All are compared, since a branch at the first larger one could not be
-            // predicted.
+            // The digit is the last one with at most `rank` configs below it. A digit that no config begins with has as
+            // many configs below it as the next digit. All digits are compared, because a branch at the first larger
+            // count could not be predicted.
             let digit = below[1..].iter().map(|&below| u8::from(below <= rank)).sum::<u8>();
             rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));
@@ -187,7 +188,7 @@ impl Configs {
     }
 }
 
-/// Half of the tile of a small exponent; sums are even, so tables go by halves.
+/// Half of the tile of a small exponent. Sums are even, so tables use halves.
 #[inline]
 fn half_tile(digit: u8) -> usize {
     (1 << digit) >> 1
@@ -207,9 +208,9 @@ mod tests {
         }
     }
 
-    /// Of all sums and numbers of large tiles, against the sizes of the classes.
+    /// Compares with the largest product of masks and configs over all sums and numbers of large tiles.
     #[test]
-    fn the_largest_class_is_known_before_there_are_any() {
+    fn most_rows_is_the_size_of_the_largest_class_or_small() {
         for (size, large) in [("4x3", 5), ("3x4", 6), ("5x3", 4), ("4x4", 4), ("2x8", 3)] {
             let size: BoardSize = size.parse().unwrap();
             let (masks, configs) =

@@ -1,43 +1,43 @@
-//! How the values of the states that spawns lead to make that of the afterstate.
+//! Rules that combine the values of the states after spawns into the value of the afterstate.
 //!
-//! There are three rules, and one is chosen for a run by its parameters ([`SpawnRule`]). Kernels are compiled for each, so
-//! that none costs the others anything. All give the same bits in whatever order the values come, which is what makes
-//! results independent of how boards are turned and by whom they are computed.
+//! There are three rules. The parameters of a run choose one of them ([`SpawnRule`]). Kernels are compiled for each
+//! rule, so no rule slows the others. Each rule gives the same bits for every order of the values. So results do not
+//! depend on the orientation of boards or on the worker that computes them.
 
 use crate::discount::Discount;
 use crate::value::{Divisor, Stored, Value};
 
-/// The rule of a run.
+/// Rule of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum SpawnRule {
-    /// Fixed point, and chance: the mean, rounded.
+    /// Chance, in fixed point: the rounded mean.
     Mean(FixedMean),
-    /// Chance, in floating point.
+    /// Chance, in floating point: the discounted mean.
     Floating(FloatingMean),
-    /// An adversary: the least value.
+    /// Adversary: the least value.
     Worst(WorstSpawn),
 }
 
-/// Makes one value of those of some spawned 2s and 4s.
+/// Combines the values after spawned 2s and 4s into one value, in two passes over the values.
 pub trait Spawning<V>: Copy + Send + Sync {
-    /// What a first look at all values of one kind of spawn finds out, for adding them up.
+    /// Result of the first pass over all values of one kind of spawn, which the second pass needs.
     type Look: Copy + Default;
-    /// What the values of one kind of spawn come to.
+    /// Result of the second pass over the values of one kind of spawn.
     type Sum: Copy;
-    /// Whether there is something to look for; if not, the first look may be left out.
+    /// Whether the first pass has any effect; if not, callers may skip it.
     const LOOKS: bool;
-    /// The sum of no values.
+    /// Sum of no values.
     const NONE: Self::Sum;
 
-    /// Looks at a value.
+    /// Handles a value in the first pass.
     fn look(self, value: V, look: &mut Self::Look);
-    /// Adds a value, after all were looked at.
+    /// Adds a value in the second pass.
     fn add(self, value: V, look: Self::Look, sum: &mut Self::Sum);
-    /// The afterstate's value.
+    /// Computes the value of the afterstate.
     fn value(self, twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> V;
 }
 
-/// The afterstate's value from lists of those after a 2 and after a 4.
+/// Computes the value of an afterstate from lists of the values after a 2 and after a 4.
 pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divisor: &Divisor) -> V {
     let sum = |values: &[V]| {
         let (mut look, mut sum) = (R::Look::default(), R::NONE);
@@ -48,7 +48,7 @@ pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divi
     rule.value(sum(twos), sum(fours), divisor)
 }
 
-/// The exact sum of fixed-point numbers, divided with one rounding.
+/// Mean of fixed-point numbers: their exact sum, divided with one rounding.
 #[derive(Clone, Copy, Debug)]
 pub struct FixedMean;
 
@@ -72,20 +72,20 @@ impl<V: Value> Spawning<V> for FixedMean {
     }
 }
 
-/// The mean of floating-point numbers, times a discount.
+/// Mean of floating-point numbers, times a discount.
 ///
-/// Sums in floating point depend on their order, unless nothing is rounded. So each value is first rounded to a multiple of
-/// 2^(e − 48), where 2^e is the largest power of two that is not above the largest value of its kind of spawn: sums of
-/// up to 16 of these have no more than 53 bits, and are exact. What follows is the same four operations for all
-/// (`docs/dev/error-bound.md`).
+/// Sums in floating point depend on their order, unless nothing is rounded. So each value is first rounded to a multiple
+/// of 2^(e − 48), where 2^e is the largest power of two that is not above the largest value of its kind of spawn. Sums
+/// of up to 16 such multiples have at most 53 bits, so they are exact. The operations after the sums are the same for
+/// every order (`docs/dev/error-bound.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct FloatingMean {
-    /// Whether values are chances to lose, which are stored as the bits of 1 less their own bits.
+    /// Whether values are probabilities of losing, which are stored as the bits of 1 minus their own bits.
     losses: bool,
     discount: Factor,
 }
 
-/// A discount, as f64 arithmetic applies it: numerator and denominator.
+/// Numerator and denominator of a discount, as f64 arithmetic uses them.
 #[derive(Clone, Copy, Debug)]
 struct Factor(f64, f64);
 
@@ -100,13 +100,13 @@ impl FloatingMean {
         Self { losses, discount: Factor::new(discount) }
     }
 
-    /// The number that a stored value stands for.
+    /// Converts a stored value to its number.
     #[inline(always)]
     pub(crate) fn number<V: Value>(self, value: V) -> f64 {
         if self.losses { value.one_less().number() } else { value.number() }
     }
 
-    /// The stored value nearest to a number.
+    /// Returns the stored value nearest to a number.
     #[inline(always)]
     pub(crate) fn of_number<V: Value>(self, number: f64) -> V {
         let value = V::of_number(number);
@@ -114,11 +114,11 @@ impl FloatingMean {
     }
 }
 
-/// The exponent's bits of an f64.
+/// Bits of the exponent of an f64.
 const EXPONENT_BITS: u64 = 0x7ff << 52;
 
 impl<V: Value> Spawning<V> for FloatingMean {
-    /// The largest.
+    /// Largest value.
     type Look = f64;
     type Sum = f64;
     const LOOKS: bool = true;
@@ -130,7 +130,8 @@ impl<V: Value> Spawning<V> for FloatingMean {
         *look = if number > *look { number } else { *look };
     }
 
-    /// Adding 1.5·2^(e + 4), whose last place is 2^(e − 48), rounds to its multiples; taking it away again is exact.
+    /// Adds 1.5·2^(e + 4), whose last place is 2^(e − 48), and subtracts it again. The addition rounds the value to a
+    /// multiple of that place; the subtraction is exact.
     #[inline(always)]
     fn add(self, value: V, look: f64, sum: &mut f64) {
         let rounder = 24.0 * f64::from_bits(look.to_bits() & EXPONENT_BITS);
@@ -145,14 +146,14 @@ impl<V: Value> Spawning<V> for FloatingMean {
     }
 }
 
-/// The least value of what chance could spawn.
+/// Least value over the spawns that chance could choose.
 #[derive(Clone, Copy, Debug)]
 pub struct WorstSpawn {
-    /// Whether a 2 can come, and a 4.
+    /// Whether a 2 can spawn, and whether a 4 can.
     spawned: [bool; 2],
-    /// What a 4 adds to the potential without scoring it, in fixed point.
+    /// Potential that a spawned 4 adds without scoring it, in fixed point.
     gift: Stored,
-    /// The discount; `None` where values are fixed-point numbers.
+    /// Discount; `None` if values are fixed-point numbers.
     discount: Option<Factor>,
 }
 
@@ -164,7 +165,7 @@ impl WorstSpawn {
 
 impl<V: Value> Spawning<V> for WorstSpawn {
     type Look = ();
-    /// The least.
+    /// Least value.
     type Sum = V;
     const LOOKS: bool = false;
     const NONE: V = V::LARGEST;
@@ -206,7 +207,7 @@ mod tests {
         Backup::new(&params.with_spawner(spawner).unwrap())
     }
 
-    /// Numbers from 0 to 1 of very different sizes.
+    /// Pseudo-random numbers from 0 to 1 of very different magnitudes.
     fn numbers(count: usize, seed: &mut u64) -> Vec<f64> {
         let mut next = || {
             *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -215,7 +216,7 @@ mod tests {
         (0..count).map(|_| next() * 2f64.powi(-(next() * 80.0) as i32)).collect()
     }
 
-    /// Any order gives the same bits, and they are within the bound of the exact mean.
+    /// Every order gives the same bits, and the result is within the error bound of the exact mean.
     #[test]
     fn floating_means_do_not_depend_on_order_and_are_near() {
         let mut seed = 1;
@@ -242,7 +243,7 @@ mod tests {
         }
     }
 
-    /// What is certain stays certain, to the last bit.
+    /// Certain results stay certain, to the last bit.
     #[test]
     fn means_of_ones_are_one() {
         for precision in [Precision::Bits32, Precision::Bits64] {
@@ -265,12 +266,12 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_spawn_is_the_least_of_what_can_come() {
+    fn the_worst_spawn_has_the_least_value() {
         let score = backup("score", "1", Spawner::Worst, Precision::Bits32);
         let fixed = |number: u64| Stored(number << 17);
         let of = |twos: &[Stored], fours: &[Stored]| score.of_spawns::<u32>(twos, fours);
         assert_eq!(of(&[fixed(20), fixed(30)], &[fixed(25), fixed(24)]), fixed(20));
-        // A 4 takes back the 4 that it adds to the potential.
+        // A spawned 4 adds 4 to the potential without scoring it, so 4 is subtracted.
         assert_eq!(of(&[fixed(20)], &[fixed(23)]), fixed(19));
         let half = backup("reach:64", "1/2", Spawner::Worst, Precision::Bits64);
         let chance = |number: f64| Stored(number.to_bits());
