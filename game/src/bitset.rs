@@ -1,13 +1,13 @@
-//! Rows of bits in words of 64, the lowest bit of the first word first; and sets of numbers of one kind, a bit each.
+//! Rows of bits in words of 64, beginning with the lowest bit of the first word, and sets of numbers as such rows.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A number of something: of a row, say, or of a slot.
+/// Number of a kind of thing, for example of a row or of a slot.
 pub trait Number: Copy {
-    /// The number for use in lists.
+    /// Converts the number to an index.
     fn index(self) -> usize;
-    /// The number with this index.
+    /// Converts an index to the number.
     fn from_index(index: usize) -> Self;
 }
 
@@ -22,7 +22,7 @@ impl Number for u32 {
     }
 }
 
-/// A set of numbers of one kind, one bit each.
+/// Set of numbers of one kind, one bit each.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitSet<N> {
     words: Vec<u64>,
@@ -36,12 +36,12 @@ impl<N> Default for BitSet<N> {
 }
 
 impl<N> BitSet<N> {
-    /// The set of the numbers whose bits are set.
+    /// Creates the set of the numbers whose bits are set.
     pub fn from_words(words: Vec<u64>) -> Self {
         Self { words, of: PhantomData }
     }
 
-    /// All numbers below an end.
+    /// Creates the set of all numbers below `end`.
     pub fn below(end: usize) -> Self {
         let mut words = vec![u64::MAX; end.div_ceil(64)];
         if let Some(last) = words.last_mut() {
@@ -50,22 +50,22 @@ impl<N> BitSet<N> {
         Self::from_words(words)
     }
 
-    /// An empty set, with room for the numbers below `end`.
+    /// Creates an empty set with room for the numbers below `end`.
     pub fn with_room(end: usize) -> Self {
         Self::from_words(vec![0; end.div_ceil(64)])
     }
 
-    /// One bit a number.
+    /// Words of the set, one bit a number.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The words of the set, one bit a number.
+    /// Returns the words of the set, one bit a number.
     pub fn into_words(self) -> Vec<u64> {
         self.words
     }
 
-    /// How many numbers are in the set.
+    /// Number of members.
     pub fn len(&self) -> usize {
         ones(&self.words) as usize
     }
@@ -77,7 +77,7 @@ impl<N> BitSet<N> {
 }
 
 impl<N: Number> BitSet<N> {
-    /// Whether a number is in the set; there is no room for those that are too large.
+    /// Whether a number is in the set. Returns false for numbers that the set has no room for.
     #[inline(always)]
     pub fn contains(&self, number: N) -> bool {
         let index = number.index();
@@ -94,7 +94,7 @@ impl<N: Number> BitSet<N> {
         set(&mut self.words, number.index());
     }
 
-    /// The numbers, ascending.
+    /// Iterates over the numbers, ascending.
     pub fn iter(&self) -> impl Iterator<Item = N> + '_ {
         self.words.iter().enumerate().flat_map(|(w, &word)| {
             let rest = std::iter::successors(Some(word), |&rest| Some(rest & rest.wrapping_sub(1)));
@@ -128,13 +128,13 @@ pub fn set(row: &mut [u64], bit: usize) {
     row[bit / 64] |= 1 << (bit % 64);
 }
 
-/// A word whose lowest `count` bits are set; `count` is below 64.
+/// Returns a word whose lowest `count` bits are set; `count` is below 64.
 #[inline(always)]
 pub fn lowest(count: usize) -> u64 {
     (1 << count) - 1
 }
 
-/// The last word of a row of `bits` bits that are all set; `bits` is at least 1.
+/// Returns the last word of a row of `bits` set bits; `bits` is at least 1.
 #[inline(always)]
 pub fn last_word(bits: usize) -> u64 {
     u64::MAX >> (bits.next_multiple_of(64) - bits)
@@ -150,7 +150,7 @@ pub fn clear(row: &mut [u64], range: Range<usize>) {
     }
 }
 
-/// Calls `visit` with the column of each bit, ascending.
+/// Calls `visit` with the index of each set bit, ascending.
 #[inline]
 pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
     for (w, &word) in row.iter().enumerate() {
@@ -162,8 +162,10 @@ pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
     }
 }
 
-/// How many bits of a row are set before each of its words: with these, set bits are counted and found by their numbers in
-/// constant and in logarithmic time.
+/// Number of bits of a row that are set before each of its words.
+///
+/// With these numbers, counting the set bits before a bit takes constant time. Finding the set bit of a number takes
+/// logarithmic time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranks {
     before: Box<[u32]>,
@@ -182,19 +184,19 @@ impl Ranks {
         Self { before: before.collect(), ones }
     }
 
-    /// How many bits are set.
+    /// Number of set bits.
     #[inline(always)]
     pub fn ones(&self) -> usize {
         self.ones as usize
     }
 
-    /// How many bits are set before a bit of the row.
+    /// Returns the number of set bits before a bit of the row.
     #[inline(always)]
     pub fn before(&self, row: &[u64], bit: usize) -> u32 {
         self.before[bit / 64] + (row[bit / 64] & lowest(bit % 64)).count_ones()
     }
 
-    /// The set bit with this number, counted from 0; `None` where fewer bits are set.
+    /// Returns the set bit with this number, counted from 0; `None` if fewer bits are set.
     pub fn bit(&self, row: &[u64], number: u32) -> Option<usize> {
         if number >= self.ones {
             return None;
@@ -205,7 +207,7 @@ impl Ranks {
         Some(word * 64 + rest.trailing_zeros() as usize)
     }
 
-    /// Bytes that the counts take.
+    /// Size of the counts in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(&*self.before)
     }

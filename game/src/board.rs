@@ -5,16 +5,16 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest exponent a packed board can hold: four bits a cell, so tiles up to 32,768.
+/// Largest exponent that the four bits of a cell can hold: tiles up to 32,768.
 pub const MAX_EXPONENT: u8 = 15;
 
-/// How many exponents a cell can have, with the 0 of an empty cell.
+/// Number of exponents that a cell can have, including the 0 of an empty cell.
 pub const EXPONENTS: usize = MAX_EXPONENT as usize + 1;
 
 /// Most cells of a board.
 pub const MOST_CELLS: usize = 16;
 
-/// The most characters of a given text that an error quotes.
+/// Largest number of characters of an input that an error quotes.
 const QUOTED: usize = 80;
 
 /// Rows and columns of a board: sides of 1 to 8, 2 to 16 cells in all.
@@ -25,7 +25,7 @@ pub struct BoardSize {
     cols: u8,
 }
 
-/// Why a text is not a board, or not a board of the wanted size.
+/// Error of parsing a board or a board size.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BoardError {
     /// The size is not written as rows×columns.
@@ -45,11 +45,11 @@ pub enum BoardError {
     Shape {
         /// The text as given.
         text: String,
-        /// What the size asks for.
+        /// Shape that the size requires.
         expected: String,
-        /// What the text holds.
+        /// Shape of the text.
         found: String,
-        /// Size of the board asked for.
+        /// Expected size of the board.
         size: BoardSize,
     },
     /// A cell is neither empty nor a power of two from 2 to 32,768.
@@ -64,7 +64,11 @@ pub enum BoardError {
 }
 
 impl BoardSize {
-    /// A size of `rows` by `cols`; an error outside 2 to 16 cells or sides of 1 to 8.
+    /// Creates a size of `rows` by `cols`.
+    ///
+    /// # Errors
+    ///
+    /// [`BoardError::SizeRange`] if a side is outside 1 to 8 or the number of cells is outside 2 to 16.
     pub fn new(rows: u64, cols: u64) -> Result<Self, BoardError> {
         let fits = (1..=8).contains(&rows) && (1..=8).contains(&cols) && (2..=16).contains(&(rows * cols));
         if !fits {
@@ -120,28 +124,28 @@ impl From<BoardSize> for String {
     }
 }
 
-/// A board: the exponent of each cell's tile in four bits (0 = empty), cell 0 lowest, row by row.
+/// Board with the exponent of each tile in four bits (0 = empty), row by row, cell 0 in the lowest bits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Board(pub u64);
 
 impl Board {
-    /// Exponent of the tile in `cell`, 0 where it is empty.
+    /// Exponent of the tile in `cell`; 0 if the cell is empty.
     pub fn get(self, cell: usize) -> u8 {
         (self.0 >> (4 * cell)) as u8 & 15
     }
 
-    /// The board with `exponent` in `cell`.
+    /// Returns the board with `exponent` in `cell`.
     #[must_use]
     pub fn with(self, cell: usize, exponent: u8) -> Self {
         Self(self.0 & !(15 << (4 * cell)) | (u64::from(exponent) << (4 * cell)))
     }
 
-    /// The exponent of the largest tile; 0 of an empty board.
+    /// Exponent of the largest tile; 0 if the board is empty.
     #[inline]
     #[must_use]
     pub fn largest(self) -> u8 {
-        // Bit by bit, the highest first: `cells` marks the cells that agree with the largest exponent in all bits so
-        // far.
+        // The loop finds the bits from the highest down. `cells` marks the cells that agree with the largest exponent
+        // in all bits so far.
         let (mut cells, mut exponent) = (0x1111_1111_1111_1111, 0);
         for bit in (0..4).rev() {
             let with_bit = self.0 >> bit & cells;
@@ -164,8 +168,12 @@ impl Board {
         (0..cells).map(|cell| tile(self.get(cell))).sum()
     }
 
-    /// Parses rows separated by `/`, or by line ends where there is no `/`, and cells by spaces or commas, with `0` or
-    /// `.` for an empty cell.
+    /// Parses a board. Rows are separated by `/`, or by line ends if there is no `/`. Cells are separated by spaces or
+    /// commas, and `0` or `.` is an empty cell.
+    ///
+    /// # Errors
+    ///
+    /// [`BoardError::Shape`] if the text has other rows or columns, and [`BoardError::Tile`] for a cell that is not a tile.
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
         let shape = |expected: String, found: String| BoardError::Shape {
             text: text.trim().to_owned(),
@@ -180,7 +188,7 @@ impl Board {
         }
         let mut board = Board::default();
         for (r, row) in rows.iter().enumerate() {
-            // A cell left out between commas would move the others to where they are not.
+            // Skipping a missing cell between commas would shift the cells after it.
             if row.contains(',') && row.split(',').any(|cells| cells.trim().is_empty()) {
                 return Err(BoardError::Tile { cell: String::new() });
             }
@@ -197,7 +205,7 @@ impl Board {
         Ok(board)
     }
 
-    /// The text that [`Board::parse`] reads: rows by ` / `, cells by spaces, tiles as numbers.
+    /// Formats the board for [`Board::parse`]: rows separated by ` / `, cells by spaces, tiles as numbers.
     pub fn to_text(self, size: BoardSize) -> String {
         let row = |r: usize| {
             let cells = (0..size.cols()).map(|c| tile(self.get(r * size.cols() + c)).to_string());
@@ -207,12 +215,12 @@ impl Board {
     }
 }
 
-/// The tile of an exponent: 0 for an empty cell, else `2^exponent`.
+/// Returns the tile of an exponent: 0 for an empty cell, else `2^exponent`.
 pub fn tile(exponent: u8) -> u32 {
     if exponent == 0 { 0 } else { 1 << exponent }
 }
 
-/// A number of things, in words.
+/// Formats a number with a noun in the singular or plural.
 fn several(number: usize, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
@@ -243,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn text_round_trip() {
+    fn boards_keep_their_value_as_text() {
         let size: BoardSize = "2x3".parse().unwrap();
         let board = Board::parse("2 0 4 / ., 1024 ,8", size).unwrap();
         assert_eq!(board.to_text(size), "2 0 4 / 0 1024 8");
@@ -254,14 +262,14 @@ mod tests {
 
     #[test]
     fn counts_in_errors_are_grammatical() {
-        let told = |text: &str| Board::parse(text, "2x2".parse().unwrap()).unwrap_err().to_string();
-        assert!(told("2 2").starts_with("1 row in"), "{}", told("2 2"));
-        assert!(told("2 2 / 2").starts_with("1 cell in row 2 in"), "{}", told("2 2 / 2"));
-        assert!(told("2 2 / 2").contains("expected 2 cells a row"), "{}", told("2 2 / 2"));
+        let error = |text: &str| Board::parse(text, "2x2".parse().unwrap()).unwrap_err().to_string();
+        assert!(error("2 2").starts_with("1 row in"), "{}", error("2 2"));
+        assert!(error("2 2 / 2").starts_with("1 cell in row 2 in"), "{}", error("2 2 / 2"));
+        assert!(error("2 2 / 2").contains("expected 2 cells a row"), "{}", error("2 2 / 2"));
     }
 
     #[test]
-    fn refuses_what_is_no_board() {
+    fn invalid_boards_are_refused() {
         let size: BoardSize = "2x2".parse().unwrap();
         for text in
             ["2 2", "2 2 / 2", "3 0 / 0 0", "1 0 / 0 0", "65536 0 / 0 0", "-2 0 / 0 0", "x 0 / 0 0", ""]

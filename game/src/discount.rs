@@ -1,4 +1,4 @@
-//! What a win is worth that takes many moves.
+//! Discount of a win by the number of moves that it takes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::objective::{ObjectiveError, fraction};
 
-/// The factor γ, 0 < γ ≤ 1, in lowest terms: a win after n moves is worth γ^n now. With 1 moves do not count.
+/// Factor γ, 0 < γ ≤ 1, in lowest terms. A win after n moves has the value γ^n now. With γ = 1, moves do not count.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Discount {
@@ -16,20 +16,20 @@ pub struct Discount {
 }
 
 impl Discount {
-    /// Moves do not count.
+    /// No discount: γ = 1.
     pub const NONE: Discount = Discount { numerator: 1, denominator: 1 };
 
-    /// Its numerator.
+    /// Numerator of γ.
     pub fn numerator(self) -> u32 {
         self.numerator
     }
 
-    /// The nearest floating-point number.
+    /// Nearest floating-point number.
     pub fn factor(self) -> f64 {
         f64::from(self.numerator) / f64::from(self.denominator)
     }
 
-    /// Its denominator, at most 65,536.
+    /// Denominator of γ, at most 65,536.
     pub fn denominator(self) -> u32 {
         self.denominator
     }

@@ -1,4 +1,4 @@
-//! Which layers' values a run stores.
+//! Layers whose values a run stores.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,12 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::layer::Layer;
 
-/// Which layers' values are stored: the first `width` of every `period` layers, counted from tile sum 0; and those of
-/// the starts, where the period is above 4, so that what a game is worth is known without a search.
+/// Policy for the layers whose values are stored.
 ///
-/// A spawn leads one or two layers up. So two neighbouring kept layers are a *cut*: no path jumps over it, and the values
-/// of all layers below follow from its own. Hence a width of at least 2, or all layers. The policy changes how much is
-/// stored and how long a question takes that has to search, and no value.
+/// A run stores the first `width` of every `period` layers, counted from tile sum 0. With a period above 4 it also
+/// stores the layers of the starts, so that the value of a game needs no search.
+///
+/// A spawn leads one or two layers up. So two neighbouring stored layers are a *cut*: no path jumps over it, and its
+/// values determine the values of all layers below. Therefore the width is at least 2, unless all layers are stored.
+/// The policy changes the size of the run and the time of queries that search, but no value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct KeptLayers {
@@ -20,27 +22,27 @@ pub struct KeptLayers {
     width: u32,
 }
 
-/// Layers that make a cut.
+/// Number of neighbouring layers that make a cut.
 const CUT_WIDTH: u32 = Layer::RISE;
 
-/// The longest period: more layers than any board has, so that it never begins again.
+/// Longest period: more layers than any board has, so the period never repeats.
 const MOST_PERIOD: u32 = 1 << 20;
 
-/// The longest period that does not make a run keep the starts.
+/// Longest period with which a run does not store the starts in addition.
 const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
 
-/// A period and a width that are no way to keep layers.
+/// Error for a period and a width that are not a valid policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "values of {width} layers in every {period} cannot be kept: expected all, starts, or for two in every N an N from 3 to \
-     1048576"
+    "values of {width} layers in every {period} cannot be kept: expected all, starts, or a number N from 3 to 1048576 for \
+     two layers in every N"
 )]
 pub struct KeptLayersError {
     width: u32,
     period: u32,
 }
 
-/// As written in a manifest.
+/// Form of the policy in a manifest.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Fields {
@@ -52,21 +54,22 @@ impl KeptLayers {
     /// All layers.
     pub const ALL: Self = Self { period: 1, width: 1 };
 
-    /// Two layers in every four: half of all values, with at most two spawns from any state to them.
+    /// Two layers in every four: half of all values, at most two spawns away from any state.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
-    /// Two layers in so many are kept where best moves are stored: little beside them, and a place to go on from where a solve
-    /// was interrupted.
+    /// Policy of runs that store best moves: two layers in every 128. The values take little space next to the moves, and
+    /// an interrupted solve can resume from them.
     pub const BESIDE_BEST_MOVES: Self = Self { period: 128, width: 2 };
 
-    /// The layers of the starts and no other: the least that a run can keep. The period never begins again.
+    /// Only the layers of the starts, which is the minimum that a run can store. The period never repeats.
     pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };
 
-    /// The first `width` of every `period` layers.
+    /// Creates the policy that stores the first `width` of every `period` layers.
     ///
     /// # Errors
     ///
-    /// [`KeptLayersError`] where some path would jump over what is kept, or the period is above 1,048,576.
+    /// [`KeptLayersError`] if some path could jump over the stored layers, if `width` is not below `period` (except 1 of
+    /// 1), or if the period is above 1,048,576.
     pub fn new(period: u32, width: u32) -> Result<Self, KeptLayersError> {
         let kept = Self { period, width };
         let is_cut_in_each = (CUT_WIDTH..period).contains(&width) && period <= MOST_PERIOD;
@@ -78,7 +81,7 @@ impl KeptLayers {
         self.period
     }
 
-    /// Layers that are kept of every period.
+    /// Number of layers that are stored in every period.
     pub fn width(self) -> u32 {
         self.width
     }
@@ -89,23 +92,23 @@ impl KeptLayers {
             || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= Layer::LAST_START
     }
 
-    /// Whether the values of a layer and of the next are stored, so that all below follow from them. Work on the way
-    /// down may stop after such a layer and be continued later.
+    /// Whether the values of a layer and of the next one are stored, so that they determine all layers below. A solve can
+    /// stop after such a layer and resume later.
     pub fn is_cut(self, layer: Layer) -> bool {
         self.keeps(layer) && self.keeps(layer.up(1))
     }
 
-    /// The lower layer of the lowest cut that is not below `layer`.
+    /// Returns the lower layer of the lowest cut that is not below `layer`.
     pub fn next_cut(self, layer: Layer) -> Layer {
         if self.is_cut(layer) { layer } else { layer.up(self.period() - self.place(layer)) }
     }
 
-    /// The share of the layers that are kept.
+    /// Fraction of the layers that are stored, without those of the starts.
     pub fn share(self) -> f64 {
         f64::from(self.width) / f64::from(self.period)
     }
 
-    /// The place of a layer in its period.
+    /// Position of a layer in its period.
     fn place(self, layer: Layer) -> u32 {
         layer.0 / Layer::STEP % self.period()
     }
@@ -131,7 +134,7 @@ impl TryFrom<Fields> for KeptLayers {
     }
 }
 
-/// As [`FromStr`] reads it: `all`, `starts`, the period alone where two are kept of each, or both numbers.
+/// Formats the policy for [`FromStr`]: `all`, `starts`, the period alone if the width is 2, or both numbers.
 impl fmt::Display for KeptLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -143,19 +146,19 @@ impl fmt::Display for KeptLayers {
     }
 }
 
-/// A text that says in no way which layers are kept.
+/// Error of parsing a policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseKeptLayersError {
-    /// It is none of the words, and no number.
+    /// Neither one of the words nor a number.
     #[error(
-        "expected a number N for two layers in every N, from 3 on; `all` for every layer; or `starts` for those of the \
-         starts alone"
+        "expected a number N from 3 on for two layers in every N, `all` for every layer, or `starts` for the layers of \
+         the starts alone"
     )]
     Form,
-    /// Two in every one or two would be all.
-    #[error("two layers in every {0} are all of them: expected `all`, or a number from 3 on")]
+    /// A period of 1 or 2, of which two layers would be all.
+    #[error("two layers in every {0} are all layers: expected `all`, or a number from 3 on")]
     All(u32),
-    /// The numbers are no way to keep layers.
+    /// Numbers that are not a valid policy.
     #[error(transparent)]
     Numbers(#[from] KeptLayersError),
 }
@@ -199,7 +202,7 @@ mod tests {
             let cut = kept.next_cut(layer);
             prop_assert!(kept.is_cut(cut) && (layer..=Layer(layer.0 + 2 * (kept.period() - 1))).contains(&cut));
             let mut before = (layer.0..cut.0).step_by(2).take(5000);
-            prop_assert!(before.all(|below| !kept.is_cut(Layer(below))), "there is none before");
+            prop_assert!(before.all(|below| !kept.is_cut(Layer(below))), "a cut lies below the next one");
             prop_assert_eq!(kept.is_cut(layer), [0, 2].iter().all(|rise| kept.keeps(Layer(layer.0 + rise))));
             if kept.period() < 1000 {
                 let above_starts = Layer(layer.0 + 10);
@@ -209,12 +212,12 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(kept in kept()) {
+        fn policies_are_parsed_from_their_text(kept in kept()) {
             prop_assert_eq!(kept.to_string().parse(), Ok(kept));
         }
     }
 
-    /// The rule of runs whose manifests say nothing of it.
+    /// Runs whose manifests have no policy use this one.
     #[test]
     fn two_in_four_are_the_sums_0_and_2_modulo_8() {
         for sum in (4..2000).step_by(2) {
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_no_cut_is_refused() {
+    fn policies_without_a_cut_are_refused() {
         for (period, width) in
             [(0, 0), (1, 0), (2, 1), (4, 0), (4, 1), (4, 4), (4, 5), (2, 2), ((1 << 20) + 1, 2), (4, 258)]
         {
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_are_written_as_people_say_them() {
+    fn policies_are_written_in_their_short_form() {
         for (text, kept, shown) in [
             ("all", KeptLayers::ALL, "all"),
             ("1/1", KeptLayers::ALL, "all"),

@@ -1,84 +1,86 @@
-//! The axis of layers: what the starts and the spawns do to the sum of a board's tiles.
+//! Layers: the sums of the tiles of a board, and the effect of starts and spawns on them.
 //!
-//! A move keeps the sum, a spawn raises it. All that follows from *how* a game's boards rise is here and nowhere else: the
-//! first layer, the distance of layers, and how far each kind of spawn leads.
+//! A move keeps the sum, and a spawn raises it. Only this module knows the first layer, the distance between layers, and
+//! the rise of each kind of spawn.
 
 use serde::{Deserialize, Serialize};
 
 use crate::objective::Spawn4;
 use crate::rules::exponent_potential;
 
-/// A layer: the sum of a board's tiles; always even.
+/// Layer of a board: the sum of its tiles, which is always even.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Layer(pub u32);
 
 impl Layer {
-    /// The lowest layer: a game begins with two tiles, of at least 2 each.
+    /// Lowest layer: a game begins with two tiles of at least 2 each.
     pub const FIRST: Layer = Layer(4);
 
-    /// The highest layer that a game can begin in: with two 4s.
+    /// Highest layer in which a game can begin: with two 4s.
     pub const LAST_START: Layer = Layer(8);
 
-    /// How far the sums of neighbouring layers are apart.
+    /// Difference between the sums of neighbouring layers.
     pub const STEP: u32 = 2;
 
-    /// The most layers that a spawn rises. So spawns lead to a layer from at most this many layers below it, and of any
-    /// this many neighbouring layers every game passes one.
+    /// Most layers that a spawn rises.
+    ///
+    /// So spawns lead to a layer from at most this many layers below. A game cannot jump over this many neighbouring
+    /// layers.
     pub const RISE: u32 = SpawnKind::Four.tile() / Self::STEP;
 
-    /// The layer of boards whose tiles sum to this, if there can be such boards in a game.
+    /// Returns the layer of a tile sum; `None` if boards of a game cannot have this sum.
     pub fn of_sum(sum: u32) -> Option<Self> {
         let is_one = sum >= Self::FIRST.0 && (sum - Self::FIRST.0).is_multiple_of(Self::STEP);
         is_one.then_some(Self(sum))
     }
 
-    /// The lowest layer whose tile sum is at least this; `None` above all numbers.
+    /// Returns the lowest layer whose tile sum is at least `sum`; `None` if it does not fit in a `u32`.
     pub fn at_least(sum: u32) -> Option<Self> {
         sum.max(Self::FIRST.0).checked_next_multiple_of(Self::STEP).map(Self)
     }
 
-    /// The highest layer whose tile sum is at most this; `None` below the first.
+    /// Returns the highest layer whose tile sum is at most `sum`; `None` below the first layer.
     pub fn at_most(sum: u32) -> Option<Self> {
         (sum >= Self::FIRST.0).then(|| Self(sum / Self::STEP * Self::STEP))
     }
 
-    /// How many layers lie below it, from the first on.
+    /// Number of layers below this one, counted from the first.
     pub fn number(self) -> u32 {
         self.0.saturating_sub(Self::FIRST.0) / Self::STEP
     }
 
-    /// The same, as the place of the layer in a list of all of them.
+    /// Index of the layer in a list of all layers.
     pub fn index(self) -> usize {
         self.number() as usize
     }
 
-    /// The layer at a place in a list of all of them.
+    /// Returns the layer at an index in a list of all layers.
     pub fn nth(index: usize) -> Self {
         Self::FIRST.up(index as u32)
     }
 
-    /// The layer that lies `layers` layers above this one.
+    /// Returns the layer that is `layers` layers above this one.
     pub fn up(self, layers: u32) -> Self {
         Self(self.0 + Self::STEP * layers)
     }
 
-    /// The layer that lies `layers` layers below this one; `None` below the first.
+    /// Returns the layer that is `layers` layers below this one; `None` below the first.
     pub fn down(self, layers: u32) -> Option<Self> {
         (layers <= self.number()).then(|| Self(self.0 - Self::STEP * layers))
     }
 
-    /// The layer that a spawn leads to from here.
+    /// Returns the layer that a spawn leads to from this one.
     pub fn after(self, spawn: SpawnKind) -> Self {
         Self(self.0 + spawn.tile())
     }
 
-    /// The layer that a spawn leads here from; `None` where none does.
+    /// Returns the layer from which a spawn leads to this one; `None` if there is none.
     pub fn before(self, spawn: SpawnKind) -> Option<Self> {
         self.0.checked_sub(spawn.tile()).and_then(Self::of_sum)
     }
 
-    /// The layers from here to `last`, ascending.
+    /// Iterates over the layers from this one to `last`, ascending.
     pub fn to(self, last: Layer) -> impl DoubleEndedIterator<Item = Layer> + ExactSizeIterator + Clone {
         let layers = if self <= last { (last.0 - self.0) / Self::STEP + 1 } else { 0 };
         (0..layers).map(move |above| self.up(above))
@@ -91,7 +93,7 @@ impl std::fmt::Display for Layer {
     }
 }
 
-/// What a spawn can be.
+/// Kind of a spawned tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SpawnKind {
     /// A 2.
@@ -101,10 +103,10 @@ pub enum SpawnKind {
 }
 
 impl SpawnKind {
-    /// All of them, the one that rises least first.
+    /// All kinds, in ascending order of the tile.
     pub const ALL: [SpawnKind; 2] = [SpawnKind::Two, SpawnKind::Four];
 
-    /// The exponent of the tile.
+    /// Exponent of the tile.
     pub const fn exponent(self) -> u8 {
         match self {
             SpawnKind::Two => 1,
@@ -112,18 +114,18 @@ impl SpawnKind {
         }
     }
 
-    /// The tile: how far the sum rises.
+    /// Value of the tile, by which the sum rises.
     pub const fn tile(self) -> u32 {
         1 << self.exponent()
     }
 
-    /// The score that the tile stands for without being made of others: such points are in the potential, and nobody has
-    /// scored them.
+    /// Potential of the tile: the points of the merges that would make it. The player did not score these points, because
+    /// the tile spawned.
     pub const fn gift(self) -> u64 {
         exponent_potential(self.exponent())
     }
 
-    /// Its part of the [denominator](Spawn4::denominator) of chances.
+    /// Weight of the kind, in units of 1 / [`denominator`](Spawn4::denominator).
     pub fn weight(self, spawn4: Spawn4) -> u32 {
         match self {
             SpawnKind::Two => spawn4.weight2(),
@@ -152,9 +154,9 @@ mod tests {
         assert_eq!(Layer::at_most(u32::MAX), Some(Layer(u32::MAX - 1)));
     }
 
-    /// The axis is what the rules say: where games start, and where spawns lead.
+    /// Starts and spawns of the rules are in the layers given here.
     #[test]
-    fn the_axis_is_that_of_the_rules() {
+    fn layers_of_starts_and_spawns_agree_with_the_rules() {
         let size = "2x2".parse().unwrap();
         let starts: Vec<Layer> = rules::starts(size).map(|(board, _)| Layer(board.tile_sum(4))).collect();
         assert_eq!(starts.iter().min(), Some(&Layer::FIRST));

@@ -1,8 +1,8 @@
-//! The number of a column from its sequence, without a table of the lane's columns.
+//! Number of a column from its sequence, without a table of the lane's columns.
 //!
-//! [`Columns`](crate::columns::Columns) lists a lane, which may have millions of sequences: right for the solver,
-//! that needs them all, and far too much for a question about one board. Here only the multisets of exponents are
-//! listed, of which a lane has some hundreds, and the rest is counting.
+//! [`Columns`](crate::columns::Columns) lists all sequences of a lane, which may be millions. The solver needs them all,
+//! but a query for one board does not. This module lists only the multisets of exponents, some hundreds a lane, and
+//! counts their arrangements.
 
 use crate::board::MAX_EXPONENT;
 use crate::columns::{Column, Sequence, pack};
@@ -10,17 +10,17 @@ use crate::huge::LEAST_HUGE;
 use crate::lane::Lane;
 use crate::params::Params;
 
-/// The numbers of a lane's columns: the same as in [`Columns`](crate::columns::Columns).
+/// Numbers of the columns of a lane: the same as in [`Columns`](crate::columns::Columns).
 #[derive(Clone, Debug)]
 pub struct ColumnRanks {
     k: u8,
-    /// The multisets of exponents, each sorted downward and packed, ascending, with their first columns.
+    /// Multisets of exponents in ascending order, each with its first column. A multiset is sorted downward and packed.
     groups: Box<[(Sequence, u64)]>,
     len: u64,
 }
 
 impl ColumnRanks {
-    /// The numbers of a lane's columns. Cost: some microseconds, at most about a hundred.
+    /// Counts the columns of a lane. Cost: some microseconds, at most about a hundred.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let mut multisets = Vec::new();
         if let Some((mut chosen, left, sum)) = huge_tiles(params, lane) {
@@ -47,13 +47,13 @@ impl ColumnRanks {
         self.len == 0
     }
 
-    /// The multisets of exponents, each sorted downward, in the order of their columns.
+    /// Iterates over the multisets of exponents, each sorted downward, in the order of their columns.
     pub fn multisets(&self) -> impl Iterator<Item = Sequence> + '_ {
         self.groups.iter().map(|&(multiset, _)| multiset)
     }
 
-    /// The column of a sequence of `k` exponents, `None` where the lane has no such sequence. Cost: a tenth of a
-    /// microsecond, about.
+    /// Returns the column of a sequence of `k` exponents; `None` if the lane has no such sequence. Cost: about a tenth of
+    /// a microsecond.
     pub fn column(&self, sequence: Sequence) -> Option<Column> {
         let mut left = Left::of(sequence, self.k);
         let multiset = left.sorted_downward();
@@ -68,9 +68,9 @@ impl ColumnRanks {
     }
 }
 
-/// The exponents that are still to be arranged.
+/// Multiset of the exponents that are still to be arranged.
 struct Left {
-    /// How often each exponent is left.
+    /// Number of times that each exponent is left.
     counts: [u8; 16],
     total: u64,
     /// Number of their arrangements: total! / Π count!.
@@ -78,20 +78,20 @@ struct Left {
 }
 
 impl Left {
-    /// The `k` exponents of a sequence.
+    /// Counts the `k` exponents of a sequence.
     fn of(sequence: Sequence, k: u8) -> Self {
         let mut left = Self { counts: [0; 16], total: 0, arrangements: 1 };
         for place in 0..k {
             let count = &mut left.counts[(sequence >> (4 * place) & 15) as usize];
             *count += 1;
             left.total += 1;
-            // Exact: it is the number of arrangements of what there is so far.
+            // The division is exact: the result is the number of arrangements of the exponents so far.
             left.arrangements = left.arrangements * left.total / u64::from(*count);
         }
         left
     }
 
-    /// The largest arrangement.
+    /// Returns the largest arrangement.
     fn sorted_downward(&self) -> Sequence {
         let each = self.counts.iter().enumerate().rev();
         each.fold(0, |sorted, (exponent, &count)| {
@@ -99,14 +99,14 @@ impl Left {
         })
     }
 
-    /// How many arrangements begin with an exponent below this one.
+    /// Returns the number of arrangements that begin with a smaller exponent.
     fn that_begin_below(&self, exponent: usize) -> u64 {
         let below: u64 = self.counts[..exponent].iter().map(|&count| u64::from(count)).sum();
-        // Exact: a share of count / total of all arrangements begins with each exponent.
+        // The division is exact: for each exponent, count / total of all arrangements begin with it.
         self.arrangements * below / self.total
     }
 
-    /// Takes an arrangement's first exponent off; it must be one of those left.
+    /// Removes the first exponent of an arrangement, which must be one of those left.
     fn take(&mut self, exponent: usize) {
         self.arrangements = self.arrangements * u64::from(self.counts[exponent]) / self.total;
         self.counts[exponent] -= 1;
@@ -114,8 +114,8 @@ impl Left {
     }
 }
 
-/// The huge exponents of a lane, sorted downward, with the number and the sum of its other tiles; `None` where they break
-/// the tile bound.
+/// Returns the huge exponents of a lane, sorted downward, with the number and the sum of its other tiles. Returns `None`
+/// if the huge tiles break the tile bound.
 fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
     let mut chosen = Vec::new();
     for exponent in (LEAST_HUGE..=MAX_EXPONENT).rev() {
@@ -129,8 +129,8 @@ fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
     Some((chosen, left, lane.large_sum.checked_sub(lane.huge.sum())?))
 }
 
-/// Collects the multisets of `left` exponents up to `highest` with tiles summing to `sum`, each
-/// sorted downward after what is `chosen` already.
+/// Collects the multisets of `left` exponents up to `highest` whose tiles sum to `sum`. Each is sorted downward and
+/// follows the exponents in `chosen`.
 fn multisets_of(
     params: &Params,
     left: u8,
@@ -147,7 +147,7 @@ fn multisets_of(
     }
     for exponent in (params.large..=highest).rev() {
         let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
-        // All that is left can be at most this large: smaller exponents cannot make up the sum.
+        // The remaining exponents are at most this large, so smaller ones cannot reach the sum either.
         if u64::from(left) << exponent < u64::from(sum) {
             return;
         }
@@ -172,7 +172,7 @@ mod tests {
         Params::new(board.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
     }
 
-    /// Every `step`-th column of a lane has the number that the solver gives it; returns how many columns there are.
+    /// Compares the number of every `step`-th column of a lane with that of the solver. Returns the number of columns.
     fn agree(params: &Params, lane: Lane, step: usize) -> u64 {
         let (ranks, columns) = (ColumnRanks::new(params, lane), Columns::new(params, lane));
         assert_eq!(ranks.len(), columns.len() as u64, "{lane:?}");
@@ -182,7 +182,7 @@ mod tests {
         ranks.len()
     }
 
-    /// The lane of a board size with the most columns below a number that a test can list.
+    /// Returns the lane with the most columns below a limit.
     fn largest_lane(params: &Params, below: u64) -> Lane {
         let sizes = lanes(params).into_iter().map(|lane| (ColumnRanks::new(params, lane).len(), lane));
         sizes.filter(|&(columns, _)| columns < below).max().unwrap().1
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn columns_of_the_largest_lanes_have_the_numbers_of_the_solver() {
-        // With the split at tile 16 and without huge tiles its lanes are the widest of all.
+        // With large tiles from 16 on and without huge tiles, the lanes of 4x3 are the widest of all.
         let of_4x3 = Params { large: 4, huge: NO_HUGE, ..params("4x3", "score") };
         assert_eq!(agree(&of_4x3, largest_lane(&of_4x3, u64::MAX), 997), 6_451_200);
         let of_4x4 = params("4x4", "reach:64");

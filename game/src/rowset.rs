@@ -1,4 +1,4 @@
-//! Rows of a class, and sets of them with a number for each row in the set.
+//! Rows of a class, and sets of rows that number their members.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bitset::{BitSet, Number, Ranks, last_word};
 
-/// A row of a class: the number of a canonical skeleton among all of the class.
+/// Number of a canonical skeleton among all of its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Row(pub u32);
 
-/// A row's number among those that a block holds: where the row lies.
+/// Number of a row among the rows that a block holds, which is its position in the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Slot(pub u32);
@@ -40,22 +40,22 @@ impl Number for Slot {
     }
 }
 
-/// A set of rows. Its rows are numbered in order: the *slots* of a block that holds just these rows.
+/// Set of rows, numbered in order. The numbers are the *slots* of a block that holds exactly these rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowSet {
     rows: BitSet<Row>,
     ranks: Ranks,
-    /// Whether the rows are the first ones of the class: then slots are rows.
+    /// Whether the rows are the first ones of the class, so that each slot equals its row.
     without_gap: bool,
 }
 
 impl RowSet {
-    /// The set of all of `rows` rows: every row's slot is its number.
+    /// Builds the set of all of `rows` rows, in which the slot of a row equals its number.
     pub fn all(rows: usize) -> Self {
         Self::new(BitSet::below(rows))
     }
 
-    /// The set of some rows.
+    /// Builds the set from bits.
     pub fn new(rows: BitSet<Row>) -> Self {
         let (bits, ranks) = (rows.words(), Ranks::of(rows.words()));
         let last = bits.iter().rposition(|&word| word != 0);
@@ -80,7 +80,7 @@ impl RowSet {
         self.rows.contains(row)
     }
 
-    /// The slot of a row that is in the set.
+    /// Returns the slot of a row that is in the set.
     #[inline(always)]
     pub fn slot(&self, row: Row) -> Slot {
         if self.without_gap {
@@ -89,7 +89,7 @@ impl RowSet {
         Slot(self.ranks.before(self.rows.words(), row.index()))
     }
 
-    /// The row in a slot; for a slot after the last one a row after the last one.
+    /// Returns the row in a slot. For a slot after the last one, returns a row after the last one.
     pub fn row(&self, slot: Slot) -> Row {
         if self.without_gap {
             return Row(slot.0);
@@ -98,7 +98,7 @@ impl RowSet {
         Row::from_index(self.ranks.bit(words, slot.0).unwrap_or(64 * words.len()))
     }
 
-    /// The rows in some slots.
+    /// Returns the rows in a set of slots.
     pub fn rows_in_slots(&self, slots: &BitSet<Slot>) -> BitSet<Row> {
         if self.without_gap {
             return BitSet::from_words(slots.words().to_vec());
@@ -109,7 +109,7 @@ impl RowSet {
         rows
     }
 
-    /// The rows of the set within a range of numbers, ascending.
+    /// Iterates over the rows of the set within a range of numbers, ascending.
     pub fn rows_in(&self, range: Range<usize>) -> impl Iterator<Item = Row> + '_ {
         let bits = self.rows.words();
         let words = range.start / 64..range.end.div_ceil(64).min(bits.len());
@@ -129,7 +129,7 @@ impl RowSet {
         })
     }
 
-    /// How many rows of the set are within a range of numbers.
+    /// Counts the rows of the set within a range of numbers.
     pub fn count_in(&self, range: Range<usize>) -> usize {
         let words = self.rows.words();
         let before = |end: usize| {
@@ -138,7 +138,7 @@ impl RowSet {
         before(range.end).saturating_sub(before(range.start))
     }
 
-    /// The rows of the set, ascending.
+    /// Iterates over the rows of the set, ascending.
     pub fn iter(&self) -> impl Iterator<Item = Row> + '_ {
         self.rows_in(0..self.rows.words().len() * 64)
     }
