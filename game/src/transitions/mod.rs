@@ -1,9 +1,9 @@
-//! Transitions of a class: what moves and spawns do to each of its rows.
+//! Transitions of a class: the effect of moves and spawns on each of its rows.
 //!
-//! Computed once for a class and used for every block with its rows; for a very large class, computed for the rows of
-//! one block. What afterstates need ([`Spawns`]), what states need ([`Moves`]) and what both need are made separately,
-//! each when it is first asked for. Rows of the class itself are given by *slot*, their number among the rows that
-//! transitions were computed for; rows of target classes by number.
+//! The transitions of a class are computed once and used for every block with its rows. For a very large class they are
+//! computed for the rows of one block. The parts for afterstates ([`Spawns`]), for states ([`Moves`]) and for both are
+//! computed separately on first use. A row of the class itself is given by its *slot*: its number among the rows whose
+//! transitions are computed. A row of a target class is given by its number in the class.
 
 mod moves;
 mod some;
@@ -29,21 +29,21 @@ pub use moves::{Direction, MoveEdge, MoveGroup, Moves};
 use some::{SomeRows, some_moves};
 pub use spawns::{SpawnEdge, Spawns};
 
-/// What transitions are made from: the tables of a run.
+/// Tables of a run from which transitions are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Maker<'a> {
     /// Masks, configs, lines and classes.
     pub space: &'a Space,
-    /// The numbers of patterns.
+    /// Numbers of patterns.
     pub patterns: &'a Patterns,
 }
 
-/// What moves and spawns do to rows of one class, as far as it was asked for.
+/// Effect of moves and spawns on rows of one class. Each part is computed on first use.
 #[derive(Debug)]
 pub struct Transitions {
     class: ClassId,
     rows: Arc<RowSet>,
-    /// The transitions of more rows of the class, from which these are taken over.
+    /// Transitions of more rows of the class, from which these are copied.
     of_more: Option<Arc<Transitions>>,
     configs: OnceLock<Table<Config>>,
     skeletons: OnceLock<Skeletons>,
@@ -52,30 +52,30 @@ pub struct Transitions {
     moves: OnceLock<Moves>,
 }
 
-/// The small tiles of rows. Every list has an entry a slot.
+/// Properties of the small tiles of rows. Every list has one entry per slot.
 #[derive(Debug, Default)]
 pub struct Skeletons {
     /// Φ of each row's small tiles.
     pub potential: Table<u32>,
-    /// Which images of each row come first, one bit a symmetry: [`FirstImages`].
+    /// First images of each row, one bit a symmetry: [`FirstImages`].
     pub first_images: Table<u8>,
 }
 
-/// A row that symmetries of the board map to itself: its columns fall into orbits.
+/// Row that symmetries of the board map to itself, so that its columns form orbits.
 #[derive(Clone, Debug)]
 pub struct SymmetricRow {
-    /// The slot.
+    /// Slot of the row.
     pub slot: Slot,
-    /// What each of the symmetries does to the columns; at least one pattern, none the identity.
+    /// Effects of the symmetries on the columns: at least one pattern, without the identity.
     pub patterns: Vec<PatternId>,
 }
 
 impl Transitions {
-    /// The bytes that making the moves or the spawns of one row takes at most, about: for the mean number of edges,
-    /// with lists that grow by doubling, and edges both before and after they are sorted.
+    /// Approximate peak memory, in bytes per row, of computing moves or spawns. It covers the mean number of edges, lists
+    /// that grow by doubling, and both the unsorted and the sorted edges.
     pub const BYTES_TO_MAKE_A_ROW: usize = 512;
 
-    /// The transitions of some rows of a class. Nothing of them is made yet.
+    /// Creates the transitions of some rows of a class without computing any part.
     pub fn new(class: ClassId, rows: Arc<RowSet>) -> Self {
         Self {
             class,
@@ -89,18 +89,20 @@ impl Transitions {
         }
     }
 
-    /// The transitions of some of the rows of `of_more`. What is asked for is made for all rows of `of_more`, if that
-    /// was not done before, and taken over from there: a few nanoseconds an edge.
+    /// Creates the transitions of some of the rows of `of_more`.
+    ///
+    /// A part is computed for all rows of `of_more`, unless it exists already, and then copied. Cost: a few nanoseconds
+    /// an edge.
     pub fn of_some(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
         Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
 
-    /// The rows.
+    /// Rows whose transitions these are.
     pub fn rows(&self) -> &Arc<RowSet> {
         &self.rows
     }
 
-    /// The config of each row, an entry a slot. Cost, the first time: tens of nanoseconds a row.
+    /// Returns the config of each row, one entry per slot. Cost on first use: tens of nanoseconds a row.
     pub fn configs(&self, maker: Maker<'_>) -> &[Config] {
         self.configs.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.of(more.configs(maker)),
@@ -111,7 +113,7 @@ impl Transitions {
         })
     }
 
-    /// What follows from the small tiles of the rows. Cost, the first time: tens of nanoseconds a row.
+    /// Returns the properties of the small tiles of the rows. Cost on first use: tens of nanoseconds a row.
     pub fn skeletons(&self, maker: Maker<'_>) -> &Skeletons {
         self.skeletons.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.skeletons(more.skeletons(maker)),
@@ -119,8 +121,8 @@ impl Transitions {
         })
     }
 
-    /// Rows that symmetries map to themselves, ascending. Cost, the first time: tens of nanoseconds for each row whose mask
-    /// some symmetry maps to itself.
+    /// Returns the rows that symmetries map to themselves, ascending. Cost on first use: tens of nanoseconds for each row
+    /// whose mask some symmetry maps to itself.
     pub fn symmetric(&self, maker: Maker<'_>) -> &[SymmetricRow] {
         self.symmetric.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.symmetric(more.symmetric(maker)),
@@ -128,7 +130,7 @@ impl Transitions {
         })
     }
 
-    /// What spawns do. Cost, the first time: about a hundred nanoseconds a row.
+    /// Returns the spawns. Cost on first use: about a hundred nanoseconds a row.
     pub fn spawns(&self, maker: Maker<'_>) -> &Spawns {
         self.spawns.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.spawns(more.spawns(maker)),
@@ -136,7 +138,7 @@ impl Transitions {
         })
     }
 
-    /// What moves do. Cost, the first time: some hundred nanoseconds a row.
+    /// Returns the moves. Cost on first use: some hundred nanoseconds a row.
     pub fn moves(&self, maker: Maker<'_>) -> &Moves {
         self.moves.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.moves(more.moves(maker)),
@@ -144,8 +146,9 @@ impl Transitions {
         })
     }
 
-    /// Those of the moves that `is_made` says, by slot and direction: not kept, and what moves do is made for no more rows than
-    /// [`Transitions::moves`] makes it for.
+    /// Returns the moves that `is_made` accepts by slot and direction.
+    ///
+    /// The result is not kept. Moves are computed for the same rows as by [`Transitions::moves`].
     pub fn moves_made(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         match self.of_more() {
             Some((more, rows)) => rows.moves_made(more.moves(maker), is_made),
@@ -153,7 +156,7 @@ impl Transitions {
         }
     }
 
-    /// Bytes on the heap of the long lists that were made.
+    /// Heap size in bytes of the long lists that exist.
     pub fn heap_bytes(&self) -> usize {
         let configs = self.configs.get().map_or(0, Table::heap_bytes);
         let skeletons =
@@ -162,7 +165,11 @@ impl Transitions {
         configs + skeletons + spawns + self.moves.get().map_or(0, Moves::heap_bytes)
     }
 
-    /// The same transitions, with the long lists that were made in a store.
+    /// Returns the same transitions with the existing long lists moved to a store.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = Self::new(self.class, Arc::clone(&self.rows));
         if let Some(configs) = self.configs.get() {
@@ -204,7 +211,7 @@ impl Skeletons {
             let images = FirstImages::new(&space.symmetries, mask.mask);
             for config in rows.map(|row| row.config) {
                 first_images.push(images.of(config));
-                // Above the digits of its cells a config has zeros, which count as empty cells.
+                // The nibbles above the digits of a config are zero, so they count as empty cells.
                 let of_digit = |i: u32| exponent_potential((config >> (4 * i)) as u8 & 15);
                 potential.push((0..16).map(of_digit).sum::<u64>() as u32);
             }
@@ -216,7 +223,7 @@ impl Skeletons {
 fn symmetric_rows(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Vec<SymmetricRow> {
     let (mut found, mut numbers) = (Vec::new(), Numbers::new(class.id().k));
     for_each_mask(maker.space, class, held, |mask, rows| {
-        // Most masks have no symmetry, and then no row of theirs has.
+        // Most masks have no symmetry, and their rows have none either.
         if mask.mask.stabiliser.is_empty() {
             return;
         }
@@ -240,28 +247,28 @@ fn symmetric_rows(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Vec<Symme
     rows.collect()
 }
 
-/// The rows that transitions are made of.
+/// Rows whose transitions are computed.
 struct Held<'a> {
     rows: &'a RowSet,
-    /// Their configs, in order.
+    /// Configs of the rows, in order.
     configs: &'a [Config],
 }
 
-/// A row while what it leads to is made.
+/// Row whose transitions are computed.
 struct HeldRow {
     slot: Slot,
     config: Config,
 }
 
-/// A canonical mask of the class.
+/// Canonical mask of the class.
 struct OfMask<'a> {
     mask: &'a Mask,
     index: u32,
-    /// The number of the large tile in each cell.
+    /// Number of the large tile in each cell.
     number: [u8; 16],
 }
 
-/// Calls `visit` with each mask that has some of the rows, and with these, in order.
+/// Calls `visit` with each mask that has some of the rows, and with these rows in order.
 fn for_each_mask<'a>(
     space: &'a Space,
     class: &Class,
@@ -278,18 +285,18 @@ fn for_each_mask<'a>(
         (0u8..).zip(&mask.large_cells).for_each(|(i, &cell)| number[cell as usize] = i);
         let mut rows = left.by_ref().take(rows).map(|(slot, config)| HeldRow { slot, config });
         visit(&OfMask { mask, index: index as u32, number }, &mut rows);
-        // Passes over the rows that `visit` did not take.
+        // Skips the rows that `visit` did not consume.
         rows.for_each(drop);
     }
 }
 
 impl OfMask<'_> {
-    /// The cells with a large tile, one bit a cell.
+    /// Cells with a large tile, one bit a cell.
     fn large(&self) -> u32 {
         self.mask.large_cells.iter().fold(0, |cells, &cell| cells | 1 << cell)
     }
 
-    /// What each symmetry that keeps the mask does to configs and columns.
+    /// Returns the effect on configs and columns of each symmetry that keeps the mask.
     fn stabiliser(&self, space: &Space, numbers: &mut Numbers) -> Vec<Image> {
         let mask = self.mask;
         let last = mask.small_cells.len();
@@ -311,29 +318,29 @@ impl OfMask<'_> {
     }
 }
 
-/// An image of skeletons that has the canonical mask.
+/// Map from skeletons to an image that has the canonical mask.
 struct Image {
-    /// Where the digit of each small cell comes from: the shift of its nibble.
+    /// Source of the digit of each small cell, as the shift of its nibble.
     shifts: [u8; 16],
-    /// What becomes of the large tiles.
+    /// Number of the pattern of the large tiles.
     pattern: u32,
 }
 
 impl Image {
-    /// The digits of the image's config, the first of its cells first.
+    /// Returns the digits of the config of the image, in cell order.
     #[inline]
     fn digits(&self, cells: usize, digits: u64) -> impl ExactSizeIterator<Item = u8> {
         self.shifts[..cells].iter().map(move |&shift| (digits >> shift) as u8 & 15)
     }
 
-    /// The config of the image, from the digits.
+    /// Returns the config of the image.
     #[inline]
     fn config(&self, cells: usize, digits: u64) -> Config {
         self.digits(cells, digits).fold(0, |config, digit| config << 4 | Config::from(digit))
     }
 }
 
-/// Numbers for the patterns of one class, as they come; number 0 is the identity.
+/// Numbers of the patterns of one class, in order of first use. Number 0 is the identity.
 struct Numbers {
     known: FxHashMap<Pattern, u32>,
     seen: Vec<Pattern>,
@@ -354,7 +361,7 @@ impl Numbers {
         number
     }
 
-    /// The numbers of the patterns for all classes.
+    /// Returns the numbers of the patterns that all classes share.
     fn intern(&self, patterns: &Patterns) -> Vec<PatternId> {
         let mut ids = vec![PatternId::IDENTITY];
         ids.extend(patterns.intern(&self.seen[1..]));

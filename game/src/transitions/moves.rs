@@ -1,7 +1,7 @@
-//! Moves: where sliding a state's tiles leads.
+//! Moves: the targets of sliding the tiles of a state.
 //!
-//! A move is an edge from a row to a row of the target class together with a pattern; edges are grouped by [`Step`], which
-//! decides the target lane, and within a step by pattern, so that a kernel fetches each index map once.
+//! A move is an edge from a row to a row of the target class, together with a pattern. Edges are grouped by [`Step`],
+//! which decides the target lane. Within a step they are grouped by pattern, so a kernel fetches each index map once.
 
 use std::ops::Range;
 
@@ -15,57 +15,57 @@ use crate::rowset::{Row, Slot};
 use crate::slide::{Kind, Kinds, LineCodes, SlideOutcome, TileSource};
 use crate::table::{Store, Table};
 
-/// The legal moves of rows of a class.
+/// Legal moves of rows of a class.
 #[derive(Debug, Default)]
 pub struct Moves {
-    /// The moves, by what they do to the large tiles.
+    /// Moves, grouped by their effect on the large tiles.
     pub groups: Vec<MoveGroup>,
-    /// Slots in which a move of small tiles alone makes the wanted tile, ascending, each with the first such move.
+    /// Slots in which a merge of small tiles makes the winning tile, ascending, each with the first such move.
     pub won_rows: Vec<(Slot, Direction)>,
 }
 
-/// The number of a move in [`Move::ALL`](crate::rules::Move::ALL).
+/// Number of a move in [`Move::ALL`](crate::rules::Move::ALL).
 pub type Direction = u8;
 
-/// A move of one row: from a slot to a row of the target class.
+/// Move of one row: from a slot to a row of the target class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct MoveEdge {
-    /// The slot.
+    /// Slot of the row.
     pub from: Slot,
-    /// The row in the class of the target, and in the two highest bits the direction.
+    /// Row in the target class, with the direction in the two highest bits.
     to: u32,
 }
 
-/// Bits of a [`MoveEdge`] that are the row.
+/// Number of bits of a [`MoveEdge`] that hold the row.
 pub(crate) const ROW_BITS: u32 = 30;
 
 impl MoveEdge {
-    /// The move in a direction from a slot to a row of the target class.
+    /// Creates the move in a direction from a slot to a row of the target class.
     ///
     /// # Panics
     ///
-    /// If the class has more than 2^30 rows: their edges would take tens of GiB.
+    /// If the class has more than 2^30 rows, whose edges would take tens of GiB.
     #[must_use]
     pub fn new(from: Slot, direction: Direction, to: Row) -> Self {
         assert!(to.0 >> ROW_BITS == 0 && direction < 4, "a row and a direction fit 32 bits");
         Self { from, to: u32::from(direction) << ROW_BITS | to.0 }
     }
 
-    /// The same move, from another slot.
+    /// Returns the same move from another slot.
     #[inline(always)]
     pub(super) fn moved_to_slot(self, from: Slot) -> Self {
         Self { from, ..self }
     }
 
-    /// Row in the class of the target.
+    /// Row in the target class.
     #[inline(always)]
     #[must_use]
     pub fn to(self) -> Row {
         Row(self.to & ((1 << ROW_BITS) - 1))
     }
 
-    /// Where the tiles slide, on the board of the row as it is stored.
+    /// Direction in which the tiles slide on the stored board of the row.
     #[inline(always)]
     #[must_use]
     pub fn direction(self) -> Direction {
@@ -73,23 +73,23 @@ impl MoveEdge {
     }
 }
 
-/// The moves of a class with the same effect on the lane.
+/// Moves of a class with the same effect on the lane.
 #[derive(Clone, Debug)]
 pub struct MoveGroup {
     /// Merges and births of large tiles.
     pub step: Step,
     /// Class of the targets.
     pub target: ClassId,
-    /// The patterns: each has one run of edges.
+    /// Patterns, each with one contiguous range of edges.
     pub patterns: Vec<PatternId>,
-    /// Where the run of each pattern ends in the edges, and the next begins.
+    /// End of the range of each pattern, where the next range begins.
     pub ends: Vec<u32>,
-    /// The edges, ordered by pattern and then by slot.
+    /// Edges, ordered by pattern and then by slot.
     pub edges: Table<MoveEdge>,
 }
 
 impl MoveGroup {
-    /// The edges of each of some patterns, in order.
+    /// Returns the edges of each pattern in a range of patterns, in order.
     pub fn edges_of(&self, patterns: std::ops::Range<usize>) -> impl Iterator<Item = &[MoveEdge]> {
         let start = patterns.start.checked_sub(1).map_or(0, |before| self.ends[before] as usize);
         self.ends[patterns].iter().scan(start, |start, &end| {
@@ -115,12 +115,12 @@ impl Moves {
         Self { groups, won_rows: builder.won_rows }
     }
 
-    /// Bytes on the heap of the long lists.
+    /// Heap size of the long lists in bytes.
     pub fn heap_bytes(&self) -> usize {
         self.groups.iter().map(|group| group.edges.heap_bytes()).sum()
     }
 
-    /// The same moves, with the long lists in a store.
+    /// Returns the same moves with the long lists in a store.
     ///
     /// # Errors
     ///
@@ -135,16 +135,16 @@ impl Moves {
     }
 }
 
-/// A legal move of one row, before edges are sorted.
+/// Legal move of one row before edges are sorted.
 struct Edge {
     pattern: u32,
     edge: MoveEdge,
 }
 
-/// The lines of one move while they slide, one after the other.
+/// State of a move while its lines slide one after the other.
 #[derive(Clone, Copy, Default)]
 struct Slide {
-    /// The small tiles of the lines so far, a nibble a place, the lines one after the other.
+    /// Small tiles of the lines so far, one nibble a place, in the order of the lines.
     digits: u64,
     kinds: Kinds,
     merges: u8,
@@ -152,30 +152,31 @@ struct Slide {
     changed: bool,
 }
 
-/// What a move does to the L cells of a mask. Thousands of rows share one.
+/// Effect of a move on the L cells of a mask. Thousands of rows share one.
 struct Effect {
-    /// The group that the edges go to; `None` where the target's class does not exist.
+    /// Group of the edges; `None` if the target class does not exist.
     group: Option<u32>,
-    /// Index of the target's canonical mask, and its small cells.
+    /// Index of the canonical mask of the target.
     mask: u32,
+    /// Number of small cells of that mask.
     small_cells: u8,
-    /// The images under the symmetries that lead to the canonical mask, as a range of [`Effects::images`].
+    /// Images under the symmetries that lead to the canonical mask, as a range of [`Effects::images`].
     images: Range<u32>,
 }
 
-/// What moves of the rows of one mask do to its L cells, as far as it is known.
+/// Effects found so far of the moves of the rows of one mask on its L cells.
 #[derive(Default)]
 struct Effects {
-    /// By move and kinds.
+    /// Indices into `known`, by move and kinds.
     numbers: FxHashMap<(usize, Kinds), u32>,
     known: Vec<Effect>,
     images: Vec<Image>,
-    /// The mask's L.
+    /// Line codes of the L cells of the mask.
     large: LineCodes,
 }
 
 impl Effects {
-    /// Nothing known yet.
+    /// Creates the empty set of effects of a mask.
     fn of(space: &Space, mask: &OfMask<'_>) -> Self {
         let mut large = LineCodes::default();
         mask.mask
@@ -186,7 +187,7 @@ impl Effects {
     }
 }
 
-/// The edges of moves with one step, before they are sorted.
+/// Edges of moves with one step before they are sorted.
 struct Group<'a> {
     step: Step,
     target: ClassId,
@@ -219,7 +220,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Slides the lines from number `next` on one after the other, once for each outcome of each.
+    /// Slides the lines from number `next` on, once for each combination of their outcomes.
     fn slide_lines(&mut self, sliding: &mut Sliding<'_>, mut next: usize, mut slid: Slide) {
         let lines = &self.space.lines.moves[sliding.direction];
         while let Some(line) = lines.get(next) {
@@ -237,7 +238,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds one legal move: finds the canonical row of the target, and files the edge.
+    /// Adds one legal move: finds the canonical row of the target and stores the edge in its group.
     fn add_move(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) {
         if slid.births > 0 && self.space.params().winning_exponent() == Some(self.space.params().large) {
             if self.won_rows.last().is_none_or(|&(slot, _)| slot != sliding.slot) {
@@ -266,7 +267,7 @@ impl Builder<'_> {
         edges.push(Edge { pattern: image.pattern, edge });
     }
 
-    /// Finds out what a move does to the L cells of a mask.
+    /// Computes the effect of a move on the L cells of a mask. Returns its index.
     #[cold]
     fn new_effect(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) -> u32 {
         let (space, known) = (self.space, &mut *sliding.known);
@@ -305,7 +306,7 @@ impl Builder<'_> {
         number
     }
 
-    /// The group of a step, where there are targets.
+    /// Returns the group of a step; `None` if the target class does not exist.
     fn group(&mut self, step: Step) -> Option<u32> {
         if let Some(group) = self.groups.iter().position(|group| group.step == step) {
             return Some(group as u32);
@@ -319,19 +320,19 @@ impl Builder<'_> {
     }
 }
 
-/// A row whose tiles slide in one direction.
+/// Row whose tiles slide in one direction.
 struct Sliding<'a> {
     slot: Slot,
     mask: &'a OfMask<'a>,
     known: &'a mut Effects,
-    /// Which move, as numbered in [`Lines::moves`](crate::slide::Lines).
+    /// Number of the move in [`Lines::moves`](crate::slide::Lines).
     direction: usize,
-    /// The tiles.
+    /// Tiles of the row, as line codes.
     codes: LineCodes,
 }
 
 impl Slide {
-    /// The lines with one more, whose places begin at `places`.
+    /// Adds the outcome of one more line, whose places begin at `places`.
     #[inline]
     fn with(self, places: usize, outcome: &SlideOutcome) -> Self {
         Self {
@@ -344,13 +345,13 @@ impl Slide {
     }
 }
 
-/// The large tiles after a move.
+/// Large tiles after a move.
 struct LargeTiles {
-    /// The cells that have one, one bit a cell.
+    /// Cells with a large tile, one bit a cell.
     cells: u32,
-    /// Where the one in each cell comes from.
+    /// Source of the large tile in each cell.
     source: [TileSource; 16],
-    /// The conditions under which they do; its items are still to be set.
+    /// Conditions of the move. The items are not set yet.
     pattern: Pattern,
 }
 
@@ -363,10 +364,10 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
         *rest = rest.after(line.len());
         Some((line, kinds))
     }) {
-        // The numbers of the line's large tiles, from the wall outward.
+        // The numbers of the large tiles of the line, from the wall outward.
         let mut numbers = line.iter().filter(is_large).map(|&cell| of_mask.number[cell as usize]);
         let mut met = |a: u8, b: u8, equal| after.pattern.set_condition(a.min(b), a.max(b), equal);
-        // The large tile at the place before, where it is one that did not merge.
+        // The large tile at the previous place, if it did not merge.
         let mut neighbour = None;
         for (place, &cell) in line.iter().enumerate() {
             let kind = kinds.at(place);
@@ -384,7 +385,7 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
                 (Some(first), Kind::Merged) => {
                     let second = numbers.next().unwrap_or(first);
                     met(first, second, true);
-                    // Either of two equal tiles will do: the lower number makes one pattern of both.
+                    // Both tiles are equal. Always using the lower number makes both cases the same pattern.
                     TileSource::Merged(first.min(second))
                 }
                 (Some(first), _) => TileSource::Plain(first),
@@ -396,7 +397,7 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
 }
 
 impl Group<'_> {
-    /// Sorts edges by pattern; they come ordered by row.
+    /// Sorts the edges by pattern. They are already in the order of rows.
     fn sorted(self, ids: &[PatternId]) -> MoveGroup {
         let Group { step, target, edges, .. } = self;
         let mut start = vec![0u32; ids.len() + 1];

@@ -1,48 +1,48 @@
-//! Transitions of some rows, from those of more: what was made once for a class is taken over for the rows of a block.
+//! Transitions of some rows, copied from the transitions of more rows: a block copies those of its class.
 
 use super::{Direction, MoveEdge, MoveGroup, Moves, Skeletons, Spawns, SymmetricRow};
 use crate::bitset::Number;
 use crate::rowset::{RowSet, Slot};
 use crate::table::Table;
 
-/// Some rows of a set.
+/// Set of rows and a subset of it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SomeRows<'a> {
-    /// The set.
+    /// Full set.
     pub all: &'a RowSet,
-    /// Those of it that are wanted.
+    /// Subset of wanted rows.
     pub wanted: &'a RowSet,
 }
 
 impl SomeRows<'_> {
-    /// The slot among the wanted rows of what is in a slot of the set, if it is wanted.
+    /// Converts a slot of the full set to the slot among the wanted rows; `None` if the row is not wanted.
     #[inline]
     fn slot(&self, of_all: Slot) -> Option<Slot> {
         self.wanted.contains(self.all.row(of_all)).then(|| self.slot_of(of_all))
     }
 
-    /// The slot among the wanted rows of a row that is wanted, in a slot of the set.
+    /// Converts a slot of the full set, whose row is wanted, to the slot among the wanted rows.
     #[inline]
     fn slot_of(&self, of_all: Slot) -> Slot {
         self.wanted.slot(self.all.row(of_all))
     }
 
-    /// The slots of the set that are wanted, ascending.
+    /// Slots of the wanted rows in the full set, ascending.
     fn slots(&self) -> impl Iterator<Item = Slot> + '_ {
         self.wanted.iter().map(|row| self.all.slot(row))
     }
 
-    /// The wanted elements of a list that has one element for each slot of the set.
+    /// Selects the wanted elements of a list that has one element for each slot of the full set.
     pub fn of<T: Copy>(&self, list: &[T]) -> Table<T> {
         self.slots().map(|slot| list[slot.0 as usize]).collect::<Vec<T>>().into()
     }
 
-    /// The small tiles of the wanted rows.
+    /// Selects the properties of the small tiles of the wanted rows.
     pub fn skeletons(&self, all: &Skeletons) -> Skeletons {
         Skeletons { potential: self.of(&all.potential), first_images: self.of(&all.first_images) }
     }
 
-    /// Those of the symmetric rows that are wanted.
+    /// Selects the symmetric rows that are wanted.
     pub fn symmetric(&self, all: &[SymmetricRow]) -> Vec<SymmetricRow> {
         let some = all.iter().filter_map(|row| {
             Some(SymmetricRow { slot: self.slot(row.slot)?, patterns: row.patterns.clone() })
@@ -50,7 +50,7 @@ impl SomeRows<'_> {
         some.collect()
     }
 
-    /// The spawns in the wanted rows.
+    /// Selects the spawns in the wanted rows.
     pub fn spawns(&self, all: &Spawns) -> Spawns {
         let (mut start, mut twos, mut fours) = (vec![0], Vec::new(), Vec::new());
         for slot in self.slots() {
@@ -64,13 +64,13 @@ impl SomeRows<'_> {
         Spawns { start: start.into(), twos: twos.into(), fours: fours.into(), patterns }
     }
 
-    /// The moves of the wanted rows. Patterns may have none.
+    /// Selects the moves of the wanted rows. Patterns may have no edges.
     pub fn moves(&self, all: &Moves) -> Moves {
         some_moves(all, |slot, _| self.wanted.contains(self.all.row(slot)), |slot| self.slot_of(slot))
     }
 
-    /// Those of the moves of the wanted rows that `is_made` says, by slot among the wanted rows and direction. Patterns may have
-    /// none.
+    /// Selects the moves of the wanted rows that `is_made` accepts, by slot among the wanted rows and direction. Patterns
+    /// may have no edges.
     pub fn moves_made(&self, all: &Moves, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         let mut made = vec![0u8; self.all.len()];
         for (slot, of_all) in (0..).map(Slot).zip(self.slots()) {
@@ -80,8 +80,8 @@ impl SomeRows<'_> {
     }
 }
 
-/// Those of the moves that `keeps` keeps, by slot and direction, with the slots that `slot` gives for theirs. Patterns may
-/// have none.
+/// Selects the moves that `keeps` accepts by slot and direction, and maps their slots by `slot`. Patterns may have no
+/// edges.
 pub(super) fn some_moves(
     all: &Moves,
     keeps: impl Fn(Slot, Direction) -> bool,
@@ -94,8 +94,8 @@ pub(super) fn some_moves(
             if some.len() < of_pattern.len() {
                 some.resize(of_pattern.len(), MoveEdge::default());
             }
-            // Which edges are kept is as good as random. So each is written, over the one before if that was not kept,
-            // and no branch can be mispredicted.
+            // A branch on a kept edge would be mispredicted often, because kept edges look random. So every edge is
+            // written, and the next edge overwrites an edge that is not kept.
             let mut kept = 0;
             for &edge in of_pattern {
                 some[kept] = edge;

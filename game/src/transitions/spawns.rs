@@ -1,4 +1,4 @@
-//! Spawns: where a tile in each empty cell of an afterstate leads.
+//! Spawns: the targets of a new tile in each empty cell of an afterstate.
 
 use super::{Held, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
@@ -8,31 +8,32 @@ use crate::rowset::Row;
 use crate::skeleton::Config;
 use crate::table::{Store, Table};
 
-/// Where spawns lead from rows of a class.
+/// Targets of spawns in rows of a class.
 #[derive(Debug, Default)]
 pub struct Spawns {
-    /// Spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for each empty cell; none in a row that no move leads to.
+    /// Start of each slot in `twos` and `fours`: the spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for each
+    /// empty cell. A row that no move leads to has no spawns.
     pub start: Table<u32>,
-    /// Where a spawned 2 leads, in the class with small sum + 2.
+    /// Targets of a spawned 2, in the class with small sum + 2.
     pub twos: Table<SpawnEdge>,
-    /// Where a spawned 4 leads, in the class with small sum + 4.
+    /// Targets of a spawned 4, in the class with small sum + 4.
     pub fours: Table<SpawnEdge>,
-    /// The patterns that edges refer to; the first is the identity.
+    /// Patterns that edges refer to. The first is the identity.
     pub patterns: Vec<PatternId>,
 }
 
-/// Where a spawn in one empty cell leads.
+/// Target of a spawn in one empty cell.
 #[derive(Clone, Copy, Debug, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
 pub struct SpawnEdge {
-    /// Row in the class of the target.
+    /// Row in the target class.
     pub row: Row,
     /// Index into [`Spawns::patterns`].
     pub pattern: u32,
 }
 
 impl Spawns {
-    /// All edges for a spawned 2 or for a spawned 4.
+    /// Returns all edges for a kind of spawn.
     pub fn edges(&self, spawn: SpawnKind) -> &[SpawnEdge] {
         match spawn {
             SpawnKind::Two => &self.twos,
@@ -40,7 +41,7 @@ impl Spawns {
         }
     }
 
-    /// The edges of each slot, in order, for a spawned 2 or for a spawned 4.
+    /// Returns the edges of each slot, in order, for a kind of spawn.
     pub fn of(&self, spawn: SpawnKind) -> impl Iterator<Item = &[SpawnEdge]> {
         let edges = self.edges(spawn);
         self.start.windows(2).map(|w| &edges[w[0] as usize..w[1] as usize])
@@ -93,14 +94,14 @@ impl Spawns {
     }
 }
 
-/// The cells of a skeleton with any tile, one bit a cell.
+/// Returns the cells of a skeleton that hold any tile, one bit a cell.
 fn occupied(mask: &OfMask<'_>, config: Config) -> u32 {
     let small = mask.mask.small_cells.iter().rev().enumerate();
     let small = small.filter(|&(i, _)| config >> (4 * i) & 15 != 0);
     small.fold(mask.large(), |cells, (_, &cell)| cells | 1 << cell)
 }
 
-/// The canonical one of a config's images, and what leads there does to the columns.
+/// Returns the canonical image of a config, and the number of the pattern that leads to it.
 #[inline]
 fn canonical(config: Config, cells: usize, images: &[Image]) -> (Config, u32) {
     let (mut best, mut pattern) = (config, 0);
@@ -113,7 +114,7 @@ fn canonical(config: Config, cells: usize, images: &[Image]) -> (Config, u32) {
     (best, pattern)
 }
 
-/// Numbers the patterns of spawn edges from 0, the identity first, and lists them.
+/// Renumbers the patterns of spawn edges from 0, beginning with the identity. Returns the list of patterns.
 fn renumber(twos: &mut [SpawnEdge], fours: &mut [SpawnEdge], ids: &[PatternId]) -> Vec<PatternId> {
     let mut used = vec![ids[0]];
     let mut number = vec![0u32; ids.len()];

@@ -1,4 +1,4 @@
-//! What transitions and index maps say, board by board, is what the rules say.
+//! Tests that compare transitions and index maps with the rules, board by board.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::rowset::{Row, Slot};
 use crate::rules::{self, Move};
 use crate::{Layer, Objective, Params, Precision, Spawn4, SpawnKind};
 
-/// The blocks of a small run, and what their transitions are made from.
+/// Blocks of a small run, with the tables from which their transitions are computed.
 struct Game {
     params: Params,
     space: Space,
@@ -52,7 +52,7 @@ impl Game {
         }
     }
 
-    /// Where the columns lead: `None` where one takes no part.
+    /// Returns the target of each column; `None` for a column that takes no part.
     fn map(&self, pattern: PatternId, from: &Columns, to: &Columns) -> Vec<Option<u32>> {
         let [Some(pattern)] = &self.patterns.known([pattern])[..] else {
             return (0..from.len() as u32).map(Some).collect();
@@ -66,7 +66,7 @@ impl Game {
         self.canonical(self.space.board(class, row, columns.sequences()[column as usize]))
     }
 
-    /// Adds to each entry of a block where edges lead.
+    /// Adds the targets of edges to each entry of a block.
     fn follow(
         &self,
         found: &mut [BTreeSet<Board>],
@@ -92,7 +92,7 @@ impl Game {
             .collect()
     }
 
-    /// Whether the large tiles of a board obey the tile bound: others have no column.
+    /// Whether the large tiles of a board obey the tile bound. Other boards have no column.
     fn is_within_bound(&self, board: Board) -> bool {
         let exponents = (0..self.params.cells()).map(|cell| board.get(cell));
         let most = |e: u8| exponents.clone().filter(|&exponent| exponent >= e).count();
@@ -111,7 +111,7 @@ const GAMES: [(&str, u8, u8); 7] = [
 ];
 
 #[test]
-fn moves_lead_where_the_rules_say() {
+fn moves_agree_with_the_rules() {
     for (board, large, huge) in GAMES {
         let game = Game::new(board, large, huge);
         let mut moves_seen = 0;
@@ -146,7 +146,7 @@ fn moves_lead_where_the_rules_say() {
 }
 
 #[test]
-fn spawns_lead_where_the_rules_say() {
+fn spawns_agree_with_the_rules() {
     for (board, large, huge) in GAMES {
         let game = Game::new(board, large, huge);
         let mut spawns_seen = 0;
@@ -168,7 +168,7 @@ fn spawns_lead_where_the_rules_say() {
                 for (i, (&board, found)) in boards.iter().zip(found).enumerate() {
                     let slot = i / columns.len();
                     if spawns.start[slot] == spawns.start[slot + 1] {
-                        // Of a board that a move left, all tiles stand at the wall.
+                        // After a move, all tiles of a board are at one wall.
                         let full = (0..game.params.cells()).all(|cell| board.get(cell) != 0);
                         let lines = |m: Move| m.lines(game.params.board);
                         let stands = |line: &Vec<u8>| line.is_sorted_by_key(|&c| board.get(c as usize) == 0);
@@ -188,9 +188,9 @@ fn spawns_lead_where_the_rules_say() {
     }
 }
 
-/// What is made for some of the rows is what is made for all of them.
+/// Transitions that are computed for some rows equal those computed for all rows.
 #[test]
-fn rows_that_are_left_out_change_nothing() {
+fn transitions_do_not_depend_on_the_other_rows() {
     let game = Game::new("3x2", 3, NO_HUGE);
     let class = game.space.class(ClassId { k: 2, small_sum: 8 }).unwrap();
     let all = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
@@ -227,9 +227,9 @@ fn rows_has(transitions: &Transitions, row: Row) -> bool {
     transitions.rows().contains(row)
 }
 
-/// What transitions say, without the numbers of patterns and without what has no edge.
+/// Contents of transitions, without the numbers of patterns and without patterns that have no edge.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct Contents {
     configs: Vec<Config>,
     skeletons: (Vec<u32>, Vec<u8>),
     symmetric: Vec<(Slot, Vec<PatternId>)>,
@@ -238,8 +238,8 @@ struct Said {
     won: Vec<(Slot, Direction)>,
 }
 
-impl Said {
-    fn by(transitions: &Transitions, maker: Maker<'_>) -> Self {
+impl Contents {
+    fn of(transitions: &Transitions, maker: Maker<'_>) -> Self {
         let (skeletons, spawns) = (transitions.skeletons(maker), transitions.spawns(maker));
         let of_kind = |kind| {
             spawns.of(kind).map(|edges| edges.iter().map(|e| (e.row, spawns.patterns[e.pattern as usize])))
@@ -267,7 +267,7 @@ impl Said {
     }
 }
 
-/// What is taken over from the transitions of a class is what would be made for its rows.
+/// Transitions that are copied from those of a class equal those computed for the same rows.
 #[test]
 fn transitions_of_some_rows_are_those_of_all() {
     for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4)] {
@@ -284,12 +284,13 @@ fn transitions_of_some_rows_are_those_of_all() {
                 let rows = Arc::new(RowSet::new(rows));
                 let some = Transitions::of_some(&all, Arc::clone(&rows));
                 let made = Transitions::new(class.id(), rows);
-                let mut said = [some, made].map(|transitions| Said::by(&transitions, game.maker()));
-                said.iter_mut().for_each(|said| {
-                    said.moves
+                let mut contents = [some, made].map(|transitions| Contents::of(&transitions, game.maker()));
+                contents.iter_mut().for_each(|contents| {
+                    contents
+                        .moves
                         .sort_by_key(|(class, pattern, edge)| (*class, *pattern, edge.from, edge.direction()))
                 });
-                assert_eq!(said[0], said[1], "{board}, {layer}, every {step}");
+                assert_eq!(contents[0], contents[1], "{board}, {layer}, every {step}");
             }
         });
     }
