@@ -1,8 +1,8 @@
 //! Columns: the sequences of large exponents of a lane.
 //!
-//! The columns of lane (k, T) are all sequences of `k` exponents from `large` on whose tiles sum to
-//! `T` and that obey the tile bound ([`Params::most_cells_with`]), whether or not they occur: the set
-//! follows from the parameters alone, and most of it does occur (`docs/dev/performance.md`).
+//! The columns of lane (k, T) are all sequences of `k` exponents from `large` on whose tiles sum to `T` and obey the tile
+//! bound ([`Params::most_cells_with`]). The set depends on the parameters alone, so it includes sequences that do not
+//! occur. Most of its sequences do occur (`docs/dev/performance.md`).
 
 use std::sync::OnceLock;
 
@@ -16,16 +16,17 @@ use crate::ranks::ColumnRanks;
 use crate::rules::exponent_potential;
 use crate::shapes::Shape;
 
-/// A sequence of exponents, one a nibble, the first highest.
+/// Sequence of exponents, one a nibble, the first highest.
 pub type Sequence = u64;
 
-/// How often each exponent is in a sequence, a nibble each: two sequences of the same length have the same counts
-/// exactly where they are arrangements of one multiset.
+/// Number of times that each exponent is in a sequence, one nibble per exponent.
+///
+/// Two sequences of the same length have the same counts if and only if they are arrangements of one multiset.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Hash)]
 pub struct Counts(u64);
 
 impl Counts {
-    /// The counts of a sequence of any number of exponents, none of which is 0.
+    /// Counts the exponents of a sequence of any length, none of which is 0.
     #[inline]
     pub fn of(sequence: Sequence) -> Self {
         let (mut rest, mut counts) = (sequence, 0u64);
@@ -36,31 +37,32 @@ impl Counts {
         Self(counts)
     }
 
-    /// How often an exponent is in the sequence.
+    /// Number of times that an exponent is in the sequence.
     #[inline]
     pub fn of_exponent(self, exponent: u8) -> u64 {
         self.0 >> (4 * exponent) & 15
     }
 
-    /// The counts with one more of this exponent.
+    /// Returns the counts with one more of this exponent.
     #[inline]
     pub fn with(self, exponent: u8) -> Self {
         Self(self.0.wrapping_add(1 << (4 * exponent)))
     }
 
-    /// The counts after two of an exponent have merged.
+    /// Returns the counts after two of an exponent merged: two fewer of it, and one more of the next exponent.
     #[inline]
     pub fn merged(self, exponent: u8) -> Self {
         Self(self.0.wrapping_add(14 << (4 * exponent)))
     }
 }
 
-/// A column of a lane: the number of a sequence among those of the lane.
+/// Number of a sequence among those of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Column(pub u64);
 
-/// The columns of a lane, ordered by their exponents sorted downward and then as sequences: the
-/// arrangements of one multiset of exponents follow one another.
+/// Columns of a lane, ordered by their exponents sorted downward and then as sequences.
+///
+/// So the arrangements of one multiset of exponents are contiguous.
 #[derive(Debug)]
 pub struct Columns {
     lane: Lane,
@@ -69,29 +71,28 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group.
     index: FxHashMap<Counts, u32>,
-    /// The first column with each beginning, by the index of its group and the beginning; made when a merge first leads
+    /// First column with each beginning, by the index of its group and the beginning. Computed when a merge first leads
     /// here.
     beginnings: OnceLock<FxHashMap<(u32, Sequence), u32>>,
-    /// For each pair of places, bits of the columns with equal exponents there, made when a
-    /// condition first asks.
+    /// For each pair of places, one bit for each column with equal exponents there. Computed for the first condition.
     equal: OnceLock<Vec<u64>>,
-    /// The shape of each group: for patterns without births, and for those with births.
+    /// Shape of each group for patterns without births, and for patterns with births.
     shapes: [OnceLock<Vec<Shape>>; 2],
 }
 
-/// The columns with one multiset of exponents.
+/// Columns with one multiset of exponents.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// The exponents, sorted downward.
+    /// Exponents, sorted downward.
     pub multiset: Sequence,
-    /// The first column.
+    /// First column.
     pub first: u32,
     /// Number of columns.
     pub count: u32,
 }
 
 impl Columns {
-    /// The columns of a lane. Cost: tens of nanoseconds a column.
+    /// Lists the columns of a lane. Cost: tens of nanoseconds a column.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let ranks = ColumnRanks::new(params, lane);
         let (mut sequences, mut potential, mut groups) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,17 +110,17 @@ impl Columns {
         Self { lane, sequences, potential, groups, index, beginnings, equal, shapes: Default::default() }
     }
 
-    /// Number of columns of a lane, without listing them.
+    /// Counts the columns of a lane without listing them.
     pub fn count(params: &Params, lane: Lane) -> u64 {
         ColumnRanks::new(params, lane).len()
     }
 
-    /// The lane.
+    /// Lane of the columns.
     pub fn lane(&self) -> Lane {
         self.lane
     }
 
-    /// The sequences, in order.
+    /// Sequences of the columns, in order.
     pub fn sequences(&self) -> &[Sequence] {
         &self.sequences
     }
@@ -134,22 +135,22 @@ impl Columns {
         self.sequences.is_empty()
     }
 
-    /// Φ of each sequence's tiles.
+    /// Φ of the tiles of each sequence.
     pub fn potential(&self) -> &[u32] {
         &self.potential
     }
 
-    /// The groups of columns, in order.
+    /// Groups of columns, in order.
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
-    /// The group of a multiset of exponents.
+    /// Returns the group of a multiset of exponents.
     pub fn group(&self, multiset: Counts) -> Option<&Group> {
         self.index.get(&multiset).map(|&i| &self.groups[i as usize])
     }
 
-    /// What finds columns by their sequences.
+    /// Returns a finder of columns by their sequences.
     pub fn finder(&self) -> Finder<'_> {
         let beginnings = self.beginnings.get_or_init(|| {
             let mut beginnings = FxHashMap::default();
@@ -165,7 +166,7 @@ impl Columns {
         Finder { index: &self.index, beginnings, endings: endings(), last }
     }
 
-    /// The shape of each group.
+    /// Returns the shape of each group.
     pub(crate) fn shapes(&self, births: bool, large: u8) -> &[Shape] {
         self.shapes[usize::from(births)].get_or_init(|| {
             let shape = |group: &Group| Shape::new(births, group.multiset, self.lane.k, large);
@@ -173,12 +174,12 @@ impl Columns {
         })
     }
 
-    /// Words of one bit a column.
+    /// Number of words that hold one bit a column.
     pub fn words(&self) -> usize {
         self.len().div_ceil(64)
     }
 
-    /// The columns whose exponents at places `first < second` are equal, one bit a column.
+    /// Returns the columns whose exponents at places `first < second` are equal, one bit a column.
     pub fn equal_at(&self, first: u8, second: u8) -> &[u64] {
         let (k, words) = (self.lane.k as usize, self.words());
         let pair = |first: usize, second: usize| first * k + second;
@@ -198,22 +199,22 @@ impl Columns {
     }
 }
 
-/// Finds columns of a lane by their sequences: first the group, which is often that of the sequence before.
+/// Finds columns of a lane by their sequences. It finds the group first, which is often the group of the previous query.
 #[derive(Debug)]
 pub struct Finder<'a> {
     index: &'a FxHashMap<Counts, u32>,
     beginnings: &'a FxHashMap<(u32, Sequence), u32>,
     endings: &'static Endings,
-    /// The multiset that was asked for before, and its group.
+    /// Multiset of the previous query, and its group.
     last: (Counts, Option<GroupIndex>),
 }
 
-/// The number of a group among those of its lane.
+/// Number of a group among those of its lane.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupIndex(u32);
 
 impl Finder<'_> {
-    /// The group of a multiset, `None` where the lane has no such multiset.
+    /// Returns the group of a multiset; `None` if the lane has no such multiset.
     #[inline]
     pub fn group(&mut self, multiset: Counts) -> Option<GroupIndex> {
         if self.last.0 != multiset {
@@ -222,7 +223,7 @@ impl Finder<'_> {
         self.last.1
     }
 
-    /// The column of a sequence, which must be an arrangement of the group's multiset. Cost: a few nanoseconds.
+    /// Returns the column of a sequence, which must be an arrangement of the group's multiset. Cost: a few nanoseconds.
     #[inline]
     pub fn column(&self, group: GroupIndex, sequence: Sequence) -> Option<Column> {
         let first = self.beginnings.get(&(group.0, beginning(sequence)))?;
@@ -235,12 +236,12 @@ pub fn pack(exponents: &[u8]) -> Sequence {
     exponents.iter().fold(0, |s, &e| s << 4 | Sequence::from(e))
 }
 
-/// The `k` exponents of a sequence.
+/// Unpacks the `k` exponents of a sequence.
 pub fn unpack(sequence: Sequence, k: u8) -> Vec<u8> {
     (0..k).rev().map(|i| (sequence >> (4 * i)) as u8 & 15).collect()
 }
 
-/// All arrangements of exponents that are given sorted upward, in lexicographic order.
+/// Iterates over all arrangements of exponents in lexicographic order. The exponents must be sorted upward.
 pub fn arrangements(exponents: Vec<u8>) -> impl Iterator<Item = Sequence> {
     let mut next = Some(exponents);
     std::iter::from_fn(move || {
@@ -251,7 +252,7 @@ pub fn arrangements(exponents: Vec<u8>) -> impl Iterator<Item = Sequence> {
     })
 }
 
-/// The next arrangement in lexicographic order, in place; `false` at the last one.
+/// Replaces an arrangement by the next one in lexicographic order. Returns `false` at the last one.
 fn next_arrangement(exponents: &mut [u8]) -> bool {
     let Some(pivot) = exponents.windows(2).rposition(|w| w[0] < w[1]) else { return false };
     let Some(swap) = exponents.iter().rposition(|&e| e > exponents[pivot]) else { return false };

@@ -1,12 +1,12 @@
-//! How values are written as integers: scale, rounding and the certified error bound.
+//! Values as integers: scale, rounding and the proven error bound.
 //!
-//! A stored value is `W = V + Φ` (score) or a probability (reach), times `2^fraction_bits`, as an
-//! unsigned integer. The maximum over moves is exact on integers and the mean over spawns is an
-//! exact integer sum and one rounding, so values do not depend on the order of evaluation.
+//! A stored value is `W = V + Φ` (score) or a probability (reach), times `2^fraction_bits`, as an unsigned integer. The
+//! maximum over moves is exact on integers. The mean over spawns is an exact integer sum with one rounding. So values do
+//! not depend on the order of evaluation.
 //!
-//! What may be many orders of magnitude below 1 is a floating-point number instead: wins that are discounted, and chances
-//! to lose. Numbers that are not negative are ordered as their IEEE 754 bits are. So these bits are the stored integer;
-//! for chances to lose, of which less is better, it is the bits of 1 less these bits.
+//! Discounted wins and probabilities of losing may be many orders of magnitude below 1, so they are floating-point
+//! numbers. Non-negative numbers have the order of their IEEE 754 bits, so these bits are the stored integer. A lower
+//! probability of losing is better, so its stored integer is the bits of 1 minus its own bits.
 //!
 //! `docs/dev/error-bound.md` proves the bounds.
 
@@ -19,7 +19,7 @@ use crate::rules::exponent_potential;
 use crate::spawning::FloatingMean;
 use crate::value::{Stored, ToCome, Value};
 
-/// How the values of a run are written.
+/// Number format of the values of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
     form: Form,
@@ -37,15 +37,15 @@ struct Fixed {
     fraction_bits: u32,
     scores: bool,
     largest_value: f64,
-    /// `None` where nothing is ever rounded.
+    /// Bound on the remaining moves; `None` if values are never rounded.
     move_bound: Option<MoveBound>,
 }
 
-/// A mean's rounding error in ulps: a half, and what the f64 product of the 32-bit kernel can add
+/// Rounding error of a mean in units in the last place: one half, plus the error of the f64 product of the 32-bit kernel
 /// before it rounds.
 const MEAN_ERROR_ULP: f64 = 0.5 + 1.0 / (1 << 16) as f64;
 
-/// What a move can add to the relative error of a floating-point value, by precision.
+/// Relative error that a move can add to a floating-point value, by precision.
 fn move_error(precision: Precision) -> f64 {
     let floating = 2f64.powi(-45);
     match precision {
@@ -54,7 +54,7 @@ fn move_error(precision: Precision) -> f64 {
     }
 }
 
-/// What a move can add to the absolute error, where values are smaller than the smallest normal number.
+/// Absolute error that a move can add to values below the smallest normal number, by precision.
 fn underflow(precision: Precision) -> f64 {
     match precision {
         Precision::Bits32 => 2f64.powi(-148),
@@ -62,7 +62,7 @@ fn underflow(precision: Precision) -> f64 {
     }
 }
 
-/// What a mean of fewer than 2^11 numbers in f64 can add to their relative error.
+/// Relative error that a mean of fewer than 2^11 numbers in f64 can add.
 const SUM_ERROR: f64 = f64::EPSILON * 2048.0;
 
 impl Scale {
@@ -71,7 +71,7 @@ impl Scale {
         let form = if losses || params.discount != Discount::NONE {
             let (precision, discount) = (params.precision, params.discount);
             let floating = FloatingMean::new(losses, discount);
-            // The move that wins is discounted as all are.
+            // The winning move is discounted like every other move.
             let won = discount.factor();
             let number = if losses { 0.0 } else { won };
             let won = match precision {
@@ -85,7 +85,7 @@ impl Scale {
         Self { form, last_layer: params.last_layer() }
     }
 
-    /// Bits after the binary point; `None` where values are floating-point numbers.
+    /// Number of bits after the binary point; `None` if values are floating-point numbers.
     pub fn fraction_bits(self) -> Option<u32> {
         match self.form {
             Form::Fixed(fixed) => Some(fixed.fraction_bits),
@@ -93,7 +93,7 @@ impl Scale {
         }
     }
 
-    /// The arithmetic of floating-point values; `None` where values are fixed-point numbers.
+    /// Arithmetic of floating-point values; `None` if values are fixed-point numbers.
     pub(crate) fn floating(self) -> Option<FloatingMean> {
         match self.form {
             Form::Fixed(_) => None,
@@ -101,7 +101,7 @@ impl Scale {
         }
     }
 
-    /// Points of the score, as they are stored; 0 where values are no scores.
+    /// Converts points of the score to a stored value; 0 if values are not scores.
     #[inline]
     pub fn points(self, points: u64) -> Stored {
         match self.form {
@@ -110,7 +110,7 @@ impl Scale {
         }
     }
 
-    /// The stored value of an afterstate that wins.
+    /// Stored value of an afterstate that wins.
     pub fn won(self) -> Stored {
         match self.form {
             Form::Fixed(fixed) => Stored(1 << fixed.fraction_bits),
@@ -118,7 +118,7 @@ impl Scale {
         }
     }
 
-    /// The number that an integer stands for.
+    /// Converts an integer to its number.
     #[inline]
     pub fn number(self, ToCome(bits): ToCome) -> f64 {
         match self.form {
@@ -128,7 +128,7 @@ impl Scale {
         }
     }
 
-    /// The smallest difference that two different fixed-point values can have; 0 in floating point.
+    /// Smallest difference of two different fixed-point values; 0 in floating point.
     pub fn last_place(self) -> f64 {
         match self.form {
             Form::Fixed(_) => self.number(ToCome(1)),
@@ -136,7 +136,7 @@ impl Scale {
         }
     }
 
-    /// The mean of numbers with weights: at most 2^10 of them, whose weights sum to 2^60 at most.
+    /// Weighted mean of at most 2^10 values, whose weights sum to at most 2^60.
     pub fn mean(self, of: impl Iterator<Item = (ToCome, u64)>) -> f64 {
         match self.form {
             Form::Fixed(fixed) => {
@@ -156,23 +156,23 @@ impl Scale {
         }
     }
 
-    /// A proven bound on the absolute error of a stored value of `layer`, as it is printed.
+    /// Returns a proven bound on the absolute error of the printed number of a stored value of `layer`.
     ///
-    /// In fixed point it is half a unit in the last place for each mean that an optimal or any other policy can still
-    /// expect to pass, and what printing it as f64 can add. In floating point it is relative.
+    /// In fixed point it is half a unit in the last place for each mean that any policy can still expect to pass, plus
+    /// the error of printing as f64. In floating point it is proportional to the value.
     pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
         let value = self.number(ToCome(bits));
         match self.form {
             Form::Fixed(Fixed { move_bound: None, .. }) => 0.0,
             Form::Fixed(Fixed { fraction_bits, move_bound: Some(move_bound), largest_value, .. }) => {
                 let of_a_mean = MEAN_ERROR_ULP / (1u64 << fraction_bits) as f64;
-                // Printing a value as f64 rounds at most three times: the number, a mean's division, its scale.
+                // Printing a value as f64 rounds at most three times: the number, the division of a mean, the scale.
                 let printing = largest_value * 2.0 * f64::EPSILON;
                 of_a_mean * move_bound.most(layer, value, of_a_mean) + printing
             }
             Form::Floating { precision, .. } => {
                 let rise = self.last_layer.0.saturating_sub(layer.0);
-                // The last move may win without a spawn.
+                // One more move, because the last move may win without a spawn.
                 let moves = f64::from(rise / Layer::STEP + 1);
                 let relative = moves * move_error(precision);
                 value * (relative / (1.0 - relative) + SUM_ERROR) + moves * underflow(precision)
@@ -188,10 +188,10 @@ impl Fixed {
             if scores { tile_bound_board(params).map(exponent_potential).sum::<u64>() } else { 1 };
         let integer_bits = u64::BITS - largest_value.leading_zeros();
         let fraction_bits = match params.precision {
-            // One bit is left over when the largest value is a power of two: it must fit too.
+            // The largest value itself must fit, so a power of two leaves one bit unused.
             Precision::Bits32 => u32::BITS - integer_bits,
             Precision::Bits64 => {
-                // The sum over a full board's spawns must fit 64 bits, with room for rounding.
+                // The sum over spawns in all cells must fit in 64 bits, with room for rounding.
                 let weights = u64::from(params.spawn4.denominator()) * params.cells() as u64 * 2;
                 u64::BITS - integer_bits - (u64::BITS - weights.leading_zeros())
             }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_meet_the_promise() {
+    fn bounds_meet_the_documented_limits() {
         let bound = |board, precision, value| {
             let s = scale(board, "score", precision);
             (s.fraction_bits(), s.error_bound(Layer(4), s.points(value)))
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(scale("3x3", "reach:512", Precision::Bits32).fraction_bits(), Some(31));
     }
 
-    /// A chance of 7e-18 to lose is known to eight digits and more, where values of 64 bits in fixed point have none.
+    /// A probability of losing of 7e-18 has at least eight correct digits. In 64-bit fixed point it would have none.
     #[test]
     fn bounds_of_floating_values_are_relative() {
         let s = scale("3x3", "lose:64", Precision::Bits64);
@@ -240,7 +240,7 @@ mod tests {
         assert!(reach.error_bound(Layer(4), reach.won()) > 7e-18);
     }
 
-    /// The better value is the larger integer, whatever it stands for.
+    /// The better value is the larger integer for every objective.
     #[test]
     fn integers_are_in_the_order_of_preference() {
         for precision in [Precision::Bits32, Precision::Bits64] {

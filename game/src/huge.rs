@@ -1,4 +1,4 @@
-//! Huge tiles: what tells apart the lanes of one number and one sum of large tiles.
+//! Huge tiles: the tiles that distinguish lanes with the same number and the same sum of large tiles.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,16 @@ use serde::{Deserialize, Serialize};
 use crate::board::MAX_EXPONENT;
 use crate::columns::Sequence;
 
-/// The smallest exponent that tiles can be huge from.
+/// Smallest exponent from which tiles can be huge.
 pub const LEAST_HUGE: u8 = 8;
 
-/// In place of the exponent from which tiles are huge: no tile is huge.
+/// Exponent from which tiles are huge if no tile is huge.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
-/// How many tiles of each huge exponent a board has: four bits an exponent, [`LEAST_HUGE`] lowest. By the tile bound
-/// reachable boards have at most ten of each. Sixteen equal tiles, which any caller may ask about, count as 15: no lane
-/// has as many.
+/// Number of tiles of each huge exponent on a board: four bits an exponent, [`LEAST_HUGE`] lowest.
+///
+/// By the tile bound, reachable boards have at most ten of each. A caller may pass a board with sixteen equal tiles. They
+/// count as 15, which matches no lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct HugeTiles(pub(crate) u32);
 
@@ -23,39 +24,39 @@ impl HugeTiles {
     /// No huge tile.
     pub const NONE: Self = Self(0);
 
-    /// The huge tiles of a sequence, where tiles of at least `2^from` are huge.
+    /// Returns the huge tiles of a sequence, if tiles of at least `2^from` are huge.
     pub fn of(sequence: Sequence, from: u8) -> Self {
         let exponents = (0..16).map(|place| (sequence >> (4 * place)) as u8 & 15);
         exponents.filter(|&exponent| exponent >= from).fold(Self::NONE, Self::with)
     }
 
-    /// These tiles and one more of this exponent, of which there are at most 15.
+    /// Adds one tile of this exponent, up to a number of 15.
     pub(crate) fn with(self, exponent: u8) -> Self {
         if self.count(exponent) == 15 { self } else { Self(self.0 + (1 << shift(exponent))) }
     }
 
-    /// How many there are of an exponent.
+    /// Number of tiles of an exponent.
     pub fn count(self, exponent: u8) -> u8 {
         (self.0 >> shift(exponent)) as u8 & 15
     }
 
-    /// How many there are.
+    /// Number of huge tiles.
     pub fn len(self) -> u8 {
         (LEAST_HUGE..=MAX_EXPONENT).map(|exponent| self.count(exponent)).sum()
     }
 
-    /// Whether there is none.
+    /// Whether there is no huge tile.
     pub fn is_empty(self) -> bool {
         self == Self::NONE
     }
 
-    /// The sum of the tiles.
+    /// Sum of the tiles.
     pub fn sum(self) -> u32 {
         (LEAST_HUGE..=MAX_EXPONENT).map(|exponent| u32::from(self.count(exponent)) << exponent).sum()
     }
 
-    /// What these tiles can become by one move with `merges` merges of large tiles. Each merge makes a tile that is not
-    /// huge, or a huge tile out of two that are not huge, or out of two that are.
+    /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. A merge makes a tile that is
+    /// not huge, a huge tile from two that are not huge, or a huge tile from two huge ones.
     pub fn after(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| {
             let pairs = if exponent < from { merges } else { self.count(exponent) / 2 };
@@ -63,12 +64,12 @@ impl HugeTiles {
         })
     }
 
-    /// What these tiles can have been before one move with `merges` merges of large tiles.
+    /// Returns the huge tiles from which a move with `merges` merges of large tiles can lead to these.
     pub fn before(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| Change { most: self.count(exponent + 1), halves: 2, made: -1 })
     }
 
-    /// These tiles after each way to choose at most `merges` pairs of tiles that make a huge one.
+    /// Returns the tiles after each choice of at most `merges` pairs that make a huge tile.
     fn changed(self, merges: u8, from: u8, change: impl Fn(u8) -> Change) -> BTreeSet<Self> {
         let mut found = vec![(self, merges)];
         for exponent in (from - 1..MAX_EXPONENT).filter(|_| from <= MAX_EXPONENT) {
@@ -85,8 +86,8 @@ impl HugeTiles {
         found.into_iter().map(|(tiles, _)| tiles).collect()
     }
 
-    /// These tiles with `more` of an exponent added, or taken away where `more` is negative; `None` where their number
-    /// would be below 0 or above 15.
+    /// Adds `more` tiles of an exponent, or removes tiles if `more` is negative. Returns `None` if their number would be
+    /// below 0 or above 15.
     fn add(self, exponent: u8, more: i8) -> Option<Self> {
         if more == 0 {
             return Some(self);
@@ -97,15 +98,17 @@ impl HugeTiles {
     }
 }
 
-/// What merging pairs of one exponent does: how many pairs there can be, and what each adds to the number of tiles of
-/// that exponent, the halves, and to the number of tiles made.
+/// Effect of merges of pairs of one exponent.
 struct Change {
+    /// Largest number of pairs.
     most: u8,
+    /// Change per pair in the number of tiles of that exponent.
     halves: i8,
+    /// Change per pair in the number of tiles of the next exponent.
     made: i8,
 }
 
-/// The tiles, largest first, with plus signs between them.
+/// Formats the tiles, largest first, joined by plus signs.
 impl std::fmt::Display for HugeTiles {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let each = (LEAST_HUGE..=MAX_EXPONENT).rev();
@@ -152,13 +155,13 @@ mod tests {
         let (none, pair) = (HugeTiles::NONE, huge(&[9, 9]));
         assert_eq!(pair.after(0, 9), of(&[&[9, 9]]));
         assert_eq!(pair.after(1, 9), of(&[&[9, 9], &[9, 9, 9], &[10]]));
-        // A tile that was made does not merge again.
+        // A merged tile does not merge again in the same move.
         assert_eq!(none.after(2, 9), of(&[&[], &[9], &[9, 9]]));
         assert_eq!(none.after(3, NO_HUGE), of(&[&[]]));
     }
 
     #[test]
-    fn what_comes_after_comes_from_what_was_before() {
+    fn tiles_after_and_before_moves_are_inverse() {
         for exponents in [&[][..], &[9, 9], &[9, 10, 10, 12], &[8, 8, 8, 9, 9, 9], &[14, 14, 15]] {
             for (merges, from) in [(0, 9), (1, 9), (2, 9), (3, 8), (2, NO_HUGE)] {
                 let tiles = HugeTiles::of(pack(exponents), from);

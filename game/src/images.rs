@@ -1,26 +1,28 @@
-//! Which images of a board come first: a choice that the empty cells, the 2s and the 4s alone decide.
+//! First images of a board, in an order that depends only on the empty cells, the 2s and the 4s.
 
 use crate::skeleton::{Config, Mask};
 use crate::symmetry::Symmetries;
 
-/// Symmetries of a square board; others have fewer.
+/// Number of symmetries of a square board. Other boards have fewer.
 pub const MOST_SYMMETRIES: usize = 8;
 
-/// The images of skeletons of one mask, in the order of their cells that are empty, then that hold a 2, then that hold a 4,
-/// as masks. These tiles are small whatever the exponent from which tiles are large.
+/// Finds the first images of the skeletons of one mask.
+///
+/// Images are compared by the mask of their empty cells, then by that of their 2s, then by that of their 4s. A 2 or a 4
+/// is small for every `large`.
 #[derive(Debug)]
 pub struct FirstImages {
-    /// Of each cell of a config, the last one first, the bit that it has in the image of each symmetry.
+    /// For each cell of a config, from the last to the first: its bit in the image of each symmetry.
     bits: Vec<[u64; MOST_SYMMETRIES]>,
-    /// 0 for each symmetry of the board; for the others the largest key, so that they never come first.
+    /// Initial keys: 0 for each symmetry of the board, and the largest key for the others, which are never first.
     start: [u64; MOST_SYMMETRIES],
 }
 
-/// Bits of a mask.
+/// Number of bits of a mask.
 const CELLS: u64 = 16;
 
 impl FirstImages {
-    /// For the skeletons of a mask.
+    /// Prepares for the skeletons of a mask.
     pub fn new(symmetries: &Symmetries, mask: &Mask) -> Self {
         let permutations = symmetries.permutations();
         let bit = |perm: &[u8], cell: u8| {
@@ -36,13 +38,13 @@ impl FirstImages {
         Self { bits: bits.collect(), start: std::array::from_fn(start) }
     }
 
-    /// The symmetries whose images of a skeleton come first, one bit each. Cost: about ten nanoseconds.
+    /// Returns the symmetries whose images of a skeleton are first, one bit each. Cost: about ten nanoseconds.
     #[inline]
     pub fn of(&self, config: Config) -> u8 {
         let mut keys = self.start;
         let mut digits = config;
         for bits in &self.bits {
-            // The empty cells highest, then the 2s and the 4s; others are shifted out.
+            // Empty cells use the highest bits, then 2s and 4s. Other tiles are shifted out.
             let shift = CELLS * (digits & 15).min(3);
             keys.iter_mut().zip(bits).for_each(|(key, bit)| *key |= bit >> shift);
             digits >>= 4;

@@ -1,25 +1,25 @@
-//! Which moves are legal in the entries of a block, row by row and column by column.
+//! Legal moves in the entries of a block, row by row and column by column.
 //!
-//! A move is legal where a tile has an empty cell before it, or where two equal tiles are next to each other. The first is
-//! seen by the row alone, and so is the second but for two large tiles: of those the columns tell which are equal. So a
-//! row has moves that are legal in all its columns, and two sets of columns in which the moves along rows, or along
-//! columns of the board, are legal as well.
+//! A move is legal if a tile has an empty cell before it, or if two equal tiles are adjacent along the move. The row
+//! decides both, except the equality of two large tiles, which the column decides. So a row has moves that are legal in
+//! all its columns. It also has two sets of columns: one in which the moves along rows of the board are legal, and one in
+//! which the moves along columns of the board are legal.
 
 use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
 use crate::packed::PackedRules;
 use crate::skeleton::{Config, Mask};
 
-/// A set of moves, one bit each: bit `i` is the move number `i` of [`Move::ALL`](crate::rules::Move::ALL).
+/// Set of moves, one bit each: bit `i` is the move number `i` of [`Move::ALL`](crate::rules::Move::ALL).
 pub type MoveSet = u8;
 
-/// The moves along rows of the board: left and right.
+/// Moves along rows of the board: left and right.
 const ALONG_ROWS: MoveSet = 0b0011;
 
-/// The moves along columns of the board: up and down.
+/// Moves along columns of the board: up and down.
 const ALONG_COLUMNS: MoveSet = 0b1100;
 
-/// Tiles that stand for large ones. Neighbours get different ones.
+/// Tiles that represent large ones. Neighbours get different ones, so they do not merge.
 const STAND_INS: [u8; 2] = [14, 15];
 
 /// Finds legal moves on boards of one size.
@@ -28,18 +28,19 @@ pub struct Legality {
     rules: PackedRules,
 }
 
-/// The legal moves of entries whose rows have one mask.
+/// Legal moves of entries whose rows have one mask.
 #[derive(Debug)]
 pub struct MaskLegality<'a> {
     rules: &'a PackedRules,
     mask: &'a Mask,
-    /// The large cells, with stand-ins.
+    /// Board with stand-ins in the large cells.
     large: Board,
-    /// The columns in which two large tiles are equal that are neighbours in a row, and in a column, of the board.
+    /// Columns in which two large tiles that are neighbours in a row of the board are equal, and the same for columns of
+    /// the board.
     equal: [Vec<u64>; 2],
 }
 
-/// The legal moves of the entries of one row.
+/// Legal moves of the entries of one row.
 #[derive(Clone, Copy, Debug)]
 pub struct RowLegality<'a> {
     always: MoveSet,
@@ -47,14 +48,16 @@ pub struct RowLegality<'a> {
 }
 
 impl Legality {
-    /// For boards of a size. Cost: that of [`PackedRules::new`].
+    /// Prepares for boards of a size. Cost: that of [`PackedRules::new`].
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
         Self { rules: PackedRules::new(size) }
     }
 
-    /// For the rows of a mask in blocks of the lane with these columns. Cost: a word for each 64 columns and each pair of
-    /// large neighbours; the first time for a lane, a nanosecond for each column and pair of large tiles.
+    /// Prepares for the rows of a mask in blocks of the lane with these columns.
+    ///
+    /// Cost: a word for each 64 columns and each pair of large neighbours. The first call for a lane also costs a
+    /// nanosecond for each column and pair of large tiles.
     #[must_use]
     pub fn of_mask<'a>(&'a self, mask: &'a Mask, columns: &Columns) -> MaskLegality<'a> {
         let width = self.rules.size().cols();
@@ -79,7 +82,7 @@ impl Legality {
 }
 
 impl MaskLegality<'_> {
-    /// The row of a config. Costs some tens of nanoseconds.
+    /// Returns the legal moves of the row of a config. Cost: some tens of nanoseconds.
     #[must_use]
     pub fn row(&self, config: Config) -> RowLegality<'_> {
         let cells = self.mask.small_cells.iter().rev().enumerate();
@@ -93,14 +96,14 @@ impl MaskLegality<'_> {
 }
 
 impl RowLegality<'_> {
-    /// The legal moves in each of the 64 columns from number `64 * word` on.
+    /// Returns the legal moves in each of the 64 columns from number `64 * word` on.
     #[inline]
     #[must_use]
     pub fn word(&self, word: usize) -> ColumnLegality {
         ColumnLegality { always: self.always, equal: self.equal.map(|equal| equal[word]) }
     }
 
-    /// The columns among these 64 in which no move is legal, one bit each.
+    /// Returns the columns among these 64 in which no move is legal, one bit each.
     #[inline]
     #[must_use]
     pub fn none(&self, word: usize) -> u64 {
@@ -109,7 +112,7 @@ impl RowLegality<'_> {
     }
 }
 
-/// The legal moves in 64 columns of a row.
+/// Legal moves in 64 columns of a row.
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnLegality {
     always: MoveSet,
@@ -117,7 +120,7 @@ pub struct ColumnLegality {
 }
 
 impl ColumnLegality {
-    /// The legal moves in one of the columns, by its number among the 64.
+    /// Returns the legal moves in one of the columns, by its number among the 64.
     #[inline(always)]
     #[must_use]
     pub fn at(&self, bit: usize) -> MoveSet {
@@ -134,7 +137,7 @@ mod tests {
     use crate::rowset::Row;
     use crate::{Layer, Objective, Params, Precision, Spawn4};
 
-    /// All entries of all blocks of small boards, with every split between small and large tiles.
+    /// Compares all entries of all blocks of small boards, with several splits between small and large tiles.
     #[test]
     fn legal_moves_are_those_of_the_rules() {
         for (board, large) in [("2x2", 3), ("3x2", 3), ("3x2", 4), ("2x3", 3), ("1x5", 3), ("5x1", 4)] {

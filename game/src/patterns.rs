@@ -1,9 +1,8 @@
-//! Patterns: what a move or a spawn does to the sequences.
+//! Patterns: the effect of a move or a spawn on the sequences.
 //!
-//! A [`Pattern`] says, for each large tile of the target skeleton, which large tile of the source it
-//! is, and which pairs of the source must be equal or different for that to happen. It is a property
-//! of skeletons alone. Applied to the columns of a lane it becomes a map from columns to columns
-//! ([`crate::maps`]), which all rows with that pattern share.
+//! A [`Pattern`] gives the source of each large tile of the target skeleton, and the pairs of source tiles that must be
+//! equal or different. It depends on the skeletons alone. Applied to the columns of a lane, it becomes a map from columns
+//! to columns ([`crate::maps`]), which all rows with that pattern share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,22 +21,22 @@ const BORN: u8 = 0x80;
 const NO_ITEM: u8 = 0xff;
 const EQUAL: u8 = 0x80;
 
-/// What a transition does to the large tiles, in the cell order of the canonical skeletons.
+/// Effect of a transition on the large tiles, in the cell order of the canonical skeletons.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pattern {
     /// Source of each large tile of the target: a number, with `MERGED`, or `BORN`.
     items: [u8; 16],
-    /// For each large tile of the source: 0, or 1 + the tile it meets, with `EQUAL` where they merge.
+    /// For each large tile of the source: 0, or 1 + the tile that it meets, with `EQUAL` if the two merge.
     meets: [u8; 16],
 }
 
 impl Pattern {
-    /// A pattern without any large tile, to be filled in.
+    /// Creates a pattern without large tiles, for callers that set its items.
     pub fn empty() -> Self {
         Self { items: [NO_ITEM; 16], meets: [0; 16] }
     }
 
-    /// The pattern that leaves `k` large tiles in their order.
+    /// Creates the pattern that keeps `k` large tiles in their order.
     pub fn identity(k: u8) -> Self {
         let mut pattern = Self::empty();
         for i in 0..k {
@@ -60,12 +59,12 @@ impl Pattern {
         self.meets[first as usize] = (second + 1) | if equal { EQUAL } else { 0 };
     }
 
-    /// Where the large tiles come from.
+    /// Sources of the large tiles.
     pub(crate) fn items(&self) -> Items {
         Items(self.items)
     }
 
-    /// The pairs of source tiles, `first < second`, that have to be equal, or to differ.
+    /// Pairs of source tiles, `first < second`, that must be equal or must differ.
     fn conditions(&self) -> impl Iterator<Item = Condition> {
         let meets = (0u8..).zip(self.meets).filter(|&(_, meets)| meets != 0);
         meets.map(|(first, meets)| Condition {
@@ -75,7 +74,7 @@ impl Pattern {
         })
     }
 
-    /// The columns whose sequences meet the conditions, one bit a column.
+    /// Returns the columns whose sequences meet the conditions, one bit a column.
     pub(crate) fn meeting(&self, columns: &Columns) -> Vec<u64> {
         let mut bits = BitSet::<Column>::below(columns.len()).into_words();
         for condition in self.conditions() {
@@ -90,14 +89,14 @@ impl Pattern {
     }
 }
 
-/// Two large tiles of a source that meet.
+/// Condition on two large tiles of a source that meet.
 struct Condition {
     first: u8,
     second: u8,
     equal: bool,
 }
 
-/// Where the large tiles of a target come from, without the conditions under which they do.
+/// Sources of the large tiles of a target, without conditions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Items([u8; 16]);
 
@@ -112,7 +111,7 @@ impl Items {
         self.0.iter().any(|&item| item != NO_ITEM && item & (MERGED | BORN) == MERGED)
     }
 
-    /// What is done to sequences of `k` exponents; `born` is the exponent of a new tile.
+    /// Returns the rewriting of sequences of `k` exponents; `born` is the exponent of a new tile.
     pub(crate) fn on(&self, k: u8, born: u8) -> Rewriting {
         let items = self.0.iter().take_while(|&&item| item != NO_ITEM);
         let mut rewriting = Rewriting { born, ..Rewriting::default() };
@@ -138,21 +137,21 @@ impl Items {
     }
 }
 
-/// How the sequences that [`Items`] lead to are put together.
+/// Bit operations that apply [`Items`] to a sequence.
 #[derive(Default)]
 pub(crate) struct Rewriting {
     shifts: [Shift; 16],
     len: usize,
-    /// The exponents of new tiles, and ones for tiles that merge, at their places in the target.
+    /// Summand at each place of the target: the exponent of a new tile, 1 for a merge, else 0.
     plus: Sequence,
-    /// The shifts that bring each exponent that merges to the lowest bits of a sequence.
+    /// Shifts that move each exponent that merges to the lowest bits of a sequence.
     merging: [u32; 16],
     merges: usize,
     born: u8,
     births: u8,
 }
 
-/// The exponents that move by the same distance: `mask` has their bits in the target.
+/// Exponents that move by the same distance; `mask` has their bits in the target.
 #[derive(Clone, Copy, Default)]
 struct Shift {
     distance: u32,
@@ -170,27 +169,28 @@ impl Rewriting {
         self.shifts[at].mask |= 15 << to;
     }
 
-    /// What becomes of a sequence. Tiles that merge must not be of the largest exponent.
+    /// Returns the image of a sequence. Tiles that merge must not have the largest exponent.
     #[inline]
     pub(crate) fn apply(&self, sequence: Sequence) -> Sequence {
         let moved = |shift: &Shift| sequence.rotate_right(shift.distance) & shift.mask;
         self.shifts[..self.len].iter().fold(self.plus, |image, shift| image + moved(shift))
     }
 
-    /// The exponent that merges in a sequence, where exactly one pair does.
+    /// Returns the exponent that merges in a sequence; `None` unless exactly one pair merges.
     #[inline]
     pub(crate) fn only_merging(&self, sequence: Sequence) -> Option<u8> {
         (self.merges == 1).then_some((sequence >> self.merging[0]) as u8 & 15)
     }
 
-    /// Whether some arrangement of a multiset becomes one that is `wanted`. Says so without a check unless exactly one
-    /// pair merges.
+    /// Whether some arrangement of a multiset can become one that is `wanted`. Returns true without a check unless exactly
+    /// one pair merges.
     pub(crate) fn may_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
         let mut merging = (0..MAX_EXPONENT).filter(|&exponent| multiset.of_exponent(exponent) >= 2);
         self.merges != 1 || merging.any(|exponent| wanted(self.with_births(multiset.merged(exponent))))
     }
 
-    /// What becomes of the multiset of a sequence. `None` where a tile would not fit: such a tile is on no reachable board.
+    /// Returns the image of the multiset of a sequence. Returns `None` if a tile would not fit, because no reachable board
+    /// has such a tile.
     #[inline]
     pub(crate) fn apply_to_counts(&self, multiset: Counts, sequence: Sequence) -> Option<Counts> {
         let mut image = multiset;
@@ -214,16 +214,16 @@ impl Rewriting {
 pub struct PatternId(pub u32);
 
 impl PatternId {
-    /// The pattern that leaves every sequence as it is, whatever its length.
+    /// Pattern that keeps every sequence of any length.
     pub const IDENTITY: PatternId = PatternId(0);
 }
 
-/// Gives each pattern a number, for all classes of a run, and keeps what patterns do to shapes.
+/// Numbers the patterns of all classes of a run, and keeps the effects of patterns on shapes.
 #[derive(Debug, Default)]
 pub struct Patterns {
     table: Mutex<PatternTable>,
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
-    /// About what takes the memory that [`Patterns::forget_shapes`] frees.
+    /// Approximate number of bytes that [`Patterns::forget_shapes`] frees.
     shape_bytes: AtomicUsize,
 }
 
@@ -234,24 +234,24 @@ struct PatternTable {
     rearrangements: FxHashMap<Items, Arc<Rearrangement>>,
 }
 
-/// A pattern, with what it does to shapes as far as that was worked out.
+/// Pattern with its effects on shapes that are computed so far.
 #[derive(Debug)]
 pub struct KnownPattern {
     pub(crate) pattern: Pattern,
-    /// Shared by all patterns with the same items; `None` where tiles merge.
+    /// Effects on shapes, shared by all patterns with the same items; `None` if tiles merge.
     pub(crate) rearrangement: Option<Arc<Rearrangement>>,
 }
 
 impl KnownPattern {
-    /// Whether large tiles merge: few columns take part then.
+    /// Whether large tiles merge. If so, few columns take part.
     pub fn merges(&self) -> bool {
         self.rearrangement.is_none()
     }
 }
 
 impl Patterns {
-    /// The numbers of patterns, new ones where they are seen for the first time. Which number a
-    /// pattern gets depends on who asks first; no result does.
+    /// Returns the numbers of patterns, and numbers patterns on first use. The numbers depend on the order of calls, but
+    /// results do not depend on the numbers.
     pub fn intern(&self, patterns: &[Pattern]) -> Vec<PatternId> {
         let mut guard = self.table.lock();
         let PatternTable { ids, patterns: known, rearrangements } = &mut *guard;
@@ -272,14 +272,14 @@ impl Patterns {
             .collect()
     }
 
-    /// The patterns of some numbers; none for [`PatternId::IDENTITY`].
+    /// Returns the pattern of each number; `None` for [`PatternId::IDENTITY`].
     pub fn known(&self, ids: impl IntoIterator<Item = PatternId>) -> Vec<Option<Arc<KnownPattern>>> {
         let table = self.table.lock();
         let known = |id: PatternId| Some(Arc::clone(&table.patterns[id.0.checked_sub(1)? as usize]));
         ids.into_iter().map(known).collect()
     }
 
-    /// The arrangements of a multiset of exponents, sorted downward.
+    /// Returns the arrangements of a multiset of exponents, which is sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
         let mut known = self.arrangements.lock();
         let arrangements = known.entry(multiset).or_insert_with(|| {
@@ -290,17 +290,17 @@ impl Patterns {
         Arc::clone(arrangements)
     }
 
-    /// Notes that so many bytes more are kept about shapes.
+    /// Adds to the number of bytes that effects on shapes take.
     pub(crate) fn count_shape_bytes(&self, bytes: usize) {
         self.shape_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// About how many bytes are kept about shapes.
+    /// Approximate number of bytes that effects on shapes take.
     pub fn shape_bytes(&self) -> usize {
         self.shape_bytes.load(Ordering::Relaxed)
     }
 
-    /// Drops what is kept about shapes; it is made again where it is needed.
+    /// Drops the effects on shapes, which are computed again when needed.
     pub fn forget_shapes(&self) {
         self.shape_bytes.store(0, Ordering::Relaxed);
         self.table.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());

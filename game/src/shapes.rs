@@ -1,9 +1,9 @@
-//! Shapes: what a rearrangement does to all multisets of exponents that are alike.
+//! Shapes: the effect of a rearrangement on all multisets of exponents that are alike.
 //!
-//! What happens to the arrangements of a multiset when tiles are reordered, and new ones born among
-//! them, does not depend on the exponents themselves, only on which are equal and on whether the
-//! smallest is as small as a new tile. So a multiset is squeezed to a *shape* with just these
-//! properties, and a rearrangement meets each shape once, however many lanes have multisets of it.
+//! A rearrangement reorders tiles and may insert new ones. Its effect on the arrangements of a multiset does not depend
+//! on the exponents themselves. It depends only on the equalities among them, and on whether the smallest equals a new
+//! tile. So a multiset is squeezed to a *shape* with only these properties. A rearrangement is computed once per shape,
+//! for any number of lanes with multisets of that shape.
 
 use std::sync::Arc;
 
@@ -14,33 +14,33 @@ use crate::columns::{Sequence, arrangements, pack, unpack};
 use crate::endings::{Endings, beginning, beginnings, ending, endings};
 use crate::patterns::{Items, Patterns};
 
-/// A multiset of exponents, squeezed.
+/// Squeezed multiset of exponents.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     squeezed: Sequence,
     tiles: u8,
-    /// The exponent that each squeezed one stands for.
+    /// Actual exponent of each squeezed one.
     actual: [u8; 16],
 }
 
-/// What a pattern without merges does to the shapes that it has met. All patterns with the same items share it.
+/// Effects of patterns without merges on shapes, by shape. All patterns with the same items share one.
 #[derive(Debug, Default)]
 pub(crate) struct Rearrangement {
     maps: Mutex<FxHashMap<Sequence, Arc<ShapeMap>>>,
 }
 
-/// What a rearrangement does to the arrangements of one shape.
+/// Effect of a rearrangement on the arrangements of one shape.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeMap {
-    /// The target's exponents, squeezed as the shape's are, sorted downward.
+    /// Exponents of the target, squeezed like those of the shape and sorted downward.
     pub(crate) target: Sequence,
-    /// For each arrangement of the shape, the number of the target's that it leads to.
+    /// For each arrangement of the shape, the number of the target's arrangement.
     pub(crate) leads_to: Vec<u32>,
 }
 
 impl Shape {
-    /// The shape of a multiset of `k` exponents, sorted downward, of which none is below `large`; with `births` the
-    /// shape also tells whether the smallest is `large`.
+    /// Squeezes a multiset of `k` exponents of at least `large`, sorted downward. With `births`, the shape also records
+    /// whether the smallest exponent is `large`.
     pub(crate) fn new(births: bool, multiset: Sequence, k: u8, large: u8) -> Self {
         let mut actual = [0; 16];
         if births {
@@ -48,7 +48,7 @@ impl Shape {
         }
         let mut squeezed = 0;
         let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, large);
-        // The exponents are sorted downward: the lowest nibble is the smallest.
+        // The exponents are sorted downward, so the lowest nibble is the smallest.
         for i in 0..k {
             let exponent = (multiset >> (4 * i)) as u8 & 15;
             squeezed_last += match last {
@@ -63,7 +63,7 @@ impl Shape {
         Self { squeezed, tiles: k, actual }
     }
 
-    /// The multiset that a squeezed one stands for: this shape's, or the target of one of its maps.
+    /// Returns the actual multiset of a squeezed one, which is this shape or the target of one of its maps.
     pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {
@@ -75,7 +75,7 @@ impl Shape {
 }
 
 impl Rearrangement {
-    /// What is done to some shapes, in order. Cost: some nanoseconds an arrangement, the first time.
+    /// Returns the maps of shapes, in order. Cost on first use of a shape: some nanoseconds an arrangement.
     pub(crate) fn maps(
         &self,
         items: Items,
@@ -96,7 +96,7 @@ impl Rearrangement {
         shapes.iter().map(&mut map).collect()
     }
 
-    /// Drops what is known of shapes.
+    /// Drops all maps.
     pub(crate) fn forget(&self) {
         self.maps.lock().clear();
     }
@@ -119,16 +119,16 @@ impl ShapeMap {
     }
 }
 
-/// The arrangements of a multiset of exponents, numbered in lexicographic order.
+/// Arrangements of a multiset of exponents, numbered in lexicographic order.
 #[derive(Debug)]
 pub(crate) struct Arrangements {
     sequences: Vec<Sequence>,
-    /// The number of the first arrangement with each beginning.
+    /// Number of the first arrangement with each beginning.
     beginnings: FxHashMap<Sequence, u32>,
 }
 
 impl Arrangements {
-    /// The arrangements of a multiset that is sorted downward.
+    /// Lists the arrangements of a multiset that is sorted downward.
     pub(crate) fn new(multiset: Sequence) -> Self {
         let mut exponents = unpack(multiset, tiles_of(multiset));
         exponents.reverse();
@@ -137,19 +137,19 @@ impl Arrangements {
         Self { sequences, beginnings }
     }
 
-    /// About the bytes that they take.
+    /// Approximate size in bytes.
     pub(crate) fn heap_bytes(&self) -> usize {
         let beginnings = self.beginnings.capacity() * size_of::<(Sequence, u32)>();
         size_of::<Self>() + size_of_val(&*self.sequences) + beginnings
     }
 
-    /// The number of an arrangement of the multiset; `endings` are those of [`endings`].
+    /// Returns the number of an arrangement of the multiset; `endings` is the table of [`endings`].
     fn number(&self, endings: &Endings, sequence: Sequence) -> Option<u32> {
         Some(self.beginnings.get(&beginning(sequence))? + ending(endings, sequence))
     }
 }
 
-/// Number of exponents in a sequence: none of them is 0.
+/// Number of exponents in a sequence, none of which is 0.
 fn tiles_of(sequence: Sequence) -> u8 {
     (Sequence::BITS - sequence.leading_zeros()).div_ceil(4) as u8
 }
@@ -184,7 +184,7 @@ mod tests {
     /// Sources of the target's tiles, and pairs that must be equal or differ.
     type Plan = (Vec<TileSource>, Vec<(u8, u8, bool)>);
 
-    /// Three large tiles: a permutation, one with a condition, a merge, a birth, a merge with a birth.
+    /// Patterns of three large tiles: two permutations, one of them with a condition; a merge; a birth; a merge and a birth.
     fn patterns() -> Vec<Plan> {
         use TileSource::{Born, Merged, Plain};
         vec![
@@ -196,7 +196,7 @@ mod tests {
         ]
     }
 
-    /// What a pattern does, exponent by exponent.
+    /// Applies a pattern exponent by exponent.
     fn apply(pattern: &Plan, sequence: Sequence, params: &Params) -> Option<Sequence> {
         let exponents = unpack(sequence, 3);
         let met = |&(a, b, equal): &(u8, u8, bool)| (exponents[a as usize] == exponents[b as usize]) == equal;
