@@ -1,5 +1,7 @@
-//! Wins that are certain or impossible, proved by going through games, since no stored value proves either: a chance of
-//! 1 − 10^-10 is stored as 1 in 32 bits, and one of 10^-10 as 0.
+//! Proofs by search that a win is certain or impossible.
+//!
+//! A stored value proves neither, because it is rounded: in 32 bits a probability of 1 − 10^-10 is stored as 1, and one
+//! of 10^-10 as 0.
 
 use std::collections::HashMap;
 
@@ -8,24 +10,24 @@ use exact2048_text::numbers::value_with_bound;
 use crate::packed::PackedRules;
 use crate::{Board, Discount, Layer, Objective, Params, SpawnKind, Spawner, rules};
 
-/// A proof about winning from some states.
+/// Proven fact about winning from a set of states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Certainty {
-    /// The player can win whatever tiles come.
+    /// The player can win for every sequence of spawns.
     Certain,
-    /// No tiles and no moves lead to a win.
+    /// No sequence of moves and spawns leads to a win.
     Impossible,
 }
 
-/// States that a proof may go through: a few tenths of a second.
+/// Largest number of states that a proof may search, which takes a few tenths of a second.
 const MOST_STATES: usize = 1 << 17;
 
-/// Moves that a proof may look ahead, which bounds the stack.
+/// Largest number of moves that a proof may look ahead, which bounds the stack.
 const MOST_MOVES: u32 = 1 << 9;
 
-/// A proof that agrees with the value of some states, if a short search finds one. `None` proves nothing.
+/// Searches for a proof that agrees with the value of some states. `None` proves nothing.
 ///
-/// Takes up to a few tenths of a second where the value is 0 or 1, else no time.
+/// Cost: up to a few tenths of a second if the value is 0 or 1, else none.
 #[must_use]
 pub fn proved(params: &Params, value: f64, states: impl IntoIterator<Item = Board>) -> Option<Certainty> {
     let wanted = wanted(params, value)?;
@@ -40,12 +42,13 @@ pub fn proved(params: &Params, value: f64, states: impl IntoIterator<Item = Boar
     states.into_iter().all(|state| search.wins(state, MOST_MOVES) == Some(is_certain)).then_some(wanted)
 }
 
-/// The same for the mean over all starts. `last` is the highest layer that has a state.
+/// Does the same as [`proved`] for the mean over all starts. `last` is the highest layer that has a state.
 #[must_use]
 pub fn proved_of_starts(params: &Params, value: f64, last: Layer) -> Option<Certainty> {
     if wanted(params, value)? == Certainty::Impossible {
         let target = params.winning_exponent()?;
-        // A move that makes the tile leads from two halves of it. Of 2s alone, a tile of 2^e takes e cells.
+        // A move that makes the tile needs two halves of it, so a layer of at least that sum. If only 2s spawn, a tile of
+        // 2^e needs e cells.
         let never_4 = SpawnKind::Four.weight(params.spawn4) == 0;
         if last.0 < 1 << target || never_4 && usize::from(target) > params.cells() {
             return Some(Certainty::Impossible);
@@ -56,7 +59,7 @@ pub fn proved_of_starts(params: &Params, value: f64, last: Layer) -> Option<Cert
     proved(params, value, starts.map(|(board, _)| board))
 }
 
-/// The proof that a value may have. Against the worst spawns values are exact, and need none.
+/// Returns the fact that a value suggests. Values against the worst spawns are exact, so they need no proof.
 fn wanted(params: &Params, value: f64) -> Option<Certainty> {
     let winning = match params.objective {
         Objective::Score => None,
@@ -71,8 +74,8 @@ fn wanted(params: &Params, value: f64) -> Option<Certainty> {
     }
 }
 
-/// A value as text: with its bound, or what is proved of it; where it is within its bound of certainty, with the
-/// objective that has more digits.
+/// Formats a value with its error bound, or with the fact that is proved. If the value is within its bound of 1, the
+/// text names the objective that has more digits.
 #[must_use]
 pub fn value_text(params: &Params, value: f64, error: f64, proved: Option<Certainty>) -> String {
     let of = if matches!(params.objective, Objective::Lose { .. }) { "loss" } else { "win" };
@@ -99,8 +102,8 @@ struct Search {
 }
 
 impl Search {
-    /// Whether a move wins, or leads to spawns that do: all of them where a win is to be certain, else any. `None` where
-    /// that takes too long to find out.
+    /// Whether some move wins or leads to winning spawns. All spawns must win in a proof of certainty, any spawn
+    /// otherwise. Returns `None` if the search exceeds its limits.
     fn wins(&mut self, state: Board, moves: u32) -> Option<bool> {
         let state = self.rules.canonical(state);
         if let Some(&known) = self.known.get(&state) {
@@ -148,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_certain_or_impossible_is_proved_and_nothing_else() {
+    fn only_certain_and_impossible_wins_are_proved() {
         use Certainty::{Certain, Impossible};
         for (board, objective, spawn4, value, expected) in [
             ("2x2", "reach:8", "0.1", 1.0, Some(Certain)),
@@ -156,7 +159,7 @@ mod tests {
             ("3x3", "lose:16", "0.1", 0.0, Some(Certain)),
             ("4x2", "reach:512", "0", 0.0, Some(Impossible)),
             ("2x2", "lose:32", "0", 1.0, Some(Impossible)),
-            // Values as rounding could make them: the proof does not trust them.
+            // Rounding could produce these values, so they prove nothing.
             ("2x2", "reach:16", "0.1", 1.0, None),
             ("2x2", "reach:32", "0.1", 0.0, None),
             ("3x3", "reach:512", "0.1", 0.0, None),
@@ -167,14 +170,14 @@ mod tests {
         ] {
             assert_eq!(at_start(board, objective, spawn4, value), expected, "{board} {objective} {spawn4}");
         }
-        // No layer of the run has two tiles that make it.
+        // No layer up to 1022 can hold two tiles that make the winning tile.
         let wide = params("3x3", "reach:1024", "0.1");
         assert_eq!(proved_of_starts(&wide, 0.0, Layer(1022)), Some(Impossible));
         assert_eq!(proved_of_starts(&wide, 0.0, Layer(1024)), None);
     }
 
     #[test]
-    fn texts_say_what_is_proved_and_where_more_digits_are() {
+    fn texts_name_the_proof_and_the_objective_with_more_digits() {
         let (reach, lose) = (params("3x3", "reach:16", "0.1"), params("3x3", "lose:16", "0.1"));
         let text = |params, value, proved| value_text(params, value, 1.2e-7, proved);
         let (certain, impossible) = (Some(Certainty::Certain), Some(Certainty::Impossible));

@@ -1,29 +1,28 @@
-//! Numbers of arrangements by how they begin and end, in place of a table of all of them.
+//! Numbers of arrangements by their beginnings and endings, without a table of all arrangements.
 //!
-//! In lexicographic order the arrangements of a multiset that begin alike follow one another, and among these the number
-//! of one is that of its ending among the arrangements of the ending alone. So of each multiset only the number of the
-//! first arrangement with each beginning has to be known. The numbers of endings, of four exponents each, are the same
-//! for all multisets.
+//! In lexicographic order, the arrangements of a multiset with the same beginning are contiguous. The offset of one among
+//! them is the number of its ending among all arrangements of that ending. So each multiset needs only the number of the
+//! first arrangement with each beginning. The numbers of endings, of four exponents each, are the same for all multisets.
 
 use std::sync::OnceLock;
 
 use crate::columns::{Sequence, arrangements};
 
-/// Exponents of an ending.
+/// Number of exponents of an ending.
 const PLACES: u32 = 4;
-/// Bits of an ending.
+/// Number of bits of an ending.
 const BITS: u32 = 4 * PLACES;
 
-/// The number of each ending, by the ending itself.
+/// Number of each ending, indexed by the ending.
 pub(crate) type Endings = [u8; 1 << BITS];
 
-/// The exponents of a sequence but for the last four.
+/// Returns the exponents of a sequence except the last four.
 #[inline]
 pub(crate) fn beginning(sequence: Sequence) -> Sequence {
     sequence >> BITS
 }
 
-/// Each way that sequences in lexicographic order begin, with the number of the first of them.
+/// Iterates over the beginnings of sequences in lexicographic order, each with the number of its first sequence.
 pub(crate) fn beginnings(sequences: &[Sequence]) -> impl Iterator<Item = (Sequence, u32)> {
     let mut last = None;
     (0..).zip(sequences).filter_map(move |(number, &sequence)| {
@@ -32,9 +31,10 @@ pub(crate) fn beginnings(sequences: &[Sequence]) -> impl Iterator<Item = (Sequen
     })
 }
 
-/// The number of each ending among its arrangements, by the ending itself. A sequence of fewer exponents has zeros in
-/// front. Zeros are less than any exponent, so the arrangements with all zeros in front come first, and their numbers
-/// are those without the zeros.
+/// Returns the number of each ending among its arrangements.
+///
+/// A sequence of fewer exponents has zeros in front. Zeros are less than any exponent, so the arrangements with all zeros
+/// in front are first. Their numbers equal the numbers without the zeros.
 pub(crate) fn endings() -> &'static Endings {
     static ENDINGS: OnceLock<Box<Endings>> = OnceLock::new();
     ENDINGS.get_or_init(|| {
@@ -51,7 +51,7 @@ pub(crate) fn endings() -> &'static Endings {
     })
 }
 
-/// The number of a sequence's ending; `endings` are those of [`endings`].
+/// Returns the number of the ending of a sequence; `endings` is the table of [`endings`].
 #[inline]
 pub(crate) fn ending(endings: &Endings, sequence: Sequence) -> u32 {
     u32::from(endings[sequence as u16 as usize])

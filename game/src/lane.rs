@@ -1,9 +1,9 @@
-//! Layers and lanes: how the state space is cut, and which block needs which.
+//! Lanes: the division of a layer into blocks, and the lanes that moves lead to.
 //!
-//! Within a [layer](Layer), the *lane* (k, T, H) of a board is the number of its large tiles, their sum, and which
-//! *huge* tiles are among them; layer × lane is a *block*. A spawn keeps the lane; a move with `m` merges of large tiles
-//! and `j` births of new ones leads from lane (k, T, H) to (k − m + j, T + j·2^h, H'), in the same layer. On boards
-//! whose lanes are small without this division no tile is huge.
+//! Within a [layer](Layer), the *lane* (k, T, H) of a board is the number of its large tiles, their sum, and the *huge*
+//! tiles among them. The boards of one layer and one lane are a *block*. A spawn keeps the lane. Let `h` be the exponent
+//! from which tiles are large. A move with `m` merges of large tiles and `j` births of new ones leads from lane (k, T, H)
+//! to (k − m + j, T + j·2^h, H') in the same layer. On boards whose lanes are small without H, no tile is huge.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -14,15 +14,16 @@ use crate::huge::HugeTiles;
 use crate::layer::Layer;
 use crate::params::Params;
 
-/// A lane: number `k` of large tiles, their sum `large_sum`, and the huge ones among them. Ordered as moves lead
-/// through them: by sum, then from many tiles to few.
+/// Lane of a board: its number `k` of large tiles, their sum `large_sum`, and the huge tiles among them.
+///
+/// Lanes are ordered by sum, then from many tiles to few, so moves lead upward in this order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Lane {
     /// Number of large tiles.
     pub k: u8,
     /// Sum of the large tiles.
     pub large_sum: u32,
-    /// The huge tiles.
+    /// Huge tiles.
     pub huge: HugeTiles,
 }
 
@@ -47,24 +48,24 @@ impl Ord for Lane {
 }
 
 impl Lane {
-    /// A lane without huge tiles.
+    /// Creates a lane without huge tiles.
     pub const fn new(k: u8, large_sum: u32) -> Self {
         Self { k, large_sum, huge: HugeTiles::NONE }
     }
 
-    /// The lane as one number, for keys in files: huge tiles highest, then the sum, then the number of tiles.
+    /// Returns the lane as one number for keys in files: huge tiles highest, then the sum, then the number of tiles.
     pub fn code(self) -> u64 {
         u64::from(self.huge.0) << 32 | u64::from(self.large_sum) << 8 | u64::from(self.k)
     }
 
-    /// The lane of a [`Lane::code`], `None` where the number is no lane's.
+    /// Returns the lane of a [`Lane::code`]; `None` if the number is not the code of a lane.
     pub fn from_code(code: u64) -> Option<Self> {
         let huge = HugeTiles((code >> 32) as u32);
         let lane = Self { k: (code & 0xff) as u8, large_sum: (code as u32) >> 8, huge };
         (lane.k <= 16 && huge.len() <= lane.k && huge.sum() <= lane.large_sum).then_some(lane)
     }
 
-    /// The lanes that a move with `step` can lead to from here, among them some that have no board.
+    /// Returns the lanes that a move with `step` can lead to from this one, including some that have no board.
     pub fn after(self, step: Step, params: &Params) -> Vec<Self> {
         let Some(k) = (self.k + step.births).checked_sub(step.merges) else { return Vec::new() };
         let large_sum = self.large_sum + (u32::from(step.births) << params.large);
@@ -72,7 +73,7 @@ impl Lane {
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
-    /// The lanes that a move with `step` can come from to end here, among them some that have no board.
+    /// Returns the lanes from which a move with `step` can lead to this one, including some that have no board.
     pub fn before(self, step: Step, params: &Params) -> Vec<Self> {
         let k = (self.k + step.merges).checked_sub(step.births);
         let large_sum = self.large_sum.checked_sub(u32::from(step.births) << params.large);
@@ -81,7 +82,7 @@ impl Lane {
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
-    /// The other lanes that moves can lead to from here, among them some that have no board.
+    /// Returns the other lanes that moves can lead to from this one, including some that have no board.
     pub fn led_to(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.after(step, params)).collect();
@@ -89,7 +90,7 @@ impl Lane {
         lanes
     }
 
-    /// The other lanes that moves can lead here from, among them some that have no board.
+    /// Returns the other lanes from which moves can lead to this one, including some that have no board.
     pub fn led_from(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.before(step, params)).collect();
@@ -98,20 +99,20 @@ impl Lane {
     }
 }
 
-/// What a move does to the large tiles: pairs that merge, and new ones born from two small tiles.
+/// Effect of a move on the large tiles: pairs that merge, and new tiles made of two small ones.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Step {
-    /// Merges of two large tiles.
+    /// Number of merges of two large tiles.
     pub merges: u8,
-    /// Large tiles born from two of half their size.
+    /// Number of large tiles made of two small ones of half their size.
     pub births: u8,
 }
 
 impl Step {
-    /// A move that leaves the number and the sum of the large tiles as they are.
+    /// Step of a move that keeps the number and the sum of the large tiles.
     pub const STAY: Step = Step { merges: 0, births: 0 };
 
-    /// Every step that a move on this board can make: at most one merge for two cells of a line.
+    /// Returns every step that a move on this board can make, with at most one merge per two cells of a line.
     pub fn all(params: &Params) -> Vec<Step> {
         let (rows, cols) = (params.board.rows() as u8, params.board.cols() as u8);
         let most = (rows * (cols / 2)).max(cols * (rows / 2));
@@ -119,11 +120,11 @@ impl Step {
     }
 }
 
-/// All lanes of a run that have at least one sequence, in order.
+/// Returns all lanes of a run that have at least one sequence, in order.
 pub fn lanes(params: &Params) -> Vec<Lane> {
     let most_large = params.most_cells_with(params.large);
     let mut found = BTreeSet::from([Lane::new(0, 0)]);
-    // Sets of tiles that obey the tile bound, built from the largest exponent down.
+    // The lanes of sets of tiles that obey the tile bound, built from the largest exponent down.
     let mut sets = found.clone();
     for exponent in (params.large..=params.largest_exponent()).rev() {
         let most = params.most_cells_with(exponent);
@@ -143,7 +144,7 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
     found.into_iter().collect()
 }
 
-/// The layers in which a lane can have boards, as `first..=last`.
+/// Returns the layers in which a lane can have boards, as `first..=last`.
 pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
     let most_small = (params.cells() as u32 - u32::from(lane.k)) << (params.large - 1);
     let last = params.last_layer().0.min(lane.large_sum + most_small);
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn lanes_are_ordered_as_moves_lead() {
         let params = params("3x3");
-        // 543 of the lanes without huge tiles occur; the others obey the tile bound, and no more is asked of them.
+        // 543 of the 548 lanes without huge tiles occur. The others only obey the tile bound.
         for (params, count) in [(params.clone(), 548), (params.with_huge(LEAST_HUGE).unwrap(), 1008)] {
             let lanes = lanes(&params);
             assert_eq!(lanes.len(), count);
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn other_numbers_are_no_lanes() {
+    fn other_numbers_are_not_lanes() {
         let huge = HugeTiles::NONE.with(9);
         let code = |k, large_sum| Lane { k, large_sum, huge }.code();
         assert!(Lane::from_code(code(1, 512)).is_some());
@@ -193,7 +194,7 @@ mod tests {
         }
     }
 
-    /// Lanes without huge tiles are those whose sums and numbers are the same, together.
+    /// A lane without huge tiles is the union of the divided lanes with the same number and sum.
     #[test]
     fn huge_tiles_divide_lanes() {
         let params = params("4x2");

@@ -1,12 +1,12 @@
-//! The rules, one board at a time: moves, spawns, starts and the potential Φ.
+//! Rules for one board at a time: moves, spawns, starts and the potential Φ.
 //!
-//! Plain code for queries, players and tests. From here the solver takes only the starts, the directions and Φ; where
-//! boards lead, its kernels work out for whole rows (see [`crate::transitions`]).
+//! Queries, players and tests use this plain code. The solver uses only the starts, the directions and Φ from here. Its
+//! kernels compute moves and spawns for whole rows (see [`crate::transitions`]).
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
 use crate::{Spawn4, SpawnKind};
 
-/// The four moves, in the order in which they are reported and in which ties are broken.
+/// Moves, in the order in which they are reported and ties are broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Move {
     /// Tiles slide towards the first column.
@@ -23,7 +23,7 @@ impl Move {
     /// All moves, in order.
     pub const ALL: [Move; 4] = [Move::Left, Move::Right, Move::Up, Move::Down];
 
-    /// The lower-case name.
+    /// Lower-case name.
     pub fn name(self) -> &'static str {
         match self {
             Move::Left => "left",
@@ -33,7 +33,7 @@ impl Move {
         }
     }
 
-    /// The lines of cells that slide, each from the wall outward.
+    /// Lines of cells that slide, each from the wall outward.
     pub fn lines(self, size: BoardSize) -> Vec<Vec<u8>> {
         let (rows, cols) = (size.rows(), size.cols());
         let cell = |r: usize, c: usize| (r * cols + c) as u8;
@@ -46,17 +46,17 @@ impl Move {
     }
 }
 
-/// Makes `direction`: the afterstate and its score, or `None` where nothing would change. Two 32,768s do not merge: a board
-/// has no room for what they would make.
+/// Makes a move. Returns the afterstate and its score, or `None` if the move would change nothing. Two 32,768s do not
+/// merge, because a packed board cannot hold a 65,536.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
     slide(board, &direction.lines(size))
 }
 
-/// The move whose lines are given ([`Move::lines`]), for callers that make many and keep the lines.
+/// Makes the move with the given lines ([`Move::lines`]), for callers that make many moves and keep the lines.
 pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
     let (mut after, mut score) = (Board::default(), 0);
     for line in lines {
-        // The tile that came to rest last and may still merge, and the cells of the line that are taken.
+        // `resting` is the exponent of the last tile if it may still merge; `taken` is the number of filled cells.
         let (mut resting, mut taken) = (0, 0);
         for exponent in line.iter().map(|&cell| board.get(cell as usize)).filter(|&e| e != 0) {
             if exponent == resting && exponent < MAX_EXPONENT {
@@ -73,13 +73,12 @@ pub fn slide(board: Board, lines: &[Vec<u8>]) -> Option<(Board, u32)> {
     (after != board).then_some((after, score))
 }
 
-/// The empty cells of a board.
+/// Iterates over the empty cells of a board.
 pub fn empty_cells(board: Board, size: BoardSize) -> impl Iterator<Item = usize> {
     (0..size.cells()).filter(move |&cell| board.get(cell) == 0)
 }
 
-/// Φ: the score that building every tile from 2s would have earned. A move raises it by exactly
-/// its score.
+/// Potential Φ of a board: the score of building every tile from 2s. A move raises Φ by exactly its score.
 #[inline]
 pub fn potential(board: Board) -> u64 {
     board.0.to_ne_bytes().iter().map(|&tiles| u64::from(TWO_TILES[usize::from(tiles)])).sum()
@@ -100,7 +99,8 @@ pub const fn exponent_potential(exponent: u8) -> u64 {
     if exponent == 0 { 0 } else { (exponent as u64 - 1) << exponent }
 }
 
-/// Every start: two spawned tiles in two different cells; each ordered pair of cells and tiles once, so boards repeat.
+/// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells and tiles occurs once,
+/// so boards repeat.
 pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> {
     let cells = size.cells();
     let pairs = || SpawnKind::ALL.into_iter().flat_map(|first| SpawnKind::ALL.map(|second| [first, second]));
@@ -112,7 +112,7 @@ pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> 
     })
 }
 
-/// Every start as [`starts`] gives it, with its chance.
+/// Iterates over all starts in the order of [`starts`], each with its probability.
 pub fn start_chances(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (Board, f64)> {
     let (cells, all) = (size.cells(), f64::from(spawn4.denominator()));
     let weight = move |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
@@ -125,9 +125,8 @@ pub fn start_chances(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (B
 mod tests {
     use super::*;
 
-    /// Whatever spawns, a game begins somewhere.
     #[test]
-    fn chances_of_starts_add_up_to_one() {
+    fn probabilities_of_starts_add_up_to_one() {
         for (size, spawn4) in [("2x2", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")] {
             let chances = start_chances(size.parse().unwrap(), spawn4.parse().unwrap());
             let sum: f64 = chances.map(|(_, chance)| chance).sum();

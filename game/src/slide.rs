@@ -1,8 +1,8 @@
-//! Slides of skeletons: what a move does to a line before the large exponents are known.
+//! Slides of skeletons: the effect of a move on a line before the large exponents are known.
 //!
-//! Small tiles merge as usual and two tiles of `2^(large − 1)` give birth to a large one. Two L that
-//! meet merge or stay apart depending on the sequence, so a line has one outcome for each way of
-//! taking its meeting pairs as equal or not.
+//! Small tiles merge as usual, and a merge of two tiles of `2^(large − 1)` makes a new large tile (a birth). Two L that
+//! meet merge or stay apart, depending on the sequence. So a line has one outcome for each consistent choice of which
+//! meeting pairs are equal.
 
 use std::sync::OnceLock;
 
@@ -10,65 +10,67 @@ use crate::bitset::BitSet;
 use crate::board::BoardSize;
 use crate::rules::Move;
 
-/// Where the exponent of a large tile comes from. The large tiles of a skeleton are numbered by cell.
+/// Source of the exponent of a large tile. The large tiles of a skeleton are numbered by cell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TileSource {
-    /// The exponent of that L, unchanged.
+    /// L with this number, unchanged.
     Plain(u8),
-    /// That L merged with an equal one: its exponent plus 1.
+    /// L with this number, merged with an equal one: its exponent plus 1.
     Merged(u8),
-    /// Born from two small tiles: the smallest large exponent.
+    /// Two small tiles that merged: the smallest large exponent.
     Born,
 }
 
-/// What is at a place of a line after a slide.
+/// Content of a place of a line after a slide.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// Nothing, or a small tile.
+    /// No tile, or a small tile.
     Small,
-    /// A large tile as it was.
+    /// Unchanged large tile.
     Plain,
-    /// A large tile made of two.
+    /// Large tile made of two large ones.
     Merged,
-    /// A large tile made of two small ones.
+    /// Large tile made of two small ones.
     Born,
 }
 
-/// What is at each place of some lines, 2 bits a place, the first place lowest. Together with where the large tiles were
-/// before, this says where every large tile comes from and which pairs had to be equal or to differ: two large tiles
-/// next to each other that did not merge have met, since small tiles between them would still be there.
+/// Kind of each place of some lines, 2 bits a place, the first place lowest.
+///
+/// The kinds and the mask before the move determine the source of every large tile, and the pairs that had to be equal or
+/// to differ. Two adjacent large tiles that did not merge have met, because a small tile between them would still be
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Kinds(pub u32);
 
 impl Kinds {
-    /// What is at a place.
+    /// Kind of a place.
     pub fn at(self, place: usize) -> Kind {
         [Kind::Small, Kind::Plain, Kind::Merged, Kind::Born][(self.0 >> (2 * place) & 3) as usize]
     }
 
-    /// The kinds of the lines after the first one, which has `places` places.
+    /// Returns the kinds of the lines after the first one, which has `places` places.
     pub fn after(self, places: usize) -> Kinds {
         Kinds(self.0.checked_shr(2 * places as u32).unwrap_or(0))
     }
 }
 
-/// One outcome of sliding a line towards the wall.
+/// Outcome of sliding a line towards the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SlideOutcome {
-    /// The small tiles afterwards: an exponent a nibble, the place at the wall lowest.
+    /// Small tiles after the slide: an exponent a nibble, the place at the wall lowest.
     pub digits: u32,
-    /// What is at each place.
+    /// Kind of each place.
     pub kinds: Kinds,
-    /// Merges of two L.
+    /// Number of merges of two L.
     pub merges: u8,
-    /// New L.
+    /// Number of new L.
     pub births: u8,
-    /// Whether anything moved or merged.
+    /// Whether any tile moved or merged.
     pub changed: bool,
 }
 
 impl SlideOutcome {
-    /// The outcome with one more tile: a small exponent, or 0 with the kind of a large one.
+    /// Adds one more tile: a small exponent, or 0 with the kind of a large tile.
     fn with(mut self, place: usize, digit: u8, kind: Kind) -> Self {
         self.digits |= u32::from(digit) << (4 * place);
         self.kinds.0 |= (kind as u32) << (2 * place);
@@ -76,11 +78,14 @@ impl SlideOutcome {
     }
 }
 
-/// The most lines that the four moves have together (20, on a board of 8×2), rounded up to whole vectors.
+/// Largest total number of lines of the four moves (20, on a board of 8×2), rounded up to whole vectors.
 const MOST_LINES: usize = 24;
 
-/// The tokens of each line of each move: 0 empty, a small exponent, or `large` for an L; read as a number with base
-/// `large + 1`, from the wall outward. The codes of a board are the sums of those of its tiles.
+/// Codes of the lines of all moves.
+///
+/// The token of a cell is 0 if it is empty, a small exponent, or `large` for an L. The code of a line is the number whose
+/// digits in base `large + 1` are its tokens, from the wall outward. The codes of a board are the sums of the codes of
+/// its tiles.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct LineCodes([u32; MOST_LINES]);
 
@@ -91,24 +96,24 @@ impl LineCodes {
     }
 }
 
-/// The lines of the four moves, and the outcomes of every line, made when first asked for.
+/// Lines of the four moves, with the outcomes of every line. Outcomes are computed on first use.
 #[derive(Debug)]
 pub struct Lines {
     large: u8,
-    /// For each move: its lines of cells, from the wall outward.
+    /// Lines of cells of each move, from the wall outward.
     pub(crate) moves: [Vec<Vec<u8>>; 4],
-    /// The number of each move's first line among all.
+    /// Number of the first line of each move among all lines.
     first: [usize; 4],
-    /// By cell and token: the codes of a board with nothing else.
+    /// Codes of a board with a single tile, by cell and token.
     codes: Vec<Vec<LineCodes>>,
-    /// By line length and code.
+    /// Outcomes by line length and code.
     outcomes: Vec<Vec<OnceLock<Box<[SlideOutcome]>>>>,
-    /// One bit for each set of cells: whether tiles there stand at a wall as they do after a move.
+    /// Sets of cells, as bits, that tiles can occupy after a move.
     settled: BitSet<u32>,
 }
 
 impl Lines {
-    /// The lines of a board whose large tiles start at exponent `large`.
+    /// Builds the lines of a board whose large tiles start at exponent `large`.
     pub fn new(board: BoardSize, large: u8) -> Self {
         let longest = board.rows().max(board.cols());
         let used = |length: usize| length == board.rows() || length == board.cols();
@@ -137,19 +142,19 @@ impl Lines {
         Self { large, first, codes, outcomes: (0..=longest).map(table).collect(), settled, moves }
     }
 
-    /// Whether a move may have left tiles on just these cells, given as bits. Other boards are no afterstates.
+    /// Whether tiles can occupy exactly these cells, given as bits, after a move. Other boards are not afterstates.
     #[inline]
     pub fn may_follow_a_move(&self, occupied: u32) -> bool {
         self.settled.contains(occupied)
     }
 
-    /// Puts a token into an empty cell.
+    /// Adds a token in an empty cell.
     #[inline]
     pub(crate) fn put(&self, codes: &mut LineCodes, cell: u8, token: u8) {
         codes.add(&self.codes[cell as usize][token as usize]);
     }
 
-    /// All outcomes of a line of a move. Each way in which the L that meet may be equal or not has one.
+    /// Returns all outcomes of a line of a move, one for each consistent choice of which meeting L are equal.
     #[inline]
     pub(crate) fn outcomes(&self, direction: usize, line: usize, codes: &LineCodes) -> &[SlideOutcome] {
         let code = codes.0[self.first[direction] + line];
@@ -169,7 +174,7 @@ impl Lines {
     }
 }
 
-/// The sets of cells without a gap before any tile in any line of some move.
+/// Returns the sets of cells that are settled ([`are_settled`]) for at least one move.
 fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> BitSet<u32> {
     let mut settled = BitSet::with_room(1 << cells);
     for occupied in 0u32..1 << cells {
@@ -180,22 +185,22 @@ fn settled_sets(cells: usize, moves: &[Vec<Vec<u8>>; 4]) -> BitSet<u32> {
     settled
 }
 
-/// Whether no line has a gap between the wall and any of its tiles.
+/// Whether no line has a gap between the wall and a tile.
 fn are_settled(lines: &[Vec<u8>], occupied: u32) -> bool {
     lines.iter().all(|line| line.is_sorted_by_key(|&cell| occupied >> cell & 1 == 0))
 }
 
-/// All outcomes of one line.
+/// Returns all outcomes of one line.
 fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
     let tiles: Vec<u8> = line.iter().copied().filter(|&t| t != 0).collect();
     let mut found = Vec::new();
-    // Tiles move where there is a gap between one and the wall.
+    // Some tile moves if there is a gap between a tile and the wall.
     let moves = !line.is_sorted_by_key(|&token| token == 0);
     branch(&tiles, 0, large, SlideOutcome { changed: moves, ..SlideOutcome::default() }, &mut found);
     found.into()
 }
 
-/// Continues an outcome, whose next place is `place`, with the tiles that have not slid yet.
+/// Extends an outcome, whose next place is `place`, by the tiles that have not slid yet. Collects all results.
 fn branch(tiles: &[u8], place: usize, large: u8, outcome: SlideOutcome, found: &mut Vec<SlideOutcome>) {
     let Some((&tile, rest)) = tiles.split_first() else {
         found.push(outcome);
@@ -228,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boards_after_moves_stand_at_a_wall() {
+    fn tiles_are_at_a_wall_after_moves() {
         let lines = Lines::new("2x3".parse().unwrap(), 3);
         let follows = |cells: &[u32]| lines.may_follow_a_move(cells.iter().map(|cell| 1 << cell).sum());
         assert!(follows(&[0, 1, 2]) && follows(&[0, 3]) && follows(&[4]));
@@ -249,11 +254,11 @@ mod tests {
             [[Merged, Plain, Small, Small], [Plain, Merged, Small, Small], [Plain, Plain, Plain, Small]]
         );
         assert!(outcomes.iter().all(|o| o.changed));
-        assert!(!slide(&[3, 3, 0], 3)[1].changed, "they differ, and stand where they stood");
+        assert!(!slide(&[3, 3, 0], 3)[1].changed, "different tiles at the wall do not move");
     }
 
     #[test]
-    fn births_and_standing_lines() {
+    fn small_tiles_merge_move_or_stay() {
         let born = &slide(&[2, 2, 3, 0], 3)[0];
         assert_eq!(kinds(born, 4), [Kind::Born, Kind::Plain, Kind::Small, Kind::Small]);
         assert_eq!(

@@ -1,8 +1,8 @@
-//! The symmetries of a board: 8 on a square one, 4 on any other.
+//! Symmetries of a board: 8 of a square one, at most 4 of any other.
 
 use crate::board::{Board, BoardSize};
 
-/// A symmetry as a permutation of cells: the image holds in cell `i` what was in cell `perm[i]`.
+/// Symmetry as a permutation of cells: cell `i` of the image has the tile of cell `perm[i]`.
 pub type Symmetry = Vec<u8>;
 
 /// All symmetries of a board, the identity first.
@@ -10,8 +10,8 @@ pub type Symmetry = Vec<u8>;
 pub struct Symmetries(Vec<Symmetry>);
 
 impl Symmetries {
-    /// The symmetries that map a board of this size to one of the same size. On boards with a side
-    /// of 1 some of them coincide; each distinct permutation is listed once.
+    /// Lists the symmetries that map a board of this size to one of the same size. On boards with a side of 1 some of them
+    /// coincide, so each distinct permutation is listed once.
     pub fn new(size: BoardSize) -> Self {
         let (rows, cols) = (size.rows(), size.cols());
         let permutation = |from: &dyn Fn(usize, usize) -> (usize, usize)| -> Symmetry {
@@ -43,12 +43,12 @@ impl Symmetries {
         Self(distinct)
     }
 
-    /// The permutations, the identity first.
+    /// Permutations, the identity first.
     pub fn permutations(&self) -> &[Symmetry] {
         &self.0
     }
 
-    /// Every image of `board`, with repeats where it is symmetric itself.
+    /// Iterates over all images of `board`. Images repeat if the board is symmetric.
     pub fn images(&self, board: Board) -> impl Iterator<Item = Board> + '_ {
         self.0.iter().map(move |perm| {
             perm.iter()
@@ -57,7 +57,7 @@ impl Symmetries {
         })
     }
 
-    /// The canonical state: the smallest image as a packed number.
+    /// Returns the canonical form: the image that is smallest as a packed number.
     pub fn canonical(&self, board: Board) -> Board {
         self.images(board).min().unwrap_or(board)
     }

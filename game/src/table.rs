@@ -1,13 +1,15 @@
-//! Long immutable lists that need not be on the heap.
+//! Long immutable lists, on the heap or elsewhere.
 //!
-//! This crate does no I/O. It only says what it needs of a [`Store`] that keeps such lists elsewhere.
+//! This crate does no I/O. It only defines the trait [`Store`] for code that keeps such lists elsewhere.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use bytemuck::Pod;
 
-/// A shared immutable list. Reading one that is kept elsewhere is a virtual call: take the slice before a loop.
+/// Shared immutable list.
+///
+/// Each access to a list that is kept elsewhere is a virtual call, so take the slice before a loop.
 #[derive(Clone)]
 pub struct Table<T>(Place<T>);
 
@@ -19,20 +21,20 @@ enum Place<T> {
 
 /// Keeps lists elsewhere, for example in files that are mapped.
 pub trait Store {
-    /// Why a list could not be kept.
+    /// Error of storing a list.
     type Error;
 
-    /// A list with the same elements, kept in the store.
+    /// Stores the elements of a list. Returns the stored list.
     fn store<T: Pod + Send + Sync>(&mut self, list: &[T]) -> Result<Table<T>, Self::Error>;
 }
 
 impl<T> Table<T> {
-    /// A list that `list` keeps elsewhere.
+    /// Wraps a list that is kept elsewhere.
     pub fn elsewhere(list: impl Deref<Target = [T]> + Send + Sync + 'static) -> Self {
         Self(Place::Elsewhere(Arc::new(list)))
     }
 
-    /// Bytes on the heap.
+    /// Heap size in bytes; 0 for a list that is kept elsewhere.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Place::Heap(list) => size_of_val(&***list),
@@ -42,7 +44,11 @@ impl<T> Table<T> {
 }
 
 impl<T: Pod + Send + Sync> Table<T> {
-    /// The same list, in a store if it is on the heap.
+    /// Stores a list that is on the heap. Returns other lists unchanged.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         match &self.0 {
             Place::Heap(list) => store.store(list),

@@ -1,12 +1,13 @@
-//! Why no game comes to a board, where the board itself shows it.
+//! Proofs that a board is unreachable which the board itself shows.
 
 use crate::board::Board;
 use crate::params::Params;
 
-/// A proof that a run does not count a board, as the end of a sentence; `None` for a board that shows none, which may be
-/// unreachable all the same.
+/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the board shows no
+/// reason; it may still be unreachable.
 ///
-/// Both tiles count as possible, whatever their chances are, because runs count so. Costs one pass over the cells.
+/// Both spawned tiles count as possible even at probability 0, because runs enumerate both. Cost: one pass over the
+/// cells.
 #[must_use]
 pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
     let cells = params.cells();
@@ -26,7 +27,7 @@ pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
         return Some("its tiles sum to more than any reachable board's");
     }
     if twos + fours == 0 {
-        return Some("it has neither a 2 nor a 4, one of which came last");
+        return Some("it has neither a 2 nor a 4, but the last spawn is one of them");
     }
     let mut tiles = 0;
     let is_too_full = |(exponent, &of_this): (usize, &usize)| {
@@ -71,7 +72,7 @@ mod tests {
         assert_eq!(why("2x2", "score", "32 16 / 8 4"), None);
     }
 
-    /// Plays all games of small boards: none of them comes to a board with a reason.
+    /// Enumerates all games of small boards. A won board is the only one with a reason.
     #[test]
     fn no_reachable_board_has_a_reason() {
         for (size, objective) in
