@@ -1,4 +1,4 @@
-//! Files that users name: anything else that has the name of a file is refused, and keeps no program waiting.
+//! Files that users name. Paths that are not files are refused, and a FIFO does not block the program.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -10,10 +10,10 @@ use std::path::Path;
 pub use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-/// A symbolic link that the system cannot follow.
+/// Name of a symbolic link that the system cannot follow.
 const LINK_LOOP: &str = "a symbolic link that leads to itself";
 
-/// The thing that has the name of a file and is no file.
+/// Error for a path that is not a file, with a name of the object found there.
 #[derive(Debug)]
 struct NotAFile(&'static str);
 
@@ -25,7 +25,7 @@ impl fmt::Display for NotAFile {
 
 impl std::error::Error for NotAFile {}
 
-/// Opens a file to read it. A FIFO, which has no writer yet, does not keep the caller waiting.
+/// Opens a file for reading. A FIFO without a writer does not block the caller.
 ///
 /// # Errors
 ///
@@ -34,11 +34,11 @@ pub fn open(path: &Path) -> io::Result<File> {
     open_with(File::options().read(true), OFlags::empty(), path)
 }
 
-/// Opens a file with other options, and with these flags.
+/// Opens a file with the given options and flags.
 ///
 /// # Errors
 ///
-/// As for [`open`].
+/// Those of [`open`].
 pub fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -54,7 +54,7 @@ pub fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::R
     Err(io::Error::new(error, NotAFile(found)))
 }
 
-/// The thing that [`open`] found in the place of a file; `None` for other errors.
+/// Returns the name of the object that [`open`] found in place of a file; `None` for other errors.
 #[must_use]
 pub fn not_a_file(error: &io::Error) -> Option<&'static str> {
     let found = error.get_ref().and_then(|inner| inner.downcast_ref());
@@ -67,7 +67,7 @@ pub fn not_a_file(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// The thing in the place of a folder; `None` for a folder, and if nothing has its name.
+/// Returns the name of the object at the path of a folder; `None` for a folder, and for a path that does not exist.
 ///
 /// # Errors
 ///
@@ -85,7 +85,7 @@ pub fn not_a_folder(path: &Path) -> io::Result<Option<&'static str>> {
     }
 }
 
-/// The name of what is neither a file nor a directory.
+/// Names an object that is neither a file nor a directory.
 fn special(kind: FileType) -> &'static str {
     if kind.is_fifo() { "a FIFO" } else { "a device" }
 }
@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
 
-    /// Opening a FIFO waits for a writer, who never comes; a device and a directory hold nothing of a file.
+    /// An ordinary open of a FIFO would wait for a writer forever.
     #[test]
     fn only_files_are_opened() {
         let place = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ mod tests {
             (&link, LINK_LOOP),
         ] {
             let append = open_with(File::options().append(true), OFlags::NOFOLLOW, path);
-            // A FIFO without a reader cannot be opened to write to it: the system says so.
+            // The system refuses to open a FIFO without a reader for writing.
             if found != "a FIFO" {
                 assert_eq!(not_a_file(&append.unwrap_err()), Some(found));
             }

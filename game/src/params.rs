@@ -1,4 +1,4 @@
-//! The parameters that decide what a run computes, checked once.
+//! Parameters that determine the results of a run, checked once.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::objective::{Objective, Spawn4, Spawner};
 use crate::skeleton;
 use crate::transitions::ROW_BITS;
 
-/// Bits that a stored value takes.
+/// Number of bits of a stored value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub enum Precision {
@@ -23,7 +23,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Bytes of a stored value.
+    /// Number of bytes of a stored value.
     #[must_use]
     pub fn bytes(self) -> u64 {
         u64::from(u8::from(self)) / 8
@@ -51,40 +51,40 @@ impl TryFrom<u8> for Precision {
     }
 }
 
-/// What a run computes. Two runs with the same parameters hold the same values, bit for bit.
+/// Parameters of a run. Two runs with the same parameters hold the same values, bit for bit.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Params {
     /// Size of the board.
     pub board: BoardSize,
-    /// What is maximised.
+    /// Objective that the player optimises.
     pub objective: Objective,
     /// Probability that a spawned tile is a 4.
     pub spawn4: Spawn4,
     /// Bits a value.
     pub precision: Precision,
-    /// Enumerate only, up to this layer; `None` enumerates and solves the whole game.
+    /// Last layer of a run that only enumerates; `None` for a run that enumerates and solves the whole game.
     pub until_layer: Option<u32>,
-    /// Tiles of at least `2^large` are *large*: they are in the sequence, not in the skeleton.
+    /// Exponent from which tiles are *large*, that is in the sequence instead of the skeleton.
     pub large: u8,
-    /// Large tiles of at least `2^huge` are *huge*: boards with different ones are in different lanes.
+    /// Exponent from which large tiles are *huge*. Boards with different huge tiles are in different lanes.
     #[serde(default = "no_huge", skip_serializing_if = "is_no_huge")]
     pub huge: u8,
-    /// Which layers' values are stored.
+    /// Layers whose values are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: KeptLayers,
-    /// What a win is worth that takes one move more.
+    /// Factor by which each further move lowers the value of a win.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discount: Discount,
-    /// Who places the tiles.
+    /// Rule that places the tiles.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spawner: Spawner,
-    /// Whether the best move of every state is stored, of all layers.
+    /// Whether the best move of every state of every layer is stored.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub best_moves: bool,
 }
 
-/// Manifests say nothing of huge tiles where there are none.
+/// Default of manifests, which omit the exponent if no tile is huge.
 fn no_huge() -> u8 {
     NO_HUGE
 }
@@ -93,77 +93,78 @@ fn is_no_huge(huge: &u8) -> bool {
     *huge == NO_HUGE
 }
 
-/// Manifests leave a choice out where it is the default, which is what all runs were before there was a choice.
+/// Whether a manifest omits a choice. Manifests omit defaults, so manifests from before a choice existed stay valid.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
 }
 
-/// Why parameters make no run.
+/// Error of parameters that are not valid for a run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParamsError {
-    /// A tile of the game would not fit four bits.
+    /// A tile of the game would not fit in four bits.
     #[error(
         "a {board} board can reach the tile {largest}, and boards are packed for tiles up to 32,768: \
          give the objective reach:TILE with a tile of at most 32,768, or end at a layer below 65,536"
     )]
     TileTooLarge {
-        /// The board asked for.
+        /// Size of the board.
         board: BoardSize,
-        /// The largest tile that the game can reach.
+        /// Largest tile that the game can reach.
         largest: u64,
     },
-    /// The wanted tile cannot be reached.
+    /// The winning tile cannot be reached.
     #[error("{objective} is out of reach: the largest tile of a {board} board is {largest}")]
     OutOfReach {
-        /// The objective asked for.
+        /// Requested objective.
         objective: Objective,
-        /// The board asked for.
+        /// Size of the board.
         board: BoardSize,
-        /// The largest tile that the game can reach.
+        /// Largest tile that the game can reach.
         largest: u64,
     },
-    /// The layer to stop at is below the first.
+    /// The last layer to enumerate is below the first layer.
     #[error("layer {0} is below the first layer: a game starts with a tile sum of at least 4")]
     BelowFirstLayer(u32),
-    /// The layer to stop at is odd.
+    /// The last layer to enumerate is odd.
     #[error("{0} is not a layer: tile sums are even, as {below} and {above} are",
         below = .0 - 1, above = .0.saturating_add(1))]
     OddLayer(u32),
-    /// The last layer to enumerate lies above the last one that there is.
+    /// The last layer to enumerate is above the last layer of the board.
     #[error("layer {layer} is above the last layer of {board}: expected at most {last}")]
     AboveLastLayer {
-        /// The layer asked for.
+        /// Requested layer.
         layer: u32,
-        /// The board.
+        /// Size of the board.
         board: BoardSize,
-        /// The last layer that can have a state, by the tile bound.
+        /// Last layer that can have a state, by the tile bound.
         last: u32,
     },
     /// The split between small and large tiles is out of range.
     #[error("large tiles cannot start at exponent {0}: expected 3 to 6")]
     Large(u8),
-    /// The skeletons of a class would not be numbered in 30 bits.
+    /// The numbers of the skeletons of a class would not fit in 30 bits.
     #[error(
-        "large tiles of a {board} board cannot start at exponent {large}: there would be up to {rows} skeletons of one \
-         sum, and {MOST_ROWS} can be numbered; expected fewer small tiles, that is a lower exponent"
+        "large tiles of a {board} board cannot start at exponent {large}: a class could have {rows} skeletons, expected at \
+         most {MOST_ROWS}; choose a lower exponent"
     )]
     TooManyRows {
-        /// The board.
+        /// Size of the board.
         board: BoardSize,
-        /// The exponent from which tiles are large.
+        /// Exponent from which tiles are large.
         large: u8,
-        /// The most skeletons of one class.
+        /// Upper bound on the skeletons of one class.
         rows: u64,
     },
-    /// A discount without a win that it could count for.
+    /// The objective has no win to discount.
     #[error(
-        "a discount counts for wins alone, and {0} has none: expected reach:TILE, where a win after n moves then counts γ^n"
+        "a discount γ applies only to wins, and {0} has none: expected reach:TILE, where the value of a win after n moves \
+         is γ^n"
     )]
     Discount(Objective),
-    /// An adversary leaves nothing to chance.
+    /// The objective is the probability of losing, which an adversary makes certain or impossible.
     #[error(
-        "{0} is certain or out of the question where the worst tiles are spawned: expected reach:TILE, which is worth 1 \
-         where the tile can be forced and else 0"
+        "{0} is certain or impossible against the worst spawns: expected reach:TILE, whose value is 1 if the tile can be \
+         forced and 0 otherwise"
     )]
     CertainLoss(Objective),
     /// The exponent from which tiles are huge is out of range.
@@ -171,17 +172,21 @@ pub enum ParamsError {
     Huge(u8),
     /// Best moves of too many layers would be in one shard.
     #[error(
-        "best moves of {layers} layers would make one shard, which is too much to lose and to list: they are committed with \
-         the kept layers; expected two kept layers in every {MOST_LAYERS_OF_BEST_MOVES} or fewer"
+        "best moves of {layers} layers would be in one shard, because they are committed with the kept layers; expected two \
+         kept layers in every {MOST_LAYERS_OF_BEST_MOVES} or fewer"
     )]
     BestMovesTooFarApart {
-        /// Layers from one kept pair to the next.
+        /// Number of layers from one kept pair to the next.
         layers: u32,
     },
 }
 
 impl Params {
-    /// Parameters with the split between small and large tiles that measured fastest for the board.
+    /// Creates parameters with the split between small and large tiles that was fastest in measurements for the board.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn new(
         board: BoardSize,
         objective: Objective,
@@ -198,14 +203,22 @@ impl Params {
         }
     }
 
-    /// The same run with more tiles counted as large, where that is faster given enough memory: it has about a tenth of
-    /// the rows, so few that their transitions can be kept, and they are longer. `None` where there is no such split.
+    /// Returns the same run with more large tiles, if that split is faster given enough memory; otherwise `None`.
+    ///
+    /// The split has about a tenth of the rows, and they are longer. So few rows allow the run to keep their transitions.
     pub fn roomy(&self) -> Option<Self> {
         let is_deep = self.board.cells() == 12 && self.last_layer() > MANY_SEQUENCES;
         (is_deep && self.large == 5).then(|| Self { large: 4, ..self.clone() })
     }
 
-    /// Parameters with a chosen split; values and counts do not depend on it, speed and sizes do.
+    /// Creates parameters with a given split between small and large tiles.
+    ///
+    /// The split changes speed and sizes, but no value and no count. An objective with a winning tile lowers the split to
+    /// that tile.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn with_large(
         board: BoardSize,
         objective: Objective,
@@ -232,46 +245,63 @@ impl Params {
             best_moves,
         };
         if let Some(exponent) = objective.winning_exponent() {
-            // With the wanted tile as the only large one, no board that counts has a large tile.
+            // If the winning tile is the smallest large one, no board that the run counts has a large tile.
             params.large = large.min(exponent);
         }
         params.check()?;
         Ok(params)
     }
 
-    /// The same run, with lanes divided by tiles that are huge from an exponent on; values and counts do not depend on it,
-    /// speed and sizes do.
+    /// Returns the same run with lanes divided by the tiles that are huge from an exponent on.
+    ///
+    /// The division changes speed and sizes, but no value and no count.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn with_huge(self, huge: u8) -> Result<Self, ParamsError> {
         let params = Self { huge, ..self };
         params.check()?;
         Ok(params)
     }
 
-    /// The same run, but for the layers whose values it stores; counts and values do not depend on them.
+    /// Returns the same run with other stored layers, which change no count and no value.
     pub fn with_kept(self, kept: KeptLayers) -> Self {
         Self { kept, ..self }
     }
 
-    /// The same game, played for wins in few moves.
+    /// Returns the same game with a discount, which rewards wins in few moves.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn with_discount(self, discount: Discount) -> Result<Self, ParamsError> {
         let params = Self { discount, ..self };
         params.check()?;
         Ok(params)
     }
 
-    /// The same game with another choice of who places the tiles.
+    /// Returns the same game with another rule that places the tiles.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn with_spawner(self, spawner: Spawner) -> Result<Self, ParamsError> {
         let params = Self { spawner, ..self };
         params.check()?;
         Ok(params)
     }
 
-    /// The same run, with the best move of every state stored, or not; counts and values do not depend on it.
+    /// Returns the same run with or without stored best moves, which change no count and no value.
     pub fn with_best_moves(self, best_moves: bool) -> Self {
         Self { best_moves, ..self }
     }
 
-    /// The same run, storing the values of these layers, or where none are named of the usual ones, and best moves or not.
+    /// Returns the same run with other stored layers and with or without best moves. `None` chooses the default layers.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`check`](Self::check).
     pub fn with_stored(self, kept: Option<KeptLayers>, best_moves: bool) -> Result<Self, ParamsError> {
         let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
         let params = self.with_kept(kept.unwrap_or(usual)).with_best_moves(best_moves);
@@ -279,18 +309,22 @@ impl Params {
         Ok(params)
     }
 
-    /// Whether it stays stored which states of a layer are reachable: because their values or best moves are stored
-    /// with them, or because the run only enumerates.
+    /// Whether the reachability of the states of a layer stays stored. It does if their values or best moves are stored,
+    /// or if the run only enumerates.
     pub fn keeps_reach(&self, layer: Layer) -> bool {
         self.until_layer.is_some() || self.stores_on_the_way_down(layer)
     }
 
-    /// Whether something is stored of a layer on the way down: values, or best moves.
+    /// Whether the solve stores values or best moves of a layer.
     pub fn stores_on_the_way_down(&self, layer: Layer) -> bool {
         self.best_moves || self.kept.keeps(layer)
     }
 
-    /// Checks parameters that were read from a file.
+    /// Checks the parameters, which may come from a file.
+    ///
+    /// # Errors
+    ///
+    /// A [`ParamsError`] for the first rule that they break.
     pub fn check(&self) -> Result<(), ParamsError> {
         let bound = self.tile_bound();
         let largest = 1u64 << bound;
@@ -340,7 +374,7 @@ impl Params {
         self.board.cells()
     }
 
-    /// Exponent of the largest tile that the board can reach in any game: cells + 1.
+    /// Exponent of the largest tile that any game on the board can reach: cells + 1.
     pub fn tile_bound(&self) -> u8 {
         self.board.cells() as u8 + 1
     }
@@ -352,13 +386,15 @@ impl Params {
         self.tile_bound().min(by_objective).min(by_layer)
     }
 
-    /// Exponent of the tile that wins, where the objective has one.
+    /// Exponent of the winning tile; `None` if the objective has none.
     pub fn winning_exponent(&self) -> Option<u8> {
         self.objective.winning_exponent()
     }
 
-    /// The most cells of a reachable board that can hold a tile of at least `2^exponent`: all cells for a 2 or a 4, and
-    /// `cells + 2 − exponent` from an 8 on.
+    /// Largest number of cells of a counted board that can hold a tile of at least `2^exponent`.
+    ///
+    /// It is all cells for a 2 or a 4, and `cells + 2 − exponent` from an 8 on. It is 0 above
+    /// [`largest_exponent`](Self::largest_exponent).
     pub fn most_cells_with(&self, exponent: u8) -> usize {
         if exponent > self.largest_exponent() {
             0
@@ -369,45 +405,51 @@ impl Params {
         }
     }
 
-    /// The largest tile sum that a counted board can have, by the tile bound.
+    /// Largest tile sum that a counted board can have, by the tile bound.
     pub fn last_layer(&self) -> Layer {
         let sum: u64 = tile_bound_board(self).map(|e| 1u64 << e).sum();
         let sum = u32::try_from(sum).unwrap_or(u32::MAX);
         Layer(self.until_layer.map_or(sum, |layer| layer.min(sum)))
     }
 
-    /// How the run's values are written as integers.
+    /// Number format of the values of the run.
     pub fn scale(&self) -> Scale {
         Scale::new(self)
     }
 }
 
-/// Exponents of the heaviest board that the tile bound allows.
+/// Exponents of the board with the largest tile sum within the tile bound.
 pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_ {
     (1..=params.cells()).map(|cell| {
         (2..=params.largest_exponent()).rev().find(|&e| params.most_cells_with(e) >= cell).unwrap_or(1)
     })
 }
 
-/// Boards of 12 cells and more are split at tile 8 where no layer is above this one: there are few sequences of large
-/// tiles then, and to have few skeletons gains more. Above it there would be too many sequences.
+/// Last layer up to which boards of 12 cells and more are split at tile 8.
+///
+/// Such runs have few sequences of large tiles, so a small number of skeletons gains more. Above this layer there would be
+/// too many sequences.
 const FEW_SEQUENCES: Layer = Layer(1024);
 
-/// Boards of 12 cells are split at tile 32 where there are layers above this one: nearly all their states have so many
-/// large tiles that, with more tiles counted as large, maps between sequences would cost more than the rows
-/// (`docs/dev/performance.md`).
+/// Last layer above which boards of 12 cells are split at tile 32.
+///
+/// Nearly all states of such runs have many large tiles. With a lower split, maps between sequences would cost more than
+/// the rows (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
 
-/// Tiles that are huge on these boards: of at least 512. With them the largest block of a layer has half as many
-/// states. If smaller tiles were huge too, there would be more lanes, but the largest block would be no smaller
-/// (`docs/dev/performance.md`).
+/// Exponent from which tiles of these boards are huge: tiles of at least 512.
+///
+/// It halves the number of states of the largest block of a layer. A lower exponent would give more lanes without a
+/// smaller largest block (`docs/dev/performance.md`).
 const HUGE_OF_MANY: u8 = 9;
 
-/// The most rows that a class may have: edges have 30 bits for a row.
+/// Largest number of rows of a class, because edges have 30 bits for a row.
 const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
 
-/// The most layers from one kept pair to the next where best moves are stored, all of which one commit and one shard of
-/// 4x3 can hold: it has some nine thousand items a layer, and a shard lists at most 44 million (`docs/dev/format.md`).
+/// Largest number of layers from one kept pair to the next in runs that store best moves.
+///
+/// One commit and one shard hold all these layers. 4x3 has some nine thousand items a layer, and a shard lists at most 44
+/// million (`docs/dev/format.md`).
 const MOST_LAYERS_OF_BEST_MOVES: u32 = 4096;
 
 #[cfg(test)]
@@ -431,7 +473,7 @@ mod tests {
         }
     }
 
-    /// Every board that can be packed has a split whose rows can be numbered, and the usual one is such a split.
+    /// Every packable board has a split whose rows can be numbered, and the default split is one.
     #[test]
     fn splits_with_too_many_rows_are_refused() {
         let split = |board: &str, large| {
@@ -450,9 +492,9 @@ mod tests {
         }
     }
 
-    /// A shard of best moves reaches from one kept pair to the next.
+    /// A shard of best moves holds the layers from one kept pair to the next.
     #[test]
-    fn best_moves_of_a_large_board_need_kept_layers_between_its_first_and_its_last() {
+    fn best_moves_of_large_boards_need_kept_layers() {
         let stored = |board: &str, until, kept: &str, best_moves| {
             params(board, "score", until).unwrap().with_stored(Some(kept.parse().unwrap()), best_moves)
         };
@@ -472,18 +514,18 @@ mod tests {
         }
     }
 
-    /// Which layers are kept where nobody names any.
+    /// Default policies with and without best moves.
     #[test]
-    fn fewer_layers_are_kept_beside_best_moves() {
+    fn fewer_layers_are_kept_with_best_moves() {
         let kept = |best_moves| {
             params("3x3", "score", None).unwrap().with_stored(None, best_moves).unwrap().kept.to_string()
         };
         assert_eq!((kept(false).as_str(), kept(true).as_str()), ("4", "128"));
     }
 
-    /// Manifests of runs that keep two layers in every four are what they were before there was a choice.
+    /// Manifests of runs with two layers in every four equal those from before the policy existed.
     #[test]
-    fn kept_layers_are_written_where_they_are_others() {
+    fn kept_layers_are_written_unless_they_are_the_default() {
         let usual = params("3x3", "score", None).unwrap();
         let text = serde_json::to_string(&usual).unwrap();
         assert_eq!(
@@ -507,9 +549,9 @@ mod tests {
         }
     }
 
-    /// Manifests of runs that know neither discounts nor adversaries are what they were before there were any.
+    /// Manifests of runs without discount and adversary equal those from before these options existed.
     #[test]
-    fn discounts_and_adversaries_are_written_where_they_are() {
+    fn discounts_and_adversaries_are_written_unless_they_are_the_default() {
         let usual = params("3x3", "reach:64", None).unwrap();
         let text = serde_json::to_string(&usual).unwrap();
         assert!(!text.contains("discount") && !text.contains("spawner"), "{text}");
@@ -528,7 +570,7 @@ mod tests {
     }
 
     #[test]
-    fn discounts_and_adversaries_need_an_objective_that_knows_them() {
+    fn discounts_and_adversaries_need_an_objective_that_supports_them() {
         let with = |objective: &str| params("3x3", objective, None).unwrap();
         let discount: Discount = "0.95".parse().unwrap();
         for objective in ["score", "lose:64"] {

@@ -1,12 +1,14 @@
-//! Text that came from elsewhere, made fit for terminals and logs; the text of errors, and of numbers.
+//! Text for terminals and logs: escaped foreign text, error chains and numbers.
 
 pub mod numbers;
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A text without what could command a terminal, begin a line, or change the look of what stands beside it: control
-/// characters, and those that are not seen or turn the direction of writing, become escapes as `\n` and `\u{1b}`.
+/// Escapes characters that could control a terminal, begin a line, or change the look of the text next to them.
+///
+/// These are control characters, invisible characters, and characters that change the direction of writing. They become
+/// escapes like `\n` and `\u{1b}`.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
@@ -17,19 +19,19 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         if is_plain(char) {
             plain.push(char);
         } else {
-            // A string takes whatever is written to it.
+            // Writing to a string cannot fail.
             let _ = write!(plain, "{}", char.escape_default());
         }
     }
     Cow::Owned(plain)
 }
 
-/// Bytes as text.
+/// Decodes bytes as UTF-8.
 ///
 /// # Errors
 ///
-/// The thing found in the place of UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which other systems write by
-/// default: no text that is read here has one.
+/// A noun phrase for the content that is not UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which some
+/// systems write by default, because no text that the program reads has a zero byte.
 pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     let is_utf16 = bytes.contains(&0) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     match std::str::from_utf8(bytes) {
@@ -42,14 +44,14 @@ pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     }
 }
 
-/// An error and what it comes from, one after the other.
+/// Iterates over an error and its causes.
 pub fn chain<'a>(
     error: &'a (dyn std::error::Error + 'static),
 ) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error), |error| error.source())
 }
 
-/// An error with what caused it, on one line. Some errors repeat their cause in their own text: it is told once.
+/// Formats an error with its causes on one line. A cause that the text already ends with is not repeated.
 #[must_use]
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -59,13 +61,13 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     })
 }
 
-/// What an error comes from in the end, without what it led to.
+/// Formats the last cause of an error alone.
 #[must_use]
 pub fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
     chain(error).last().map_or_else(String::new, ToString::to_string)
 }
 
-/// The first characters of a text, `most` at most, in quotes and with escapes; what is left out is shown by an ellipsis.
+/// Quotes and escapes the first characters of a text, at most `most`. An ellipsis marks omitted text.
 #[must_use]
 pub fn quoted(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -74,10 +76,10 @@ pub fn quoted(text: &str, most: usize) -> String {
     }
 }
 
-/// The same, and at most so many bytes of it; what is left out is shown by an ellipsis.
+/// Escapes a text as [`plain`] does, and cuts it to at most `most` bytes. An ellipsis marks omitted text.
 #[must_use]
 pub fn plain_words(text: &str, most: usize) -> String {
-    // No escape is shorter than what it stands for: what is cut off here would be cut off anyway.
+    // Escapes are at least as long as their characters, so the characters cut off here would be cut off anyway.
     let plain = plain(&text[..text.floor_char_boundary(most.saturating_add(1))]);
     if plain.len() <= most {
         return plain.into_owned();
@@ -99,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_that_is_no_utf8_is_named() {
+    fn encodings_other_than_utf8_are_named() {
         let utf16 =
             |text: &str, bytes: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(bytes).collect::<Vec<u8>>();
         for wrong in [
@@ -114,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_command_a_terminal_is_escaped() {
+    fn control_characters_are_escaped() {
         for (text, shown) in [
             ("disk full: /tmp", "disk full: /tmp"),
             ("4×3 Größe ≤ 2²", "4×3 Größe ≤ 2²"),
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once() {
+    fn causes_are_printed_once() {
         let repeated = Failed("connect: refused", Some(Box::new(Failed("refused", None))));
         assert_eq!(with_causes(&repeated), "connect: refused");
         let outer = Failed("cannot", Some(Box::new(repeated)));

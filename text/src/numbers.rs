@@ -1,10 +1,10 @@
-//! Numbers as people read them: counts with separators, sizes in the units that a user chose, values in the digits that
-//! their error allows.
+//! Numbers for readers: counts with separators, sizes in the user's units, and values with the digits that their error
+//! allows.
 
-/// See [`value`].
+/// Largest number of decimals that [`value`] prints.
 const MOST_DECIMALS: f64 = 15.0;
 
-/// A count with separators: `1,234`.
+/// Formats a count with separators: `1,234`.
 #[must_use]
 pub fn count(number: impl TryInto<u128>) -> String {
     let digits = number.try_into().unwrap_or(u128::MAX).to_string();
@@ -12,7 +12,7 @@ pub fn count(number: impl TryInto<u128>) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// How many of a thing: `1 thread`, `4 threads`. For nouns that take an s.
+/// Formats a count with a noun: `1 thread`, `4 threads`. For nouns whose plural adds an s.
 #[must_use]
 pub fn several(number: impl TryInto<u128>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u128::MAX);
@@ -20,28 +20,32 @@ pub fn several(number: impl TryInto<u128>, noun: &str) -> String {
     format!("{} {noun}{plural}", count(number))
 }
 
-/// Bytes in binary units: `512 B`, `47.7 MiB`.
+/// Formats bytes in binary units: `512 B`, `47.7 MiB`.
 #[must_use]
 pub fn size(bytes: u64) -> String {
     SizeUnits::Binary.size(bytes)
 }
 
-/// The units of printed sizes. These are binary, unless a user gave a size in decimal units: then that size and all that
-/// is compared with it are printed in decimal units.
+/// Units of printed sizes.
+///
+/// Units are binary by default. If a user gave a size in decimal units, this size and the sizes compared with it are
+/// printed in decimal units.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SizeUnits {
-    /// `47.7 MiB`.
+    /// Powers of 1024: `47.7 MiB`.
     Binary,
-    /// `50.0 MB`.
+    /// Powers of 1000: `50.0 MB`.
     Decimal,
 }
 
-/// The most decimals of a size that somebody typed.
+/// Largest number of decimals of a size that a user types.
 const TYPED_DECIMALS: u32 = 2;
 
 impl SizeUnits {
-    /// The units of a size that a user gave, which are those that need fewer decimals for it: decimal ones for 20,000,000
-    /// bytes, binary ones for 536,870,912. How the size was typed is not known in other processes.
+    /// Guesses the units of a size that a user gave: decimal for 20,000,000 bytes, binary for 536,870,912.
+    ///
+    /// The units are those that need fewer decimals for the size. A guess is needed because other processes do not know
+    /// how the size was typed.
     #[must_use]
     pub fn of(given_bytes: u64) -> Self {
         let decimals = |units: Self| {
@@ -62,20 +66,20 @@ impl SizeUnits {
         }
     }
 
-    /// Bytes to the nearest tenth of a unit.
+    /// Formats bytes to the nearest tenth of a unit.
     #[must_use]
     pub fn size(self, bytes: u64) -> String {
         self.rounded(bytes, f64::round_ties_even)
     }
 
-    /// Bytes that something needs, rounded up: as many as the text says are enough.
+    /// Formats required bytes, rounded up, so that the printed size suffices.
     #[must_use]
     pub fn at_least(self, bytes: u64) -> String {
         self.rounded(bytes, f64::ceil)
     }
 
-    /// Bytes that there are, rounded down: where they are fewer than what is needed, the text never says as much as that
-    /// of [`at_least`](Self::at_least).
+    /// Formats available bytes, rounded down. If fewer bytes are available than required, the printed size does not exceed
+    /// that of [`at_least`](Self::at_least).
     #[must_use]
     pub fn at_most(self, bytes: u64) -> String {
         self.rounded(bytes, f64::floor)
@@ -90,7 +94,7 @@ impl SizeUnits {
             return format!("{bytes} B");
         }
         let (mut amount, mut unit) = (bytes as f64 / base, 0);
-        // 1023.96 MiB would be shown as 1024.0 MiB.
+        // The rounded amount decides, because 1023.96 MiB would be printed as 1024.0 MiB.
         while round(amount * 10.0) >= base * 10.0 && unit + 1 < names.len() {
             amount /= base;
             unit += 1;
@@ -99,7 +103,7 @@ impl SizeUnits {
     }
 }
 
-/// A number that is known roughly: `110`, `48.7 M`, `1.2 T`, `5.3e18`.
+/// Formats an approximate number: `110`, `48.7 M`, `1.2 T`, `5.3e18`.
 #[must_use]
 pub fn rough(number: f64) -> String {
     let units = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
@@ -110,26 +114,27 @@ pub fn rough(number: f64) -> String {
     }
 }
 
-/// A share of a whole that was counted or measured, rounded: `19.83%`.
+/// Formats a counted or measured share of a whole, rounded: `19.83%`.
 #[must_use]
 pub fn share(share: f64) -> String {
     format!("{:.2}%", 100.0 * share)
 }
 
-/// A probability in six significant digits: `0.250000`, `1.25000e-7`.
+/// Formats a probability with six decimals, or with six significant digits below 1e-4: `0.250000`, `1.25000e-7`.
 #[must_use]
 pub fn probability(value: f64) -> String {
     if value >= 1e-4 || value == 0.0 { format!("{value:.6}") } else { format!("{value:.5e}") }
 }
 
-/// A mean with this number of decimals: `1,234.5`.
+/// Formats a mean with a number of decimals: `1,234.5`.
 #[must_use]
 pub fn mean(value: f64, decimals: usize) -> String {
     with_separators(&format!("{value:.decimals$}"))
 }
 
-/// A number that is off by at most `error`, with no more decimals than that allows: `5,468.487` for an error of 3.5e-3.
-/// Where that would be more than 15 of them, the number is written with a power of ten.
+/// Formats a number with the decimals that an error of at most `error` allows: `5,468.487` for an error of 3.5e-3.
+///
+/// A number below 0.1 that would need more than 15 decimals is printed with a power of ten.
 #[must_use]
 pub fn value(value: f64, error: f64) -> String {
     let decimals = -error.log10();
@@ -143,11 +148,10 @@ pub fn value(value: f64, error: f64) -> String {
     mean(value, decimals.ceil().clamp(0.0, MOST_DECIMALS) as usize)
 }
 
-/// A number that is off by at most `error`, as [`value`] prints it, and a bound on the error of what is printed: the
-/// rounding to these digits is part of it. `None` where the printed number is the true one.
+/// Formats a number with an error of at most `error` as [`value`] does, and a bound on the error of the printed number.
 ///
-/// Whoever reads both back finds the true number within the bound. Every place that prints a value with a bound takes
-/// both from here.
+/// The bound includes the rounding to the printed digits, so the true number is within the bound of the printed one. It is
+/// `None` if the printed number is exact. All code that prints a value with a bound uses this function.
 #[must_use]
 pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
     let text = value(number, error);
@@ -155,13 +159,13 @@ pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
         return (text, None);
     }
     let printed: f64 = text.replace(',', "").parse().unwrap_or(f64::INFINITY);
-    // The difference is exact, since its two numbers are close or one is 0. But what was read is itself rounded.
+    // The difference is exact, because its two numbers are close or one is 0. But the parsed number is itself rounded.
     let rounding = (printed - number).abs() + printed.abs() * f64::EPSILON / 2.0;
     let bound = bound((error + rounding.next_up()).next_up());
     (text, Some(bound))
 }
 
-/// The same as one text: `5,468.487 (error at most 3.5e-3)`.
+/// Formats the results of [`value_and_bound`] as one text: `5,468.487 (error at most 3.5e-3)`.
 #[must_use]
 pub fn value_with_bound(number: f64, error: f64) -> String {
     match value_and_bound(number, error) {
@@ -170,20 +174,20 @@ pub fn value_with_bound(number: f64, error: f64) -> String {
     }
 }
 
-/// Whether a number is printed with all its digits, and not only with those that tell it from other f64 numbers.
+/// Whether a text has all digits of a number, not only those that distinguish it from other f64 numbers.
 fn is_exact(text: &str, number: f64) -> bool {
     let all = format!("{number:.1074}");
     let all = if all.contains('.') { all.trim_end_matches('0').trim_end_matches('.') } else { &all };
     with_separators(all) == text
 }
 
-/// A bound, in two digits, rounded upward so that it stays one: `3.5e-3`.
+/// Formats a bound with two digits, rounded up so that it remains a bound: `3.5e-3`.
 #[must_use]
 pub fn bound(error: f64) -> String {
     let text = format!("{error:.1e}");
     let rounded: f64 = text.parse().unwrap_or(f64::INFINITY);
     match text.split_once('e') {
-        // The nearest two digits are below it: a unit of the second digit more.
+        // The two nearest digits are below the error, so the second digit is raised by one unit.
         Some((digits, exponent)) if rounded < error => {
             let exponent: i32 = exponent.parse().unwrap_or(0);
             let tenths = digits.replace('.', "").parse::<u32>().unwrap_or(99) + 1;
@@ -196,18 +200,18 @@ pub fn bound(error: f64) -> String {
     }
 }
 
-/// A number in decimal digits with separators in its whole part.
+/// Adds separators to the whole part of a number in decimal digits.
 #[must_use]
 pub fn with_separators(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
-    // What is below zero by less than is shown is zero.
+    // A negative number whose printed digits are all zero is printed as zero.
     let sign = if text.contains(|digit| ('1'..='9').contains(&digit)) { sign } else { "" };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), count);
     if fraction.is_empty() { format!("{sign}{whole}") } else { format!("{sign}{whole}.{fraction}") }
 }
 
-/// Ranges of layers that follow one another joined: layers are even, so 4 to 10 and 12 to 20 are 4 to 20.
+/// Joins ranges of layers that overlap or touch. Layers are even, so 4 to 10 and 12 to 20 give 4 to 20.
 #[must_use]
 pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
     let mut sorted: Vec<[u32; 2]> = ranges.into_iter().collect();
@@ -222,11 +226,12 @@ pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
     joined
 }
 
-/// Ranges that are told one by one; of more than these the first are, and what is left is told by their number and end.
-const TOLD_RANGES: usize = 4;
+/// Largest number of ranges that [`layers`] lists completely. Of more ranges it lists one fewer, and summarises the rest
+/// by their number and end.
+const LISTED_RANGES: usize = 4;
 
-/// Ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`; of many `10 to 126, 132 to 254, 260 to 382, and 126 ranges
-/// more up to 16,380`.
+/// Formats ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`. It shortens long lists: `10 to 126, 132 to 254, 260
+/// to 382, and 126 more ranges up to 16,380`.
 #[must_use]
 pub fn layers(ranges: &[[u32; 2]]) -> String {
     let text = |[first, last]: &[u32; 2]| match first == last {
@@ -236,9 +241,9 @@ pub fn layers(ranges: &[[u32; 2]]) -> String {
     let texts = |ranges: &[[u32; 2]]| ranges.iter().map(text).collect::<Vec<_>>().join(", ");
     match ranges {
         [] => "none".to_owned(),
-        [told @ .., [_, last]] if told.len() >= TOLD_RANGES => {
-            let (first, more) = (&ranges[..TOLD_RANGES - 1], ranges.len() + 1 - TOLD_RANGES);
-            format!("{}, and {} ranges more up to {}", texts(first), count(more), count(*last))
+        [before @ .., [_, last]] if before.len() >= LISTED_RANGES => {
+            let (first, more) = (&ranges[..LISTED_RANGES - 1], ranges.len() + 1 - LISTED_RANGES);
+            format!("{}, and {} more ranges up to {}", texts(first), count(more), count(*last))
         }
         some => texts(some),
     }
@@ -252,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_needed_is_rounded_up_and_what_there_is_down() {
+    fn required_sizes_are_rounded_up_and_available_ones_down() {
         for (bytes, up, down) in [
             (0, "0 B", "0 B"),
             (1 << 20, "1.0 MiB", "1.0 MiB"),
@@ -270,9 +275,9 @@ mod tests {
         }
     }
 
-    /// 20 MB are not 19.1 MiB to the user who typed them.
+    /// A user who types 20 MB does not read 19.1 MiB.
     #[test]
-    fn a_given_size_is_printed_in_the_units_in_which_it_was_typed() {
+    fn given_sizes_are_printed_in_their_typed_units() {
         for (typed, text) in [
             (20_000_000, "20.0 MB"),
             (60_000_000_000, "60.0 GB"),
@@ -283,7 +288,7 @@ mod tests {
             (5 << 10, "5.0 KiB"),
             (100, "100 B"),
             (0, "0 B"),
-            // No user typed these.
+            // Sizes that a user would not type.
             (12_345_678_848, "11.5 GiB"),
             (u64::MAX, "16.0 EiB"),
         ] {
@@ -306,13 +311,13 @@ mod tests {
     }
 
     #[test]
-    fn bounds_contain_the_rounding_of_what_is_printed() {
+    fn bounds_contain_the_rounding_of_the_printed_number() {
         for (number, error, text) in [
             (60.0, 0.0, "60, exactly"),
             (-0.5, 0.0, "-0.5, exactly"),
             (0.1, 0.0, "0.1 (error at most 1.2e-17)"),
             (0.25, 9e-4, "0.2500 (error at most 9.1e-4)"),
-            // The interval is 2.92 to 3.04: 2.9 is off by up to 0.14.
+            // The interval is 2.82 to 3.04, so 2.9 is off by up to 0.14.
             (2.93, 0.11, "2.9 (error at most 1.5e-1)"),
             (0.429_569_4, 1e-16, "0.429569400000000 (error at most 1.5e-16)"),
         ] {
@@ -320,7 +325,7 @@ mod tests {
         }
     }
 
-    /// A number of decimal digits as it is printed, as a fraction.
+    /// Parses a printed number as a fraction.
     fn read_back(text: &str) -> BigRational {
         let text = text.replace(',', "");
         let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -330,7 +335,7 @@ mod tests {
         digits * BigRational::from_integer(10.into()).pow(exponent)
     }
 
-    /// Numbers and errors of all sizes.
+    /// Numbers and errors of all magnitudes.
     fn of_any_size(digits: std::ops::Range<i64>) -> impl Strategy<Value = f64> {
         (digits, -40..12i32).prop_map(|(digits, exponent)| digits as f64 * 10f64.powi(exponent))
     }
@@ -339,7 +344,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(4000))]
 
         #[test]
-        fn the_true_number_is_within_what_is_printed(
+        fn true_numbers_are_within_the_printed_bound(
             number in prop_oneof![of_any_size(-99_999..99_999), (-2.0..2.0f64), Just(0.0), Just(1.0)],
             error in prop_oneof![of_any_size(1..9_999), Just(0.0)],
         ) {
@@ -371,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_even_layers_that_touch_are_one() {
+    fn touching_ranges_of_layers_are_joined() {
         let pieces = [[454, 730], [4, 452], [732, 1028], [1040, 1042], [10, 20]];
         assert_eq!(joined(pieces), [[4, 1028], [1040, 1042]]);
         assert_eq!(layers(&joined(pieces)), "4 to 1,028, 1,040 to 1,042");
@@ -379,7 +384,7 @@ mod tests {
         assert_eq!(layers(&[[4, 4]]), "4");
         let many: Vec<[u32; 2]> = (0..1_200).map(|i| [10 * i, 10 * i + 4]).collect();
         assert_eq!(layers(&many[..4]), "0 to 4, 10 to 14, 20 to 24, 30 to 34");
-        assert_eq!(layers(&many[..5]), "0 to 4, 10 to 14, 20 to 24, and 2 ranges more up to 44");
-        assert_eq!(layers(&many), "0 to 4, 10 to 14, 20 to 24, and 1,197 ranges more up to 11,994");
+        assert_eq!(layers(&many[..5]), "0 to 4, 10 to 14, 20 to 24, and 2 more ranges up to 44");
+        assert_eq!(layers(&many), "0 to 4, 10 to 14, 20 to 24, and 1,197 more ranges up to 11,994");
     }
 }
