@@ -11,7 +11,7 @@ pub const MAX_EXPONENT: u8 = 15;
 /// Number of exponents that a cell can have, including the 0 of an empty cell.
 pub const EXPONENTS: usize = MAX_EXPONENT as usize + 1;
 
-/// Most cells of a board.
+/// Largest number of cells of a board.
 pub const MOST_CELLS: usize = 16;
 
 /// Largest number of characters of an input that an error quotes.
@@ -34,7 +34,7 @@ pub enum BoardError {
         exact2048_text::quoted(.0, QUOTED)
     )]
     SizeSyntax(String),
-    /// The size is outside what the packed board holds.
+    /// The size is outside the range of a packed board.
     #[error("board {0}x{1} is out of range: sides must be 1 to 8 and the board must have 2 to 16 cells")]
     SizeRange(u64, u64),
     /// The text does not have the rows and columns of the board.
@@ -43,7 +43,7 @@ pub enum BoardError {
         exact2048_text::quoted(text, QUOTED)
     )]
     Shape {
-        /// The text as given.
+        /// Input text.
         text: String,
         /// Shape that the size requires.
         expected: String,
@@ -58,7 +58,7 @@ pub enum BoardError {
         exact2048_text::quoted(cell, QUOTED)
     )]
     Tile {
-        /// The cell as given.
+        /// Input text of the cell.
         cell: String,
     },
 }
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_keep_their_value_as_text() {
+    fn boards_are_parsed_from_their_text() {
         let size: BoardSize = "2x3".parse().unwrap();
         let board = Board::parse("2 0 4 / ., 1024 ,8", size).unwrap();
         assert_eq!(board.to_text(size), "2 0 4 / 0 1024 8");

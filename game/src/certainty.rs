@@ -1,6 +1,6 @@
 //! Proofs by search that a win is certain or impossible.
 //!
-//! A stored value proves neither, because it is rounded: in 32 bits a probability of 1 − 10^-10 is stored as 1, and one
+//! A stored value proves neither, because it is rounded. In 32 bits, a probability of 1 − 10^-10 is stored as 1, and one
 //! of 10^-10 as 0.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Classes: all canonical skeletons with the same number of large tiles and the same small sum.
 //!
-//! The rows of the block of a layer and a lane with k large tiles of sum T are the rows of the class (k, layer − T). So
-//! all blocks of the same class share its rows and their transitions.
+//! A block of a lane with k large tiles of sum T has the rows of the class (k, layer − T). So all blocks of one class share
+//! its rows and their transitions.
 
 use std::sync::OnceLock;
 

@@ -41,8 +41,8 @@ struct Fixed {
     move_bound: Option<MoveBound>,
 }
 
-/// Rounding error of a mean in units in the last place: one half, plus the error of the f64 product of the 32-bit kernel
-/// before it rounds.
+/// Rounding error of a mean in units in the last place. It is one half, plus the error of the f64 product that the 32-bit
+/// kernel rounds.
 const MEAN_ERROR_ULP: f64 = 0.5 + 1.0 / (1 << 16) as f64;
 
 /// Relative error that a move can add to a floating-point value, by precision.
@@ -158,8 +158,8 @@ impl Scale {
 
     /// Returns a proven bound on the absolute error of the printed number of a stored value of `layer`.
     ///
-    /// In fixed point it is half a unit in the last place for each mean that any policy can still expect to pass, plus
-    /// the error of printing as f64. In floating point it is proportional to the value.
+    /// In fixed point it is half a unit in the last place for each mean that any policy can still expect to pass. The error
+    /// of printing as f64 is added. In floating point the bound is proportional to the value.
     pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
         let value = self.number(ToCome(bits));
         match self.form {

@@ -55,8 +55,8 @@ impl HugeTiles {
         (LEAST_HUGE..=MAX_EXPONENT).map(|exponent| u32::from(self.count(exponent)) << exponent).sum()
     }
 
-    /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. A merge makes a tile that is
-    /// not huge, a huge tile from two that are not huge, or a huge tile from two huge ones.
+    /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. The result of a merge is huge
+    /// or not. A huge one is made of two huge tiles or of two others.
     pub fn after(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| {
             let pairs = if exponent < from { merges } else { self.count(exponent) / 2 };
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_change_huge_tiles_or_do_not() {
+    fn merges_may_change_huge_tiles() {
         let of = |all: &[&[u8]]| all.iter().map(|exponents| huge(exponents)).collect::<BTreeSet<_>>();
         let (none, pair) = (HugeTiles::NONE, huge(&[9, 9]));
         assert_eq!(pair.after(0, 9), of(&[&[9, 9]]));

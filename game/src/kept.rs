@@ -68,8 +68,8 @@ impl KeptLayers {
     ///
     /// # Errors
     ///
-    /// [`KeptLayersError`] if some path could jump over the stored layers, if `width` is not below `period` (except 1 of
-    /// 1), or if the period is above 1,048,576.
+    /// [`KeptLayersError`] unless `width` is at least 2, below `period`, and `period` is at most 1,048,576. The exception is
+    /// 1 of 1, which stores all layers.
     pub fn new(period: u32, width: u32) -> Result<Self, KeptLayersError> {
         let kept = Self { period, width };
         let is_cut_in_each = (CUT_WIDTH..period).contains(&width) && period <= MOST_PERIOD;

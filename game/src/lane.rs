@@ -1,9 +1,9 @@
 //! Lanes: the division of a layer into blocks, and the lanes that moves lead to.
 //!
-//! Within a [layer](Layer), the *lane* (k, T, H) of a board is the number of its large tiles, their sum, and the *huge*
-//! tiles among them. The boards of one layer and one lane are a *block*. A spawn keeps the lane. Let `h` be the exponent
-//! from which tiles are large. A move with `m` merges of large tiles and `j` births of new ones leads from lane (k, T, H)
-//! to (k − m + j, T + j·2^h, H') in the same layer. On boards whose lanes are small without H, no tile is huge.
+//! Within a [layer](Layer), a board has a *lane* (k, T, H): the number of its large tiles, their sum, and the *huge* tiles
+//! among them. The boards of one layer and one lane are a *block*. A spawn keeps the lane. A move with `m` merges of large
+//! tiles and `j` births keeps the layer. It leads from lane (k, T, H) to (k − m + j, T + j·2^large, H'), where tiles from
+//! 2^large on are large. On boards whose lanes are small without H, no tile is huge.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

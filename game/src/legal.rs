@@ -2,8 +2,8 @@
 //!
 //! A move is legal if a tile has an empty cell before it, or if two equal tiles are adjacent along the move. The row
 //! decides both, except the equality of two large tiles, which the column decides. So a row has moves that are legal in
-//! all its columns. It also has two sets of columns: one in which the moves along rows of the board are legal, and one in
-//! which the moves along columns of the board are legal.
+//! all its columns. It also has two sets of columns. In one set the moves along rows of the board are legal, and in the
+//! other the moves along columns of the board.
 
 use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
@@ -20,7 +20,7 @@ const ALONG_ROWS: MoveSet = 0b0011;
 const ALONG_COLUMNS: MoveSet = 0b1100;
 
 /// Tiles that represent large ones. Neighbours get different ones, so they do not merge.
-const STAND_INS: [u8; 2] = [14, 15];
+const SUBSTITUTES: [u8; 2] = [14, 15];
 
 /// Finds legal moves on boards of one size.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub struct Legality {
 pub struct MaskLegality<'a> {
     rules: &'a PackedRules,
     mask: &'a Mask,
-    /// Board with stand-ins in the large cells.
+    /// Board with substitutes in the large cells.
     large: Board,
     /// Columns in which two large tiles that are neighbours in a row of the board are equal, and the same for columns of
     /// the board.
@@ -75,7 +75,7 @@ impl Legality {
         }
         let large = mask.large_cells.iter().fold(Board::default(), |board, &cell| {
             let cell = usize::from(cell);
-            board.with(cell, STAND_INS[(cell / width + cell % width) % 2])
+            board.with(cell, SUBSTITUTES[(cell / width + cell % width) % 2])
         });
         MaskLegality { rules: &self.rules, mask, large, equal }
     }

@@ -245,8 +245,8 @@ pub struct RowSkeleton {
 pub struct RowBoards {
     small: Board,
     large_cells: Vec<u8>,
-    /// Effect on sequences of each symmetry that keeps the skeleton: for each place of the image, the place in the
-    /// sequence that its exponent is taken from.
+    /// Effect on sequences of each symmetry that keeps the skeleton. For each place of the image, it gives the source place
+    /// in the sequence.
     symmetries: Vec<Vec<u8>>,
 }
 
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn every_board_is_where_the_solver_has_it() {
+    fn boards_have_the_places_of_the_solver() {
         for (board, objective, large) in
             [("2x2", "score", 3), ("3x2", "score", 4), ("2x3", "reach:64", 3), ("1x5", "score", 3)]
         {
@@ -430,7 +430,7 @@ mod tests {
 
     /// Samples boards of blocks that are too large to check whole, with masks below and above the limit of a table.
     #[test]
-    fn boards_of_large_blocks_are_where_the_solver_has_them() {
+    fn boards_of_large_blocks_have_the_places_of_the_solver() {
         for (board, objective, large, step) in
             [("3x3", "score", 4, 40), ("4x3", "score", 4, 400), ("4x4", "reach:64", 4, 600)]
         {

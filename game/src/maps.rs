@@ -7,8 +7,8 @@ use crate::patterns::{KnownPattern, Patterns, Rewriting};
 
 /// Columns of a source lane and of a target lane.
 ///
-/// A column leads to a column of the target, to [`Between::none`] if it takes no part, or to [`Between::won`] if the
-/// move makes the winning tile.
+/// A column leads to a column of the target. If it takes no part, it leads to [`Between::none`]. If the move makes the
+/// winning tile, it leads to [`Between::won`].
 #[derive(Clone, Copy, Debug)]
 pub struct Between<'a> {
     /// Parameters of the run.
@@ -200,7 +200,7 @@ mod tests {
         assert!(several > 1 && found > 1000, "{several} lanes lead to several, by {found} pairs");
     }
 
-    /// The pairs of [`merge`].
+    /// Computes the pairs of [`merge`] one by one.
     fn merged_one_by_one(source: &Columns, target: &Columns) -> Vec<Pair> {
         let sequences = (0..).zip(target.sequences());
         let numbers: BTreeMap<Vec<u8>, u32> =

@@ -13,7 +13,7 @@ pub enum Objective {
     Score,
     /// Highest probability of ever holding a tile of at least 2^exponent.
     Reach {
-        /// Exponent of the wanted tile.
+        /// Exponent of the winning tile.
         exponent: u8,
     },
     /// Smallest probability of never holding a tile of at least 2^exponent.
@@ -21,7 +21,7 @@ pub enum Objective {
     /// It equals 1 minus the value of `Reach`, but it is stored as a number itself, so small probabilities keep their
     /// digits.
     Lose {
-        /// Exponent of the wanted tile.
+        /// Exponent of the winning tile.
         exponent: u8,
     },
 }

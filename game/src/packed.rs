@@ -26,7 +26,7 @@ enum Lines {
     /// Full table, indexed by the bits of the line.
     Table(Arc<[Slid]>),
     /// Table with the same index that is filled on first use, because a game meets few of these lines.
-    Met(Arc<Box<[AtomicU64]>>),
+    Lazy(Arc<Box<[AtomicU64]>>),
     /// No table, because there are too many lines: each call slides the line.
     Slid(usize),
 }
@@ -40,7 +40,7 @@ impl Lines {
             ..=LONGEST_IN_TABLE => {
                 Self::Table((0..1u32 << (4 * length)).map(|line| slide_both(line, length)).collect())
             }
-            MET_LENGTH => Self::Met(Arc::new(zeroed_slice_box(1 << (4 * MET_LENGTH)))),
+            LAZY_LENGTH => Self::Lazy(Arc::new(zeroed_slice_box(1 << (4 * LAZY_LENGTH)))),
             _ => Self::Slid(length),
         }
     }
@@ -49,26 +49,26 @@ impl Lines {
     fn slid(&self, line: u32) -> Slid {
         match self {
             Self::Table(table) => table[line as usize],
-            Self::Met(met) => met_line(&met[line as usize], line),
+            Self::Lazy(slots) => lazy_line(&slots[line as usize], line),
             Self::Slid(length) => slide_both(line, *length),
         }
     }
 }
 
-/// Length of the lines of [`Lines::Met`]. There are 2^20 of them; their table grows to at most 8 MiB as lines are met.
-const MET_LENGTH: usize = 5;
+/// Length of the lines of [`Lines::Lazy`]. There are 2^20 of them; their table grows to at most 8 MiB as lines are met.
+const LAZY_LENGTH: usize = 5;
 
 /// Returns the outcomes of a line from its slot in the table, and fills the slot on first use.
 ///
 /// A slot is 0 until the line is met. Then it holds the two outcomes, a quarter of the score and a mark in separate
 /// bits. Threads that fill a slot at the same time write the same bits.
 #[inline]
-fn met_line(slot: &AtomicU64, line: u32) -> Slid {
-    const BITS: u32 = 4 * MET_LENGTH as u32;
+fn lazy_line(slot: &AtomicU64, line: u32) -> Slid {
+    const BITS: u32 = 4 * LAZY_LENGTH as u32;
     const LINE: u64 = (1 << BITS) - 1;
     let mut bits = slot.load(Ordering::Relaxed);
     if bits == 0 {
-        let Slid { first, last, score } = slide_both(line, MET_LENGTH);
+        let Slid { first, last, score } = slide_both(line, LAZY_LENGTH);
         bits = 1 << 63 | u64::from(score / 4) << (2 * BITS) | u64::from(last) << BITS | u64::from(first);
         slot.store(bits, Ordering::Relaxed);
     }
@@ -101,12 +101,12 @@ fn slide(line: u32, length: usize) -> (u32, u32) {
     (slid, score)
 }
 
-/// The legal moves of a board, by [`Move`]: each with the afterstate and its score.
+/// Legal moves of a board, by [`Move`], each with the afterstate and its score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LegalMoves([Option<(Board, u32)>; 4]);
 
 impl LegalMoves {
-    /// Afterstate and score of a move, where it is legal.
+    /// Afterstate and score of a move; `None` if it is not legal.
     #[inline]
     #[must_use]
     pub fn get(&self, direction: Move) -> Option<(Board, u32)> {
@@ -135,7 +135,7 @@ pub struct PackedRules {
     size: BoardSize,
     rows: Lines,
     columns: Lines,
-    /// The lowest bit of each cell.
+    /// Lowest bit of each cell.
     cells: u64,
 }
 

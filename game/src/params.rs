@@ -61,7 +61,7 @@ pub struct Params {
     pub objective: Objective,
     /// Probability that a spawned tile is a 4.
     pub spawn4: Spawn4,
-    /// Bits a value.
+    /// Number of bits of a stored value.
     pub precision: Precision,
     /// Last layer of a run that only enumerates; `None` for a run that enumerates and solves the whole game.
     pub until_layer: Option<u32>,
@@ -379,7 +379,7 @@ impl Params {
         self.board.cells() as u8 + 1
     }
 
-    /// Exponent of the largest tile on a board that the run counts.
+    /// Exponent of the largest tile that a board counted by the run can hold.
     pub fn largest_exponent(&self) -> u8 {
         let by_objective = self.winning_exponent().map_or(u8::MAX, |exponent| exponent - 1);
         let by_layer = self.until_layer.map_or(u8::MAX, |layer| layer.ilog2() as u8);
@@ -448,8 +448,8 @@ const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
 
 /// Largest number of layers from one kept pair to the next in runs that store best moves.
 ///
-/// One commit and one shard hold all these layers. 4x3 has some nine thousand items a layer, and a shard lists at most 44
-/// million (`docs/dev/format.md`).
+/// One commit and one shard hold all these layers. A layer of 4x3 has some nine thousand items, and a shard lists at most
+/// 44 million (`docs/dev/format.md`).
 const MOST_LAYERS_OF_BEST_MOVES: u32 = 4096;
 
 #[cfg(test)]

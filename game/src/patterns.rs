@@ -101,7 +101,7 @@ struct Condition {
 pub(crate) struct Items([u8; 16]);
 
 impl Items {
-    /// Whether large tiles are born.
+    /// Whether new large tiles are born.
     pub(crate) fn births(&self) -> bool {
         self.0.contains(&BORN)
     }

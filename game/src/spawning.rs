@@ -74,10 +74,10 @@ impl<V: Value> Spawning<V> for FixedMean {
 
 /// Mean of floating-point numbers, times a discount.
 ///
-/// Sums in floating point depend on their order, unless nothing is rounded. So each value is first rounded to a multiple
-/// of 2^(e − 48), where 2^e is the largest power of two that is not above the largest value of its kind of spawn. Sums
-/// of up to 16 such multiples have at most 53 bits, so they are exact. The operations after the sums are the same for
-/// every order (`docs/dev/error-bound.md`).
+/// Sums in floating point depend on their order, unless nothing is rounded. For each kind of spawn, let 2^e be the largest
+/// power of two that is not above the largest value. Each value is first rounded to a multiple of 2^(e − 48). Sums of up
+/// to 16 such multiples have at most 53 bits, so they are exact. The operations after the sums, with four roundings, are
+/// the same for every order (`docs/dev/error-bound.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct FloatingMean {
     /// Whether values are probabilities of losing, which are stored as the bits of 1 minus their own bits.

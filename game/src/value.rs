@@ -95,7 +95,7 @@ impl Divisor {
     ///
     /// A product with the reciprocal costs a fraction of a division. Let d be the divisor, l = `shift` and m =
     /// `multiplier`. Then 2^l ≥ d, and m·d = 2^(63 + l) + r with 0 ≤ r < d. So m·sum / 2^(63 + l) exceeds sum/d by
-    /// r·sum / (d · 2^(63 + l)) < 1/d, which lifts no fraction k/d to the next integer.
+    /// r·sum / (d · 2^(63 + l)) < 1/d. The excess lifts no fraction k/d to the next integer.
     #[inline(always)]
     fn quotient(&self, sum: u64) -> u64 {
         ((u128::from(sum << 1) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
