@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables of players in docs/players.md: what each is worth on 3x3, and what its moves lose.
+"""The tables of players in docs/results/players.md: what each is worth on 3x3, and what its moves lose.
 
 usage: scripts/players-table.py RUN [PROGRAM] [OPTION...]    default: target/release/exact2048
 
