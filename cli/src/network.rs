@@ -211,7 +211,7 @@ pub fn words(status: &Status) -> String {
     exact2048_net::text::plain_words(words_of(status), MOST_WORDS)
 }
 
-/// The error for a status that has no exit code of its own: names the server and a remedy.
+/// The error for a status without a dedicated exit code: names the server and a remedy.
 pub fn refusal(server: &str, status: &Status) -> anyhow::Error {
     let message = words(status);
     match status.code() {

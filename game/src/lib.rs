@@ -2,9 +2,9 @@
 //!
 //! The crate has two halves:
 //!
-//! * the *rules*, one board at a time, in their plainest form ([`rules`], [`symmetry`]), and the same rules by tables
+//! * The *rules*, one board at a time, in their plainest form ([`rules`], [`symmetry`]), and the same rules by tables
 //!   and shifts ([`packed`]). Queries, players and tests use these modules.
-//! * the *product structure*: a board is a [`skeleton`] times a sequence of large exponents ([`columns`]). The
+//! * The *product structure*: a board is a [`skeleton`] times a sequence of large exponents ([`columns`]). The
 //!   skeleton gives the small tiles and the cells of the large ones. All skeletons with the same number of large tiles
 //!   and the same small sum form a [`class`](class::Class), whose [`transitions`] are computed once. [`patterns`]
 //!   describe the effect of a transition on sequences, and [`maps`] its effect on columns. The kernels of the solver

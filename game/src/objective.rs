@@ -50,10 +50,10 @@ pub enum ObjectiveError {
     #[error("spawner {0:?} is not known; write random or worst")]
     Spawner(String),
     /// Not a discount, or a discount that cannot be kept exactly.
-    #[error("discount {0:?} is not valid; write a decimal or a fraction above 0 and up to 1 whose denominator is at most {max} in lowest terms (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
+    #[error("discount {0:?} is not valid; write a decimal or a fraction above 0 and up to 1 with a denominator of at most {max} (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
     Discount(String),
     /// Not a probability, or a probability that cannot be kept exactly.
-    #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 whose denominator is at most {max} in lowest terms (for example 0.1 or 1/10)", max = MAX_DENOMINATOR)]
+    #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 with a denominator of at most {max} (for example 0.1 or 1/10)", max = MAX_DENOMINATOR)]
     Spawn4(String),
 }
 

@@ -103,8 +103,8 @@ fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
 pub enum ParamsError {
     /// A tile of the game would not fit in four bits.
     #[error(
-        "a {board} board can reach the tile {largest}, and boards are packed for tiles up to 32,768: \
-         give the objective reach:TILE with a tile of at most 32,768, or end at a layer below 65,536"
+        "a {board} board can reach the tile {largest}, expected at most 32,768; \
+         give reach:TILE with a smaller tile, or end at a layer below 65,536"
     )]
     TileTooLarge {
         /// Size of the board.

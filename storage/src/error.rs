@@ -69,8 +69,8 @@ impl fmt::Display for Remedy {
             Self::MakeAgain => "The shard is recomputed when the run resumes",
             Self::Restore => "Restore the file from a copy; the run cannot be read without it",
             Self::RestoreOrRemove => {
-                "Restore the file from a copy. If there is no copy, remove the file while no process writes the run: it \
-                 is the last record of the journal, and its work is recomputed when the run resumes"
+                "Restore the file from a copy. If there is no copy, remove the file while no process writes the run. \
+                 It is the last record of the journal, and its work is recomputed when the run resumes"
             }
         })
     }

@@ -38,8 +38,8 @@ docs/export.md describes the tables.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
-    /// Choose the rows: states; afterstates, the boards between move and spawn; or policy, states with the value of each
-    /// move, or with one best move if the run stores best moves
+    /// Choose the rows: states, afterstates (boards between move and spawn), or policy. A policy lists states with the
+    /// value of each move, or with one best move if the run stores best moves
     #[arg(long, value_name = "WHAT", value_enum)]
     what: What,
     /// Export only the layers A to B, inclusive; A or B can be omitted
