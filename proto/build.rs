@@ -1,8 +1,8 @@
-//! Generates the services and messages from `proto/`, without a protoc.
+//! Generates the services and messages from `proto/`, without protoc.
 
 use std::path::PathBuf;
 
-/// Every file with a service. Files that these import are found by themselves.
+/// Files that define services; the compiler finds their imports.
 const FILES: [&str; 3] =
     ["exact2048/v1/coordinator.proto", "exact2048/v1/exchange.proto", "exact2048/v1/query.proto"];
 
@@ -12,7 +12,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     std::fs::write(out.join("descriptors.bin"), compiler.encode_file_descriptor_set())?;
-    // Blocks are large: they are not copied between a message and its buffer.
+    // `Bytes` fields share the message's buffer, so large blocks are not copied.
     tonic_prost_build::configure()
         .bytes(".exact2048.v1.PushRequest")
         .bytes(".exact2048.v1.PushBlock")

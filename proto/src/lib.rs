@@ -1,7 +1,7 @@
-//! The gRPC interfaces of exact2048, generated from the files under `proto/`, which document every field.
+//! gRPC interfaces of exact2048, generated from the files under `proto/`, which document every field.
 //!
-//! A package name carries its version ([`v1`]). Within a version fields are only added: what a deployed client
-//! sends and reads keeps its meaning.
+//! Package names carry a version ([`v1`]). A version only ever gains fields, so requests and answers of deployed
+//! clients keep their meaning.
 
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::{Discount, Params, Spawner};
