@@ -17,7 +17,7 @@ pub mod v1 {
     tonic::include_proto!("exact2048.v1");
 }
 
-/// The descriptors of all files, for the reflection service and to know the methods by name.
+/// Descriptors of all files, used by the reflection service and to look up method names.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 impl From<&Params> for v1::RunParameters {
