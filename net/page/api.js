@@ -1,4 +1,4 @@
-// Asking the server: with the token, again where it is busy, and noticing when it is away.
+// Requests to the server: with the token, retried while the server is busy, and detecting an unreachable server.
 
 import { byId } from "./dom.js";
 
@@ -44,33 +44,33 @@ export async function ask(path, asked = {}, signal) {
   for (const [key, value] of Object.entries(asked)) if (value !== undefined) query.set(key, String(value));
   const url = `api/v1/${path}?${query}`;
   for (let tries = 1; ; tries++) {
-    const { answer, told } = await send(url, signal);
+    const { answer, body } = await send(url, signal);
     if (answer.status === 401) {
       await askForToken(sessionStorage.getItem(TOKEN) !== null);
       continue;
     }
-    // Where trying again can help the server says when.
+    // If a retry can help, the server says when.
     if (answer.headers.has("retry-after") && tries < TRIES) {
       await pause(250 * 2 ** tries);
       continue;
     }
-    if (answer.ok) return told;
-    throw new Refused(told.error?.code ?? "", told.error?.message ?? `The server answered ${answer.status}.`);
+    if (answer.ok) return body;
+    throw new Refused(body.error?.code ?? "", body.error?.message ?? `The server answered ${answer.status}.`);
   }
 }
 
-/** The head of an answer, and what it tells. @param {string} url @param {AbortSignal} [signal] */
+/** Fetches an answer's head and its parsed body. @param {string} url @param {AbortSignal} [signal] */
 async function send(url, signal) {
   const token = sessionStorage.getItem(TOKEN);
   const limit = AbortSignal.timeout(PATIENCE);
-  // What is wrong with these is no sign that the server is away.
+  // An invalid request does not mean that the server is unreachable.
   const headers = new Headers(token === null ? {} : { authorization: `Bearer ${token}` });
   try {
     const answer = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
-    // An answer that is cut off is none; of a failure its status says enough.
-    const told = await (answer.ok ? answer.json() : answer.json().catch(() => ({})));
+    // A truncated answer has no body; the status suffices to report a failure.
+    const body = await (answer.ok ? answer.json() : answer.json().catch(() => ({})));
     isThere();
-    return { answer, told };
+    return { answer, body };
   } catch (error) {
     if (signal?.aborted) throw error;
     isAway();

@@ -1,4 +1,4 @@
-// Small helpers for elements. Text is always set as text: nothing that comes from elsewhere is ever read as HTML.
+// Small helpers for elements. Text is always set as text: no external content is ever parsed as HTML.
 
 /** The element of an id. @param {string} id @returns {any} */
 export function byId(id) {

@@ -1,4 +1,4 @@
-//! Taking connections: no more than there is room for, and none of an address that has its share.
+//! Accepting connections within the limits for the server and for each address.
 
 use std::io;
 use std::net::SocketAddr;
@@ -10,10 +10,10 @@ use crate::keepalive::KeepAlive;
 use crate::rarely::Rarely;
 use crate::share::{Permit, PermitPool};
 
-/// Pause after a failed accept: the usual reason, too many open files, does not go away at once.
+/// Pause after a failed accept: the usual cause, too many open files, takes time to pass.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A listener with room for a number of connections.
+/// A listener with a limit of connections.
 #[derive(Debug)]
 pub struct Accept {
     listener: TcpListener,
@@ -24,14 +24,14 @@ pub struct Accept {
 }
 
 impl Accept {
-    /// Takes connections as long as the pool has permits.
+    /// Accepts connections while the pool has permits.
     pub fn new(listener: TcpListener, pool: PermitPool, keepalive: KeepAlive) -> Self {
         let (failures, turned_away) = Default::default();
         Self { listener, pool, keepalive, failures, turned_away }
     }
 
-    /// The next connection. While there is no room, clients wait in the system's queue; one whose address has its share
-    /// is turned away, so that it does not make the others wait.
+    /// Returns the next connection. At the limit, clients wait in the system's queue. A client whose address has
+    /// reached its share is disconnected instead, because its wait would block all others.
     pub async fn next(&self) -> (TcpStream, SocketAddr, Permit) {
         loop {
             self.pool.vacancy().await;
@@ -40,11 +40,12 @@ impl Accept {
                     // Another port may have taken the last permit meanwhile.
                     let Some(permit) = self.pool.take_when_vacant(peer.ip()).await else {
                         if let Some(left_out) = self.turned_away.may(Instant::now()) {
-                            tracing::warn!(%peer, left_out, "closed a connection: this address has its share of them");
+                            tracing::warn!(%peer, left_out, "connection closed: too many from this address");
                         }
                         continue;
                     };
-                    // Answers are small and asked for one after another: none may wait for another.
+                    // Answers are small, and a client often sends its next request only after one, so Nagle's delay
+                    // would add to each.
                     let _ = stream.set_nodelay(true);
                     self.keepalive.watch(&stream);
                     return (stream, peer, permit);
@@ -56,7 +57,7 @@ impl Accept {
 
     async fn failed(&self, error: &io::Error) {
         if let Some(left_out) = self.failures.may(Instant::now()) {
-            tracing::warn!(%error, left_out, "cannot accept a connection");
+            tracing::warn!(%error, left_out, "accept failed");
         }
         tokio::time::sleep(PAUSE).await;
     }

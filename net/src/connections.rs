@@ -1,5 +1,5 @@
-//! Connections of clients: accepted, encrypted where that is asked for, and closed when they do not say in time
-//! what they want.
+//! Client connections: accepted, encrypted if configured, and closed if the client does not start its protocol in
+//! time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,29 +24,29 @@ use crate::share::Permit;
 use crate::stream::Stream;
 use crate::tls::explain;
 
-/// The bytes that every connection of HTTP/2 begins with. A request of HTTP/1.1 has more.
+/// Length of the preface that begins every HTTP/2 connection. A request of HTTP/1.1 is longer.
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
-/// The first byte of TLS: a message of the type handshake.
+/// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Who is at the other end of a connection; every request on it has this among its extensions.
+/// The client of a connection; every request on the connection carries it as an extension.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client's address.
     pub address: SocketAddr,
-    /// Closes the connection, whatever is under way on it.
+    /// Closes the connection, even during a request.
     pub close: CancellationToken,
 }
 
 pin_project! {
-    /// A connection that makes room for another when it is closed.
+    /// A connection that returns its permit when it closes.
     pub struct Connection {
         #[pin]
         stream: Stream,
         peer: Peer,
         closed: Pin<Box<WaitForCancellationFutureOwned>>,
-        // Bytes of the preface that have not come, and until when they may.
+        // Bytes of the preface still missing, and the timer for them.
         missing: usize,
         hello: Pin<Box<Sleep>>,
         log: Arc<Log>,
@@ -54,15 +54,15 @@ pin_project! {
     }
 }
 
-/// Lines about connections that came to nothing: anybody can bring them about.
+/// Limiters of log lines about failed connections, which any client can cause.
 #[derive(Debug, Default)]
 struct Log {
     handshakes: Rarely,
     silent: Rarely,
 }
 
-/// The connections that are accepted, until the stream is dropped: then the port is given back at once. A client has
-/// `hello` to say what it wants: for the handshake, where there is one, and for the preface of HTTP/2.
+/// Returns the accepted connections. Dropping the stream closes the port at once. A client has `hello` for the TLS
+/// handshake, if there is one, and as much for the HTTP/2 preface.
 pub fn incoming(
     accept: Accept,
     tls: Option<TlsAcceptor>,
@@ -96,17 +96,17 @@ async fn hand_over(
             continue;
         };
         let to = to.clone();
-        // Beside the others: one that dawdles must not make them wait.
+        // Each handshake runs in a task of its own, so a slow client does not delay the others.
         tokio::spawn(async move {
             if let Some(stream) = handshake(tls, stream, address, hello, &log).await {
-                // Where nobody takes it the server is stopping.
+                // The send fails only if the server is stopping.
                 let _ = to.send(Ok(Connection::new(stream, address, room, hello, log))).await;
             }
         });
     }
 }
 
-/// Begins TLS, or says in the log why that failed.
+/// Performs the TLS handshake, or logs why it failed.
 async fn handshake(
     tls: TlsAcceptor,
     stream: TcpStream,
@@ -119,15 +119,15 @@ async fn handshake(
         Ok(Err(error)) => match explain::tls_error(&error) {
             Some(error) => explain::to_server(error),
             None => {
-                // A client that only looks whether the port is open goes away without a word.
-                tracing::debug!(%peer, %error, "a connection ended before TLS had begun");
+                // A port scan also closes the connection before any byte of TLS.
+                tracing::debug!(%peer, %error, "connection ended before the TLS handshake");
                 return None;
             }
         },
-        Err(_) => format!("it took more than {} s", within.as_secs_f64()),
+        Err(_) => format!("timeout after {} s", within.as_secs_f64()),
     };
     if let Some(left_out) = log.handshakes.may(Instant::now()) {
-        tracing::warn!(%peer, left_out, "a TLS handshake failed: {reason}");
+        tracing::warn!(%peer, reason, left_out, "TLS handshake failed");
     }
     None
 }
@@ -140,7 +140,7 @@ impl Connection {
         Self { stream, peer, closed, missing: PREFACE, hello, log, _room: room }
     }
 
-    /// An error where the connection has to end.
+    /// Returns an error if the connection must end.
     fn ended(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<io::Error> {
         self.project().closed.as_mut().poll(cx).is_ready().then(|| io::ErrorKind::ConnectionAborted.into())
     }
@@ -170,7 +170,7 @@ impl AsyncRead for Connection {
         let peer = this.peer.address;
         if this.hello.as_mut().poll(cx).is_ready() {
             if let Some(left_out) = this.log.silent.may(Instant::now()) {
-                tracing::info!(%peer, left_out, "closed a connection that did not say what it wants");
+                tracing::info!(%peer, left_out, "connection closed: no request within the timeout");
             }
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
@@ -184,7 +184,7 @@ impl AsyncRead for Connection {
             && let Some(left_out) = this.log.handshakes.may(Instant::now())
         {
             tracing::warn!(%peer, left_out,
-                "a client speaks TLS, and this server does not: was https:// given instead of http://?");
+                "client speaks TLS and this server does not; use http:// instead of https://");
         }
         *this.missing = this.missing.saturating_sub(read.len());
         Poll::Ready(Ok(()))

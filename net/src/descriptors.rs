@@ -1,28 +1,28 @@
-//! How many files and connections the process may have open.
+//! Limit of open files, and the number of connections that fits it.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that connections leave for everything else: files of a run and of a store, logs, metrics.
+/// Descriptors reserved for everything except connections: files of runs and stores, logs, metrics.
 pub const KEPT: usize = 96;
 
-/// Raises the limit of open files as far as the system lets a process do so itself, and says what it is then. On most
-/// systems it begins at 1,024, for the sake of old programs, while hundreds of thousands are allowed.
+/// Raises the limit of open files to the system's maximum and returns it. Most systems start a process with 1,024 for
+/// the sake of old programs, but allow hundreds of thousands.
 pub fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // Some systems say that there is no limit, and take no such value.
+        // Some systems report no limit as the maximum, but refuse to set it.
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
-            tracing::debug!(%error, "the limit of open files stays as it is");
+            tracing::debug!(%error, "limit of open files not raised");
         }
     }
     let now = getrlimit(Resource::Nofile).current;
     now.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// The connections that there may be at once where `wanted` were asked for and `limit` files may be open.
+/// Returns the number of connections allowed, given the `wanted` number and the `limit` of open files.
 #[must_use]
 pub fn connections_within(limit: usize, wanted: usize) -> usize {
-    // Each connection takes one descriptor. Where the limit is below twice [`KEPT`], connections get half of it.
+    // Each connection takes one descriptor. If the limit is below twice [`KEPT`], connections get half of it.
     wanted.min(limit.saturating_sub(KEPT).max(limit / 2)).max(1)
 }
 
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_left_to_others() {
+    fn connections_leave_descriptors_for_files() {
         for (limit, wanted, connections) in [
             (usize::MAX, 1024, 1024),
             (2048, 1024, 1024),

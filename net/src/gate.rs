@@ -1,10 +1,10 @@
-//! The gate of every port: by which names requests may call the server, and pages of which origins may ask it.
+//! The gate of every port: checks the host names and page origins of requests.
 //!
-//! A browser on the same machine reaches ports of loopback, and so do the pages that it shows. A page whose own name is
-//! made to lead to loopback (DNS rebinding) could read the answers of a server without a token. Its requests keep its
-//! name, by which the gate refuses them. Other pages cannot read answers, but take the server's time.
+//! A browser reaches the loopback ports of its machine, and so do the pages in it. A page whose own name resolves to
+//! loopback (DNS rebinding) could read the answers of a server without a token. The gate refuses such requests
+//! because they carry the page's host name. Other pages cannot read answers, but take the server's time.
 //!
-//! Ports for gRPC check no names. Browsers speak HTTP/2 only within TLS, and there the certificate has to have the name.
+//! Ports for gRPC check no names: browsers speak HTTP/2 only within TLS, and then the certificate must have the name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,38 +23,37 @@ use crate::policy::Protection;
 use crate::protocol::Protocol;
 use crate::text::plain_words;
 
-/// Bytes of a refused name that the answer repeats.
+/// Longest part of a refused name, in bytes, that the answer repeats.
 const MOST_NAME: usize = 256;
 
-/// Hosts and origins that pass the gate beside the server's own.
+/// Hosts and origins that pass the gate in addition to the server's own.
 #[derive(Clone, Debug, Default)]
 pub struct Allowed {
-    /// Names of hosts, without ports.
+    /// Host names, without ports.
     pub hosts: Vec<String>,
     /// Origins of pages, as browsers write them.
     pub origins: Vec<HeaderValue>,
 }
 
-/// The rule of one port.
+/// Rule of one port.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     protocol: Protocol,
-    /// The address of the port, where requests have to call it by a known name.
+    /// The port's address, if requests must use a known host name.
     named: Option<IpAddr>,
     allowed: Allowed,
 }
 
-/// Why a request does not pass.
+/// Reason for a refusal.
 #[derive(Debug, PartialEq, Eq)]
 enum Refused {
-    /// It is for a server of this name, if for any.
+    /// The request names this host, or none.
     Name(Option<String>),
-    /// A page of another origin sends it.
+    /// The request comes from a page of another origin.
     Page,
 }
 
 impl Gate {
-    /// The gate of a port.
     pub(crate) fn new(
         protocol: Protocol,
         address: SocketAddr,
@@ -62,19 +61,20 @@ impl Gate {
         allowed: Allowed,
     ) -> Self {
         let ip = address.ip();
-        // A token is no page's to send, and a certificate has the names. Off loopback other machines know many names.
+        // Pages cannot send the token, and a certificate fixes the names. Off loopback, a server has many valid
+        // names.
         let is_open = !protection.token && !protection.tls && ip.to_canonical().is_loopback();
         let named = (is_open && protocol == Protocol::Http).then_some(ip);
         Self { protocol, named, allowed }
     }
 
-    /// The router behind this gate.
+    /// Puts the router behind this gate.
     pub(crate) fn guard(self, router: Router) -> Router {
         router.layer(from_fn_with_state(Arc::new(self), pass))
     }
 
     fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        // HTTP/2 has the name in the URL, HTTP/1.1 in a header, or in both: then both have to be known.
+        // HTTP/2 has the name in the URL, HTTP/1.1 in a header or in both. Every given name must be known.
         let in_headers = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let hosts: Vec<&[u8]> =
             uri.authority().map(|of| of.as_str().as_bytes()).into_iter().chain(in_headers).collect();
@@ -98,7 +98,7 @@ impl Gate {
         if is_from_elsewhere || origins.next().is_some() { Err(Refused::Page) } else { Ok(()) }
     }
 
-    /// Whether requests may call the server by a name, whatever the port: it may be forwarded from another one.
+    /// Returns whether a host name is known. The port is ignored because it may be forwarded from another one.
     fn knows(&self, host: &[u8], listens: IpAddr) -> bool {
         let Ok(authority) = Authority::try_from(host) else { return false };
         let host = authority.host();
@@ -114,13 +114,13 @@ impl Gate {
                 let found =
                     found.as_ref().map_or_else(|| "none".to_owned(), |host| plain_words(host, MOST_NAME));
                 format!(
-                    "expected the host localhost or an address of loopback, found {found}; call the server by one of \
-                     these, or have it allow this host or ask for a token"
+                    "expected the host localhost or a loopback address, found {found}; use one of \
+                     these, or let the server allow this host or require a token"
                 )
             }
             Refused::Page => {
-                "a page of another origin asks; expected one of this server's own pages, or one of an \
-                              origin that the server allows"
+                "expected a request from this server's pages or an allowed origin, found one from another \
+                              origin; let the server allow that origin"
                     .to_owned()
             }
         };
@@ -139,18 +139,18 @@ async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Re
     }
 }
 
-/// Whether an origin is that of pages from a host. Its scheme may differ where a proxy ends TLS.
+/// Returns whether a page from the host has this origin. The scheme may differ if a proxy terminates TLS.
 fn is_origin_of(origin: &[u8], host: &[u8]) -> bool {
     let bare = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
     bare.is_some_and(|of| of.eq_ignore_ascii_case(host))
 }
 
-/// Whether the browser says that a page of another origin asks.
+/// Returns whether the browser reports a request from a page of another origin.
 fn says_foreign(headers: &HeaderMap) -> bool {
     has(headers, "sec-fetch-site", &["cross-site", "same-site"])
 }
 
-/// Whether somebody follows a link. The page with the link does not see the answer.
+/// Returns whether the user follows a link. The page with the link cannot read the answer.
 fn is_link(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::GET
         && has(headers, "sec-fetch-mode", &["navigate"])
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn open_ports_of_loopback_are_called_by_their_names() {
+    fn open_loopback_ports_require_a_known_host() {
         let address = "127.0.0.1:8048".parse().unwrap();
         let allowed = Allowed { hosts: vec!["head.example".to_owned()], ..Allowed::default() };
         let gate = Gate::new(Protocol::Http, address, OPEN, allowed.clone());
@@ -202,7 +202,7 @@ mod tests {
         ] {
             let refused = Err(Refused::Name(Some(wrong.to_owned())));
             assert_eq!(check(&gate, "/", &[("host", wrong)]), refused, "{wrong}");
-            // A name in the URL hides none in the header, nor one of two headers the other.
+            // Neither a valid name in the URL nor a second header hides an invalid name.
             assert_eq!(check(&gate, "http://localhost/", &[("host", wrong)]), refused, "{wrong}");
             assert_eq!(check(&gate, "/", &[("host", "localhost"), ("host", wrong)]), refused, "{wrong}");
         }

@@ -1,36 +1,35 @@
-//! Finding out that the other side of a connection is gone where nothing says so: a host that lost its power, a
-//! network that drops what it is given.
+//! Detection of dead peers: hosts that lost power, and networks that drop packets.
 //!
-//! Both sides of every connection ask, since a network may fail one way only.
+//! Both sides of every connection send pings, since a network may fail in one direction only.
 
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// How soon a silent connection is given up.
+/// Time until a silent connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Silence after which the other side is asked whether it is still there, by a ping of HTTP/2.
+    /// Silence after which a side sends an HTTP/2 ping.
     pub interval: Duration,
-    /// Time for its answer.
+    /// Time for the answer to a ping.
     pub timeout: Duration,
 }
 
 impl Default for KeepAlive {
-    /// Interval and timeout are each as long as the lease of a worker: a dead connection is closed within 10 s.
+    /// Interval and timeout each equal a worker's lease, so a dead connection closes within 10 s.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), timeout: Duration::from_secs(5) }
     }
 }
 
 impl KeepAlive {
-    /// Has the system look after a connection too, for what happens before pings can be sent and after the last one.
-    /// It is slower than pings are, so that it is these that say what happened.
+    /// Enables TCP keepalive for the times before the first and after the last ping. It is slower than the pings, so
+    /// the pings report the failure if both detect it.
     pub fn watch(self, stream: &TcpStream) {
         let longest = (2 * (self.interval + self.timeout)).max(Duration::from_secs(2));
         let socket = SockRef::from(stream);
-        // Without it pings still find out.
+        // On failure, the pings still detect a dead peer.
         let _ = socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(longest / 2));
         #[cfg(target_os = "linux")]
         let _ = socket.set_tcp_user_timeout(Some(longest));
@@ -41,7 +40,7 @@ impl KeepAlive {
 pub(crate) mod tests {
     use super::*;
 
-    /// Whether the system looks after a connection.
+    /// Returns whether TCP keepalive is on.
     pub(crate) fn is_watched(stream: &TcpStream) -> bool {
         let socket = SockRef::from(stream);
         #[cfg(target_os = "linux")]
@@ -50,7 +49,7 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn the_system_gives_a_connection_up_after_pings_do() {
+    async fn tcp_keepalive_is_slower_than_pings() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
         assert!(!is_watched(&stream));

@@ -1,15 +1,15 @@
-//! What every server and client of exact2048 shares: who may connect, how much they may ask, and how it is seen.
+//! Common base of all servers and clients of exact2048: access, limits and observability.
 //!
-//! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and what an address needs of them.
-//! * [`gate`]: by which names requests may call a server, and pages of which origins may ask it.
-//! * [`limits`], [`share`], [`connections`] and [`requests`]: how much is taken on at once and of whom, deadlines, and
-//!   what is counted.
+//! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and the protection that an address requires.
+//! * [`gate`]: the host names and page origins that requests may have.
+//! * [`limits`], [`share`], [`connections`] and [`requests`]: limits for the server and each address, deadlines, and
+//!   counts.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
-//! * [`protocol`]: what statuses are in gRPC and in HTTP; [`pages`]: what servers for browsers share.
-//! * [`client`] and [`keepalive`]: connecting to one, and noticing that it is gone.
+//! * [`protocol`]: statuses in gRPC and in HTTP; [`pages`]: common parts of servers for browsers.
+//! * [`client`] and [`keepalive`]: connecting to a server, and detecting that it is dead.
 //! * [`status`], [`logs`] and [`monitoring`]: statuses, logs and metrics.
 //!
-//! Nothing here knows a service: these are joined by the crates that have one.
+//! This crate knows no service; the crates with services add them.
 
 mod accept;
 pub mod client;
@@ -38,9 +38,9 @@ pub mod token;
 
 pub use exact2048_text as text;
 
-/// Makes ring the process's provider of cryptography. Call it first: with a second provider linked, rustls
-/// cannot choose by itself and would panic on the first connection.
+/// Makes ring the process's provider of cryptography. Call it first: if a second provider is linked, rustls cannot
+/// choose one and panics on the first connection.
 pub fn install_crypto() {
-    // An error says that one is installed already, which is as well.
+    // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }

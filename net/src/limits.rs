@@ -1,38 +1,38 @@
-//! How much a server takes on at once.
+//! Limits of a server.
 
 use std::time::Duration;
 
 use crate::keepalive::KeepAlive;
 
-/// Bounds of a server. Whatever clients send, memory stays within what these allow.
+/// Limits of a server. They bound its memory for any behaviour of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Connections at once; more wait until one is closed. Lowered where the limit of open files asks for it.
+    /// Concurrent connections; more wait until one closes. The limit of open files may lower this number.
     pub connections: usize,
-    /// Requests at once, streams included; more get RESOURCE_EXHAUSTED. Of these as of connections one address gets
-    /// three quarters at most ([`share`](crate::share)).
+    /// Concurrent requests, streams included; more get RESOURCE_EXHAUSTED. One address gets at most three quarters of
+    /// these, and of the connections ([`share`](crate::share)).
     pub requests: usize,
-    /// Requests at once of one connection; more wait at the client.
+    /// Concurrent requests of one connection; more wait at the client.
     pub streams_per_connection: u32,
-    /// Bytes of a message received; longer ones are refused before they are read.
+    /// Longest accepted message in bytes; longer ones are refused before they are read.
     pub message_bytes: usize,
-    /// Time for a request without a deadline of its own, or with a later one. A stream of answers must begin within it,
-    /// and is bound by its client's deadline alone from then on, as a stream of requests is.
+    /// Timeout of a request that has no deadline or a later one. A stream of answers must begin within it; after that
+    /// only the client's deadline applies, as for a stream of requests.
     pub request_time: Duration,
-    /// Time that a stream may be without a message.
+    /// Longest time of a stream without a message.
     pub idle_time: Duration,
-    /// Time for a client to say what it wants: for the handshake of TLS, and as much for the preface of HTTP/2.
+    /// Time for the TLS handshake, and as much for the HTTP/2 preface.
     pub hello_time: Duration,
-    /// Time for a client to take on what it was sent, message by message; then its connection is closed.
+    /// Time for a client to read each message sent to it; after that its connection is closed.
     pub read_time: Duration,
-    /// When clients that say nothing are taken for gone.
+    /// Detection of dead clients.
     pub keepalive: KeepAlive,
-    /// Time for what is running when the server stops.
+    /// Time for running requests when the server stops.
     pub grace: Duration,
 }
 
 impl Default for ServerLimits {
-    /// For a server whose answers take milliseconds.
+    /// Limits for a server whose answers take milliseconds.
     fn default() -> Self {
         Self {
             connections: 1024,

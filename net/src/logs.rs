@@ -10,46 +10,45 @@ use tracing_subscriber::filter::Directive;
 
 use crate::text::plain;
 
-/// Crates that could log headers, and with them tokens, at their lowest levels.
+/// Crates that could log headers, and so tokens, at their lowest levels.
 const SEE_HEADERS: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower"];
 
-/// How log lines are written.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     /// For people.
     #[default]
     Human,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Why logging cannot start.
+/// Failure to start logging.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The filter does not parse.
     #[error(
-        "log filter {filter:?} is not understood; write a level (error, warn, info, debug, trace) or crate=level,…"
+        "expected a level (error, warn, info, debug, trace) or crate=level,… as the log filter, found {filter:?}"
     )]
     Filter {
-        /// The filter as given.
         filter: String,
-        /// Why.
+        /// The parser's error.
         source: tracing_subscriber::filter::ParseError,
     },
-    /// Logging is on already.
-    #[error("logging was set up before")]
+    /// Logging is already set up.
+    #[error("logging is already set up")]
     Twice,
 }
 
-/// Starts logging to stderr. `filter` is a level, or levels by crate as in `RUST_LOG`. Whatever it says, no header
-/// is logged, since one of them is the token.
+/// Starts logging to stderr. `filter` is a level, or levels by crate as in `RUST_LOG`. No filter enables the logging
+/// of headers, since one of them is the token.
 ///
 /// # Errors
 ///
 /// [`LogError`].
 pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let wrong = |source| LogError::Filter { filter: filter.to_owned(), source };
-    // A single word that is no level would be taken for a crate, and nothing else would be logged.
+    // `EnvFilter` would read a single word that is not a level as a crate, and log nothing else.
     for word in filter.split(',').filter(|word| !word.contains(['=', '['])) {
         let _: Directive = format!("any={word}").parse().map_err(wrong)?;
     }
@@ -58,7 +57,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
         let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;
         levels = levels.add_directive(quiet);
     }
-    // A line that nobody reads any more is lost: to tell of that on stderr, too, would panic.
+    // If stderr is closed, the line is lost: a report of that on stderr would panic.
     let lines =
         tracing_subscriber::fmt().with_env_filter(levels).with_target(false).log_internal_errors(false);
     let started = match format {
@@ -68,8 +67,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     started.map_err(|_| LogError::Twice)
 }
 
-/// Writes lines, each in one call, without what could command a terminal or look like another line: some of what they
-/// say is what others said. In JSON that is escaped anyway.
+/// Writes each line in one call, without characters that could control a terminal or fake another line, because lines
+/// quote other parties. JSON escapes such characters anyway.
 struct Plain<W>(W);
 
 impl<W: Write> Write for Plain<W> {
@@ -85,8 +84,8 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-/// Lets some log lines of one kind pass, and after them one a second: for lines that anybody can cause who reaches a
-/// port, so that nobody can fill a disk.
+/// Passes a burst of log lines of one kind, and then one per second. Use it for lines that any client of a port can
+/// cause, so no client can fill the disk.
 #[derive(Debug)]
 pub struct Seldom(Mutex<Passed>);
 
@@ -96,7 +95,7 @@ const BURST: u32 = 100;
 #[derive(Debug)]
 struct Passed {
     room: u32,
-    /// When there was last room for one more.
+    /// Time up to which `room` is counted.
     since: Option<Instant>,
     left_out: u64,
 }
@@ -108,7 +107,7 @@ impl Seldom {
         Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))
     }
 
-    /// Whether a line passes now: then how many were left out since the one before it, `Some(None)` where none was.
+    /// Returns `None` if the line must be dropped, else the number of lines dropped since the last one, if any.
     #[must_use]
     pub fn passes(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
         let mut passed = self.0.lock();
@@ -131,7 +130,7 @@ impl Default for Seldom {
     }
 }
 
-/// Seconds as log lines have them: thousandths are enough for people.
+/// Rounds a time to milliseconds, as log lines show it.
 pub fn seconds(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }
@@ -141,12 +140,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_told_in_thousandths() {
+    fn times_are_rounded_to_milliseconds() {
         assert_eq!(seconds(std::time::Duration::from_nanos(501_925_042)), 0.502);
     }
 
     #[test]
-    fn a_line_stays_one_line_whatever_others_said() {
+    fn control_characters_are_escaped() {
         let mut written = Vec::new();
         let line = "WARN a worker failed failure=\x1b[2Jx\n2026-01-01 ERROR forged\n";
         Plain(&mut written).write_all(line.as_bytes()).unwrap();
@@ -155,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_anybody_may_cause_are_few() {
+    fn lines_beyond_the_burst_pass_one_per_second() {
         let (lines, now) = (Seldom::new(), Instant::now());
         let passed = (0..20_000).filter(|_| lines.passes(now).is_some()).count();
         assert_eq!(passed, 100);

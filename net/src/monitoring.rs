@@ -1,7 +1,7 @@
-//! Prometheus metrics on an address of their own.
+//! Prometheus metrics on a separate address.
 //!
-//! Not on the port of the services: a scrape must not need their certificates and tokens, must get through while
-//! their limits are reached, and is better kept on an internal address. It shows counts and times, no boards.
+//! The services' port is unsuitable: a scrape should need no certificate or token, must work while limits are
+//! reached, and belongs on an internal address. The metrics hold counts and times, no boards.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,36 +32,36 @@ use crate::share::PermitPool;
 const BUCKETS: [f64; 16] =
     [5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 10.0];
 
-/// How often samples are sorted into their buckets; until then they are kept one by one.
+/// Interval at which samples are sorted into buckets; until then they are stored one by one.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Connections at once: each is for one scrape.
+/// Concurrent connections, each for one scrape.
 const CONNECTIONS: usize = 16;
 
-/// Time for a scrape, from the connection to the last byte of the answer.
+/// Time of a scrape, from the connection to the last byte of the answer.
 const SCRAPE: Duration = Duration::from_secs(5);
 
-/// Refreshes metrics that are read off something rather than counted as they happen.
+/// Refreshes metrics that are computed at each scrape instead of counted as they happen.
 pub type Refresh = Arc<dyn Fn() + Send + Sync>;
 
-/// Why metrics cannot be served.
+/// Failure to serve metrics.
 #[derive(Debug, thiserror::Error)]
 pub enum MonitoringError {
     /// The recorder cannot be installed.
     #[error("cannot record metrics")]
     Recorder(#[from] BuildError),
-    /// The address cannot be listened on.
+    /// Cannot listen on the address.
     #[error("cannot listen on {address} for metrics; choose another address")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
 }
 
-/// Starts recording, and serves `http://address/metrics` to `allowed` hosts until `stop`. Returns the address, which has the port
-/// that the system chose where 0 was given. Call it before anything is counted.
+/// Starts recording, and serves `http://address/metrics` to `allowed` hosts until `stop`. Call it before anything is
+/// counted. Returns the address, with the port that the system chose if 0 was given.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub async fn start(
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     if !address.ip().to_canonical().is_loopback() {
-        tracing::warn!(%address, "metrics are served unencrypted and to anyone");
+        tracing::warn!(%address, "metrics are unencrypted and open to anyone");
     }
     let recorder = PrometheusBuilder::new().set_buckets(&BUCKETS)?.install_recorder()?;
     requests::describe();
@@ -89,7 +89,7 @@ pub async fn start(
     let app = Router::new()
         .route("/metrics", get(scrape))
         .method_not_allowed_fallback(no_such_method)
-        .fallback(async || RequestFailure::from(Status::not_found("there is nothing here but /metrics")));
+        .fallback(async || RequestFailure::from(Status::not_found("expected the path /metrics")));
     let open = Protection { tls: false, mutual_tls: false, token: false };
     let app = Gate::new(Protocol::Http, address, open, allowed).guard(app);
     let accept = Accept::new(listener, PermitPool::new(CONNECTIONS), KeepAlive::default());
@@ -97,8 +97,8 @@ pub async fn start(
     Ok(address)
 }
 
-/// Answers one request a connection. Whatever clients do, they hold no more than [`CONNECTIONS`] descriptors, and none of
-/// them longer than [`SCRAPE`]: the services go on as if nobody asked.
+/// Answers one request per connection. Clients hold at most [`CONNECTIONS`] descriptors, each for at most [`SCRAPE`],
+/// so scrapes cannot disturb the services.
 async fn serve(accept: Accept, app: Router) {
     loop {
         let (stream, _, permit) = accept.next().await;
@@ -107,7 +107,7 @@ async fn serve(accept: Accept, app: Router) {
         tokio::spawn(async move {
             let connection =
                 http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), app);
-            // One that fails or takes too long is closed, which says enough.
+            // A connection that fails or times out is just closed.
             let _ = tokio::time::timeout(SCRAPE, connection).await;
             drop(permit);
         });

@@ -1,5 +1,5 @@
-//! What every server for browsers shares: files that are part of the program, answers in JSON, the token, and headers that
-//! let a page ask its own server and nothing else.
+//! Common parts of servers for browsers: embedded files, JSON answers, token checks, and headers that restrict a page
+//! to its own server.
 
 use axum::Router;
 use axum::body::Body;
@@ -17,17 +17,17 @@ use tonic::Status;
 use crate::protocol::http_refusal;
 use crate::token::CheckToken;
 
-/// What a page of ours may do: load our own files, ask us, and nothing else.
+/// Content security policy: pages load files from their own server and send requests to it, and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
-/// A file of a page, which is part of the program.
+/// An embedded file of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Asset {
-    /// The path that it is asked for by.
+    /// URL path of the file.
     pub path: &'static str,
     content_type: &'static str,
-    /// What it holds.
+    /// Contents of the file.
     pub text: &'static str,
 }
 
@@ -51,17 +51,16 @@ impl Asset {
     }
 }
 
-/// Files that all pages share: code that asks the server, shows the token and notices when the server is away; helpers
-/// for elements; the program's icon. A page must have the elements `away` and `token-dialog` with `token-wrong` and
-/// `token` in it.
+/// Files shared by all pages: code that sends requests with the token and detects an unreachable server; helpers for
+/// elements; the icon. A page must have the elements `away` and `token-dialog`, with `token-wrong` and `token` in it.
 pub const SHARED: [Asset; 3] = [
     Asset::javascript("/api.js", include_str!("../page/api.js")),
     Asset::javascript("/dom.js", include_str!("../page/dom.js")),
     Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("../page/icon.svg") },
 ];
 
-/// A router that serves files by their paths. Browsers have to ask for them again each time, since another version of
-/// the program may have others.
+/// Returns a router that serves files by their paths. Browsers must revalidate them each time, since another version
+/// of the program may have other files.
 pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = Asset>) -> Router<S> {
     let file = |Asset { content_type, text, .. }: Asset| {
         move || async move { ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text) }
@@ -70,7 +69,7 @@ pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = 
     assets.into_iter().fold(Router::new(), with).method_not_allowed_fallback(no_such_method)
 }
 
-/// Lets only clients that show the token get answers, where the server has one.
+/// Requires the token for all answers, if the server has one.
 pub fn for_known<S: Clone + Send + Sync + 'static>(answers: Router<S>, token: CheckToken) -> Router<S> {
     answers.method_not_allowed_fallback(no_such_method).layer(from_fn_with_state(token, check_token))
 }
@@ -84,7 +83,7 @@ async fn check_token(
     Ok(next.run(request).await)
 }
 
-/// The same answer with the headers that all of ours have.
+/// Adds the headers that all answers have.
 pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response<B> {
     let headers: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, POLICY),
@@ -98,7 +97,7 @@ pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response
     response
 }
 
-/// An answer in JSON.
+/// A JSON answer.
 #[derive(Clone, Copy, Debug)]
 pub struct ToldAnswer<T>(pub T);
 
@@ -113,7 +112,7 @@ impl<T: Serialize> IntoResponse for ToldAnswer<T> {
     }
 }
 
-/// Why a request has no answer.
+/// A failed request.
 #[derive(Debug)]
 pub struct RequestFailure(Status);
 
@@ -129,7 +128,7 @@ impl IntoResponse for RequestFailure {
     }
 }
 
-/// A path of ours, asked in a way that it does not answer.
+/// Answers a request for a known path with an unsupported method.
 pub(crate) async fn no_such_method() -> RequestFailure {
-    Status::unimplemented("expected GET: nothing is changed by requests").into()
+    Status::unimplemented("expected the method GET").into()
 }

@@ -1,8 +1,8 @@
-//! Which addresses a server may listen on without protection.
+//! Addresses that a server may listen on without protection.
 
 use std::net::SocketAddr;
 
-/// How a server knows its clients, and whether others on the way can read along.
+/// Encryption and client authentication of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protection {
     /// Whether connections are encrypted.
@@ -21,27 +21,27 @@ impl std::fmt::Display for Protection {
     }
 }
 
-/// A server would be open to a network.
+/// A server would be open to a network without enough protection.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "refusing to listen on {address}: it can be reached from other machines, and {lacks}. Give a certificate and its \
-     key, with a token or a CA for client certificates; or listen on 127.0.0.1; or allow it where the network is trusted"
+    "refusing to listen on {address}: other machines can reach it, and {lacks}; give a certificate and its \
+     key, with a token or a CA for client certificates; or listen on 127.0.0.1; or allow it if the network is trusted"
 )]
 pub struct Exposed {
     address: SocketAddr,
     lacks: &'static str,
 }
 
-/// Checks that a server listens on loopback, or is encrypted and knows its clients, or may be open.
+/// Checks that a server listens on loopback, is encrypted and authenticates its clients, or may be open.
 ///
 /// # Errors
 ///
-/// [`Exposed`] says what is lacking.
+/// [`Exposed`] names the missing protection.
 pub fn check_listen(address: SocketAddr, protection: Protection, insecure: bool) -> Result<(), Exposed> {
     let lacks = match protection {
         _ if address.ip().to_canonical().is_loopback() || insecure => return Ok(()),
         Protection { tls: false, .. } => "connections are not encrypted",
-        Protection { mutual_tls: false, token: false, .. } => "anyone could ask",
+        Protection { mutual_tls: false, token: false, .. } => "anyone could send requests",
         _ => return Ok(()),
     };
     Err(Exposed { address, lacks })
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn protection_is_told_in_words() {
+    fn protection_is_displayed_in_words() {
         let none = Protection { tls: false, mutual_tls: false, token: false };
         assert_eq!(none.to_string(), "none");
         assert_eq!(Protection { tls: true, token: true, ..none }.to_string(), "TLS, a token");

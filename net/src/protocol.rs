@@ -1,7 +1,7 @@
-//! What a server speaks, and how statuses are told in it.
+//! Protocols of a server, and how each reports statuses.
 //!
-//! Inside a server every failure is a gRPC status. Services of gRPC send it as it is; over plain HTTP it becomes a status of
-//! HTTP with a JSON object that has the same code and the same words.
+//! Inside a server every failure is a gRPC status. gRPC services send it unchanged. Plain HTTP sends an HTTP status
+//! and a JSON object with the same code and message.
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
@@ -12,10 +12,10 @@ use tonic_types::StatusExt;
 use crate::pages::with_headers;
 use crate::status::field_of;
 
-/// Seconds after which clients that were turned away should try again.
+/// Seconds after which refused clients should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// What a server speaks.
+/// Protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     /// gRPC, over HTTP/2.
@@ -25,7 +25,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// The answer to a request that is turned away, or cut off before its answer began.
+    /// Returns the answer to a request that is refused, or cut off before its answer began.
     pub(crate) fn refusal(self, status: Status) -> Response<Body> {
         match self {
             Self::Grpc => status.into_http(),
@@ -33,7 +33,7 @@ impl Protocol {
         }
     }
 
-    /// The code of an answer, if its head has it: in gRPC only answers without messages have it there, in HTTP all.
+    /// Returns the code of an answer if its head has it: in gRPC only for answers without messages, in HTTP always.
     pub(crate) fn code_of<B>(self, response: &Response<B>) -> Option<Code> {
         match self {
             Self::Grpc => Status::from_header_map(response.headers()).map(|status| status.code()),
@@ -42,13 +42,14 @@ impl Protocol {
     }
 }
 
-/// A status as an answer of HTTP: `{"error": {"code": …, "message": …}}`, with the field that is at fault where one is.
+/// Converts a status to an HTTP answer: `{"error": {"code": …, "message": …}}`, with the invalid field if there is
+/// one.
 #[must_use]
 pub fn http_refusal(status: &Status) -> Response<String> {
-    let (code, name) = told_as(status.code());
+    let (code, name) = http_status_of(status.code());
     let mut error = serde_json::json!({ "code": name, "message": status.message() });
     if let Some(field) = field_of(status) {
-        // Parameters of a URL have no parts, as the fields of messages may.
+        // Parameters of a URL have no parts, unlike fields of messages.
         error["field"] = field.split('.').next().into();
     }
     let mut response = Response::new(serde_json::json!({ "error": error }).to_string());
@@ -60,15 +61,15 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     if code == StatusCode::UNAUTHORIZED {
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
-    // Of all other failures a later attempt would come to the same.
+    // After any other failure, a retry would fail the same way.
     if status.get_details_retry_info().is_some() {
         headers.insert(RETRY_AFTER, RETRY_SECONDS);
     }
     with_headers(response)
 }
 
-/// The status of HTTP for a code, and the code's name.
-fn told_as(code: Code) -> (StatusCode, &'static str) {
+/// Returns the HTTP status for a code, and the code's name.
+fn http_status_of(code: Code) -> (StatusCode, &'static str) {
     match code {
         Code::InvalidArgument => (StatusCode::BAD_REQUEST, "INVALID_ARGUMENT"),
         Code::Unauthenticated => (StatusCode::UNAUTHORIZED, "UNAUTHENTICATED"),
@@ -90,13 +91,13 @@ mod tests {
     use crate::status;
 
     #[test]
-    fn statuses_are_told_in_json() {
-        let told = http_refusal(&status::invalid_argument("board.text", "\"2 2\" has 1 row"));
-        assert_eq!(told.status(), StatusCode::BAD_REQUEST);
+    fn http_answers_carry_statuses_as_json() {
+        let answer = http_refusal(&status::invalid_argument("board.text", "\"2 2\" has 1 row"));
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
         let expected =
             r#"{"error":{"code":"INVALID_ARGUMENT","field":"board","message":"\"2 2\" has 1 row"}}"#;
-        assert_eq!(told.body(), expected);
-        assert_eq!(Protocol::Http.code_of(&told), Some(Code::InvalidArgument));
+        assert_eq!(answer.body(), expected);
+        assert_eq!(Protocol::Http.code_of(&answer), Some(Code::InvalidArgument));
         assert_eq!(Protocol::Http.code_of(&Response::new(())), Some(Code::Ok));
         let again = http_refusal(&status::exhausted("256 requests are running"));
         assert_eq!(again.status(), StatusCode::TOO_MANY_REQUESTS);
@@ -104,10 +105,10 @@ mod tests {
     }
 
     #[test]
-    fn statuses_of_grpc_stay_what_they_are() {
-        let told = Protocol::Grpc.refusal(status::exhausted("256 requests are running"));
-        assert_eq!(told.status(), StatusCode::OK);
-        assert_eq!(told.headers()["grpc-status"], "8");
-        assert_eq!(Protocol::Grpc.code_of(&told), Some(Code::ResourceExhausted));
+    fn grpc_answers_carry_statuses_unchanged() {
+        let answer = Protocol::Grpc.refusal(status::exhausted("256 requests are running"));
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.headers()["grpc-status"], "8");
+        assert_eq!(Protocol::Grpc.code_of(&answer), Some(Code::ResourceExhausted));
     }
 }

@@ -1,16 +1,16 @@
-//! Log lines that others can bring about: the first ones are written, then only how many there were.
+//! A limiter for log lines that clients can cause: it passes the first lines, and then only a count of the rest.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Lines that are written of one kind within [`EVERY`].
+/// Lines of one kind that pass within [`EVERY`].
 const LINES: u32 = 10;
 
-/// The time that lines are counted over.
+/// Period of the limit.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Lets some lines of one kind pass.
+/// Limiter for log lines of one kind.
 #[derive(Debug, Default)]
 pub struct Rarely(Mutex<Option<Count>>);
 
@@ -22,14 +22,13 @@ struct Count {
 }
 
 impl Rarely {
-    /// Lets lines pass from now on.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(None))
     }
 
-    /// Whether a line may be written now, and how many were left out before it. The inner value is for a field of the
-    /// line, which is missing where nothing was left out.
+    /// Returns `None` if a line must be dropped now. The inner value is the number of lines dropped before it, for a
+    /// field of the line; `None` omits the field if no line was dropped.
     pub fn may(&self, now: Instant) -> Option<Option<u64>> {
         let mut count = self.0.lock();
         let left_out = match &mut *count {
@@ -65,6 +64,6 @@ mod tests {
         }
         assert_eq!(at(60), Some(Some(7)));
         assert_eq!(at(61), Some(None));
-        assert_eq!(at(300), Some(None), "nothing was left out since");
+        assert_eq!(at(300), Some(None), "no line was dropped since");
     }
 }

@@ -1,8 +1,9 @@
-//! Clients that ask and do not read the answer.
+//! Detection of clients that do not read their answers.
 //!
-//! HTTP/2 lets a client say how much it takes; until it takes more, an answer waits in memory and its request counts
-//! among those that run. The transport does not even look at such an answer, so that nothing within it can end it. Here
-//! all answers are looked at now and then; the connection of one that was not taken on for too long is closed.
+//! HTTP/2 lets a client limit how much it receives. Until it accepts more, an answer waits in memory and its request
+//! counts as running. The transport does not poll such an answer, so code within the answer cannot end it. This
+//! module checks all answers periodically and closes the connection of one that the client has left unread for too
+//! long.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::connections::Peer;
 use crate::rarely::Rarely;
 
-/// Answers under way.
+/// Answers in progress.
 #[derive(Debug)]
 pub struct Readers {
     answers: Mutex<Vec<Weak<Reader>>>,
@@ -20,28 +21,28 @@ pub struct Readers {
     log: Rarely,
 }
 
-/// Who an answer is for.
+/// The client of an answer.
 #[derive(Debug)]
 pub struct Reader {
     peer: Option<Peer>,
-    /// Since when the client has had something to take; `None` while there is nothing.
+    /// Time since which the client has had data to read; `None` while there is none.
     since: Mutex<Option<Instant>>,
 }
 
 impl Readers {
-    /// Answers may wait this long to be taken on.
+    /// Creates the list of answers; each may stay unread for `patience`.
     pub fn new(patience: Duration) -> Self {
         Self { answers: Mutex::default(), patience, log: Rarely::default() }
     }
 
-    /// An answer begins.
+    /// Adds an answer.
     pub fn begin(&self, peer: Option<Peer>) -> Arc<Reader> {
         let reader = Arc::new(Reader { peer, since: Mutex::new(Some(Instant::now())) });
         self.answers().push(Arc::downgrade(&reader));
         reader
     }
 
-    /// Looks after answers as long as the server lives.
+    /// Checks the answers as long as the server lives.
     pub async fn look_after(self: Arc<Self>) {
         loop {
             tokio::time::sleep(self.patience / 4).await;
@@ -65,7 +66,7 @@ impl Readers {
             if let Some(left_out) = self.log.may(now) {
                 let seconds = self.patience.as_secs_f64();
                 let peer = peer.address;
-                tracing::warn!(%peer, left_out, "closed a connection: for {seconds} s its client did not read an answer");
+                tracing::warn!(%peer, seconds, left_out, "connection closed: the client does not read its answer");
             }
             peer.close.cancel();
         }
@@ -77,12 +78,12 @@ impl Readers {
 }
 
 impl Reader {
-    /// The client has something to take.
+    /// Records that the client has data to read.
     pub fn offered(&self) {
         *self.since() = Some(Instant::now());
     }
 
-    /// The client has taken all that there is.
+    /// Records that the client has read all data.
     pub fn took(&self) {
         *self.since() = None;
     }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_who_does_not_read_is_cut_off() {
+    fn only_clients_that_do_not_read_are_cut_off() {
         let readers = Readers::new(Duration::from_secs(30));
         let peer = |port| Peer { address: ([127, 0, 0, 1], port).into(), close: CancellationToken::new() };
         let peers = [peer(1), peer(2), peer(3)];
@@ -116,6 +117,6 @@ mod tests {
         assert_eq!(closed(31), [false, false, true]);
         drop(stalls);
         closed(31);
-        assert_eq!(readers.answers().len(), 1, "what has ended is forgotten");
+        assert_eq!(readers.answers().len(), 1, "finished answers are removed");
     }
 }

@@ -1,7 +1,7 @@
-//! The JSON body of answers that the HTTP library makes where it cannot read a request.
+//! JSON bodies for the answers that the HTTP library sends to unreadable requests.
 //!
-//! The library offers no place for a body: these answers are replaced on their way to the client. They are the last ones
-//! on their connections.
+//! The library cannot add a body, so this module replaces such answers on their way to the client. Each is the last
+//! answer on its connection.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tonic::transport::server::Connected;
 
 use crate::protocol::{Protocol, http_refusal};
 
-/// The length of the library's own answers, as it writes that.
+/// The header that ends the library's own answers: an empty body.
 const EMPTY: &str = "content-length: 0\r\n";
 
 pin_project! {
@@ -24,13 +24,13 @@ pin_project! {
         #[pin]
         stream: S,
         protocol: Protocol,
-        // The part of a replaced answer that is not written yet.
+        // The unwritten part of a replaced answer.
         left: Bytes,
     }
 }
 
 impl<S> Refusals<S> {
-    /// Replaces the library's answers on a connection of HTTP, and none on one of gRPC.
+    /// Wraps a connection. Answers are replaced on HTTP connections only, not on gRPC ones.
     pub(crate) fn new(stream: S, protocol: Protocol) -> Self {
         Self { stream, protocol, left: Bytes::new() }
     }
@@ -50,13 +50,13 @@ impl<S: AsyncWrite> Refusals<S> {
     }
 }
 
-/// The same answer with a body, if it is one that the library made.
+/// Returns the answer with a body, if the library made it.
 fn with_body(answer: &[u8]) -> Option<Bytes> {
     let text = std::str::from_utf8(answer).ok().filter(|text| text.ends_with("\r\n\r\n"))?;
     let why = match text.strip_prefix("HTTP/1.1 ")?.split(' ').next()? {
-        "400" => "expected a request of HTTP/1.1, found something else",
-        "414" => "the URL is longer than the server reads; ask for less at a time",
-        "431" => "the headers are longer or more than the server reads; send fewer",
+        "400" => "expected an HTTP/1.1 request, found something else",
+        "414" => "the URL is too long; request less at a time",
+        "431" => "the headers are too long or too many; send fewer",
         _ => return None,
     };
     let (before, after) = text.split_once(EMPTY)?;
@@ -114,7 +114,7 @@ impl<S: AsyncWrite> AsyncWrite for Refusals<S> {
     ) -> Poll<io::Result<usize>> {
         match self.protocol {
             Protocol::Grpc => self.project().stream.poll_write_vectored(cx, bytes),
-            // Answers have to be seen in one piece.
+            // An answer must arrive in one piece to be recognised.
             Protocol::Http => {
                 let first = bytes.iter().find(|bytes| !bytes.is_empty());
                 self.poll_write(cx, first.map_or(&[][..], |bytes| bytes))
@@ -131,9 +131,9 @@ impl<S: AsyncWrite> AsyncWrite for Refusals<S> {
 mod tests {
     use super::*;
 
-    /// Answers that must stay as they are; `tests/ports.rs` reads those of the library itself.
+    /// Answers that must pass unchanged; `tests/ports.rs` covers the library's own answers.
     #[test]
-    fn other_answers_stay() {
+    fn other_answers_stay_unchanged() {
         for answer in [
             "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
             "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",

@@ -1,5 +1,4 @@
-//! What happens to every request, whatever service it is for: it is admitted or turned away, it ends at its
-//! deadline or when the server must stop, and it is counted.
+//! Processing common to all requests: admission, deadlines, shutdown and counts.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,47 +24,46 @@ use crate::readers::{Reader, Readers};
 use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
 
-/// Requests for health are never turned away: they come from programs that decide whether the server is alive.
+/// Prefix of health checks, which are never refused: their callers decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// The label of methods that no service of ours has: a label for each path that is asked for would let
-/// anyone fill the memory.
+/// Label of unknown methods. One label per requested path would let any client fill the memory.
 const OTHER: &str = "other";
 
 const COUNT: &str = "exact2048_requests_total";
 const SECONDS: &str = "exact2048_request_seconds";
 const RUNNING: &str = "exact2048_requests_running";
 
-/// A method that is counted by name.
+/// A method counted by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
     /// Its path as requests name it: `/package.Service/Method`.
     pub path: String,
-    /// Which side sends as many messages as it likes.
+    /// Side that sends any number of messages.
     pub streams: Streams,
-    /// Whether it has room of its own, which no other request takes.
+    /// Whether the method has reserved room, which no other request takes.
     pub reserved: bool,
 }
 
-/// Which side of a method sends as many messages as it likes. The other one sends a single message.
+/// Side of a method that sends any number of messages. The other one sends a single message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// None: the answer is there in the time for a request.
+    /// Neither: the answer is complete within the request's timeout.
     Neither,
-    /// The server, and what it answers begins in that time.
+    /// The server, whose answer begins within that timeout.
     Answer,
-    /// The client, and maybe the server. The method itself says how long messages may take.
+    /// The client, and maybe the server. The method itself limits the time of messages.
     Request,
 }
 
-/// Says what the metrics mean; once, when they are set up.
+/// Registers the descriptions of the metrics; call it once.
 pub(crate) fn describe() {
     metrics::describe_counter!(COUNT, "Requests that ended, by method and gRPC code");
     metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time from a request to its last byte, by method");
     metrics::describe_gauge!(RUNNING, "Requests that have not ended, by method");
 }
 
-/// Admits, ends and counts requests. Outermost of all layers, so that what others refuse is counted too.
+/// Admits, ends and counts requests. It must be the outermost layer to count the refusals of others too.
 #[derive(Clone)]
 pub struct RequestsLayer(Arc<Shared>);
 
@@ -78,7 +76,7 @@ struct Shared {
     stop: CancellationToken,
 }
 
-/// What is known of a method.
+/// Properties of a known method.
 #[derive(Clone)]
 struct Known {
     name: Arc<str>,
@@ -86,25 +84,25 @@ struct Known {
     reserved: bool,
 }
 
-/// Room for requests.
+/// Permits for requests.
 #[derive(Clone, Debug)]
 pub struct Room {
-    /// For those of any method.
+    /// Permits for any method.
     pub(crate) any: PermitPool,
-    /// For those of methods that have room of their own.
+    /// Permits for methods with reserved room.
     pub(crate) reserved: PermitPool,
 }
 
 impl Room {
-    /// For this number of requests, and as many again of methods that have room of their own.
+    /// Creates permits for `requests` requests, and as many again for methods with reserved room.
     pub(crate) fn new(requests: usize) -> Self {
         Self { any: PermitPool::new(requests), reserved: PermitPool::new(requests) }
     }
 }
 
 impl RequestsLayer {
-    /// For services with these methods. When `stop` is cancelled, what still runs ends as UNAVAILABLE. Must be called
-    /// within a runtime.
+    /// Creates the layer for services with these methods. After `stop` is cancelled, running requests end as
+    /// UNAVAILABLE. Must be called within a runtime.
     #[must_use]
     pub(crate) fn new(
         methods: Vec<Method>,
@@ -156,7 +154,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The clone that is left here was not asked whether it is ready; the one that was takes the request.
+        // The clone is not polled for readiness; the original was, so it takes the request.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let shared = Arc::clone(&self.shared);
@@ -216,9 +214,11 @@ impl Shared {
                     running.end(Code::ResourceExhausted);
                     let most = room.most();
                     return Err(status::exhausted(match refused {
-                        Refused::Full => format!("{most} requests are running, which is as many as may"),
+                        Refused::Full => {
+                            format!("{most} requests are running, which is the limit; try again later")
+                        }
                         Refused::Share => {
-                            format!("of {most} requests that may run, your address has its share")
+                            format!("too many requests from your address (server limit: {most})")
                         }
                     }));
                 }
@@ -227,7 +227,7 @@ impl Shared {
         Ok(running)
     }
 
-    /// Resolves when a request must end before it is done.
+    /// Resolves when a request must end early.
     async fn cut(self: Arc<Self>, deadline: Option<Instant>) -> Status {
         let deadline = async {
             match deadline {
@@ -237,16 +237,16 @@ impl Shared {
         };
         tokio::select! {
             () = deadline => Status::deadline_exceeded("the deadline passed before the answer was complete"),
-            () = self.stop.cancelled() => status::unavailable("the server is stopping; ask again, or ask another"),
+            () = self.stop.cancelled() => status::unavailable("the server is stopping; try again, or try another"),
         }
     }
 }
 
-/// A request under way.
+/// A running request.
 struct Running {
     method: Arc<str>,
     begun: Instant,
-    /// By when its answer must have begun, and by when it must have ended.
+    /// Deadlines for the start and the end of its answer.
     begins: Option<Instant>,
     ends: Option<Instant>,
     room: Option<Permit>,
@@ -269,13 +269,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Nobody waits for the rest: the client went away.
+        // The client disconnected before the end.
         self.end(Code::Cancelled);
     }
 }
 
 pin_project! {
-    /// The body of an answer, which ends in a status: its own, or the one it is cut off with.
+    /// The body of an answer. It ends in its own status, or in the one that cuts it off.
     struct Answer<C> {
         #[pin]
         inner: Body,
@@ -295,7 +295,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         let this = self.project();
-        // The next frame is asked for only when the client has taken all before it.
+        // The transport polls for a frame only after the client has accepted all earlier ones.
         this.reader.took();
         if *this.done {
             return Poll::Ready(None);
@@ -325,8 +325,8 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         Poll::Ready(frame)
     }
 
-    /// Only once the end was asked for. A server that learned of the end with the last frame would drop the answer, and
-    /// with it what counts the request, before the client has taken that frame.
+    /// Returns true only after the end was polled. If the last frame signalled the end, the server would drop the
+    /// answer, which counts the request, before the client has accepted that frame.
     fn is_end_stream(&self) -> bool {
         self.done
     }
@@ -336,7 +336,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
     }
 }
 
-/// The time that a client gives a request: up to eight digits and a unit, as gRPC over HTTP/2 has it.
+/// Parses a request's timeout: up to eight digits and a unit, as gRPC over HTTP/2 defines it.
 fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -360,7 +360,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn timeouts_are_read_as_grpc_writes_them() {
+    fn timeouts_parse_as_grpc_defines_them() {
         let timeout = |text: &str| {
             timeout_of(&HeaderMap::from_iter([(
                 http::HeaderName::from_static("grpc-timeout"),
@@ -374,9 +374,9 @@ mod tests {
         }
     }
 
-    /// A server that learns with the last frame that there is no more drops the answer, whether the frame is taken or not.
+    /// If the last frame signals the end, a server drops the answer even if the frame was not accepted.
     #[tokio::test]
-    async fn an_answer_is_over_once_its_end_was_asked_for() {
+    async fn an_answer_ends_only_after_its_end_was_polled() {
         let (limits, stop) = (ServerLimits::default(), CancellationToken::new());
         let layer = RequestsLayer::new(Vec::new(), Protocol::Http, limits, Room::new(1), stop);
         let text = async |_: Request<()>| {

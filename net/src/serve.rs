@@ -26,48 +26,48 @@ use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, Token};
 use crate::{connections, descriptors};
 
-/// Time for the last words of requests that are cut off.
+/// Time for sending the final statuses of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Bytes of a request's headers; a token of the longest kind fits.
+/// Longest headers of a request, in bytes; the longest token fits.
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// Bytes under way to us on a stream and on a connection before the sender waits.
+/// Flow-control windows for received bytes, of a stream and of a connection.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// Bytes that a peer may send in one piece: blocks of other workers come in few of them.
+/// Largest accepted frame, in bytes: blocks of other workers arrive in few of them.
 const FRAME_BYTES: u32 = 512 << 10;
 
-/// Why a server cannot start, or ended.
+/// Failure to start, or of a running server.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// It would be open to a network.
+    /// The server would be open to a network without protection.
     #[error(transparent)]
     Exposed(#[from] Exposed),
-    /// Certificates or keys.
+    /// Invalid certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The address cannot be listened on.
-    #[error("cannot listen on {address}; choose another address, with port 0 for any that is free")]
+    /// Cannot listen on the address.
+    #[error("cannot listen on {address}; choose another address, or port 0 for any free port")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
-    /// The descriptors of the services.
-    #[error("the descriptors of the services cannot be read: {0}")]
+    /// Unreadable descriptors of the services.
+    #[error("cannot read the descriptors of the services: {0}")]
     Descriptors(String),
     /// The transport failed.
     #[error("the server failed")]
     Transport(#[from] tonic::transport::Error),
 }
 
-/// What decides who may connect and how much they may ask.
+/// Address, access rules and limits of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen; port 0 for any that is free.
+    /// Address to listen on; port 0 for any free port.
     pub listen: SocketAddr,
     /// Certificates.
     pub tls: TlsFiles,
@@ -75,22 +75,22 @@ pub struct ServerOptions {
     pub token: Option<Token>,
     /// Whether to listen off loopback without protection.
     pub insecure: bool,
-    /// Hosts and origins beyond the server's own.
+    /// Hosts and origins allowed in addition to the server's own.
     pub allowed: Allowed,
-    /// How much is taken on at once.
+    /// Limits.
     pub limits: ServerLimits,
 }
 
-/// How a server ended.
+/// Outcome of a server's shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerEnd {
-    /// Every request had its answer.
+    /// Every request was answered.
     Drained,
-    /// The time of grace was over before.
+    /// The grace period ended first.
     CutOff,
 }
 
-/// A server that has its address and no service yet.
+/// A server that has bound its address and has no service yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -101,16 +101,16 @@ pub struct Bound {
     capacity: Capacity,
 }
 
-/// How many connections and requests a server takes on at once, which may grow.
+/// Concurrent connections and requests of a server; the numbers may grow.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     connections: PermitPool,
     requests: Room,
-    /// Files that the process may have open.
+    /// Maximum number of open files of the process.
     descriptors: usize,
 }
 
-/// Connections and requests that [`Capacity::for_peers`] makes room for beside those of the peers.
+/// Connections and requests that [`Capacity::for_peers`] allows in addition to those of the peers.
 const MARGIN: usize = 256;
 
 impl Capacity {
@@ -119,24 +119,24 @@ impl Capacity {
         if connections < limits.connections {
             let asked = limits.connections;
             tracing::warn!(
-                "only {connections} connections of {asked} are taken at once: this process may have {descriptors} files \
-                 open. Raise the limit (ulimit -n) or take fewer connections"
+                "connections limited to {connections} of {asked}: this process may have only {descriptors} open \
+                 files; raise the limit (ulimit -n) or allow fewer connections"
             );
         }
         Self { connections: PermitPool::new(connections), requests: Room::new(limits.requests), descriptors }
     }
 
-    /// Makes room for `peers` other processes. Each has a stream for as long as they work together, with a connection
-    /// for it, and makes other requests besides.
+    /// Makes room for `peers` other processes. Each keeps a stream, with a connection for it, and makes other
+    /// requests.
     pub fn for_peers(&self, peers: usize) {
-        // Twice what they need: they may all be at one address, which gets three quarters.
+        // Twice the need, because the peers may share one address, which gets at most three quarters.
         let most = 2 * peers + MARGIN;
         self.requests.any.at_least(most);
         let connections = descriptors::connections_within(self.descriptors, most);
         if connections < peers {
             let limit = self.descriptors;
             tracing::warn!(
-                "{peers} others work with this process, which may have only {limit} files open: raise the limit \
+                "too few connections for {peers} peers: this process may have only {limit} open files; raise the limit \
                  (ulimit -n)"
             );
         }
@@ -145,8 +145,8 @@ impl Capacity {
 }
 
 impl Bound {
-    /// Checks the options, certificates and keys among them, and takes the address. Raises the limit of open files of
-    /// the process.
+    /// Checks the options, with certificates and keys, and binds the address. Raises the process's limit of open
+    /// files.
     ///
     /// # Errors
     ///
@@ -164,8 +164,7 @@ impl Bound {
         Ok(Self { listener, address, tls, protocol: Protocol::Grpc, options, capacity })
     }
 
-    /// Takes an address for plain HTTP beside this one. All that decides who may connect and how much they may ask is the
-    /// same, and what is taken on at once is counted together.
+    /// Binds a second address, for plain HTTP. It has the same access rules and shares the limits of this server.
     ///
     /// # Errors
     ///
@@ -181,44 +180,44 @@ impl Bound {
         Ok(Self { listener, address, tls, protocol: Protocol::Http, options, capacity })
     }
 
-    /// The URL that clients give.
+    /// Returns the server's URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme(), self.address)
     }
 
-    /// `http` or `https`.
+    /// Returns `http` or `https`.
     #[must_use]
     pub fn scheme(&self) -> &'static str {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Whether clients have to show a token or a certificate, so that no stranger gets an answer.
+    /// Returns whether clients must show a token or a certificate.
     #[must_use]
     pub fn knows_clients(&self) -> bool {
         self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
     }
 
-    /// The address, with the port that the system chose where 0 was asked for.
+    /// Returns the address, with the port that the system chose if 0 was given.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How much is taken on at once.
+    /// Returns the limits, which may be raised later.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         self.capacity.clone()
     }
 
-    /// The check of the token, for every service but health: programs that start and stop servers ask for that.
+    /// Returns the token check for every service except health, which supervisors call without a token.
     #[must_use]
     pub fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())
     }
 
-    /// Serves pages and answers in JSON until `stop`, and until what is running then has ended. Requests for `paths` are
-    /// counted by name. The router asks for the token itself ([`Bound::check_token`]), since pages are for anyone.
+    /// Serves pages and JSON answers until `stop`, then waits for running requests. Requests for `paths` are counted
+    /// by name. The router must check the token itself ([`Bound::check_token`]), because pages are public.
     ///
     /// # Errors
     ///
@@ -235,7 +234,7 @@ impl Bound {
         self.serve(Routes::from(router), paths.iter().map(method).collect(), stop).await
     }
 
-    /// Serves until `stop`, and until what is running then has ended. `methods` are those counted by name.
+    /// Serves until `stop`, then waits for running requests. `methods` are counted by name.
     ///
     /// # Errors
     ///
@@ -289,7 +288,7 @@ fn protection(tls: Option<&ServerTls>, options: &ServerOptions) -> Protection {
     }
 }
 
-/// Takes an address.
+/// Binds an address.
 async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |source| ServeError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;

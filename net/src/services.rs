@@ -1,4 +1,4 @@
-//! The services of a server: one of ours behind the token, health for anyone, reflection of these.
+//! Services of a server: the program's own behind the token, health for any client, and reflection.
 
 use std::convert::Infallible;
 
@@ -18,7 +18,7 @@ use crate::requests::{Method, Streams};
 use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
 
-/// The services that every server has, by their names in requests.
+/// Names of the services that every server has.
 const HEALTH: &str = "grpc.health.v1.Health";
 const V1: &str = "grpc.reflection.v1.ServerReflection";
 const V1_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
@@ -32,12 +32,12 @@ pub struct Services {
 }
 
 impl Services {
-    /// A server with a service for clients that show the token, with health, and with reflection of what is served.
-    /// `descriptors` describe the service. Health needs no token: programs that start and stop servers ask for it.
+    /// Adds to a server a service for clients with the token, health, and reflection of all of these. `descriptors`
+    /// describe the service. Health needs no token because supervisors call it.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Descriptors`], which a program that was built whole does not meet.
+    /// [`ServeError::Descriptors`], which a correctly built program never returns.
     pub fn new<S>(
         bound: Bound,
         health: HealthServer<impl Health>,
@@ -69,7 +69,8 @@ impl Services {
         let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
         let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
         let mut methods = Vec::new();
-        // Not those of reflection: a client that opens its stream and asks for nothing is cut off as at an unknown method.
+        // Without those of reflection: a client that opens its stream and stays silent is cut off as at an unknown
+        // method.
         for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
             methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
         }
@@ -81,7 +82,7 @@ impl Services {
         Ok(Self { bound, routes, methods })
     }
 
-    /// The same with room of its own for the requests of a method, as much as all others have together.
+    /// Reserves room for the requests of a method, as much as all other methods share.
     #[must_use]
     pub fn with_room_for(mut self, path: &str) -> Self {
         self.methods
@@ -91,7 +92,7 @@ impl Services {
         self
     }
 
-    /// Serves until `stop`, and until what is running then has ended.
+    /// Serves until `stop`, then waits for running requests.
     ///
     /// # Errors
     ///
@@ -101,7 +102,7 @@ impl Services {
     }
 }
 
-/// The methods of those services that are served.
+/// Returns the methods of the served services.
 fn methods_of(descriptors: &[u8], served: &[&str]) -> Result<Vec<Method>, prost::DecodeError> {
     let mut methods = Vec::new();
     for file in FileDescriptorSet::decode(descriptors)?.file {
@@ -129,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_named_as_requests_name_them() {
+    fn methods_have_the_names_of_requests() {
         let methods = methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[HEALTH]).unwrap();
         for (path, streams) in [
             ("/grpc.health.v1.Health/Check", Streams::Neither),

@@ -1,9 +1,9 @@
-//! Permits that no address can use up alone.
+//! Permits that no single address can exhaust.
 //!
-//! An address gets another permit while it holds fewer than three times those that are free. So one that takes all it
-//! can get holds three quarters and leaves a quarter, two such hold three sevenths each and leave a seventh, and there
-//! is always something left for the next: the more who take all they can, the less each of them gets. While there is
-//! no need, nobody notices. (In switches this is the dynamic threshold of Choudhury and Hahne.)
+//! An address gets another permit while it holds fewer than three times the number of free ones. So a greedy address
+//! gets three quarters and leaves a quarter free. Two greedy addresses get three sevenths each and leave a seventh.
+//! Some permits always stay free, and the shares shrink as more addresses compete. Without competition the limit has
+//! no effect. (In switches this is the dynamic threshold of Choudhury and Hahne.)
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,17 +12,17 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
-/// How many times the free permits an address may hold.
+/// Multiple of the free permits that an address may hold.
 const TIMES_FREE: usize = 3;
 
-/// A number of permits.
+/// A pool of permits.
 #[derive(Clone, Debug)]
 pub struct PermitPool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     state: Mutex<State>,
-    /// Notified when a permit is given back, and when there are more permits.
+    /// Notified when a permit is returned, and when the pool grows.
     vacant: Notify,
 }
 
@@ -33,16 +33,16 @@ struct State {
     by_client: HashMap<IpAddr, usize>,
 }
 
-/// Why there is no permit.
+/// Reason for a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// All are held.
+    /// All permits are held.
     Full,
     /// This address holds its share.
     Share,
 }
 
-/// Given back when dropped.
+/// A permit, returned when dropped.
 #[derive(Debug)]
 pub struct Permit {
     pool: PermitPool,
@@ -50,20 +50,20 @@ pub struct Permit {
 }
 
 impl PermitPool {
-    /// A pool of `most` permits.
+    /// Creates a pool of `most` permits.
     #[must_use]
     pub fn new(most: usize) -> Self {
         let state = Mutex::new(State { most, held: 0, by_client: HashMap::new() });
         Self(Arc::new(Inner { state, vacant: Notify::new() }))
     }
 
-    /// How many permits there are.
+    /// Returns the size of the pool.
     #[must_use]
     pub fn most(&self) -> usize {
         self.state().most
     }
 
-    /// Makes more permits, so that there are `most`; never fewer.
+    /// Grows the pool to `most` permits; never shrinks it.
     pub fn at_least(&self, most: usize) {
         let mut state = self.state();
         state.most = state.most.max(most);
@@ -71,11 +71,11 @@ impl PermitPool {
         self.0.vacant.notify_waiters();
     }
 
-    /// A permit for a client at this address.
+    /// Takes a permit for a client at this address.
     ///
     /// # Errors
     ///
-    /// [`Refused`] says why there is none.
+    /// [`Refused`] gives the reason.
     pub fn take(&self, address: IpAddr) -> Result<Permit, Refused> {
         let client = client_of(address);
         let mut state = self.state();
@@ -92,7 +92,8 @@ impl PermitPool {
         Ok(Permit { pool: self.clone(), client })
     }
 
-    /// A permit as from [`take`](Self::take), as soon as not all are held; `None` where the address holds its share.
+    /// Takes a permit as [`take`](Self::take) does, waiting while all are held; `None` if the address holds its
+    /// share.
     pub async fn take_when_vacant(&self, address: IpAddr) -> Option<Permit> {
         loop {
             match self.take(address) {
@@ -106,10 +107,10 @@ impl PermitPool {
     /// Waits until not all permits are held.
     pub async fn vacancy(&self) {
         loop {
-            let told = self.0.vacant.notified();
-            tokio::pin!(told);
-            // Enabled before the look, so that nothing that happens in between is missed.
-            told.as_mut().enable();
+            let notified = self.0.vacant.notified();
+            tokio::pin!(notified);
+            // Enabled before the check, so no notification in between is missed.
+            notified.as_mut().enable();
             let full = {
                 let state = self.state();
                 state.held >= state.most
@@ -117,7 +118,7 @@ impl PermitPool {
             if !full {
                 return;
             }
-            told.await;
+            notified.await;
         }
     }
 
@@ -141,7 +142,7 @@ impl Drop for Permit {
     }
 }
 
-/// Who an address stands for: in version 6 of IP one client has all addresses of a network of 64 bits.
+/// Returns the client of an address. In IPv6, all addresses of a /64 network count as one client.
 fn client_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),
@@ -155,13 +156,13 @@ mod tests {
 
     use super::*;
 
-    /// The permits that an address gets if it takes all that it can.
+    /// Takes all permits that an address can get.
     fn take_all(pool: &PermitPool, address: &str) -> Vec<Permit> {
         std::iter::from_fn(|| pool.take(address.parse().unwrap()).ok()).collect()
     }
 
     #[test]
-    fn whoever_takes_all_leaves_something() {
+    fn greedy_addresses_leave_some_permits() {
         let pool = PermitPool::new(256);
         let first = take_all(&pool, "192.0.2.1");
         assert_eq!(first.len(), 192);
@@ -172,11 +173,11 @@ mod tests {
         assert_eq!(pool.take("192.0.2.1".parse().unwrap()).unwrap_err(), Refused::Share);
         drop((first, second, third));
         assert_eq!(take_all(&pool, "192.0.2.4").len(), 192);
-        assert!(pool.state().by_client.is_empty(), "who holds nothing is forgotten");
+        assert!(pool.state().by_client.is_empty(), "addresses without permits are removed");
     }
 
     #[test]
-    fn one_permit_can_be_had_by_anyone() {
+    fn any_address_can_take_the_only_permit() {
         let pool = PermitPool::new(1);
         let only = pool.take("::1".parse().unwrap()).unwrap();
         assert_eq!(pool.take("192.0.2.1".parse().unwrap()).unwrap_err(), Refused::Full);
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_version_6_is_one_client() {
+    fn an_ipv6_network_is_one_client() {
         let pool = PermitPool::new(8);
         let first = take_all(&pool, "2001:db8::1");
         assert_eq!(first.len(), 6);
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_is_told_of_room() {
+    async fn waiting_clients_are_notified_of_room() {
         let pool = PermitPool::new(1);
         pool.vacancy().await;
         let only = pool.take("::1".parse().unwrap()).unwrap();

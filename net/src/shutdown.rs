@@ -1,4 +1,4 @@
-//! Stopping on SIGTERM and SIGINT: first no more is taken on, and what runs has some time to end.
+//! Shutdown on SIGTERM and SIGINT: the server first refuses new work, and running work gets some time to end.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,25 +6,25 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// A signal that comes within this time after the first is the same wish to stop: ending a process and its group sends
-/// two.
+/// Signals within this time after the first count as the same request: ending a process and its group sends two.
 const REPEAT: Duration = Duration::from_secs(1);
 
-/// Tells when to stop.
+/// Tokens that signal a shutdown.
 #[derive(Clone, Debug, Default)]
 pub struct Stop {
-    /// Cancelled when nothing new may be taken on.
+    /// Cancelled when new work must be refused.
     pub begun: CancellationToken,
-    /// Cancelled when what is still running must end.
+    /// Cancelled when running work must end.
     pub over: CancellationToken,
 }
 
 impl Stop {
-    /// Stops on SIGTERM or SIGINT, and is over after the time of grace or at a second signal that comes a second later or more.
+    /// Begins the shutdown on SIGTERM or SIGINT. It is over after the grace period, or at a further signal at least a
+    /// second later.
     ///
     /// # Errors
     ///
-    /// Where the system does not let signals be handled.
+    /// The system's error if signals cannot be handled.
     pub fn on_signals(grace: Duration) -> io::Result<Self> {
         let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         let stop = Self::default();
@@ -35,11 +35,7 @@ impl Stop {
             };
             let name = signalled().await;
             let first = Instant::now();
-            tracing::info!(
-                signal = name,
-                grace_seconds = grace.as_secs_f64(),
-                "stopping: requests under way may end"
-            );
+            tracing::info!(signal = name, grace_seconds = grace.as_secs_f64(), "stopping");
             begun.cancel();
             let hurried = async {
                 loop {
@@ -51,7 +47,7 @@ impl Stop {
             };
             tokio::select! {
                 () = tokio::time::sleep(grace) => {}
-                name = hurried => tracing::warn!(signal = name, "a second signal: not waiting any longer"),
+                name = hurried => tracing::warn!(signal = name, "second signal, cutting off running requests"),
             }
             over.cancel();
         });
@@ -59,7 +55,7 @@ impl Stop {
     }
 }
 
-/// Whether a signal that comes this long after the first is a wish of its own: not to wait any longer.
+/// Returns whether a signal this long after the first is a new one, which ends the grace period.
 fn is_another(after: Duration) -> bool {
     after >= REPEAT
 }
@@ -69,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_signal_that_is_sent_twice_is_one() {
+    fn repeated_signals_within_a_second_count_once() {
         for (after, another) in
             [(0, false), (100, false), (999_999, false), (1_000_000, true), (60_000_000, true)]
         {

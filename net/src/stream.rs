@@ -1,4 +1,4 @@
-//! Bytes to and from the other side, encrypted or not.
+//! Byte streams of connections, encrypted or not.
 
 use std::io;
 use std::pin::Pin;
@@ -11,9 +11,9 @@ use tokio_rustls::TlsStream;
 /// A connection, encrypted or not.
 #[derive(Debug)]
 pub enum Stream {
-    /// As it is.
+    /// Unencrypted.
     Plain(TcpStream),
-    /// Within TLS.
+    /// Encrypted.
     Tls(Box<TlsStream<TcpStream>>),
 }
 

@@ -1,4 +1,4 @@
-//! Bearer tokens: one secret that server and clients share.
+//! Bearer tokens: a secret that server and clients share.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use tonic::{Request, Status};
 use crate::connections::Peer;
 use crate::rarely::Rarely;
 
-/// Shortest token: 16 characters of base 64 are 96 bits, more than can be guessed over a network.
+/// Shortest token: 16 characters of base 64 are 96 bits, too many to guess over a network.
 const MIN_LENGTH: usize = 16;
 
 /// Longest token.
@@ -23,7 +23,7 @@ const MAX_LENGTH: usize = 4096;
 const HEADER: &str = "authorization";
 const SCHEME: &str = "Bearer";
 
-/// Why a text is no token.
+/// Unreadable or invalid token.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenError {
     /// The file cannot be read.
@@ -31,23 +31,23 @@ pub enum TokenError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Too short, too long, or with characters that a header cannot hold. The text is not repeated.
+    /// Too short, too long, or with characters that a header cannot hold. The error does not repeat the token.
     #[error(
-        "the token from {origin} is not usable: expected one line of {MIN_LENGTH} to {MAX_LENGTH} printable characters \
+        "the token from {origin} is invalid: expected one line of {MIN_LENGTH} to {MAX_LENGTH} printable characters \
          without blanks, found {found}; make one with: openssl rand -base64 32"
     )]
     Unusable {
-        /// Where it comes from.
+        /// Origin of the token.
         origin: String,
-        /// What is wrong with it.
+        /// The part that is invalid.
         found: String,
     },
 }
 
-/// A secret. It is neither printed nor logged.
+/// A secret. It is never printed or logged.
 #[derive(Clone)]
 pub struct Token(Arc<str>);
 
@@ -58,7 +58,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads a token from a file; blanks and line feeds around it are left out.
+    /// Reads a token from a file, without blanks and line feeds around it.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Token {
         }
     }
 
-    /// A token given as text; `origin` says in errors where it comes from.
+    /// Checks a token given as text; `origin` names its source in errors.
     ///
     /// # Errors
     ///
@@ -94,13 +94,13 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Compares in a time that depends on the lengths alone, so that it does not tell how much was right.
+    /// Compares in a time that depends on the lengths alone, so the time does not reveal a matching prefix.
     fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }
 }
 
-/// The server's side: lets requests pass that show the token, or all where there is none.
+/// Server side: requires the token, or nothing if the server has no token.
 #[derive(Clone, Debug)]
 pub struct CheckToken {
     token: Option<Token>,
@@ -108,7 +108,7 @@ pub struct CheckToken {
 }
 
 impl CheckToken {
-    /// Asks for this token.
+    /// Creates the check of this token.
     #[must_use]
     pub fn new(token: Option<Token>) -> Self {
         Self { token, log: Arc::default() }
@@ -116,7 +116,7 @@ impl CheckToken {
 }
 
 impl CheckToken {
-    /// Whether a request may pass, by its headers; its extensions say who asks.
+    /// Checks a request's headers; its extensions identify the client.
     ///
     /// # Errors
     ///
@@ -125,18 +125,18 @@ impl CheckToken {
         let Some(token) = &self.token else { return Ok(()) };
         let refusal = match headers.get(HEADER).and_then(|header| shown_in(header.as_bytes())) {
             Some(shown) if token.is(shown) => return Ok(()),
-            Some(_) => "the token is not the server's",
-            None => "no token: this server expects the header \"authorization: Bearer TOKEN\"",
+            Some(_) => "the token is wrong",
+            None => "expected the header \"authorization: Bearer TOKEN\", found no token",
         };
         if let Some(left_out) = self.log.may(Instant::now()) {
             let peer = extensions.get::<Peer>().map(|peer| tracing::field::display(peer.address));
-            tracing::warn!(peer, left_out, "a request is refused: {refusal}");
+            tracing::warn!(peer, reason = refusal, left_out, "request refused");
         }
         Err(Status::unauthenticated(refusal))
     }
 }
 
-/// The token of a header. The scheme may be in any case, with blanks behind it (RFC 9110).
+/// Returns the token of a header. The scheme may be in any case, followed by blanks (RFC 9110).
 fn shown_in(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     let is_shown = scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.starts_with(b" ");
@@ -150,12 +150,12 @@ impl Interceptor for CheckToken {
     }
 }
 
-/// The client's side: shows the token with every request.
+/// Client side: sends the token with every request.
 #[derive(Clone, Debug)]
 pub struct ShowToken(Option<MetadataValue<Ascii>>);
 
 impl ShowToken {
-    /// Shows this token, or none.
+    /// Creates the interceptor for this token, if there is one.
     #[must_use]
     pub fn new(token: Option<&Token>) -> Self {
         let header = token.and_then(|token| format!("{SCHEME} {}", token.0).parse().ok());
@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_very_token_passes() {
+    fn only_the_exact_token_passes() {
         let token = Token::new(" 0123456789abcdef\n", "a test").unwrap();
         let mut check = CheckToken::new(Some(token.clone()));
         assert!(check.call(ShowToken::new(Some(&token)).call(Request::new(())).unwrap()).is_ok());
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_refused_without_being_told() {
+    fn errors_do_not_reveal_tokens() {
         let long = "x".repeat(MAX_LENGTH + 1);
         for text in ["", "short", "with a blank in it....", "ümläüte-are-no-ascii", &long] {
             let error = Token::new(text, "a test").unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! What clients do to a server that mean it harm, or are gone: each of them costs little, and the others go on.
+//! Hostile and dead clients: each costs the server little, and other clients are served.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::convert::Infallible;
@@ -28,10 +28,10 @@ use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 use tower::{Service, ServiceExt};
 
-/// A bound for what hangs.
+/// Timeout for operations that must not hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers with more than any window of HTTP/2 takes, in pieces.
+/// Answers with more bytes than any HTTP/2 window accepts, in pieces.
 #[derive(Clone)]
 struct Flood;
 
@@ -68,7 +68,7 @@ impl Drop for Server {
     }
 }
 
-/// Times that make tests quick.
+/// Returns short timeouts for quick tests.
 fn quick() -> ServerLimits {
     let time = Duration::from_millis(300);
     let keepalive = KeepAlive { interval: time, timeout: time };
@@ -87,7 +87,7 @@ async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     Server { address: ([127, 0, 0, 1], address.port()).into(), stop }
 }
 
-/// A client at an address of loopback.
+/// Connects a client from an address of loopback.
 async fn client_at(address: [u8; 4], server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     endpoint.local_address(Some(address.into())).connect().await.unwrap()
@@ -112,12 +112,12 @@ where
     }
 }
 
-/// How long a server keeps a connection, from now on.
+/// Returns how long the server keeps a connection from now on.
 fn kept(mut stream: TcpStream) -> Duration {
     let begun = Instant::now();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut bytes = [0; 1024];
-    // A reset is an end as well.
+    // A reset also ends the connection.
     while let Ok(1..) = stream.read(&mut bytes) {}
     let kept = begun.elapsed();
     assert!(kept < PATIENCE, "the connection is still open");
@@ -127,22 +127,22 @@ fn kept(mut stream: TcpStream) -> Duration {
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn connections_that_say_nothing_are_closed() {
+async fn silent_connections_are_closed() {
     let server = serve(quick(), TlsFiles::default()).await;
     let address = server.address;
     let settings: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     let whole = [PREFACE, settings].concat();
-    let told = tokio::task::spawn_blocking(move || {
-        // Nothing, half a preface, and a connection of HTTP/2 that answers no ping.
+    let kept_for = tokio::task::spawn_blocking(move || {
+        // No byte, half a preface, and an HTTP/2 connection that answers no ping.
         [&[][..], &PREFACE[..10], &whole].map(|bytes| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(bytes).unwrap();
             kept(stream)
         })
     });
-    let told = told.await.unwrap();
-    assert!(told.iter().all(|kept| *kept >= Duration::from_millis(200)), "{told:?}");
-    // A client that is there stays as long as it likes.
+    let kept_for = kept_for.await.unwrap();
+    assert!(kept_for.iter().all(|kept| *kept >= Duration::from_millis(200)), "{kept_for:?}");
+    // A client that answers pings may stay.
     let client = client(&server).await;
     ask(client.clone(), "Little").await.unwrap();
     tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -150,11 +150,11 @@ async fn connections_that_say_nothing_are_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_do_not_read_give_back_what_they_hold() {
+async fn clients_that_do_not_read_lose_their_permits() {
     let limits = ServerLimits { requests: 4, ..quick() };
     let server = serve(limits, TlsFiles::default()).await;
     let slow = client(&server).await;
-    // Their bodies are kept and never read.
+    // The bodies are stored and never read.
     let mut unread = Vec::new();
     let refused = loop {
         match ask(slow.clone(), "Get").await {
@@ -163,20 +163,20 @@ async fn clients_that_do_not_read_give_back_what_they_hold() {
         }
     };
     assert_eq!((unread.len(), refused.code()), (3, Code::ResourceExhausted), "{refused:?}");
-    assert!(refused.message().contains("your address has its share"), "{refused:?}");
-    // Another address is served meanwhile, and the room comes back.
+    assert!(refused.message().contains("too many requests from your address"), "{refused:?}");
+    // Another address is served meanwhile, and the permits are returned.
     ask(client_at([127, 0, 0, 2], &server).await, "Little").await.unwrap();
     let begun = Instant::now();
     while ask(client(&server).await, "Little").await.is_err() {
-        assert!(begun.elapsed() < PATIENCE, "what nobody reads still holds its room");
+        assert!(begun.elapsed() < PATIENCE, "unread answers still hold their permits");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(unread);
 }
 
-/// Calls that take one message, which does not come, and one that takes many.
+/// Silent calls: two that accept one message, and one that accepts many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn requests_that_say_nothing_are_ended() {
+async fn silent_requests_are_ended() {
     let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
     let server = serve(limits, TlsFiles::default()).await;
     let health = "grpc.health.v1.Health";
@@ -198,7 +198,7 @@ async fn requests_that_say_nothing_are_ended() {
         };
         assert_eq!(status.code(), Code::DeadlineExceeded, "{call}: {status:?}");
     }
-    // A stream of answers that has begun goes on.
+    // A stream of answers that has begun continues.
     let mut watching = HealthClient::new(client(&server).await);
     let mut watched = watching.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
     watched.message().await.unwrap().unwrap();
@@ -206,7 +206,7 @@ async fn requests_that_say_nothing_are_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_address_takes_all_connections() {
+async fn a_single_address_cannot_take_all_connections() {
     let limits = ServerLimits { connections: 16, hello_time: PATIENCE * 4, ..quick() };
     let server = serve(limits, TlsFiles::default()).await;
     let address = server.address;
@@ -217,13 +217,13 @@ async fn no_address_takes_all_connections() {
             // The server speaks first.
             stream.read(&mut [0]).is_ok_and(|count| count > 0)
         };
-        // Those beyond its share are closed.
+        // Connections beyond the address's share are closed.
         let (open, _) = streams.into_iter().partition::<Vec<_>, _>(open);
         open
     });
     let taken = taken.await.unwrap();
     assert_eq!(taken.len(), 12);
-    // From another address, as a client does that says who it is.
+    // A client at another address that sends its preface is served.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 2], 0).into()).unwrap();
     let mut other = socket.connect(address).await.unwrap().into_std().unwrap();
@@ -234,7 +234,7 @@ async fn no_address_takes_all_connections() {
     other.shutdown(Shutdown::Both).unwrap();
 }
 
-/// A certificate and its key from a CA, in files of a folder.
+/// Writes a certificate and key signed by a CA to files in a folder.
 fn identity(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>, name: &str) -> TlsFiles {
     let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
     params.extended_key_usages =
@@ -252,35 +252,35 @@ fn identity(folder: &Path, ca: &CertifiedIssuer<'static, KeyPair>, name: &str) -
     }
 }
 
-/// A CA.
+/// Creates a CA.
 fn issuer() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-/// As long as TLS has not begun, nothing is asked of HTTP/2.
+/// The HTTP/2 preface is not expected before the TLS handshake.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_do_not_begin_tls_are_closed() {
     let folder = tempfile::tempdir().unwrap();
     let server = serve(quick(), identity(folder.path(), &issuer(), "server")).await;
     let address = server.address;
-    let told = tokio::task::spawn_blocking(move || {
-        // Nothing, and the first bytes of a handshake.
+    let kept_for = tokio::task::spawn_blocking(move || {
+        // No byte, and the first bytes of a handshake.
         [&[][..], &[0x16, 3, 1, 2, 0]].map(|bytes| {
             let mut stream = TcpStream::connect(address).unwrap();
             stream.write_all(bytes).unwrap();
             kept(stream)
         })
     });
-    let told = told.await.unwrap();
-    assert!(told.iter().all(|kept| *kept >= Duration::from_millis(200)), "{told:?}");
+    let kept_for = kept_for.await.unwrap();
+    assert!(kept_for.iter().all(|kept| *kept >= Duration::from_millis(200)), "{kept_for:?}");
 }
 
-/// In TLS 1.3 a client is done before the server has looked at its certificate. What the server thinks of it is told all
-/// the same, each time.
+/// In TLS 1.3 a client's handshake ends before the server has checked its certificate. The client must learn of a
+/// refusal all the same, each time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_with_a_wrong_certificate_are_told_each_time() {
+async fn clients_with_a_wrong_certificate_get_the_reason_each_time() {
     let folder = tempfile::tempdir().unwrap();
     let (ca, other) = (issuer(), issuer());
     let trusted = folder.path().join("ca.pem");
@@ -299,11 +299,11 @@ async fn clients_with_a_wrong_certificate_are_told_each_time() {
         (identity(folder.path(), &ca, "known"), identity(folder.path(), &other, "foreign"));
     for _ in 0..20 {
         attempt(trusting(known.clone()), "https").await.unwrap();
-        let told = attempt(trusting(TlsFiles::default()), "https").await.unwrap_err();
-        assert!(told.contains("asks clients for a certificate"), "{told}");
-        let told = attempt(trusting(foreign.clone()), "https").await.unwrap_err();
-        assert!(told.contains("foreign.pem") && told.contains("does not trust"), "{told}");
-        let told = attempt(TlsFiles::default(), "http").await.unwrap_err();
-        assert!(told.contains("write https:// instead of http://"), "{told}");
+        let error = attempt(trusting(TlsFiles::default()), "https").await.unwrap_err();
+        assert!(error.contains("asks clients for a certificate"), "{error}");
+        let error = attempt(trusting(foreign.clone()), "https").await.unwrap_err();
+        assert!(error.contains("foreign.pem") && error.contains("does not trust"), "{error}");
+        let error = attempt(TlsFiles::default(), "http").await.unwrap_err();
+        assert!(error.contains("write https:// instead of http://"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! Every kind of port gets the same hostile requests.
+//! Tests that every kind of port handles the same hostile requests.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::convert::Infallible;
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const TOKEN: &str = "0123456789abcdef";
 
-/// The addresses of a server's ports.
+/// Addresses of a server's ports.
 struct Ports {
     grpc: SocketAddr,
     http: SocketAddr,
@@ -74,7 +74,7 @@ async fn serve(token: Option<&str>) -> Ports {
     ports
 }
 
-/// The only service of the server that is not one of all servers.
+/// The server's only service of its own.
 #[derive(Clone)]
 struct Nothing;
 
@@ -96,7 +96,7 @@ impl Service<http::Request<Body>> for Nothing {
     }
 }
 
-/// A description of that service, and of one that another server has.
+/// Describes that service and one that this server does not have.
 fn descriptors() -> &'static [u8] {
     let service = |name: &str| ServiceDescriptorProto { name: Some(name.to_owned()), ..Default::default() };
     let file = FileDescriptorProto {
@@ -108,7 +108,7 @@ fn descriptors() -> &'static [u8] {
     Box::leak(FileDescriptorSet { file: vec![file] }.encode_to_vec().into_boxed_slice())
 }
 
-/// The whole answer to a request of HTTP/1.1.
+/// Sends a request of HTTP/1.1 and returns the whole answer.
 fn answer(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -118,7 +118,7 @@ fn answer(address: SocketAddr, request: &str) -> String {
     answer
 }
 
-/// The status and the body of the answer to a GET with these headers.
+/// Returns status and body of the answer to a GET with these headers.
 fn get_with(address: SocketAddr, path: &str, headers: &[String]) -> (u16, String) {
     let headers = headers.concat();
     let answer = answer(address, &format!("GET {path} HTTP/1.1\r\nconnection: close\r\n{headers}\r\n"));
@@ -126,14 +126,14 @@ fn get_with(address: SocketAddr, path: &str, headers: &[String]) -> (u16, String
     (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
 }
 
-/// Metrics on a port of their own.
+/// Serves metrics on a separate port.
 async fn serve_metrics(stop: &Stop) -> SocketAddr {
     let listen = ([127, 0, 0, 1], 0).into();
     monitoring::start(listen, allowed(), Arc::new(|| {}), stop.over.clone()).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn hostile_requests_of_http_are_refused_alike() {
+async fn all_http_ports_refuse_hostile_requests() {
     let open = serve(None).await;
     let ports = [("http", open.http), ("metrics", serve_metrics(&open.stop).await)];
     for (kind, address) in ports {
@@ -191,7 +191,7 @@ fn assert_is_refusal(body: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_scheme_of_a_token_is_in_any_case_and_any_host_will_do() {
+async fn the_token_scheme_is_case_insensitive_and_any_host_passes() {
     let ports = serve(Some(TOKEN)).await;
     for scheme in ["Bearer", "bearer", "BEARER "] {
         let headers = ["host: any.example\r\n".to_owned(), format!("authorization: {scheme} {TOKEN}\r\n")];
@@ -209,7 +209,7 @@ async fn the_scheme_of_a_token_is_in_any_case_and_any_host_will_do() {
     }
 }
 
-/// The services that a port for gRPC lists, asked with these headers.
+/// Lists the services that a gRPC port reports to a request with these headers.
 async fn list(address: SocketAddr, headers: &[(&'static str, String)]) -> Result<Vec<String>, Status> {
     let options = ClientOptions {
         server: format!("http://{address}"),
@@ -234,7 +234,7 @@ async fn list(address: SocketAddr, headers: &[(&'static str, String)]) -> Result
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn ports_for_grpc_list_what_is_served_and_answer_no_page_of_others() {
+async fn grpc_ports_list_their_services_and_refuse_foreign_pages() {
     let ports = serve(None).await;
     let expected = [
         "grpc.health.v1.Health",

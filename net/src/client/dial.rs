@@ -1,4 +1,4 @@
-//! Making a connection: over TCP, within TLS where the URL says so; and noting why one fails.
+//! Making a connection over TCP, with TLS if the URL asks for it, and recording why one fails.
 
 use std::future::poll_fn;
 use std::io;
@@ -24,16 +24,16 @@ use crate::keepalive::KeepAlive;
 use crate::stream::Stream;
 use crate::tls::{TlsFiles, explain};
 
-/// Time for a connection over TCP.
+/// Timeout of a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for a handshake: a server that takes connections and says nothing is given up.
+/// Timeout of a handshake with a server that accepts the connection and stays silent.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for the first bytes of a server within TLS. Ours send them at once; others may wait for the client.
+/// Timeout of a TLS server's first bytes. Servers of exact2048 send them at once; others may wait for the client.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The first byte of TLS where a connection fails: a message of the type alert.
+/// First byte of a TLS alert, which a server sends if a connection fails.
 const TLS_ALERT: u8 = 0x15;
 
 /// Makes connections to one server.
@@ -46,13 +46,13 @@ pub struct Dialer {
     reasons: Reasons,
 }
 
-/// There is no connection; the [`Reasons`] say why.
+/// Failed connection; the [`Reasons`] hold the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreachable(String);
 
 impl Dialer {
-    /// Checks certificates and the name of the host; connects nowhere yet.
+    /// Checks certificates and the host name, without connecting.
     pub fn new(
         uri: &Uri,
         encrypted: bool,
@@ -73,12 +73,11 @@ impl Dialer {
         Ok(Self { uri, http, tls, files, keepalive, reasons: Reasons::default() })
     }
 
-    /// Where it is noted why connections fail.
+    /// Returns the record of connection failures.
     pub fn reasons(&self) -> Reasons {
         self.reasons.clone()
     }
 
-    /// Makes a connection.
     pub async fn dial(self: Arc<Self>) -> Result<TokioIo<Dialed>, Unreachable> {
         self.reasons.forget();
         let noted = |reason: Reason| {
@@ -90,8 +89,8 @@ impl Dialer {
         Ok(TokioIo::new(Dialed { stream, first, heard: false, dialer: self }))
     }
 
-    /// The first bytes of a server within TLS. In TLS 1.3 a server looks at our certificate when the handshake is over
-    /// for us: if it refuses the certificate, it says so in place of these bytes.
+    /// Waits for the first bytes of a server with TLS. In TLS 1.3 a server checks the client's certificate after the
+    /// client has finished its handshake. A refusal arrives in place of these bytes.
     async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
         if matches!(stream, Stream::Plain(_)) {
             return Ok(Bytes::new());
@@ -102,34 +101,31 @@ impl Dialer {
         match timeout(FIRST_BYTES_TIMEOUT, reading).await {
             Ok(Err(error)) => Err(match explain::tls_error(&error) {
                 Some(error) => explain::to_client(error, &self.files),
-                None => {
-                    format!("it closed the connection after the TLS handshake: {error}; its log says more")
-                        .into()
-                }
+                None => format!(
+                    "the server closed the connection after the TLS handshake: {error}; see the server's log"
+                )
+                .into(),
             }),
             Ok(Ok(())) if read.filled().is_empty() => {
-                Err("it closed the connection after the TLS handshake; its log says more".into())
+                Err("the server closed the connection after the TLS handshake; see the server's log".into())
             }
             Ok(Ok(())) | Err(_) => Ok(Bytes::copy_from_slice(read.filled())),
         }
     }
 
     async fn stream(&self) -> Result<Stream, Reason> {
-        // A service has to be ready before each call; this one always is.
+        // A service must be ready before each call; this one always is.
         let mut http = self.http.clone();
         let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
         let stream = match connected {
             Ok(Ok(stream)) => stream.into_inner(),
             Ok(Err(error)) => {
                 let cause = crate::text::last_cause(&error);
-                return Err(
-                    format!("{cause}; check host and port, and that a server is running there").into()
-                );
+                return Err(format!("{cause}; check host and port, and that a server runs there").into());
             }
             Err(_) => {
                 let seconds = CONNECT_TIMEOUT.as_secs();
-                let silent =
-                    format!("no answer within {seconds} s; check the host, and the networks on the way");
+                let silent = format!("no answer within {seconds} s; check the host and the network");
                 return Err(silent.into());
             }
         };
@@ -140,47 +136,49 @@ impl Dialer {
             Ok(Err(error)) => Err(match explain::tls_error(&error) {
                 Some(error) => explain::to_client(error, &self.files),
                 None => format!(
-                    "the connection ended before TLS had begun: {error}; check that the server has TLS"
+                    "the connection ended before the TLS handshake: {error}; check that the server uses TLS"
                 )
                 .into(),
             }),
             Err(_) => {
                 let seconds = HANDSHAKE_TIMEOUT.as_secs();
-                Err(format!("TLS did not begin within {seconds} s; check that the server has TLS").into())
+                Err(format!("no TLS handshake within {seconds} s; check that the server uses TLS").into())
             }
         }
     }
 }
 
 pin_project! {
-    /// A connection that notes why it ends.
+    /// A connection that records why it ends.
     pub struct Dialed {
         #[pin]
         stream: Stream,
-        // Bytes that the server has sent and that nobody has read yet.
+        // Bytes received from the server and not yet read.
         first: Bytes,
-        // Whether the server has said anything.
+        // Whether the server has sent any bytes.
         heard: bool,
         dialer: Arc<Dialer>,
     }
 }
 
-/// What the first bytes of a server without TLS say, if they are not those of HTTP/2.
+/// Returns the problem if a plain server's first bytes are not HTTP/2.
 fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
     match bytes {
-        [TLS_ALERT, 3, ..] => Some("it speaks TLS: write https:// instead of http://"),
-        [b'H', b'T', b'T', b'P', ..] => Some("something else answers there: it speaks HTTP/1"),
+        [TLS_ALERT, 3, ..] => Some("the server speaks TLS; write https:// instead of http://"),
+        [b'H', b'T', b'T', b'P', ..] => {
+            Some("expected a gRPC server, found one that speaks HTTP/1; check the port")
+        }
         [] => Some(CLOSED_AT_ONCE),
         _ => None,
     }
 }
 
-/// Why a server may have closed a connection and said nothing. To the client it looks so of a server with TLS too, if
-/// the connection closes before the server's last words arrive.
-const CLOSED_AT_ONCE: &str = "it closed the connection at once: if it has TLS, write https:// instead of http://; it may \
-                              also have too many connections from here";
+/// Possible reasons for a connection closed without a byte. A server with TLS looks the same to the client if the
+/// connection closes before the server's alert arrives.
+const CLOSED_AT_ONCE: &str = "the server closed the connection at once; if it uses TLS, write https:// instead of http://; it may \
+                              also have too many connections from this address";
 
-/// Notes that a connection failed before the server had said anything.
+/// Records that a connection closed before the server had sent a byte.
 fn closed_at_once(heard: bool, reasons: &Reasons) {
     if !heard {
         reasons.note(CLOSED_AT_ONCE.into());
@@ -268,7 +266,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let dialer = Dialer::new(&uri, false, &TlsFiles::default(), KeepAlive::default()).unwrap();
-        let Stream::Plain(stream) = dialer.stream().await.unwrap() else { panic!("nobody asked for TLS") };
+        let Stream::Plain(stream) = dialer.stream().await.unwrap() else { panic!("unexpected TLS") };
         assert!(is_watched(&stream));
     }
 }

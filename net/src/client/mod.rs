@@ -14,63 +14,63 @@ use crate::token::{ShowToken, Token};
 use dial::Dialer;
 pub use reasons::{Lack, Reason, WithReasons};
 
-/// A connection that shows its token with every request.
+/// A connection that sends its token with every request.
 pub type Connected = InterceptedService<WithReasons, ShowToken>;
 
-/// Why there is no connection.
+/// Failed connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The text is no URL of a server.
+    /// The text is not the URL of a server.
     #[error(
         "{url:?} is not the URL of a server; write http://HOST:PORT, or https://HOST:PORT for a server with TLS"
     )]
     Url {
-        /// As given.
+        /// The text, without any user name or password.
         url: String,
     },
     /// Certificates for a connection without TLS.
-    #[error("certificates were given, but {url} is not encrypted; write https:// if the server has TLS")]
+    #[error("expected https:// with certificates, found {url}; write https:// if the server uses TLS")]
     NoTls {
         /// The URL.
         url: String,
     },
-    /// The token would be readable on the way.
+    /// The token would be sent unencrypted.
     #[error(
-        "refusing to send a token to {url}, which is not encrypted; use https://, or allow it where the network is \
+        "refusing to send a token unencrypted to {url}; use https://, or allow it if the network is \
          trusted"
     )]
     PlainToken {
         /// The URL.
         url: String,
     },
-    /// Certificates or keys.
+    /// Invalid certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// Nobody answers there, or not as expected.
+    /// No server answers there, or not with the expected protocol.
     #[error("cannot connect to {url}: {}", reason.text)]
     Transport {
         /// The URL.
         url: String,
-        /// Why, and what may mend it.
+        /// Cause and remedy.
         reason: Reason,
     },
 }
 
-/// Where a server is and how to be let in.
+/// Address of a server, and the credentials for it.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// URL of the server, `http://` or `https://`.
     pub server: String,
     /// Certificates.
     pub tls: TlsFiles,
-    /// The token to show.
+    /// Token sent with every request.
     pub token: Option<Token>,
     /// Whether the token may be sent unencrypted off loopback.
     pub insecure: bool,
 }
 
 impl ClientOptions {
-    /// Checks that the URL is one, and that what goes with it fits: without connecting.
+    /// Checks the URL and that certificates and token fit it, without connecting.
     ///
     /// # Errors
     ///
@@ -83,10 +83,10 @@ impl ClientOptions {
         Ok(())
     }
 
-    /// The server's address, and whether connections to it are encrypted.
+    /// Returns the server's address, and whether connections to it are encrypted.
     fn target(&self) -> Result<(Uri, bool), ConnectError> {
         let url = || match self.server.rsplit_once('@') {
-            // There may be a password before it.
+            // A password may precede the `@`.
             Some((_, host)) => format!("...@{host}"),
             None => self.server.clone(),
         };
@@ -112,7 +112,7 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
     connect_with(options, KeepAlive::default()).await
 }
 
-/// As [`connect`], with other times for noticing that the server is gone.
+/// Connects as [`connect`] does, with other timeouts for detecting a dead server.
 ///
 /// # Errors
 ///
@@ -121,7 +121,7 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     let (uri, encrypted) = options.target()?;
     let dialer = Arc::new(Dialer::new(&uri, encrypted, &options.tls, keepalive)?);
     let reasons = dialer.reasons();
-    // The dialer encrypts. The transport is given a URL without TLS, but requests name the scheme that the server has.
+    // The dialer encrypts, so the transport gets a URL without TLS. Requests name the server's scheme.
     let plain = Uri::builder().scheme("http").path_and_query("/");
     let plain = uri.authority().and_then(|authority| plain.authority(authority.clone()).build().ok());
     let endpoint = Endpoint::from(plain.unwrap_or_else(|| uri.clone()))
@@ -137,12 +137,12 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
 }
 
-/// Whether a text says where a server is: a URL as [`connect`] takes it.
+/// Returns whether a text is a URL that [`connect`] accepts.
 #[must_use]
 pub fn is_address(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else { return false };
-    // With the name of a user in front, the authority does not begin with the host. What is no number is no port.
+    // With a user name in front, the authority does not begin with the host. A port that is not a number is refused.
     let is_host = !host.is_empty()
         && authority.as_str().strip_prefix(host).is_some_and(|port| port.is_empty() || uri.port().is_some());
     let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_told_from_other_texts() {
+    fn only_urls_of_servers_are_addresses() {
         for good in ["http://10.0.0.7:2048", "http://node-7", "http://[::1]:2048", "https://[fd00::1]:2048/"]
         {
             assert!(is_address(good), "{good}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_url_or_not_safe_is_refused() {
+    async fn invalid_and_unsafe_urls_are_refused() {
         let token = Token::new("0123456789abcdef", "a test").ok();
         let attempt = async |server: &str, tls: TlsFiles| {
             let options =
@@ -213,9 +213,9 @@ mod tests {
         assert!(matches!(plain, ConnectError::PlainToken { .. }));
         let certificates = TlsFiles { ca: Some("x".into()), ..TlsFiles::default() };
         assert!(matches!(attempt("http://localhost:1", certificates).await, ConnectError::NoTls { .. }));
-        let nobody = attempt("http://127.0.0.1:1", TlsFiles::default()).await;
-        assert!(matches!(nobody, ConnectError::Transport { .. }));
-        let told = nobody.to_string();
-        assert_eq!(told.matches("refused").count(), 1, "{told}");
+        let unreachable = attempt("http://127.0.0.1:1", TlsFiles::default()).await;
+        assert!(matches!(unreachable, ConnectError::Transport { .. }));
+        let message = unreachable.to_string();
+        assert_eq!(message.matches("refused").count(), 1, "{message}");
     }
 }

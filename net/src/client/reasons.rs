@@ -1,7 +1,7 @@
-//! Why a connection failed, in words that say what to do.
+//! Causes of failed connections, with remedies.
 //!
-//! The transport knows only that bytes did not come, or were not HTTP/2. The code that made the connection knows more,
-//! and notes it here; a request that fails then says it.
+//! The transport only sees that bytes are missing or are not HTTP/2. The code that made the connection knows more and
+//! records it here, so a failing request can report it.
 
 use std::error::Error;
 use std::future::Future;
@@ -18,21 +18,21 @@ use tower::Service;
 
 use crate::text::{chain, with_causes};
 
-/// Why a connection failed, and what the client lacks, where that is why.
+/// Cause of a failed connection, and the client's missing certificate if that is the cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
-    /// In words.
+    /// Description for people.
     pub text: String,
-    /// What would have helped; `None` where the client lacks nothing.
+    /// The missing file; `None` if the client lacks nothing.
     pub lacks: Option<Lack>,
 }
 
-/// What a client lacks of TLS.
+/// TLS file that a client lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Lack {
-    /// The certificate of the CA that the server's certificate comes from.
+    /// The certificate of the CA that signed the server's certificate.
     Ca,
-    /// A certificate of its own that the server takes, and its key.
+    /// A client certificate that the server accepts, and its key.
     Certificate,
 }
 
@@ -48,37 +48,35 @@ impl From<&str> for Reason {
     }
 }
 
-/// Where it is noted why connections to a server fail.
+/// Shared record of the last connection failure.
 #[derive(Clone, Debug, Default)]
 pub struct Reasons(Arc<Mutex<Option<Reason>>>);
 
 impl Reasons {
-    /// Notes why a connection failed.
+    /// Records a failure.
     pub fn note(&self, reason: Reason) {
         *self.0.lock() = Some(reason);
     }
 
-    /// Forgets the reason, since another connection begins.
+    /// Clears the record before another connection.
     pub fn forget(&self) {
         *self.0.lock() = None;
     }
 
-    /// Why a request ended with an error of the transport: the reason that was noted, or else what the error itself
-    /// says.
+    /// Returns why a request ended with a transport error: the recorded reason, or else the error's own causes.
     pub fn of(&self, error: &(dyn Error + 'static)) -> Reason {
         let noted = self.0.lock().clone();
         noted.unwrap_or_else(|| {
             if chain(error).any(|cause| cause.downcast_ref().is_some_and(hyper::Error::is_timeout)) {
-                return "it no longer answers: its host or the network is gone".into();
+                return "the server no longer answers; check its host and the network".into();
             }
             with_causes(error).into()
         })
     }
 }
 
-/// A channel whose errors say what happened, and what may mend it. A status that the channel makes itself has a source,
-/// unlike those of the server: UNAVAILABLE where there was no connection, DEADLINE_EXCEEDED where there was no answer
-/// in time.
+/// A channel whose errors report cause and remedy. A status made by the channel has a source, unlike a server's. It
+/// is UNAVAILABLE without a connection and DEADLINE_EXCEEDED after a timeout.
 #[derive(Clone, Debug)]
 pub struct WithReasons {
     channel: Channel,
@@ -86,7 +84,7 @@ pub struct WithReasons {
 }
 
 impl WithReasons {
-    /// For a channel whose connections note their ends in `reasons`.
+    /// Wraps a channel whose connections record their failures in `reasons`.
     pub(super) fn new(channel: Channel, reasons: Reasons) -> Self {
         Self { channel, reasons }
     }
@@ -94,7 +92,7 @@ impl WithReasons {
 
 fn status(reasons: &Reasons, error: transport::Error) -> Status {
     let mut status = if chain(&error).any(|cause| cause.is::<TimeoutExpired>()) {
-        Status::deadline_exceeded("no answer in the time that the request was given")
+        Status::deadline_exceeded("no answer within the request's timeout")
     } else {
         Status::unavailable(reasons.of(&error).text)
     };

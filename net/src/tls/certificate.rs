@@ -1,4 +1,4 @@
-//! What a certificate says of itself, and what clients will not like about it.
+//! Properties of a certificate, and warnings about those that clients refuse.
 
 use std::path::Path;
 
@@ -7,26 +7,26 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::explain::date;
 
-/// A certificate that expires sooner than this is warned of.
+/// Time before expiry from which a certificate causes a warning.
 const SOON: Duration = Duration::days(14);
 
-/// What matters of a certificate.
+/// Relevant properties of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whether its version is below 3: without extensions, and so without names of hosts and without what it is for.
+    /// Whether its version is below 3: such a certificate has no extensions, so no host names and no purpose.
     pub is_version_1: bool,
-    /// Whether it may vouch for others, as that of a CA.
+    /// Whether it may sign others, as a CA's certificate.
     is_ca: bool,
     /// Whether it names a host.
     names_hosts: bool,
-    /// Whether it may be a server's.
+    /// Whether its purpose includes servers.
     is_for_servers: bool,
     not_before: OffsetDateTime,
     not_after: OffsetDateTime,
 }
 
 impl Facts {
-    /// The facts of a certificate in DER. The error says why it is not one.
+    /// Parses a certificate in DER. The error is the parser's description.
     pub fn of(der: &[u8]) -> Result<Self, String> {
         let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
         let constraints = certificate.basic_constraints().map_err(|error| error.to_string())?;
@@ -43,43 +43,43 @@ impl Facts {
         })
     }
 
-    /// What clients may refuse a server's certificate for, in the file at `path`.
+    /// Returns warnings about properties for which clients may refuse the server certificate at `path`.
     pub fn warnings(&self, path: &Path, now: OffsetDateTime) -> Vec<String> {
         let path = path.display();
         let mut warnings = Vec::new();
         if now > self.not_after {
             let day = date(self.not_after);
             warnings.push(format!(
-                "the certificate in {path} expired on {day}: clients refuse it; put a new one there"
+                "the certificate in {path} expired on {day}, so clients refuse it; replace it"
             ));
         } else if now + SOON > self.not_after {
             let (day, days) = (date(self.not_after), (self.not_after - now).whole_days());
             warnings.push(format!(
-                "the certificate in {path} expires on {day}, in {days} days; a new one is read at the next start"
+                "the certificate in {path} expires on {day}, in {days} days; replace it and restart the server"
             ));
         }
         if now < self.not_before {
             let day = date(self.not_before);
             warnings.push(format!(
-                "the certificate in {path} is not valid before {day}: clients refuse it, unless the clock of this \
+                "the certificate in {path} is not valid before {day}, so clients refuse it unless the clock of this \
                  machine is wrong"
             ));
         }
         if self.is_ca {
             warnings.push(format!(
-                "the certificate in {path} is that of a CA, as openssl req -x509 makes it: many clients, exact2048's \
-                 among them, refuse it as a server's; docs/tls.md has commands that make both"
+                "the certificate in {path} is that of a CA, as openssl req -x509 makes it; many clients, exact2048's \
+                 included, refuse it for a server; make both with the commands in docs/tls.md"
             ));
         }
         if !self.names_hosts {
             warnings.push(format!(
-                "the certificate in {path} names no host (subjectAltName): clients refuse it; docs/tls.md has commands \
-                 that make one"
+                "the certificate in {path} names no host (subjectAltName), so clients refuse it; make one with the commands \
+                 in docs/tls.md"
             ));
         }
         if !self.is_for_servers {
             warnings.push(format!(
-                "the certificate in {path} is not for servers (extendedKeyUsage without serverAuth): clients refuse it"
+                "the certificate in {path} is not for servers (extendedKeyUsage without serverAuth), so clients refuse it"
             ));
         }
         warnings
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clients_refuse_is_warned_of() {
+    fn warnings_name_the_properties_that_clients_refuse() {
         let sound = facts();
         assert_eq!(warnings(&sound, 150), Vec::<String>::new());
         for (facts, day, words) in [

@@ -1,4 +1,4 @@
-//! What went wrong between two that speak TLS, and what mends it.
+//! Explanations of TLS errors, with remedies.
 
 use rustls::{AlertDescription as Alert, CertificateError as Bad, Error, InvalidMessage};
 use time::OffsetDateTime;
@@ -7,7 +7,7 @@ use super::TlsFiles;
 use crate::client::{Lack, Reason};
 use crate::text::chain;
 
-/// A point in time as people read it.
+/// Formats a point in time for people.
 #[must_use]
 pub fn date(time: OffsetDateTime) -> String {
     format!("{} {:02}:{:02} UTC", time.date(), time.hour(), time.minute())
@@ -18,7 +18,7 @@ fn date_of(time: rustls::pki_types::UnixTime) -> String {
     OffsetDateTime::from_unix_timestamp(seconds).map_or_else(|_| "a distant day".to_owned(), date)
 }
 
-/// What is wrong with a connection, for the client, which has these files.
+/// Explains a TLS error to a client with these files.
 #[must_use]
 pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
     let shown = files.cert.as_ref().map(|path| path.display());
@@ -26,29 +26,29 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
     match error {
         Error::InvalidCertificate(bad) => of_server(bad, files),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-            "it does not speak TLS: write http:// instead of https://, or give the server a certificate"
+            "the server does not speak TLS; write http:// instead of https://, or give the server a certificate"
                 .into()
         }
         Error::NoApplicationProtocol | Error::AlertReceived(Alert::NoApplicationProtocol) => {
-            "something else answers there: it does not speak HTTP/2 within TLS".into()
+            "expected a gRPC server, found one without HTTP/2 over TLS; check the port".into()
         }
         Error::AlertReceived(alert) => match (alert, shown) {
             (Alert::CertificateRequired, _) | (Alert::HandshakeFailure | Alert::BadCertificate, None) => {
                 lacks(
                     Lack::Certificate,
-                    "it asks clients for a certificate: give yours, and its key".to_owned(),
+                    "the server asks clients for a certificate; give yours and its key".to_owned(),
                 )
             }
             (Alert::UnknownCA | Alert::DecryptError, Some(cert)) => lacks(
                 Lack::Certificate,
                 format!(
-                    "it does not trust the certificate in {cert}: give one that comes from the CA that the server was \
+                    "the server does not trust the certificate in {cert}; give one signed by the CA that the server was \
                      given for its clients"
                 ),
             ),
             (Alert::CertificateExpired, Some(cert)) => lacks(
                 Lack::Certificate,
-                format!("it refuses the certificate in {cert}, which has expired: give a new one"),
+                format!("the server refuses the certificate in {cert}, which has expired; give a new one"),
             ),
             (
                 Alert::BadCertificate
@@ -60,42 +60,42 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
             ) => lacks(
                 Lack::Certificate,
                 format!(
-                    "it refuses the certificate in {cert} ({}): give one for clients (extendedKeyUsage clientAuth) from \
-                     the CA that the server was given for its clients; the server's log says more",
+                    "the server refuses the certificate in {cert} ({}); give one for clients (extendedKeyUsage clientAuth) signed by \
+                     the CA that the server was given for its clients, or see the server's log",
                     words(*alert)
                 ),
             ),
-            (alert, _) => format!("it ended the TLS connection: {}; its log says more", words(*alert)).into(),
+            (alert, _) => format!("the server ended the TLS connection: {}; see the server's log", words(*alert)).into(),
         },
         error => plain(error).into(),
     }
 }
 
-/// What is wrong with a server's certificate.
+/// Explains why a client refuses a server's certificate.
 fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
-    // The signature is wrong where another CA has the same name.
+    // The signature is wrong if another CA has the same name.
     if !matches!(bad, Bad::UnknownIssuer | Bad::BadSignature) {
-        return format!("its certificate cannot be trusted: {}", of_certificate(bad)).into();
+        return format!("the server's certificate cannot be trusted: {}", of_certificate(bad)).into();
     }
     let text = match &files.ca {
         Some(ca) => format!(
-            "its certificate does not come from the CA in {}: give the certificate of the CA that the server's comes from",
+            "the server's certificate is not signed by the CA in {}; give the certificate of the CA that signed it",
             ca.display()
         ),
         None => {
-            "its certificate comes from a CA that this system does not trust: give the certificate of that CA"
+            "the server's certificate is signed by a CA that this system does not trust; give the certificate of that CA"
                 .to_owned()
         }
     };
     Reason { text, lacks: Some(Lack::Ca) }
 }
 
-/// What is wrong with a certificate, of a server or of a client.
+/// Explains the refusal of a server's or a client's certificate.
 fn of_certificate(bad: &Bad) -> String {
     match bad {
         Bad::ExpiredContext { not_after, .. } => format!("it expired on {}", date_of(*not_after)),
         Bad::NotValidYetContext { not_before, .. } => {
-            format!("it is not valid before {}; is the clock of this machine right?", date_of(*not_before))
+            format!("it is not valid before {}; check the clock of this machine", date_of(*not_before))
         }
         Bad::Expired => "it has expired".to_owned(),
         Bad::NotValidYet => "it is not valid yet".to_owned(),
@@ -103,24 +103,28 @@ fn of_certificate(bad: &Bad) -> String {
             let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
             let names = if names.is_empty() { "no host".to_owned() } else { names.join(", ") };
             format!(
-                "it is for {names}, not for {}: connect by a name that it has, or make one with this name \
+                "it is for {names}, not for {}; connect by one of its names, or make a certificate with this name \
                  (subjectAltName)",
                 expected.to_str()
             )
         }
         Bad::NotValidForName => "it is for another host".to_owned(),
-        Bad::UnknownIssuer | Bad::BadSignature => "it does not come from the CA that is trusted here".to_owned(),
+        Bad::UnknownIssuer | Bad::BadSignature => "it is not signed by the trusted CA".to_owned(),
         Bad::InvalidPurpose | Bad::InvalidPurposeContext { .. } => {
-            "it is for another purpose (extendedKeyUsage: serverAuth for servers, clientAuth for clients)".to_owned()
+            "it is for another purpose (extendedKeyUsage: serverAuth for servers, clientAuth for clients)"
+                .to_owned()
         }
-        Bad::BadEncoding => "it does not parse".to_owned(),
+        Bad::BadEncoding => "it cannot be parsed".to_owned(),
         Bad::Other(other) => match other.0.downcast_ref::<webpki::Error>() {
-            Some(webpki::Error::CaUsedAsEndEntity) => "it is the certificate of a CA itself, as openssl req -x509 makes \
-                                                       it; docs/tls.md has commands that make a CA and, signed by \
-                                                       it, a certificate"
-                .to_owned(),
+            Some(webpki::Error::CaUsedAsEndEntity) => {
+                "it is the certificate of a CA itself, as openssl req -x509 makes \
+                                                       it; make a CA and a certificate signed by it with the \
+                                                       commands in docs/tls.md"
+                    .to_owned()
+            }
             Some(webpki::Error::UnsupportedCertVersion) => {
-                "it is of X.509 version 1, and has to be of version 3; docs/tls.md has commands that make one".to_owned()
+                "expected X.509 version 3, found version 1; make one with the commands in docs/tls.md"
+                    .to_owned()
             }
             Some(error) => error.to_string(),
             None => other.to_string(),
@@ -129,40 +133,40 @@ fn of_certificate(bad: &Bad) -> String {
     }
 }
 
-/// A name without its kind: `DnsName("head")` is `head`.
+/// Strips the kind from a name: `DnsName("head")` becomes `head`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.unwrap_or(name).trim_matches('"')
 }
 
-/// What is wrong with a client, for the log of the server.
+/// Explains a client's TLS failure in the server's log.
 #[must_use]
 pub fn to_server(error: &Error) -> String {
     match error {
         Error::NoCertificatesPresented => {
-            "the client showed no certificate, which this server asks clients for".to_owned()
+            "expected a client certificate, found none".to_owned()
         }
         Error::InvalidCertificate(bad) => format!("the client's certificate is refused: {}", of_certificate(bad)),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
-            "the client does not speak TLS: was http:// given instead of https://?".to_owned()
+            "the client does not speak TLS; use https:// instead of http://".to_owned()
         }
-        Error::NoApplicationProtocol => "the client does not speak HTTP/2 within TLS".to_owned(),
+        Error::NoApplicationProtocol => "the client does not speak HTTP/2 over TLS".to_owned(),
         Error::AlertReceived(Alert::UnknownCA | Alert::DecryptError) => {
-            "the client does not trust the CA that this server's certificate comes from: it was given no CA, or another"
+            "the client does not trust the CA of this server's certificate; give the client that CA"
                 .to_owned()
         }
         Error::AlertReceived(Alert::CertificateExpired) => {
-            "the client finds this server's certificate expired".to_owned()
+            "the client reports that this server's certificate has expired".to_owned()
         }
         Error::AlertReceived(Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate) => {
-            "the client refuses this server's certificate: wrong name, or of a kind that it does not take".to_owned()
+            "the client refuses this server's certificate: it lacks the host's name, or its kind is unsupported".to_owned()
         }
-        Error::AlertReceived(alert) => format!("the client ended it: {}", words(*alert)),
+        Error::AlertReceived(alert) => format!("the client ended the handshake: {}", words(*alert)),
         error => plain(error),
     }
 }
 
-/// What an error of TLS says by itself.
+/// Describes a TLS error on its own, without a remedy.
 #[must_use]
 pub fn plain(error: &Error) -> String {
     match error {
@@ -172,7 +176,7 @@ pub fn plain(error: &Error) -> String {
     }
 }
 
-/// The name of an alert as words: `UnknownCA` is no sentence.
+/// Splits the name of an alert into words: `UnknownCA` becomes "unknown ca".
 fn words(alert: Alert) -> String {
     let name = format!("{alert:?}");
     let mut words = String::new();
@@ -187,7 +191,7 @@ fn words(alert: Alert) -> String {
     words
 }
 
-/// The error of TLS that an error comes from, if it comes from one.
+/// Returns the TLS error among an error's causes, if there is one.
 #[must_use]
 pub fn tls_error<'a>(error: &'a (dyn std::error::Error + 'static)) -> Option<&'a Error> {
     chain(error).find_map(|error| {
@@ -205,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_told_what_mends_it() {
+    fn explanations_to_clients_have_remedies() {
         let with_ca = TlsFiles { ca: Some("ca.pem".into()), ..TlsFiles::default() };
         let with_cert = TlsFiles { cert: Some("me.pem".into()), ..with_ca.clone() };
         let none = TlsFiles::default();
@@ -237,12 +241,12 @@ mod tests {
             (Error::AlertReceived(Alert::InternalError), &none, None, &["internal error", "log"]),
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), &none, None, &["http://"]),
         ] {
-            let told = to_client(&error, files);
-            assert_eq!(told.lacks, lacks, "{error:?}");
-            let told = told.text;
-            assert!(words.iter().all(|word| told.contains(word)), "{error:?}: {told}");
+            let reason = to_client(&error, files);
+            assert_eq!(reason.lacks, lacks, "{error:?}");
+            let text = reason.text;
+            assert!(words.iter().all(|word| text.contains(word)), "{error:?}: {text}");
             let raw = ["Other(", "OtherError", "UnknownIssuer", "AlertReceived"];
-            assert!(!raw.iter().any(|raw| told.contains(raw)), "{told}");
+            assert!(!raw.iter().any(|raw| text.contains(raw)), "{text}");
         }
     }
 
@@ -256,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_tls_are_found_in_others() {
+    fn tls_errors_are_found_among_causes() {
         let of_tls = || std::io::Error::new(std::io::ErrorKind::InvalidData, Error::NoCertificatesPresented);
         assert_eq!(tls_error(&of_tls()), Some(&Error::NoCertificatesPresented));
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Certificates and keys: read from files, checked once, before anybody connects.
+//! Certificates and keys, read from files and checked once before the first connection.
 
 mod certificate;
 pub mod explain;
@@ -14,14 +14,14 @@ use time::OffsetDateTime;
 
 use certificate::Facts;
 
-/// Longest PEM file that is read, in bytes: a path given by mistake must not fill the memory.
+/// Longest accepted PEM file, in bytes: a path given by mistake must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
-/// The protocols that are spoken within TLS, by their names there.
+/// Protocol names within TLS.
 const HTTP2: &[u8] = b"h2";
 const HTTP1: &[u8] = b"http/1.1";
 
-/// Why certificates or keys cannot be used.
+/// Unusable certificates or keys.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read.
@@ -29,22 +29,22 @@ pub enum TlsError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file does not hold what it should.
-    #[error("{} holds no {expected}: expected PEM text with one; found {found}", path.display())]
+    /// A file has unexpected contents.
+    #[error("expected PEM text with a {expected} in {}, found {found}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What it should hold.
+        /// The expected contents.
         expected: &'static str,
-        /// What is wrong.
+        /// The actual contents.
         found: String,
     },
     /// The private key is encrypted.
     #[error(
-        "the private key in {} is encrypted: expected one without a passphrase; make one with: openssl pkey -in {} \
+        "the private key in {} is encrypted; expected one without a passphrase; make one with: openssl pkey -in {} \
          -out NEW_FILE", path.display(), path.display()
     )]
     EncryptedKey {
@@ -52,19 +52,19 @@ pub enum TlsError {
         path: PathBuf,
     },
     /// One of a pair of files is missing.
-    #[error("{given} was given without {missing}: a certificate and its private key go together")]
+    #[error("expected a certificate with its private key, found {given} without {missing}; give both")]
     Half {
         /// The file given.
         given: &'static str,
         /// The file missing.
         missing: &'static str,
     },
-    /// Clients are to be asked for certificates by a server that has none.
-    #[error("a CA for client certificates was given, but no certificate for the server itself: give both")]
+    /// A server without a certificate must ask clients for theirs.
+    #[error("expected a server certificate with the CA for client certificates, found none; give both")]
     CaAlone,
     /// The key belongs to another certificate.
     #[error(
-        "the private key in {} does not belong to the certificate in {}: give the key that the certificate was made for \
+        "the private key in {} does not belong to the certificate in {}; give the key that the certificate was made for \
          (the certificate of the server itself comes first in its file, then those between it and its CA)", key.display(), cert.display()
     )]
     Pair {
@@ -73,49 +73,49 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
-    /// A certificate of a kind that nobody takes.
+    /// A certificate of a version that clients refuse.
     #[error(
-        "the certificate in {} is of X.509 version 1, as openssl x509 -req makes it without -extfile: expected version \
-         3, with the names of the host (subjectAltName). docs/tls.md has commands that make one", path.display()
+        "the certificate in {} has X.509 version 1, as openssl x509 -req makes it without -extfile; expected version \
+         3, with the names of the host (subjectAltName); make one with the commands in docs/tls.md", path.display()
     )]
     Version1 {
         /// The file.
         path: PathBuf,
     },
-    /// Anything else that the library for TLS says of certificate, key or CA.
-    #[error("the certificate in {} cannot be used: {what}", path.display())]
+    /// Any other error of the TLS library about the certificate, key or CA.
+    #[error("cannot use the certificate in {}: {what}", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
-        /// What it says.
+        /// The library's description.
         what: String,
     },
 }
 
-/// A certificate chain, its private key and a CA: what the options of servers and clients name.
+/// Files of a certificate chain, its private key and a CA, as the options of servers and clients name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM file with our certificate, and those between it and the CA.
+    /// PEM file with the own certificate, followed by those between it and the CA.
     pub cert: Option<PathBuf>,
-    /// PEM file with our private key.
+    /// PEM file with the own private key.
     pub key: Option<PathBuf>,
-    /// PEM file with the CA that the other side's certificate must come from.
+    /// PEM file with the CA that must have signed the other side's certificate.
     pub ca: Option<PathBuf>,
 }
 
-/// TLS as a server speaks it.
+/// TLS settings of a server.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
-    /// How connections are made.
+    /// Configuration for connections.
     pub config: Arc<ServerConfig>,
     /// Whether clients must show a certificate.
     pub mutual: bool,
-    /// What clients may not like about the certificate, each for a line of the log.
+    /// Warnings for the log about properties that clients may refuse.
     pub warnings: Vec<String>,
 }
 
 impl ServerTls {
-    /// The same, also for clients that do not speak HTTP/2.
+    /// Returns the settings extended to clients that do not speak HTTP/2.
     pub(crate) fn for_http(&self) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols.push(HTTP1.to_vec());
@@ -123,7 +123,7 @@ impl ServerTls {
     }
 }
 
-/// A certificate chain and its key, which go together.
+/// A certificate chain and its matching key.
 struct Identity {
     path: PathBuf,
     key_path: PathBuf,
@@ -133,11 +133,12 @@ struct Identity {
 }
 
 impl TlsFiles {
-    /// The server's side: `None` without a certificate. With a CA, clients must show a certificate from it.
+    /// Returns the server's settings; `None` without a certificate. With a CA, clients must show a certificate signed
+    /// by it.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or holds something else, a key of another certificate, or options that do not go
+    /// A file that cannot be read or has other contents, a key of another certificate, or options that do not fit
     /// together.
     pub fn server(&self) -> Result<Option<ServerTls>, TlsError> {
         let Some(identity) = self.identity()? else {
@@ -160,8 +161,8 @@ impl TlsFiles {
         Ok(Some(ServerTls { config: Arc::new(config), mutual: self.ca.is_some(), warnings }))
     }
 
-    /// The client's side: the server's certificate must come from the CA, or from one that the system trusts where
-    /// none is given. Shows our certificate where one is given.
+    /// Returns the client's settings. The CA must have signed the server's certificate; without a CA, one that the
+    /// system trusts. The client shows its own certificate if one is given.
     ///
     /// # Errors
     ///
@@ -171,7 +172,7 @@ impl TlsFiles {
             Some(path) => read_ca(path)?,
             None => {
                 let mut roots = RootCertStore::empty();
-                // Where the system has none, no server is trusted, and that is what is said then.
+                // A system without CAs trusts no server, and the connection error says so.
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 roots
             }
@@ -187,7 +188,7 @@ impl TlsFiles {
         Ok(Arc::new(config))
     }
 
-    /// Whether any file is named.
+    /// Returns whether any file is named.
     #[must_use]
     pub fn any(&self) -> bool {
         self.cert.is_some() || self.key.is_some() || self.ca.is_some()
@@ -221,13 +222,13 @@ impl TlsFiles {
     }
 }
 
-/// Whether the key in a PEM file is encrypted, as PKCS #8 or as OpenSSL did it before.
+/// Returns whether the key in a PEM file is encrypted, as PKCS #8 or in OpenSSL's older format.
 fn is_encrypted(pem: &[u8]) -> bool {
     let marks = ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"];
     String::from_utf8_lossy(pem).lines().any(|line| marks.contains(&line.trim()))
 }
 
-/// What is wrong with a certificate and its key.
+/// Converts the library's error about a certificate and its key.
 fn of_identity(cert: PathBuf, key: PathBuf, error: &rustls::Error) -> TlsError {
     match error {
         rustls::Error::InconsistentKeys(_) => TlsError::Pair { cert, key },
@@ -245,7 +246,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
-/// A CA file. A file without a usable certificate would make a server that no client can reach.
+/// Reads a CA file. A file without a usable certificate is an error, since no client could reach the server.
 fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
@@ -258,7 +259,7 @@ fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// The certificates of a file, at least one.
+/// Reads the certificates of a file; fails if there are none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let content = |found| TlsError::Content { path: path.to_path_buf(), expected: "certificate", found };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
@@ -271,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_that_cannot_be_used_are_named() {
+    fn errors_name_unusable_keys() {
         let place = tempfile::tempdir().unwrap();
         let [cert, key] = ["cert.pem", "key.pem"].map(|name| place.path().join(name));
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
@@ -287,6 +288,9 @@ mod tests {
         }
         std::fs::write(&key, "nothing").unwrap();
         let error = files.server().unwrap_err().to_string();
-        assert!(error.ends_with("holds no private key: expected PEM text with one; found none"), "{error}");
+        assert!(
+            error.starts_with("expected PEM text with a private key in ") && error.ends_with("found none"),
+            "{error}"
+        );
     }
 }
