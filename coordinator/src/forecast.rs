@@ -1,44 +1,43 @@
-//! What a run takes of the disk: as a whole before it begins, and what is left of it while it is worked on.
+//! Estimates of the disk space of a run: as a whole before it begins, and for its rest while it runs.
 
 use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
 use crate::Workload;
 
-/// Bytes that a score of 32 bits takes when it is stored and compressed, by the decimal logarithm of the number of
-/// states of its layer: measured on 3x3, 5x2 and, with 64 bits, 4x3. The more states there are, the more values occur
-/// more than once.
+/// Bytes of a stored, compressed score of 32 bits, by the decimal logarithm of the number of states of its layer.
+/// Measured on 3x3, 5x2 and, with 64 bits, 4x3. Larger layers repeat more values.
 const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
 
-/// Bytes that a probability of 32 bits takes when it is stored, by how many exponents the wanted tile is above half the
-/// number of cells: measured on 4x2, 3x3, 5x2, 4x3 and 4x4. A tile far below is certain from nearly everywhere.
+/// Bytes of a stored probability of 32 bits, by the excess of the wanted tile's exponent over half the number of
+/// cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. A tile far below is certain from nearly every state.
 const PROBABILITY_BYTES: [(f64, f64); 7] =
     [(-1.0, 0.013), (0.0, 0.08), (1.0, 0.3), (1.5, 0.55), (2.0, 1.35), (3.0, 1.95), (4.0, 2.15)];
 
-/// The same of the largest tile of a board, which hardly any state comes to.
+/// Bytes of a stored probability of the board's largest tile, which hardly any state reaches.
 const BYTES_OF_LARGEST: f64 = 1.75;
 
-/// How many times as many bytes a value of 64 bits takes.
+/// Ratio of the bytes of 64-bit values to those of 32-bit values.
 const WIDE: f64 = 1.46;
 
-/// Bytes of the best move of a state, coded, measured: 0.08 on 5x2, 0.1 on 3x3.
+/// Bytes of a state's coded best move. Measured: 0.08 on 5x2, 0.1 on 3x3.
 const BEST_MOVE_BYTES: f64 = 0.09;
 
-/// How many times the bytes of their contents files take: there are blocks that are not full, names, and the journal.
+/// Ratio of the bytes of files to those of their contents: partly filled blocks, names, and the journal.
 const OVERHEAD: f64 = 1.01;
 
-/// Bytes of a run without a layer: manifest, lock, folders, and some records.
+/// Bytes of a run without layers: manifest, lock, folders, and some records.
 const FIXED_BYTES: f64 = 200e3;
 
-/// Bytes that the reach takes for each state, by the decimal logarithm of the number of states of the layer: measured
-/// on whole runs of 4x2, 3x3, 5x2, 4x3 and 4x4. The more states a layer has, the larger is the part of its entries that is
-/// reachable, and the less there is to say about each.
+/// Bytes of the reach per state, by the decimal logarithm of the number of states of the layer. Measured on whole runs
+/// of 4x2, 3x3, 5x2, 4x3 and 4x4. In larger layers a larger part of the entries is reachable, so each takes fewer
+/// bits.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
 
-/// Rows for each of which the reach takes as much as for a state, at most: where half of them occur it has to say which.
+/// Upper bound on the reach of a row, in states: a row costs most in layers where half of the rows occur.
 const STATES_A_ROW: f64 = 0.8;
 
-/// Interpolates measurements between these points.
+/// Interpolates linearly between measurements.
 fn interpolated(measured: &[(f64, f64)], x: f64) -> f64 {
     let at = measured.partition_point(|point| point.0 < x).clamp(1, measured.len() - 1);
     let ((low, below), (high, above)) = (measured[at - 1], measured[at]);
@@ -46,57 +45,57 @@ fn interpolated(measured: &[(f64, f64)], x: f64) -> f64 {
     below + share * (above - below)
 }
 
-/// The bits that it takes to say for something that is so with this probability whether it is so.
+/// Returns the entropy in bits of an event with this probability.
 fn bits(probability: f64) -> f64 {
     let of = |p: f64| if p > 0.0 { -p * p.log2() } else { 0.0 };
     of(probability) + of(1.0 - probability)
 }
 
-/// What the layers of a run take.
+/// Estimated sizes of the layers of a run.
 #[derive(Clone, Debug)]
 pub struct Forecast {
     layers: Vec<LayerBytes>,
     params: Params,
 }
 
-/// What a layer takes, in bytes.
+/// Estimated sizes of a layer, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 struct LayerBytes {
     reach: f64,
     values: f64,
-    /// Best moves, where the run stores them.
+    /// Best moves, if the run stores them.
     best_moves: f64,
 }
 
 impl LayerBytes {
-    /// What is added on the way down.
+    /// Returns the bytes that the way down adds.
     fn of_the_way_down(self, keeps_values: bool) -> f64 {
         self.best_moves + if keeps_values { self.values } else { 0.0 }
     }
 }
 
-/// What a run that keeps some layers takes of the disk.
+/// Estimated disk space of a run that keeps certain layers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ForecastTotals {
-    /// Bytes at most, where reach stays until the way down has passed it.
+    /// Peak bytes if reach is removed only after the way down has passed it.
     pub peak_bytes: u64,
-    /// Bytes at most where as much reach as possible is enumerated twice: with less disk it cannot be solved.
+    /// Peak bytes if as much reach as possible is enumerated twice: less disk cannot hold the run.
     pub least_bytes: u64,
     /// Bytes of the finished run.
     pub end_bytes: u64,
 }
 
-/// The reach that has to be removed so that the rest of a way down fits on the disk.
+/// Reach to remove so that the rest of a way down fits on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relief {
-    /// Ranges of reach that are to be enumerated again, later.
+    /// Ranges of reach to remove and to enumerate again later.
     pub removed: Vec<LayerRange>,
-    /// Bytes that are missing even so.
+    /// Bytes that are missing even after the removal.
     pub missing_bytes: u64,
 }
 
 impl Forecast {
-    /// The forecast for a run.
+    /// Estimates the sizes of a run's layers.
     pub fn new(params: &Params, workload: &Workload) -> Self {
         let wide = match params.precision {
             Precision::Bits32 => 1.0,
@@ -118,7 +117,7 @@ impl Forecast {
         Self { layers, params: params.clone() }
     }
 
-    /// The forecast for an enumerated run, whose numbers of states are known. Cost: as [`Workload::new`].
+    /// Estimates the sizes of an enumerated run with known numbers of states. Cost: as [`Workload::new`].
     pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
         let mut states = vec![0.0; params.last_layer().index() + 1];
         for counts in counts {
@@ -129,7 +128,7 @@ impl Forecast {
         Self::new(params, &Workload::new(params).with_states(states))
     }
 
-    /// What the whole run takes if it keeps these layers, without what has to be free for what is being written.
+    /// Returns the space of the whole run if it keeps these layers, without the free space for files being written.
     pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
         let enumerates_only = self.params.until_layer.is_some();
         let params = self.params.clone().with_kept(kept);
@@ -157,7 +156,7 @@ impl Forecast {
         ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
     }
 
-    /// This forecast, if a stored value turns out to take `value_bytes` bytes.
+    /// Replaces the bytes of a stored value by a measured number.
     #[must_use]
     pub fn with_value_bytes(mut self, counts: &[LayerCounts], value_bytes: f64) -> Self {
         for counts in counts {
@@ -168,7 +167,7 @@ impl Forecast {
         self
     }
 
-    /// Bytes that a segment adds in a run that keeps what the parameters say.
+    /// Returns the bytes that a segment adds, in a run that keeps the layers of its parameters.
     pub fn added_bytes(&self, segment: Segment) -> u64 {
         let of_layer = |layer: Layer| {
             let bytes = self.layers.get(layer.index()).copied().unwrap_or_default();
@@ -180,7 +179,7 @@ impl Forecast {
         segment.first.to(segment.last).map(of_layer).sum::<f64>() as u64
     }
 
-    /// The most bytes that the reach of layers between two cuts takes.
+    /// Returns the largest number of bytes of reach between two cuts.
     fn most_between(&self) -> f64 {
         let add = |(sum, most): (f64, f64), (n, bytes): (usize, &LayerBytes)| {
             let sum = if self.params.keeps_reach(Layer::nth(n)) { 0.0 } else { sum + bytes.reach };
@@ -189,9 +188,9 @@ impl Forecast {
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
     }
 
-    /// Which reach has to be removed before the way down goes on, so that the run, of which `holdings` is committed,
-    /// fits into `free_bytes` to its end. `reach_bytes` says what a range of stored reach takes. `free_bytes` is
-    /// negative where more is taken already than may be.
+    /// Chooses the reach to remove before the way down continues, so the run fits into `free_bytes` to its end.
+    /// `holdings` are the committed parts, and `reach_bytes` returns the size of a range of stored reach.
+    /// `free_bytes` is negative if the run already exceeds its limit.
     pub fn relief(
         &self,
         holdings: &Holdings,
@@ -201,7 +200,7 @@ impl Forecast {
         let recipe = Recipe::new(&self.params, holdings);
         let repeatable = recipe.repeatable();
         let levels = self.levels(holdings, &recipe, &reach_bytes);
-        // The highest level from each layer upward: what is removed further below lowers all of it.
+        // The highest level from each layer upward: removals further below lower all of it.
         let mut above = levels;
         for n in (0..above.len().saturating_sub(1)).rev() {
             above[n] = above[n].max(above[n + 1]);
@@ -217,7 +216,7 @@ impl Forecast {
             match ranges.next() {
                 Some(range) => {
                     if removed.is_empty() {
-                        // What is removed is enumerated again, the layers between two cuts at a time: these need room.
+                        // Removed reach is enumerated again, one cut at a time, which needs room.
                         free -= self.most_between();
                     }
                     freed += reach_bytes(range) as f64;
@@ -228,13 +227,13 @@ impl Forecast {
         }
     }
 
-    /// The most bytes beside what an enumerated run takes now that its way down takes at a time.
+    /// Returns the most bytes beyond the current ones that an enumerated run's way down needs at a time.
     pub fn still_needed(&self, holdings: &Holdings, reach_bytes: impl Fn(LayerRange) -> u64) -> u64 {
         let recipe = Recipe::new(&self.params, holdings);
         self.levels(holdings, &recipe, &reach_bytes).into_iter().fold(0.0, f64::max) as u64
     }
 
-    /// For each layer, how many bytes more than now the run takes when the way down has come to it.
+    /// Returns, for each layer, the bytes beyond the current ones when the way down reaches it.
     fn levels(
         &self,
         holdings: &Holdings,
@@ -246,7 +245,7 @@ impl Forecast {
             let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
             backed_up.iter_mut().skip(commit.first.index()).take(covered).for_each(|layer| *layer = true);
         }
-        // Bytes of reach that are removed when a layer has values.
+        // Reach that becomes removable once a layer has values, in bytes.
         let mut freed = vec![0.0; self.layers.len()];
         for range in recipe.removable() {
             freed[range.first.index()] += reach_bytes(range) as f64;
@@ -272,7 +271,7 @@ impl Forecast {
     }
 }
 
-/// Bytes of a stored probability of a run to this tile, with 32 bits.
+/// Returns the bytes of a stored 32-bit probability of reaching this tile.
 fn probability_bytes(params: &Params, exponent: u8) -> f64 {
     if exponent >= params.tile_bound() {
         return BYTES_OF_LARGEST;
@@ -280,8 +279,8 @@ fn probability_bytes(params: &Params, exponent: u8) -> f64 {
     interpolated(&PROBABILITY_BYTES, f64::from(exponent) - params.cells() as f64 / 2.0)
 }
 
-/// Whether the reach above a layer, up to the next kept ones, goes when its values are committed: values of a cut are
-/// committed with its lower layer.
+/// Returns whether the reach above a layer, up to the next kept ones, is removed when its values are committed. The
+/// values of a cut are committed with its lower layer.
 fn ends_cut(params: &Params, n: usize) -> bool {
     let keeps = |n: usize| params.keeps_reach(Layer::nth(n));
     keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))

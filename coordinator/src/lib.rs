@@ -1,7 +1,7 @@
-//! Decides what a run does next, in pure code.
+//! Decides the next steps of a run, in pure code.
 //!
-//! The coordinator never computes a value, opens a file or reads a clock: finished tasks go in, tasks
-//! and events come out. `README.md` beside this crate states the scheduling problem.
+//! The coordinator never computes a value, opens a file or reads a clock. It receives finished tasks and returns
+//! tasks and events. This crate's `README.md` states the scheduling problem.
 
 pub mod cluster;
 mod forecast;

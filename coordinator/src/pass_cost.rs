@@ -1,5 +1,5 @@
-//! What the passes of a run cost, counted before any work is done. From the time that a small run takes on a machine
-//! follows about what a large one takes there; and from the time that some layers take, what the others take.
+//! Cost of a run's passes, counted before any work is done. With the time of a small run on a machine it gives an
+//! estimate for a large run there; with the time of some layers, one for the other layers.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use crate::layer_sums::LayerSums;
 use crate::states;
 use crate::workload::occurring;
 
-/// Core-seconds that a pass takes for one of each, on the machine of `docs/dev/performance.md`.
+/// Core-seconds of a pass per unit of work, on the machine of `docs/dev/performance.md`.
 struct Costs {
     /// A block: its task and its items.
     block: f64,
-    /// A column of a lane: where it merges, and the maps that it is in.
+    /// A column of a lane: its merges, and the maps that contain it.
     column: f64,
-    /// A row of a class, whose transitions are made once and kept.
+    /// A row of a class whose transitions are computed once and kept.
     class_row: f64,
-    /// A row that occurs in a block of a class that is too large for its transitions to be kept: they are made there.
+    /// A row that occurs in a block of a class too large to keep its transitions, which are computed for each block.
     row_made_anew: f64,
     /// A row of a block.
     row: f64,
     /// An entry, reachable or not.
     entry: f64,
-    /// An entry of a large block, more than one of a small block.
+    /// An entry of a large block, in addition to one of a small block.
     entry_of_large: f64,
-    /// An entry of a huge block, more than one of a large block.
+    /// An entry of a huge block, in addition to one of a large block.
     entry_of_huge: f64,
 }
 
-/// Costs by which runs compare with each other: fitted to what runs of 4x2, 3x3, 5x2, 4x3 and 4x4 took, whole and to
+/// Costs for comparing runs with each other, fitted to the times of runs of 4x2, 3x3, 5x2, 4x3 and 4x4, whole and to
 /// tiles.
 const RUN_UP: Costs = Costs {
     block: 22e-6,
@@ -55,9 +55,9 @@ const RUN_DOWN: Costs = Costs {
     entry_of_huge: 0.0,
 };
 
-/// Costs by which the layers and passes of one run compare with each other: fitted to how far runs of 3x3, 5x2 and 4x3
-/// to 256 and 512 were at any time, whatever they took in all, and to how the passes of the whole of 4x3 compare. One fit
-/// that does for both was not found.
+/// Costs for comparing the layers and passes of one run. Fitted to the progress over time of runs of 3x3, 5x2 and 4x3
+/// to 256 and 512, whatever their total times, and to the ratio of the passes of the whole of 4x3. No single fit
+/// serves both purposes.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -79,48 +79,48 @@ const LAYER_DOWN: Costs = Costs {
     entry_of_huge: -1.9e-9,
 };
 
-/// A block of more entries does not fit a cache.
+/// Number of entries above which a block does not fit a cache.
 const LARGE_BLOCK: f64 = (1 << 18) as f64;
 
-/// A block of more entries is one of the deep layers of a large board, of which few are states.
+/// Number of entries above which a block belongs to deep layers of a large board, where few entries are states.
 const HUGE_BLOCK: f64 = (1 << 25) as f64;
 
-/// The number of a lane's first layers in which its index maps are made.
+/// Number of a lane's first layers that compute its index maps.
 const MAPS_LAYERS: usize = 8;
 
-/// How many times as long the way down takes with 64 bits a value.
+/// Ratio of the times of a way down with values of 64 and of 32 bits.
 const WIDE: f64 = 1.4;
 
-/// What the passes of a run cost, all together and layer by layer.
+/// Cost of a run's passes, in total and by layer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PassCost {
     /// Core-seconds of the way up and the way down.
     of_run: [f64; 2],
-    /// What layers cost, up and down, in the units of [`of_pass`](Self::of_pass).
+    /// Cost of layers, up and down, in the units of [`of_pass`](Self::of_pass).
     of_layers: [LayerSums; 2],
 }
 
-/// What is left of a run, in the units of [`PassCost::of_pass`].
+/// Remaining cost of a run, in the units of [`PassCost::of_pass`].
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct CostToCome {
-    /// Of the pass that the run is in.
+    /// Remaining cost of the current pass.
     pub of_pass: f64,
-    /// All of that pass; at least what is left of it, which may be more where reach is enumerated twice.
+    /// Cost of that whole pass; at least the remaining cost, which may be more if reach is enumerated twice.
     pub whole_pass: f64,
-    /// Of the passes after it.
+    /// Cost of the later passes.
     pub later: f64,
 }
 
-/// What there is to do in a layer.
+/// Amounts of work in a layer.
 #[derive(Clone, Copy, Default)]
 struct LayerWork {
     blocks: f64,
-    /// Columns whose maps are made here.
+    /// Columns whose maps are computed in this layer.
     columns: f64,
     rows: f64,
-    /// Rows of the classes that occur the first time, and whose transitions are kept.
+    /// Rows of kept classes that first occur in this layer.
     class_rows: f64,
-    /// Rows of the blocks of classes whose transitions are not kept: in the end those that occur.
+    /// Rows in blocks of classes that are not kept; reduced to the rows that occur.
     rows_made_anew: f64,
     entries_made_anew: f64,
     entries: f64,
@@ -129,7 +129,7 @@ struct LayerWork {
 }
 
 impl PassCost {
-    /// Counts what a run has to do, where the transitions of classes of up to `dense_rows` rows are kept. Cost: a step a
+    /// Counts the work of a run that keeps the transitions of classes of up to `dense_rows` rows. Cost: a step per
     /// block; 0.1 s for 4x3.
     pub fn new(params: &Params, dense_rows: usize) -> Self {
         let layers = work(params, dense_rows);
@@ -141,29 +141,28 @@ impl PassCost {
         Self { of_run, of_layers }
     }
 
-    /// How many seconds of a core a pass takes, on the machine that was measured.
+    /// Returns the core-seconds of a pass on the measured machine.
     pub fn core_seconds(&self, phase: Phase) -> f64 {
         self.of_run[index_of(phase)]
     }
 
-    /// What a pass costs, in units by which the passes and layers of a run compare: each unit takes about as long as
-    /// any other.
+    /// Returns the cost of a pass, in units that make passes and layers of a run comparable: all units take about the
+    /// same time.
     pub fn of_pass(&self, phase: Phase) -> f64 {
         self.of_layers[index_of(phase)].whole()
     }
 
-    /// What the layers of a pass from `first` on that are below `end` cost, as far as the run has them, in the same
-    /// units.
+    /// Returns the cost of a pass's layers from `first` to before `end`, in the same units.
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
         self.of_layers[index_of(phase)].between(first, end)
     }
 
-    /// What a segment costs, in the same units.
+    /// Returns the cost of a segment, in the same units.
     pub fn of(&self, segment: Segment) -> f64 {
         self.of_layers(segment.phase, segment.first, segment.last.up(1))
     }
 
-    /// What these segments, in the order in which they come, leave to be done.
+    /// Returns the remaining cost, given the missing segments in order.
     pub fn left(&self, missing: &[Segment]) -> CostToCome {
         let Some(phase) = missing.first().map(|segment| segment.phase) else { return CostToCome::default() };
         let of = |is_of_pass: bool| -> f64 {
@@ -173,7 +172,7 @@ impl PassCost {
         CostToCome { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
     }
 
-    /// What the finished part of a segment costs when the pass is at layer `at`, in the same units.
+    /// Returns the cost of a segment's finished part when the pass is at layer `at`, in the same units.
     pub fn of_finished(&self, segment: Segment, at: Layer) -> f64 {
         match segment.phase {
             Phase::Enumerate => self.of_layers(segment.phase, segment.first, at),
@@ -183,7 +182,7 @@ impl PassCost {
 }
 
 impl Costs {
-    /// What some work costs. What is done for rows and entries takes `wide` times as long as with values of 32 bits.
+    /// Returns the cost of some work. Work on rows and entries takes `wide` times as long as with values of 32 bits.
     fn of(&self, work: &LayerWork, wide: f64) -> f64 {
         self.block * work.blocks
             + self.column * work.columns
@@ -197,7 +196,7 @@ impl Costs {
     }
 }
 
-/// What there is to do in each layer of a run.
+/// Counts the work of each layer of a run.
 fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
     let space = Space::new(params);
     let mut rows_of_class = BTreeMap::new();
@@ -239,7 +238,7 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
 }
 
 impl LayerWork {
-    /// Leaves out the rows that do not occur, of a layer with so many states, where blocks do not hold them.
+    /// Subtracts rows that do not occur in a layer with this many states, where blocks do not hold them.
     fn leave_out_rows(&mut self, states: f64) {
         if self.rows_made_anew <= 0.0 {
             return;
@@ -282,10 +281,10 @@ mod tests {
         [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase))
     }
 
-    /// How many times as long runs took, up and down, as a run of 3x3 on the same machine within some minutes. For 4x3
-    /// this follows from the rates at which it ran while nothing else did.
+    /// Ratio of the times of runs, up and down, to a run of 3x3 on the same machine within some minutes. For 4x3 it
+    /// follows from its rates while the machine was otherwise idle.
     #[test]
-    fn large_runs_take_about_what_small_ones_say() {
+    fn large_runs_take_about_the_time_that_small_ones_predict() {
         let of_sample = seconds("3x3", "score", Precision::Bits32, None);
         for (board, objective, precision, large, times) in [
             ("5x2", "reach:128", Precision::Bits32, None, [2.1, 0.92]),
@@ -303,9 +302,10 @@ mod tests {
         }
     }
 
-    /// The whole of 4x3 with 8 GiB: 120 to 160 million states a second upward, 54 to 63 downward, while nothing else ran.
+    /// The whole of 4x3 with 8 GiB on an otherwise idle machine: 120 to 160 million states a second upward, 54 to 63
+    /// downward.
     #[test]
-    fn the_passes_of_the_largest_run_compare_as_they_did() {
+    fn the_passes_of_the_largest_run_have_the_measured_ratio() {
         let cost = cost_of("4x3", "score", Precision::Bits32, Some(4));
         let times = cost.of_pass(Phase::BackUp) / cost.of_pass(Phase::Enumerate);
         assert!((1.9..2.9).contains(&times), "the way down takes {times} times as long as the way up");

@@ -1,4 +1,4 @@
-//! The planner of one segment: which task is next, what is released, and which layers are done.
+//! The planner of one segment: chooses tasks, releases data, and reports finished layers.
 
 #[cfg(test)]
 mod tests;
@@ -12,29 +12,29 @@ use rustc_hash::FxHashMap;
 
 use crate::task::{PlanEvent, Release, Stage, Task, Totals};
 
-/// How many positions a lane may be ahead of the lowest unfinished one, of this member or of others: enough to keep
-/// many threads busy where layers are small or blocks are on their way, few enough to be held in memory.
+/// Largest lead of a lane over the lowest unfinished position, of this member or of others. It keeps many threads
+/// busy while layers are small or blocks are in transit, and still fits in memory.
 const RUN_AHEAD: usize = 8;
 
-/// Plans what one member has of a segment: the blocks of the lanes that it owns. One that is alone owns all. See
-/// `README.md` beside this crate for the problem that it solves.
+/// Plans one member's part of a segment: the blocks of the lanes that it owns. A single member owns all. This crate's
+/// `README.md` states the problem.
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
     params: Params,
-    /// Whether some lanes are planned elsewhere.
+    /// Whether other members plan some lanes.
     is_shared: bool,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
-    /// Lanes whose next task may start: turn of the task, place in the order among tasks of that turn, and lane.
+    /// Lanes whose next task may start: the task's turn, its order among tasks of that turn, and the lane.
     ready: BTreeSet<(usize, usize, usize)>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,
     /// Lowest position with an unfinished block.
     frontier: usize,
-    /// Lowest position with an unfinished block elsewhere, as far as that is known.
+    /// Lowest known position with an unfinished block of another member.
     elsewhere: Option<usize>,
-    /// Position from which on nothing is reported yet.
+    /// First position that is not reported yet.
     unreported: usize,
     in_flight: usize,
 }
@@ -42,7 +42,7 @@ pub struct Planner {
 #[derive(Debug)]
 struct LanePlan {
     lane: Lane,
-    /// Whether its blocks are planned here.
+    /// Whether this member plans its blocks.
     owned: bool,
     /// Positions of the lane's blocks, as `first..end`.
     first: usize,
@@ -51,14 +51,14 @@ struct LanePlan {
     first_stage: usize,
     /// Position of the lowest block whose second stage is not done. The lane's next task is one of this block's stages.
     second_stage: usize,
-    /// In the queue or running.
+    /// Whether its next task is queued or running.
     busy: bool,
     depends_on: Vec<usize>,
     needed_by: Vec<usize>,
 }
 
 impl LanePlan {
-    /// The stage of its next task.
+    /// Returns the stage of the lane's next task.
     fn stage(&self) -> Stage {
         if self.first_stage == self.second_stage { Stage::First } else { Stage::Second }
     }
@@ -72,9 +72,9 @@ struct PositionState {
 }
 
 impl Planner {
-    /// Plans the blocks of the lanes that `owns` accepts. What others finish is told by
-    /// [`Planner::finished_elsewhere`]. The returned events are to be carried out before any task: layers without a
-    /// block here are done already.
+    /// Plans the blocks of the lanes that `owns` accepts. Report progress of other members with
+    /// [`Planner::finished_elsewhere`]. Carry out the returned events before any task, because layers without a block
+    /// here are already done.
     pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<PlanEvent>) {
         let mut planner = Self {
             segment,
@@ -102,8 +102,8 @@ impl Planner {
         (planner, events)
     }
 
-    /// Notes that another member has done the first stage of a block. May be called with any block, more than once and
-    /// in any order, as long as what is needed of the lane's blocks before it has come too.
+    /// Records that another member has done the first stage of a block. Calls may repeat and come in any order,
+    /// provided that the required earlier blocks of the lane have been recorded too.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
         if !self.segment.contains(layer) {
             return;
@@ -117,7 +117,7 @@ impl Planner {
         }
     }
 
-    /// Whether this segment has such a block, and another member plans it.
+    /// Returns whether this segment has such a block and another member plans it.
     pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
         let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
         self.segment.contains(layer)
@@ -126,7 +126,7 @@ impl Planner {
             && (plan.first..plan.end).contains(&self.position(layer))
     }
 
-    /// Whether a block of another member is needed here and has not come yet.
+    /// Returns whether a block of another member is needed here and has not arrived yet.
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };
         let plan = &self.lanes[index];
@@ -136,15 +136,15 @@ impl Planner {
             && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
     }
 
-    /// Takes note of the frontier of the slowest other member. Nothing runs further ahead of it than of the frontier
-    /// here, so that members who wait for the slowest need not hold too much. May be called in any order: a frontier
-    /// never goes back.
+    /// Records the frontier of the slowest other member. The lead is limited relative to it as to the own frontier,
+    /// so members that wait for the slowest one hold little. Calls may come in any order because a frontier never
+    /// moves back.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
         self.elsewhere = self.elsewhere.max(Some(self.position(frontier)));
     }
 
-    /// A task that may start now, if there is one; where there is no room to spare, only a layer to seal or a block of
-    /// the lowest unfinished layer.
+    /// Returns a task that may start now, if there is one. Without room to spare, only sealing a layer and blocks of
+    /// the lowest unfinished layer qualify.
     pub fn next_task(&mut self, has_room_to_spare: bool) -> Option<Task> {
         if let Some(position) = self.seals.pop_front() {
             self.in_flight += 1;
@@ -153,7 +153,8 @@ impl Planner {
         let slowest = self.elsewhere.map_or(self.frontier, |elsewhere| elsewhere.min(self.frontier));
         let ahead = slowest + RUN_AHEAD;
         let highest = if has_room_to_spare { ahead } else { ahead.min(self.frontier) };
-        // The turn of a task is its position or the one before: what is too far ahead may come before what is not.
+        // A task's turn is its position or the one before, so tasks that are too far ahead may precede others in the
+        // order.
         let mut possible = self.ready.iter().take_while(|(turn, ..)| *turn <= highest);
         let next = *possible.find(|&&(_, _, lane)| self.lanes[lane].second_stage <= highest)?;
         self.ready.remove(&next);
@@ -171,7 +172,7 @@ impl Planner {
         })
     }
 
-    /// Notes that a task is finished, and what it came to. The returned events are to be carried out in order.
+    /// Records a finished task and its totals. Carry out the returned events in order.
     pub fn complete(&mut self, task: Task, totals: Totals) -> Vec<PlanEvent> {
         self.in_flight -= 1;
         let mut events = Vec::new();
@@ -190,12 +191,12 @@ impl Planner {
         events
     }
 
-    /// Whether everything is done and reported.
+    /// Returns whether everything is done and reported.
     pub fn is_done(&self) -> bool {
         self.unreported == self.positions.len() && self.in_flight == 0
     }
 
-    /// The lowest layer (the highest, on the way down) that still has unfinished blocks.
+    /// Returns the lowest layer (on the way down: the highest) with unfinished blocks.
     pub fn frontier(&self) -> Layer {
         self.layer(self.frontier.min(self.positions.len().saturating_sub(1)))
     }
@@ -256,10 +257,11 @@ impl Planner {
         {
             self.lanes[lane].busy = true;
             let (turn, order) = match (self.is_shared, stage) {
-                // No other member waits: a block's second stage follows its first, and finds in the cache what that has
-                // left there.
+                // No other member waits: the second stage runs right after the first, whose results are still in the
+                // cache.
                 (false, _) => (position, lane),
-                // Others wait for what first stages make: they go before second stages, also of the layer before.
+                // Other members wait for results of first stages, so these precede second stages, even of the layer
+                // before.
                 (true, Stage::First) => (position.saturating_sub(1), lane),
                 (true, Stage::Second) => (position, self.lanes.len() + lane),
             };
@@ -295,7 +297,7 @@ impl Planner {
         }
     }
 
-    /// All blocks of a layer are done: seal it, where it is stored.
+    /// Seals a layer whose blocks are all done, if it is stored.
     fn layer_done(&mut self, position: usize) {
         if self.segment.phase == Phase::Enumerate || self.params.stores_on_the_way_down(self.layer(position))
         {
@@ -305,9 +307,9 @@ impl Planner {
         }
     }
 
-    /// Releases values that no stage after this one needs, block by block, since values take far more than bits. Those
-    /// of states two layers above are needed by the means of their own lane alone, those of afterstates by the lanes
-    /// whose moves lead there.
+    /// Releases values that no later stage needs, block by block, because values take far more space than bits. Only
+    /// the means of their own lane need the values of states two layers above. Only the lanes whose moves lead there
+    /// need the values of afterstates.
     fn release_blocks(&self, layer: Layer, lane: Lane, stage: Stage, events: &mut Vec<PlanEvent>) {
         if stage == Stage::First {
             let read = Release::BlockStates(layer.after(SpawnKind::Four), lane);
@@ -330,8 +332,8 @@ impl Planner {
         }
     }
 
-    /// Moves the frontier past finished layers and releases what nothing ahead of it needs: a block
-    /// needs its own layer and the two before it.
+    /// Moves the frontier past finished layers and releases the data that no later layer needs. A block needs its own
+    /// layer and the two before it.
     fn retire(&mut self, events: &mut Vec<PlanEvent>) {
         let mut releases = Vec::new();
         while self.positions.get(self.frontier).is_some_and(|p| p.blocks_left == 0) {
@@ -355,7 +357,7 @@ impl Planner {
         events.extend(releases.into_iter().map(PlanEvent::Release));
     }
 
-    /// Reports what is sealed in order.
+    /// Reports sealed layers in order.
     fn report(&mut self, events: &mut Vec<PlanEvent>) {
         while let Some(state) = self.positions.get(self.unreported).filter(|p| p.blocks_left == 0 && p.sealed)
         {

@@ -1,5 +1,4 @@
-//! Keeps count of the layers that all members have finished until they are committed, and decides which range of them
-//! is written next.
+//! Tracks layers from all members' completion to their commit, and chooses the next range of them to write.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,62 +8,62 @@ use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
 
 use crate::task::Totals;
 
-/// Bytes of a member's shard from which on it is worth a file of its own.
+/// Size of a member's shard, in bytes, that justifies a file.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// What is finished is committed at least this often, however little it is, wherever a range may end. Upward an interruption
-/// costs no more than this; on the way down what was done since the last cut, see [`Segment::may_end_at`].
+/// Longest time between commits, where a range may end. Upward, an interruption costs at most this much work; on the
+/// way down, the work since the last cut (see [`Segment::may_end_at`]).
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// When a range is worth writing.
+/// Conditions under which a range is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Worth {
-    /// From this many bytes on.
+    /// Smallest size in bytes.
     pub least_bytes: u64,
-    /// Where much waits to be written, ranges grow up to this many bytes: fewer and larger shards are written faster.
-    /// The same as `least_bytes` where computing waits for the writing.
+    /// Largest size in bytes while much data waits, because fewer and larger shards are written faster. Equal to
+    /// `least_bytes` if computing waits for the writing.
     pub most_bytes: u64,
-    /// After this long without a written range, however few bytes there are.
+    /// Time since the last written range after which any size suffices.
     pub interval: Duration,
-    /// The most that there is room for; `None` where there is no limit.
+    /// Available room in bytes; `None` without a limit.
     pub room_bytes: Option<u64>,
 }
 
-/// What comes of asking for a range to write.
+/// Result of a request for a range to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ordered {
-    /// This one is to be written.
+    /// Write this range.
     Range(Segment),
-    /// One would be worth it, but there is no room for any.
+    /// A range is large enough, but there is no room for it.
     NoRoom,
-    /// None is worth it yet, or one is being written.
+    /// No range is large enough yet, or one is being written.
     Nothing,
 }
 
-/// The layers of a segment that are finished and not committed yet, in the order of the pass. One range at a time is
-/// being written; what is committed is always a prefix of the segment.
+/// Layers of a segment that are finished and not committed yet, in the order of the pass. One range at a time is
+/// being written, and the committed layers are always a prefix of the segment.
 ///
-/// All times are since the same moment.
+/// All times are relative to the same moment.
 #[derive(Debug)]
 pub struct Ranges {
     segment: Segment,
     kept: KeptLayers,
-    /// From this many bytes on, reach that may be removed one day gets shards of its own; `None` where it never does.
+    /// Size from which removable reach gets separate shards; `None` if it never does.
     least_apart: Option<u64>,
-    /// Positions that each member has finished.
+    /// Number of positions that each member has finished.
     finished: Vec<u32>,
-    /// Sums over the members, from position `written` on.
+    /// Sums over the members, starting at position `written`.
     sums: VecDeque<Sum>,
-    /// Positions that every member has finished.
+    /// Number of positions that every member has finished.
     frontier: u32,
-    /// Bytes in the positions from `written` to `frontier`, and those of them that are being written.
+    /// Bytes of the positions from `written` to `frontier`, and the part of them that is being written.
     ready_bytes: u64,
     ordered_bytes: u64,
-    /// Positions that are written.
+    /// Number of written positions.
     written: u32,
     /// Position after the last one that is being written.
     ordered: Option<u32>,
-    /// When the last range was written; before that, when the segment began.
+    /// Time of the last written range, or of the segment's start.
     last_written: Duration,
 }
 
@@ -75,7 +74,7 @@ struct Sum {
 }
 
 impl Ranges {
-    /// The ranges of a segment that `members` members begin, in a run that keeps the layers of `kept`.
+    /// Starts tracking a segment with `members` members, in a run that keeps the layers of `kept`.
     pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
         Self {
             segment,
@@ -92,49 +91,48 @@ impl Ranges {
         }
     }
 
-    /// Has the reach of kept layers written to other shards than that of the layers between them, where the latter has
-    /// at least `least_bytes` bytes: a shard can only be removed as a whole.
+    /// Separates the shards of kept layers from those of the layers between them, if the latter have at least
+    /// `least_bytes` bytes of reach. A shard can only be removed as a whole.
     #[must_use]
     pub fn apart(self, least_bytes: Option<u64>) -> Self {
         Self { least_apart: least_bytes, ..self }
     }
 
-    /// The segment.
+    /// Returns the segment.
     pub fn segment(&self) -> Segment {
         self.segment
     }
 
-    /// Whether all of it is written.
+    /// Returns whether all layers are written.
     pub fn is_written(&self) -> bool {
         self.written == self.segment.layers()
     }
 
-    /// How many layers are written.
+    /// Returns the number of written layers.
     pub fn written(&self) -> u32 {
         self.written
     }
 
-    /// How many layers all members have finished.
+    /// Returns the number of layers that all members have finished.
     pub fn frontier(&self) -> u32 {
         self.frontier
     }
 
-    /// How many layers a member has finished.
+    /// Returns the number of layers that a member has finished.
     pub fn finished(&self, member: usize) -> u32 {
         self.finished[member]
     }
 
-    /// States in layers that are finished by all and not written yet.
+    /// Returns the number of states in layers that all have finished and that are not written yet.
     pub fn states_ahead(&self) -> u64 {
         self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.totals.states).sum()
     }
 
-    /// Adds a member's part of its next layer. Returns what the whole layer comes to when the last member has finished
-    /// it.
+    /// Adds a member's part of its next layer. Returns the totals of the layer once the last member has finished it.
     ///
     /// # Panics
     ///
-    /// Where the member has finished all layers already.
+    /// If the member has already finished all layers.
     pub fn layer_done(&mut self, member: usize, totals: Totals) -> Option<Totals> {
         assert!(self.finished[member] < self.segment.layers(), "no layer is left");
         let at = (self.finished[member] - self.written) as usize;
@@ -148,15 +146,15 @@ impl Ranges {
         if sum.members < self.finished.len() {
             return None;
         }
-        // Each member finishes layers in order: so do all together.
+        // Each member finishes layers in order, so the group does too.
         let totals = sum.totals;
         self.frontier += 1;
         self.ready_bytes += totals.sealed_bytes;
         Some(totals)
     }
 
-    /// Orders the next range to be written: one that is worth it, or that ends the segment; with `all` set, any range
-    /// will do. Where there is no room for all of it, what there is room for.
+    /// Orders the next range to be written: one that is large enough or ends the segment, or any range if `all` is
+    /// set. If the room is too small, the range is shortened to fit.
     pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= worth.interval;
@@ -192,34 +190,33 @@ impl Ranges {
         self.ordered().map_or(Ordered::Nothing, Ordered::Range)
     }
 
-    /// Whether a range of `bytes` bytes is to end after this position, so that kept layers get other shards than the
-    /// rest.
+    /// Returns whether a range of `bytes` bytes must end after this position to keep kept layers in separate shards.
     fn ends_apart(&self, position: u32, bytes: u64) -> bool {
         let keeps = |position| self.kept.keeps(self.segment.layer(position));
         let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
         let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
-        // Either what comes before kept layers, or nothing but kept layers.
+        // Either the layers before kept ones, or nothing but kept layers.
         if keeps(position) { (self.written..position).all(keeps) } else { bytes >= least_bytes }
     }
 
-    /// The range that is being written.
+    /// Returns the range that is being written.
     pub fn ordered(&self) -> Option<Segment> {
         self.ordered.map(|end| self.segment.range(self.written..end))
     }
 
-    /// Bytes of the range that is being written; 0 where there is none.
+    /// Returns the bytes of the range that is being written, or 0.
     pub fn ordered_bytes(&self) -> u64 {
         self.ordered_bytes
     }
 
-    /// Whether at least `ranges` more ranges, each of about the size of the one that is being written, wait for it.
-    /// Never while none is being written: then there is nothing to wait for.
+    /// Returns whether at least `ranges` more ranges, of about the size of the one being written, wait for it. False
+    /// while no range is being written.
     pub fn is_behind(&self, ranges: u64, worth: &Worth) -> bool {
         let range_bytes = self.ordered_bytes.max(worth.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
     }
 
-    /// Notes that the ordered range is written, and returns what is to be committed; `None` if none was ordered.
+    /// Records that the ordered range is written, and returns its commit; `None` if no range was ordered.
     pub fn complete(&mut self, now: Duration) -> Option<Commit> {
         let Segment { phase, first, last } = self.ordered()?;
         let end = self.ordered.take()?;
@@ -273,7 +270,7 @@ mod tests {
         }
     }
 
-    /// What is ordered after layers of 10 bytes each are done.
+    /// Returns the range ordered after layers of 10 bytes each.
     fn ordered(phase: Phase, layers: u32, least_bytes: u64, all: bool) -> Option<RangeInclusive<u32>> {
         let mut ranges = Ranges::new(segment(phase), KEPT, 1, NOW);
         for _ in 0..layers {
@@ -286,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_is_ordered_when_it_is_worth_its_shards() {
+    fn a_range_is_ordered_once_it_is_large_enough() {
         assert_eq!(ordered(Phase::Enumerate, 2, 30, false), None);
         assert_eq!(ordered(Phase::Enumerate, 3, 30, false), Some(4..=8));
         assert_eq!(ordered(Phase::Enumerate, 2, 30, true), Some(4..=6));
@@ -295,7 +292,7 @@ mod tests {
 
     /// Two layers in every eight are kept: 16 and 18, 32 and 34, 48 and 50, and the starts.
     #[test]
-    fn kept_layers_have_shards_of_their_own_where_others_are_to_go() {
+    fn kept_layers_have_separate_shards_if_others_are_removable() {
         let ranges_of = |least_apart, least_bytes| {
             let kept = KeptLayers::new(8, 2).unwrap();
             let mut ranges = Ranges::new(segment(Phase::Enumerate), kept, 1, NOW).apart(Some(least_apart));
@@ -311,15 +308,15 @@ mod tests {
         };
         let apart = [(4, 8), (10, 14), (16, 18), (20, 30), (32, 34), (36, 46), (48, 50), (52, 60)];
         assert_eq!(ranges_of(25, 1000), apart);
-        assert_eq!(ranges_of(50, 1000)[..3], [(4, 8), (10, 30), (32, 34)], "what is little is not worth it");
+        assert_eq!(ranges_of(50, 1000)[..3], [(4, 8), (10, 30), (32, 34)], "small ranges are not separated");
         let several = [(4, 8), (10, 14), (16, 18), (20, 24), (26, 30), (32, 34)];
-        assert_eq!(ranges_of(25, 30)[..6], several, "large ranges are divided as ever");
+        assert_eq!(ranges_of(25, 30)[..6], several, "large ranges are divided as usual");
         assert_eq!(ranges_of(500, 1000), [(4, 8), (10, 60)]);
     }
 
     /// Eight layers of 10 bytes each are done; on the way down a range may end every four layers.
     #[test]
-    fn a_range_is_no_larger_than_there_is_room_for() {
+    fn a_range_fits_into_the_available_room() {
         let ordered = |phase, room_bytes, least_bytes, all| {
             let mut ranges = Ranges::new(segment(phase), KEPT, 1, NOW);
             for _ in 0..8 {
@@ -335,27 +332,31 @@ mod tests {
             [Ok(4), Ok(3), Ok(1)]
         );
         assert_eq!(ordered(Phase::Enumerate, 9, 40, false), Err(Ordered::NoRoom));
-        assert_eq!(ordered(Phase::Enumerate, 9, 100, false), Err(Ordered::Nothing), "none is worth it yet");
+        assert_eq!(
+            ordered(Phase::Enumerate, 9, 100, false),
+            Err(Ordered::Nothing),
+            "no range is large enough yet"
+        );
         assert_eq!(ordered(Phase::Enumerate, 55, 100, true), Ok(5));
         assert_eq!(ordered(Phase::BackUp, 69, 70, false), Ok(3), "the cut below 48 and 50");
         assert_eq!(ordered(Phase::BackUp, 29, 70, false), Err(Ordered::NoRoom));
     }
 
     #[test]
-    fn on_the_way_down_a_range_ends_in_a_cut() {
+    fn ranges_of_the_way_down_end_in_a_cut() {
         assert_eq!(ordered(Phase::BackUp, 2, 10, true), None);
         assert_eq!(ordered(Phase::BackUp, 3, 10, false), Some(56..=60));
         assert_eq!(ordered(Phase::BackUp, 6, 10, false), Some(56..=60));
     }
 
     #[test]
-    fn shards_grow_where_many_layers_wait() {
+    fn shards_grow_while_many_layers_wait() {
         assert_eq!(ordered(Phase::Enumerate, 20, 30, false), Some(4..=22), "half of what waits");
         assert_eq!(ordered(Phase::Enumerate, 20, 10, false), Some(4..=18), "eight times as much as wanted");
     }
 
     #[test]
-    fn after_a_time_any_range_is_worth_it() {
+    fn any_range_suffices_after_the_interval() {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         ranges.layer_done(0, layer(1));
         assert_eq!(
@@ -365,11 +366,15 @@ mod tests {
         assert!(range(ranges.order(&worth(9), false, COMMIT_INTERVAL)).is_some());
         assert!(ranges.complete(COMMIT_INTERVAL).is_some());
         ranges.layer_done(0, layer(1));
-        assert_eq!(ranges.order(&worth(9), false, COMMIT_INTERVAL), Ordered::Nothing, "the time begins anew");
+        assert_eq!(
+            ranges.order(&worth(9), false, COMMIT_INTERVAL),
+            Ordered::Nothing,
+            "the interval starts again"
+        );
     }
 
     #[test]
-    fn writing_is_behind_where_ranges_wait_for_one() {
+    fn writing_is_behind_while_ranges_wait() {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         let worth = Worth { most_bytes: 30, ..worth(30) };
         let finish = |ranges: &mut Ranges, bytes| {
@@ -386,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_is_finished_when_all_have_it() {
+    fn a_layer_is_finished_when_all_members_have_it() {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 2, NOW);
         assert_eq!(ranges.layer_done(1, layer(1)), None);
         assert_eq!(ranges.layer_done(1, layer(1)), None);
@@ -399,7 +404,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is finished and written when, commits have every layer once, in order and with its counts.
+        /// For any order of finishing and writing, commits contain every layer once, in order and with its counts.
         #[test]
         fn commits_are_the_segment(
             up in any::<bool>(), all in any::<bool>(), members in 1usize..4, least in 1u64..200, growth in 1u64..9,

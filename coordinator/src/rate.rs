@@ -1,45 +1,44 @@
-//! How fast work goes, and how long the rest of it takes.
+//! Throughput of work, and estimates of the time for its rest.
 
 use std::time::Duration;
 
-/// Events a second, with weights that fall off exponentially with age.
+/// Events per second, weighted exponentially by age.
 ///
-/// Work begins slowly, since tables are made first. So the memory is short at the beginning and grows with the time that
-/// was seen.
+/// Work begins slowly because tables are computed first. So the memory is short at the beginning and grows with the
+/// observed time.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Rate {
     begun: Option<Duration>,
-    /// Up to when events are in `events` and `seconds`.
+    /// Time up to which `events` and `seconds` count.
     taken: Duration,
-    /// Events up to then, and seconds, both with their weights.
+    /// Weighted events and seconds up to then.
     events: f64,
     seconds: f64,
-    /// Events since then, and when the first and the last of them were.
+    /// Events since then, and the times of the first and the last of them.
     fresh: f64,
     first: Duration,
     last: Duration,
 }
 
-/// The age at which an event counts 1/e of a new one is this part of the time that was seen, but no less and no more
-/// than these seconds.
+/// Memory of a rate: the age at which an event counts 1/e of a new one. It is this fraction of the observed time,
+/// within these bounds in seconds.
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
-/// Events within this part of the memory are taken to be spread evenly from the events before them on: they may have been
-/// reported all at once.
+/// Part of the memory within which events may have been reported in one batch. They count as evenly spread since the
+/// events before them.
 const TAKEN: f64 = 0.1;
 
-/// Time after which a rate tells something, in seconds.
+/// Observed time after which an estimate is given, in seconds.
 const SETTLED_S: f64 = 0.5;
 
 impl Rate {
-    /// Forgets everything; what is counted from now on happens after `now`.
+    /// Starts again at `now`, with no events.
     pub fn begin(&mut self, now: Duration) {
         *self = Self { begun: Some(now), taken: now, first: now, last: now, ..Self::default() };
     }
 
-    /// Counts events, or parts of one, that happened since the last call. The first ones of all have no known time, and
-    /// do not count.
+    /// Counts events, or fractions of one, since the last call. The first call only starts the clock.
     pub fn add(&mut self, count: f64, now: Duration) {
         if self.begun.is_none() {
             return self.begin(now);
@@ -52,7 +51,7 @@ impl Rate {
         self.last = now;
     }
 
-    /// Events a second; 0 where nothing was seen.
+    /// Returns events per second, or 0 without events.
     pub fn per_second(&self, now: Duration) -> f64 {
         let (events, seconds) = self.weighted(now);
         if seconds > 0.0 { events / seconds } else { 0.0 }
@@ -63,7 +62,7 @@ impl Rate {
         (MEMORY * seen).clamp(MEMORY_S.0, MEMORY_S.1)
     }
 
-    /// Events and seconds up to now with their weights. What is fresh is taken to be spread evenly.
+    /// Returns weighted events and seconds up to now, with recent events spread evenly.
     fn weighted(&self, now: Duration) -> (f64, f64) {
         let (since, memory) = (now.saturating_sub(self.taken).as_secs_f64(), self.memory(now));
         if since <= 0.0 {
@@ -75,51 +74,51 @@ impl Rate {
     }
 }
 
-/// Part of the work that has to be done before the time for the rest is told.
+/// Part of the work to complete before the remaining time is estimated.
 const KNOWN: f64 = 0.01;
 
-/// Whether enough of `all` the work is `done` to tell how long the rest takes.
+/// Returns whether enough of `all` the work is `done` to estimate the remaining time.
 pub fn is_enough(done: f64, all: f64) -> bool {
     all > 0.0 && done >= KNOWN * all
 }
 
-/// How long the rest of some work takes, by the speed with which it went so far.
+/// Speed of work, for estimating the remaining time.
 ///
-/// What the work costs is foretold for each layer ([`PassCost`](crate::PassCost)), by estimates that are too high for some
-/// layers and too low for others. So all that was seen counts, and not only what was seen lately; but of a long run the
-/// last twenty minutes count most, since the machine may have become busier, or free.
+/// The cost of each layer is an estimate ([`PassCost`](crate::PassCost)), too high for some layers and too low for
+/// others. So all observed work counts, not only recent work. In a long run the last twenty minutes count most,
+/// because the load of the machine may have changed.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Pace {
-    /// Work and seconds, with weights that fall off exponentially with age.
+    /// Work and seconds, weighted exponentially by age.
     work: f64,
     seconds: f64,
-    /// Up to when time is in `seconds`; `None` before it begins.
+    /// Time up to which `seconds` counts; `None` before the start.
     taken: Option<Duration>,
 }
 
-/// Age in seconds at which work counts 1/e of what is new.
+/// Age in seconds at which work counts 1/e of new work.
 const PACE_MEMORY_S: f64 = 1200.0;
 
 impl Pace {
-    /// Work begins now, or goes on: the time before says nothing of its speed.
+    /// Starts or resumes the work: the time before does not count.
     pub fn resume(&mut self, now: Duration) {
         self.taken = Some(now);
     }
 
-    /// Takes note of work that was finished since the last call.
+    /// Adds work finished since the last call.
     pub fn add(&mut self, work: f64, now: Duration) {
         let (before, seconds) = self.weighted(now);
         (self.work, self.seconds, self.taken) = (before + work, seconds, Some(now));
     }
 
-    /// Time for an amount of work; `None` where too little was seen to tell.
+    /// Estimates the time for an amount of work; `None` if too little was observed.
     pub fn time_for(&self, work: f64, now: Duration) -> Option<Duration> {
         let (done, seconds) = self.weighted(now);
         let is_known = seconds >= SETTLED_S && done > 0.0;
         is_known.then(|| Duration::try_from_secs_f64(work.max(0.0) * seconds / done).ok())?
     }
 
-    /// Work and seconds up to now, with their weights.
+    /// Returns weighted work and seconds up to now.
     fn weighted(&self, now: Duration) -> (f64, f64) {
         let since = self.taken.map_or(0.0, |taken| now.saturating_sub(taken).as_secs_f64());
         let fade = (-since / PACE_MEMORY_S).exp();
@@ -136,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_rate_is_found_and_forgotten() {
+    fn a_steady_rate_is_measured_and_fades() {
         let mut rate = Rate::default();
         assert_eq!(rate.per_second(Duration::ZERO), 0.0);
         for step in 0..600 {
@@ -150,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn events_that_come_in_lumps_are_a_steady_rate() {
+    fn events_in_batches_give_a_steady_rate() {
         let mut rate = Rate::default();
         rate.begin(at(0.0));
         // Ten workers report at once, every three seconds.
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_beginning_is_forgotten() {
+    fn a_slow_start_fades() {
         let mut rate = Rate::default();
         rate.begin(at(0.0));
         (1..=30).for_each(|step| rate.add(1.0, at(0.1 * f64::from(step))));
@@ -172,12 +171,12 @@ mod tests {
     }
 
     #[test]
-    fn the_time_left_is_told_once_it_is_known() {
+    fn the_remaining_time_is_estimated_after_some_work() {
         let mut pace = Pace::default();
         assert_eq!(pace.time_for(1.0, at(9.0)), None);
         pace.resume(at(9.0));
         pace.add(2.0, at(9.4));
-        assert_eq!(pace.time_for(100.0, at(9.4)), None, "a moment tells nothing");
+        assert_eq!(pace.time_for(100.0, at(9.4)), None, "the observed time is too short");
         pace.add(3.0, at(10.0));
         let left = |pace: &Pace, work, now| pace.time_for(work, at(now)).map(|left| left.as_secs_f64());
         let close = |found: Option<f64>, wanted: f64| {
@@ -195,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn of_long_work_the_last_part_tells_how_long_the_rest_takes() {
+    fn recent_speed_dominates_estimates_of_long_work() {
         let mut pace = Pace::default();
         pace.resume(at(0.0));
         let hours =

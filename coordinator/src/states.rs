@@ -1,8 +1,8 @@
-//! How many states a run has, and each of its layers: as they were counted, or about.
+//! Numbers of states of a run and its layers, counted or estimated.
 
 use exact2048_game::{Discount, Layer, Params, Spawner};
 
-/// States of whole runs that were solved, by board and by the exponent of the tile that wins.
+/// States of solved whole runs, by board and by the exponent of the winning tile.
 const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
     ((2, 2), None, 110.0),
     ((3, 2), None, 21_752.0),
@@ -34,34 +34,34 @@ const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
     ((4, 4), Some(5), 1_567_514_971.0),
 ];
 
-/// States of the layers of 4x4 to 64 in which a move is legal: published by Lees-Miller, "The Mathematics of 2048", in the
+/// States of the layers of 4x4 to 64 with a legal move. Published by Lees-Miller, "The Mathematics of 2048", in the
 /// file `layer_parts.csv` of its data. Dead boards, which a run counts too, add 0.02% in the layers up to 124.
 const PUBLISHED_4X4_TO_64: &str = include_str!("data/4x4-to-64.csv");
 
-/// The exponent of the tile of [`PUBLISHED_4X4_TO_64`].
+/// Exponent of the tile of [`PUBLISHED_4X4_TO_64`].
 const PUBLISHED_EXPONENT: u8 = 6;
 
-/// The layer up to which its enumeration was measured.
+/// Highest layer of the measured enumeration of these layers.
 const MEASURED_LAYER: u32 = 124;
 
-/// Boards with more cells are sparse: few of their tiles are slid to one side.
+/// Number of cells above which boards are sparse: few of their tiles are slid to one side.
 const DENSE_CELLS: usize = 12;
 
-/// The knowledge about the states of a run.
+/// Basis of the estimates for a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knowledge {
-    /// A run like it was solved, and measured.
+    /// A run of the same states was solved and measured.
     Solved,
-    /// Its states were published or counted; it was not measured.
+    /// Its states were published or counted, but no such run was measured.
     Counted,
-    /// Its states follow from the share of the entries that were states on similar boards.
+    /// Its states are estimated from the share of entries that are states on similar boards.
     Similar,
-    /// No board like it was measured.
+    /// No similar board was measured.
     Unlike,
 }
 
 impl Knowledge {
-    /// The knowledge about a run with these parameters.
+    /// Returns the knowledge about a run with these parameters.
     pub fn of(params: &Params) -> Self {
         let is_usual = params.discount == Discount::NONE && params.spawner == Spawner::Random;
         let is_short = params.until_layer.is_some_and(|layer| layer <= MEASURED_LAYER);
@@ -80,7 +80,7 @@ impl Knowledge {
         }
     }
 
-    /// By which factor states may be off either way; 1 where they were counted.
+    /// Returns the factor by which states may be off either way; 1 if they were counted.
     pub fn states_factor(self) -> f64 {
         match self {
             Self::Solved | Self::Counted => 1.0,
@@ -89,7 +89,7 @@ impl Knowledge {
         }
     }
 
-    /// By which factor disk and hours may be off either way.
+    /// Returns the factor by which disk space and hours may be off either way.
     pub fn cost_factor(self) -> f64 {
         match self {
             Self::Solved => 1.3,
@@ -100,7 +100,7 @@ impl Knowledge {
     }
 }
 
-/// States of each layer of a run whose layers have so many rows and entries.
+/// Returns the states of each layer of a run, given the rows and entries of its layers.
 pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f64> {
     if let Some(published) = published(params) {
         let mut states = vec![0.0; entries.len()];
@@ -119,13 +119,13 @@ pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f
     entries.iter().map(|entries| states / all_entries * entries).collect()
 }
 
-/// The part of the entries that are states, where rows have so many columns. On boards of up to 12 cells it was between 0.63
-/// and 1.6 times as much, on 4x4 from `reach:16` on between a third and the same.
+/// Estimates the part of entries that are states, for rows with this many columns. Measured shares were 0.63 to 1.6
+/// times as large on boards of up to 12 cells. On 4x4 from `reach:16` on, they were between a third and the same.
 fn share_of_entries(cells: usize, columns: f64) -> f64 {
     if cells <= DENSE_CELLS { 0.41 * columns.max(1.0).powf(-0.2) } else { 0.1 }
 }
 
-/// States of the whole run, where one like it was solved.
+/// Returns the states of the whole run, if one with the same states was solved.
 fn states_of_solved(params: &Params) -> Option<f64> {
     if params.until_layer.is_some() || !spawns_both(params) {
         return None;
@@ -135,12 +135,13 @@ fn states_of_solved(params: &Params) -> Option<f64> {
     SOLVED.iter().find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
 }
 
-/// Whether 2s and 4s are spawned: otherwise fewer boards are reachable.
+/// Returns whether both 2s and 4s are spawned: otherwise fewer boards are reachable.
 fn spawns_both(params: &Params) -> bool {
     params.spawn4.weight2() > 0 && params.spawn4.weight4() > 0
 }
 
-/// The published layers of a run, where they are all of it: those below the wanted tile are the same for each larger one.
+/// Returns the published layers of a run, if they cover it. Layers below the wanted tile are the same for each larger
+/// tile.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
     let is_4x4 = (params.board.rows(), params.board.cols()) == (4, 4);
     let wins = params.winning_exponent();
@@ -184,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_run_is_said() {
+    fn knowledge_depends_on_measured_runs() {
         for (board, objective, until, known) in [
             ("3x3", "score", None, Knowledge::Solved),
             ("2x4", "lose:64", None, Knowledge::Solved),
@@ -209,9 +210,9 @@ mod tests {
         assert_eq!(Knowledge::of(&soon), Knowledge::Counted);
     }
 
-    /// Where states are not known beforehand, what is said of them is within its range.
+    /// Estimated numbers of states are within their stated factor.
     #[test]
-    fn states_that_are_not_known_are_within_their_range() {
+    fn estimated_states_are_within_their_factor() {
         for (board, objective, until, states) in
             [("4x3", "score", Some(224), 792_386_098.0), ("3x3", "reach:16", None, 16_895.0)]
         {

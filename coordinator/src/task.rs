@@ -1,4 +1,4 @@
-//! Tasks, what they come to, and what else is to be done once they are finished.
+//! Tasks, their totals, and the events that follow from them.
 
 use std::ops::AddAssign;
 
@@ -40,24 +40,24 @@ pub enum Task {
     },
     /// Pack a finished layer for its shard.
     Seal {
-        /// What is packed: reachable states or values.
+        /// Contents to pack: reachable states or values.
         phase: Phase,
         /// The layer.
         layer: Layer,
     },
 }
 
-/// Which half of the work on a block a task does. What other lanes need of a block is there after the first.
+/// Half of the work on a block. Other lanes need only the results of the first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
-    /// From earlier layers of the same lane alone.
+    /// Uses only earlier layers of the same lane.
     First,
-    /// From the first stages of its layer.
+    /// Uses the first stages of its layer.
     Second,
 }
 
 impl Task {
-    /// The block that the task works on, and which half of the work it is; `None` where it seals a layer.
+    /// Returns the task's block and stage; `None` for sealing a layer.
     pub fn block(self) -> Option<(Layer, Lane, Stage)> {
         match self {
             Self::EnumerateStates { layer, lane } | Self::BackUpAfterstates { layer, lane } => {
@@ -71,16 +71,16 @@ impl Task {
     }
 }
 
-/// What finished work comes to: a task, a layer, or a member's part of a layer. What it has none of is 0.
+/// Totals of finished work: a task, a layer, or a member's part of a layer. Missing kinds are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Totals {
     /// States, up to symmetry.
     pub states: u64,
     /// Afterstates, up to symmetry.
     pub afterstates: u64,
-    /// Share of the fingerprint: a sum modulo 2^128.
+    /// Part of the fingerprint: a sum modulo 2^128.
     pub fingerprint: u128,
-    /// Bytes that sealed layers take in a shard at most.
+    /// Upper bound on the bytes of sealed layers in a shard.
     pub sealed_bytes: u64,
 }
 
@@ -93,21 +93,21 @@ impl AddAssign for Totals {
     }
 }
 
-/// What follows from tasks that are done, beside the next tasks.
+/// Consequence of finished tasks, in addition to the next tasks.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PlanEvent {
-    /// To let go of something.
+    /// Release some data.
     Release(Release),
-    /// All blocks of a layer that are planned here are done, and sealed where they are stored. Layers come in order.
+    /// All blocks of a layer planned here are done, and sealed if they are stored. Layers are reported in order.
     LayerDone {
         /// The layer.
         layer: Layer,
-        /// What those blocks come to.
+        /// Totals of those blocks.
         totals: Totals,
     },
 }
 
-/// What no task needs any more.
+/// Data that no task needs any longer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
     /// A layer's states, or their values.

@@ -1,4 +1,4 @@
-//! How many rows, entries and states layers have, known or about, before any of them is found.
+//! Numbers of rows, entries and states of layers, exact or estimated, before the run finds them.
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
@@ -7,8 +7,8 @@ use exact2048_game::{Layer, Params, lane};
 use crate::layer_sums::LayerSums;
 use crate::states;
 
-/// The rows, entries (rows × columns) and states of each layer. Rows and entries, unlike states, can be counted without
-/// finding them.
+/// Rows, entries (rows × columns) and states of each layer. Rows and entries can be counted without enumerating
+/// states.
 #[derive(Clone, Debug)]
 pub struct Workload {
     entries: LayerSums,
@@ -17,7 +17,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// Counts the entries of a run. Cost: a step a block; 0.04 s for 4x3.
+    /// Counts the entries of a run. Cost: a step per block; 0.04 s for 4x3.
     pub fn new(params: &Params) -> Self {
         let space = Space::new(params);
         let layers = params.last_layer().index() + 1;
@@ -35,38 +35,38 @@ impl Workload {
         Self { entries: LayerSums::new(entries), rows: LayerSums::new(rows), states }
     }
 
-    /// The same of a run whose layers have these states.
+    /// Replaces the states of the layers.
     #[must_use]
     pub fn with_states(self, states: Vec<f64>) -> Self {
         Self { states, ..self }
     }
 
-    /// Entries in the layers from `first` on that are below `end`, as far as the run has them.
+    /// Returns the entries in the run's layers from `first` to before `end`.
     pub fn entries(&self, first: Layer, end: Layer) -> f64 {
         self.entries.between(first, end)
     }
 
-    /// Entries of the run.
+    /// Returns the entries of the run.
     pub fn whole(&self) -> f64 {
         self.entries.whole()
     }
 
-    /// Rows of all blocks of the run.
+    /// Returns the rows of all blocks of the run.
     pub fn whole_rows(&self) -> f64 {
         self.rows.whole()
     }
 
-    /// States of a layer: as they were counted, or about.
+    /// Returns the states of a layer, counted or estimated.
     pub fn states(&self, layer: Layer) -> f64 {
         self.states.get(layer.index()).copied().unwrap_or_default()
     }
 
-    /// States of the run.
+    /// Returns the states of the run.
     pub fn whole_states(&self) -> f64 {
         self.states.iter().sum()
     }
 
-    /// Rows of a layer, and the part of them that occurs.
+    /// Returns the rows of a layer, and the part of them that occurs.
     pub(crate) fn occurring(&self, layer: Layer) -> (f64, f64) {
         let end = layer.up(1);
         let (rows, entries) = (self.rows.between(layer, end), self.entries.between(layer, end));
@@ -74,9 +74,9 @@ impl Workload {
     }
 }
 
-/// The part of some rows that has a state, where so many of their entries are states. The entries of a row are alike: as many
-/// of them as the root of their number are taken to be states or not independently. Fitted to the time and the reach of
-/// 4x4.
+/// Returns the part of rows that contain a state, given the number of states among their entries. The entries of a
+/// row are correlated, so the model assumes as many independent entries per row as the square root of their number.
+/// Fitted to time and reach of 4x4.
 pub(crate) fn occurring(states: f64, rows: f64, entries: f64) -> f64 {
     if rows <= 0.0 || entries <= 0.0 {
         return 0.0;
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[test]
-    fn every_layer_has_room_for_its_states() {
-        // States of layers of 3x3, as `layers` lists them.
+    fn every_layer_has_more_entries_than_states() {
+        // States of layers of 3x3, from the output of `layers`.
         let workload = workload("3x3", None);
         for (layer, states) in [(4, 8.0), (84, 18_906.0), (804, 55_386.0), (1204, 79_582.0), (2004, 6_315.0)]
         {
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_ends_early_has_no_more() {
+    fn a_shortened_run_has_no_entries_beyond_its_end() {
         let workload = workload("2x2", Some(20));
         assert_eq!(workload.entries(Layer(4), Layer(60)), workload.entries(Layer(4), Layer(22)));
     }

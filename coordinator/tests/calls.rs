@@ -1,5 +1,4 @@
-//! What a shell asks of a cluster beside the protocol: checks, jobs from an earlier life, events, and appends that can
-//! never be made.
+//! Calls of a shell outside the protocol: checks, jobs of an earlier coordinator, events, and refused appends.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::sync::Arc;
@@ -38,7 +37,7 @@ fn submission(name: &str, least_bytes: u64) -> Submission {
     }
 }
 
-/// Opens the run of the job whose turn it is, which holds these commits.
+/// Opens the run of the current job, with these commits.
 fn open(cluster: &mut Cluster, now: u64, commits: Vec<Commit>, committed_bytes: u64) {
     for errand in cluster.take_errands() {
         let Errand::Open { ticket, job, .. } = errand else { panic!("{errand:?}") };
@@ -61,7 +60,7 @@ fn secrets() -> Secrets {
     Secrets::new(|| Secret::new([7; 16]))
 }
 
-/// A cluster with one worker that has been there for a while.
+/// Returns a cluster with one worker that has been registered for a while.
 fn cluster() -> Cluster {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
@@ -95,12 +94,12 @@ fn pull(
 }
 
 #[test]
-fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
+fn new_jobs_must_fit_and_earlier_jobs_need_not() {
     let mut cluster = cluster();
     let (large, now) = (submission("large", (3 << 30) + 1), at(2000));
     let refused = cluster.submit(now, large.clone()).unwrap_err();
     assert!(matches!(refused, ClusterError::DoesNotFit { needed_bytes: 3_221_225_473, .. }));
-    assert!(refused.to_string().contains("3.1 GiB"), "what is asked for is enough: {refused}");
+    assert!(refused.to_string().contains("3.1 GiB"), "the stated memory suffices: {refused}");
     assert_eq!(cluster.check(now, &large.job, large.least_memory.as_deref()), Err(refused));
     cluster.enqueue(now, large.clone()).unwrap();
     assert_eq!(cluster.enqueue(now, large.clone()), Err(ClusterError::Exists(large.job.clone())));
@@ -108,21 +107,21 @@ fn new_jobs_have_to_fit_and_those_of_earlier_do_not() {
 }
 
 #[test]
-fn what_others_committed_meanwhile_counts() {
+fn commits_of_others_meanwhile_count() {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
     open(&mut cluster, 0, vec![], 0);
     cluster.cancel(at(0), &job("a")).unwrap();
-    assert!(!cluster.holds(&job("a")), "others may open its run");
+    assert!(!cluster.holds(&job("a")), "other processes may open its run");
     cluster.resume(at(0), &job("a")).unwrap();
     open(&mut cluster, 0, vec![commit()], 10);
     let status = cluster.status(at(0)).jobs.remove(0);
     assert_eq!((status.state, status.bytes, status.states_done), (JobState::Done, 10, 2));
 }
 
-/// What became of jobs long ago is no event, and known without their runs.
+/// The earlier outcome of a job causes no event, and is known without opening its run.
 #[test]
-fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
+fn jobs_of_an_earlier_coordinator_keep_their_state() {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     let summary =
         JobSummary { states_done: 110, done: 1.0, bytes: 7, fingerprint: Some(9), ..JobSummary::default() };
@@ -133,7 +132,7 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
             .unwrap();
     }
     cluster.tick(at(1));
-    assert_eq!((cluster.take_events(), cluster.take_errands()), (vec![], vec![]), "nothing is opened");
+    assert_eq!((cluster.take_events(), cluster.take_errands()), (vec![], vec![]), "no run is opened");
     let jobs = cluster.status(at(1)).jobs;
     let states: Vec<&JobState> = jobs.iter().map(|job| &job.state).collect();
     assert_eq!(states, [&JobState::Done, &failed, &JobState::Cancelled]);
@@ -143,9 +142,9 @@ fn jobs_of_an_earlier_coordinator_are_taken_over_as_they_were() {
     assert!(matches!(&errands[..], [Errand::Open { job, .. }] if job.0 == "b"), "{errands:?}");
 }
 
-/// Retries, epochs and progress are of the job, whichever coordinator counts them.
+/// A job's retries, epochs and progress include those under earlier coordinators.
 #[test]
-fn the_counts_of_a_job_go_on_under_the_next_coordinator() {
+fn the_counts_of_a_job_continue_under_the_next_coordinator() {
     let mut first = cluster();
     first.submit(at(2000), submission("a", 1)).unwrap();
     open(&mut first, 2000, vec![], 0);
@@ -171,9 +170,9 @@ fn the_counts_of_a_job_go_on_under_the_next_coordinator() {
     assert_eq!((shown.epochs, shown.retries), (4, 2));
 }
 
-/// The queue is read as a whole when a coordinator starts, and must stay short.
+/// A starting coordinator reads the whole queue, so the queue must stay short.
 #[test]
-fn an_epoch_that_fails_all_the_time_leaves_few_records() {
+fn repeatedly_failing_epochs_leave_few_records() {
     let mut cluster = cluster();
     let before = JobSummary { epochs: 10_000, retries: 9_999, ..JobSummary::default() };
     cluster.restore(at(2000), Submission { summary: before, ..submission("a", 1) }).unwrap();
@@ -187,7 +186,7 @@ fn an_epoch_that_fails_all_the_time_leaves_few_records() {
     assert_eq!(cluster.job_summary(&job("a")).unwrap().retries, 10_000);
 }
 
-/// Leads the cluster's worker to the commit of the one layer of a job.
+/// Lets the cluster's worker finish the only layer of a job, and returns its commit.
 fn to_commit(cluster: &mut Cluster, now: u64, epoch: EpochId, first_report: u64) -> Append {
     let part = LayerPart {
         layer: Layer(4),
@@ -205,7 +204,7 @@ fn to_commit(cluster: &mut Cluster, now: u64, epoch: EpochId, first_report: u64)
 }
 
 #[test]
-fn what_can_never_be_committed_is_done_again() {
+fn work_that_cannot_be_committed_is_repeated() {
     let mut cluster = cluster();
     cluster.submit(at(2000), submission("a", 1)).unwrap();
     open(&mut cluster, 2000, vec![], 0);
@@ -215,7 +214,7 @@ fn what_can_never_be_committed_is_done_again() {
     cluster.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
     let failed = Event::EpochFailed { job: job("a"), epoch: first, reason: "nonsense".to_owned() };
     assert_eq!(cluster.take_events()[0], failed);
-    // The answer came twice.
+    // The shell's answer is repeated.
     cluster.commit_refused(at(2200), append.ticket(), None, "nonsense".to_owned());
     assert_eq!(cluster.take_appends(), []);
     pull(&mut cluster, 4000, Some(first), 2, vec![]);
@@ -228,7 +227,7 @@ fn what_can_never_be_committed_is_done_again() {
 }
 
 #[test]
-fn events_tell_the_story() {
+fn events_report_the_course_of_a_job() {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     pull(&mut cluster, 0, None, 0, vec![]);
     assert!(matches!(cluster.take_events()[..], [Event::WorkerJoined { again: false, .. }]));
@@ -261,7 +260,7 @@ fn events_tell_the_story() {
 }
 
 #[test]
-fn the_signal_changes_with_what_workers_wait_for() {
+fn the_signal_changes_with_news_for_workers() {
     let mut cluster = cluster();
     let idle = cluster.signal();
     assert_eq!(idle.epoch, None);

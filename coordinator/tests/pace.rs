@@ -1,4 +1,4 @@
-//! The time left that is told on the way, against the time that it took. The traces are of whole runs on two threads of a
+//! Estimated remaining times, compared with the actual ones. The traces are from whole runs on two threads of a
 //! machine with two cores: pass, seconds since the run began, and layer.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -8,14 +8,14 @@ use exact2048_coordinator::{Pace, PassCost};
 use exact2048_game::{Layer, Params, Precision, Spawn4};
 use exact2048_solution::{Holdings, Recipe};
 
-/// Part of the time after which the rest is to be told right.
+/// Part of the time after which estimates must be right.
 const KNOWN: f64 = 0.1;
 
-/// By how much it may be off, and what is left at least where that can be told.
+/// Allowed relative error, and the smallest remaining part of the time that is checked.
 const OFF: f64 = 0.2;
 const LEAST_LEFT: f64 = 0.05;
 
-/// A run: its board, its objective, and the options that it had by itself.
+/// A run: its board, its objective, and its default options.
 struct Traced {
     board: &'static str,
     objective: &'static str,
@@ -24,7 +24,7 @@ struct Traced {
     trace: &'static str,
 }
 
-/// The part of the times told that is off by more than [`OFF`], and by what factor the worst is.
+/// Returns the part of the estimates that is off by more than [`OFF`], and the largest factor of error.
 fn check(run: &Traced) -> (f64, f64) {
     let (size, goal) = (run.board.parse().unwrap(), run.objective.parse().unwrap());
     let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
@@ -41,7 +41,7 @@ fn check(run: &Traced) -> (f64, f64) {
     let all: f64 = segments.iter().map(|&segment| cost.of(segment)).sum();
     let (mut pace, mut done) = (Pace::default(), 0.0);
     pace.resume(Duration::ZERO);
-    let (mut told, mut wrong, mut worst) = (0, 0, 1.0_f64);
+    let (mut estimates, mut wrong, mut worst) = (0, 0, 1.0_f64);
     for (segment, seconds, layer) in samples {
         let before = if segment == segments[0] { 0.0 } else { cost.of(segments[0]) };
         let (now, now_done) = (Duration::from_secs_f64(seconds), before + cost.of_finished(segment, layer));
@@ -52,22 +52,22 @@ fn check(run: &Traced) -> (f64, f64) {
             continue;
         }
         let Some(left) = pace.time_for(all - done, now).map(|left| left.as_secs_f64()) else {
-            assert!(seconds < 0.5, "{}: nothing is told after {seconds} s", run.board);
+            assert!(seconds < 0.5, "{}: no estimate after {seconds} s", run.board);
             continue;
         };
         let off = left / truth;
-        told += 1;
+        estimates += 1;
         wrong += usize::from(!(1.0 - OFF..=1.0 + OFF).contains(&off));
         worst = worst.max(off).max(1.0 / off.max(1e-9));
     }
-    assert!(told > 10, "{}: {told} samples", run.board);
-    (wrong as f64 / told as f64, worst)
+    assert!(estimates > 10, "{}: {estimates} samples", run.board);
+    (wrong as f64 / estimates as f64, worst)
 }
 
-/// From a tenth of the time on what is told is right within a fifth: always for small boards, and for most of the time for
-/// large ones, of whose last layers it says too much.
+/// After a tenth of the time, estimates are right within a fifth: always for small boards, and for most of the time
+/// for large ones, whose last layers are overestimated.
 #[test]
-fn the_time_left_is_right_within_a_fifth_from_a_tenth_on() {
+fn remaining_times_are_right_within_a_fifth_after_a_tenth() {
     let small = |board, trace| Traced { board, objective: "score", large: None, dense_rows: 1 << 18, trace };
     let of_4x3 =
         |objective, large, dense_rows, trace| Traced { board: "4x3", objective, large, dense_rows, trace };

@@ -1,5 +1,5 @@
-//! Shares of a segment that together are the whole of it: each plans its own lanes, hears of the blocks that it
-//! needs, and nothing runs before its inputs, whatever the order in which things happen.
+//! Shares that together cover a segment. Each member plans its own lanes and receives the blocks that it needs, and
+//! no task runs before its inputs, for any order of events.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -15,7 +15,7 @@ fn params(board: &str) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
 }
 
-/// Whether a member has room for blocks that are not needed yet.
+/// Whether a member has room for blocks that it does not need yet.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Enough,
@@ -26,7 +26,7 @@ enum Memory {
 struct Share {
     planner: Planner,
     running: Vec<Task>,
-    /// Blocks on their way to it, in the order of each sender.
+    /// Blocks in transit to it, in the order of each sender.
     arriving: Vec<VecDeque<(Layer, Lane)>>,
     has: HashSet<(Layer, Lane)>,
     reported: Vec<(Layer, u64)>,
@@ -69,7 +69,7 @@ fn run(
     while idle < 200 * members {
         idle += 1;
         let me = choose(members);
-        // Something arrives, perhaps twice.
+        // A block arrives, perhaps twice.
         let from = choose(members);
         if let Some((layer, lane)) = shares[me].arriving[from].pop_front() {
             let share = &mut shares[me];
@@ -78,7 +78,7 @@ fn run(
                 share.planner.finished_elsewhere(layer, lane);
                 idle = 0;
             }
-            assert!(!share.planner.awaits(layer, lane), "taken in once");
+            assert!(!share.planner.awaits(layer, lane), "accepted once");
             share.planner.finished_elsewhere(layer, lane);
         }
         let has_room_to_spare = match memory {
@@ -89,7 +89,7 @@ fn run(
         let share = &mut shares[me];
         if let Some(task) = share.planner.next_task(has_room_to_spare) {
             if let Some((layer, lane, stage)) = task.block() {
-                assert_eq!(owners.owner(lane), me, "only what it owns");
+                assert_eq!(owners.owner(lane), me, "only its own lanes");
                 let inputs = segment.phase.needs(lane, params);
                 for input in inputs.into_iter().filter(|_| stage == Stage::Second) {
                     assert!(!exists(layer, input) || share.has.contains(&(layer, input)), "inputs first");
@@ -122,20 +122,20 @@ fn run(
     let layers: Vec<Layer> = (0..segment.layers()).map(|position| segment.layer(position)).collect();
     for share in &shares {
         let reported: Vec<Layer> = share.reported.iter().map(|&(layer, _)| layer).collect();
-        assert_eq!(reported, layers, "every layer once, in order, also without blocks");
+        assert_eq!(reported, layers, "every layer once, in order, even without blocks");
         assert!(share.planner.is_done());
     }
     for (i, &layer) in layers.iter().enumerate() {
         let blocks = ranges.keys().filter(|&&lane| exists(layer, lane)).count() as u64;
         let reported: u64 = shares.iter().map(|share| share.reported[i].1).sum();
-        assert_eq!(reported, blocks, "layer {layer}: all blocks, by whoever");
+        assert_eq!(reported, blocks, "layer {layer}: all blocks, by any member");
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
     #[test]
-    fn shares_are_the_whole(
+    fn shares_cover_the_segment(
         seed in any::<u64>(), up in any::<bool>(), threads in prop::collection::vec(1u32..5, 1..6),
         first in 2u32..40, count in 1u32..40,
         memory in prop::sample::select(vec![Memory::Enough, Memory::Short, Memory::Varies]),

@@ -31,6 +31,7 @@ pub enum LogError {
         "expected a level (error, warn, info, debug, trace) or crate=level,… as the log filter, found {filter:?}"
     )]
     Filter {
+        /// The text.
         filter: String,
         /// The parser's error.
         source: tracing_subscriber::filter::ParseError,

@@ -22,6 +22,7 @@ struct Count {
 }
 
 impl Rarely {
+    /// Creates a limiter that has passed no line yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(None))

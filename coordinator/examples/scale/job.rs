@@ -1,4 +1,4 @@
-//! The blocks of a job: how many states each holds, and which needs which.
+//! Blocks of a job: the states of each, and the blocks that it needs.
 
 use exact2048_game::class::Space;
 use exact2048_game::lane;
@@ -20,14 +20,14 @@ pub struct LaneBlocks {
     pub first: usize,
     /// States of its blocks, layer by layer.
     pub states: Vec<f64>,
-    /// Lanes that moves lead to from here, and lanes that they lead here from.
+    /// Lanes that moves from here lead to, and lanes whose moves lead here.
     pub after: Vec<usize>,
     pub before: Vec<usize>,
 }
 
 impl Job {
-    /// Counts rows x columns of every block, and scales them to a known number of states. `huge` divides lanes otherwise than
-    /// `solve` does.
+    /// Counts rows × columns of every block, and scales them to a known number of states. `huge` overrides the
+    /// division into lanes that `solve` uses.
     pub fn new(board: &str, states: u64, huge: Option<u8>) -> Self {
         let board = board.parse().expect("a board like 4x3");
         let params =
@@ -50,7 +50,7 @@ impl Job {
         Self { params, lanes, layers, states: states as f64 }
     }
 
-    /// Position of a layer in a pass, and back.
+    /// Converts between a layer and its position in a pass.
     pub fn turned(&self, phase: Phase, layer: usize) -> usize {
         match phase {
             Phase::Enumerate => layer,

@@ -1,7 +1,7 @@
-//! Where a cluster stops scaling: the real coordinator, with simulated workers in simulated time.
+//! Scaling limits of a cluster: the real coordinator, with simulated workers in simulated time.
 //!
-//! Every block of a job takes the time that its states take at a given rate, on a worker that owns its lane, when its
-//! inputs are there. Workers pull, push, write shards and begin epochs as `docs/dev/cluster-protocol.md` says.
+//! A block's time is proportional to its states. The owner of its lane computes it once its inputs have arrived.
+//! Workers pull, push, write shards and begin epochs as `docs/dev/cluster-protocol.md` describes.
 //!
 //! ```sh
 //! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100
@@ -29,7 +29,7 @@ fn main() {
     let states = options.remove("states").map_or(Ok(1_152_817_492_752), |states| states.parse());
     let counts: Result<Vec<usize>, _> = workers.split(',').map(str::parse).collect();
     let (Ok(states), Ok(counts), Ok(huge), Ok(model)) = (states, counts, huge, Model::new(options)) else {
-        return eprintln!("error: an option cannot be read\n\n{}", Model::HELP);
+        return eprintln!("error: an option has an invalid value\n\n{}", Model::HELP);
     };
     let started = Instant::now();
     let job = Job::new(&board, states, huge);
@@ -40,13 +40,15 @@ fn main() {
     }
 }
 
-/// Pairs of `--name value`.
+/// Parses pairs of `--name value`.
 fn options() -> Result<HashMap<String, String>, String> {
     let mut options = HashMap::new();
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
-        let Some(name) = name.strip_prefix("--") else { return Err(format!("{name} is no option")) };
-        let Some(value) = arguments.next() else { return Err(format!("--{name} needs a value")) };
+        let Some(name) = name.strip_prefix("--") else {
+            return Err(format!("expected --NAME VALUE, found {name}"));
+        };
+        let Some(value) = arguments.next() else { return Err(format!("expected a value after --{name}")) };
         options.insert(name.to_owned(), value);
     }
     Ok(options)

@@ -1,4 +1,4 @@
-//! What things cost: rates, delays and bytes, as options.
+//! Costs as options: rates, delays and bytes.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 use exact2048_game::Lane;
 use exact2048_solution::Phase;
 
-/// A member is sent once what several of its lanes need. Of all together, each by itself counted, that was 0.59 where families
-/// were dealt out and 0.46 where lanes were, measured as [`Model::pushed_values`].
+/// Part of the pushed bytes that remains when values needed by several lanes of a member are sent only once, relative
+/// to separate sending. Measured as for [`Model::pushed_values`]: 0.59 if families are assigned, 0.46 if lanes are.
 const COMMON: f64 = 0.59;
 
-/// The model of machines, network and store.
+/// Model of machines, network and store.
 pub struct Model {
     /// Threads of a worker.
     pub threads: u32,
-    /// Threads of a worker that work on one block together.
+    /// Threads of a worker that share one block.
     pub split: u32,
     /// Layers that a lane may be ahead of the worker's slowest.
     pub run_ahead: u32,
@@ -29,7 +29,7 @@ pub struct Model {
 impl Model {
     pub const HELP: &str = "options, each with its default:
   --board 4x3            --workers 1,8,64,100   --states 1152817492752 (published for 4x3)
-  --huge N               tiles of at least 2^N divide lanes, 16 for none; as for solve unless it is said
+  --huge N               tiles of at least 2^N divide lanes, 16 for none; default as for solve
   --threads 32           --split 32             threads of a worker that share a block
   --run-ahead 4          layers that a lane may be ahead of the worker's slowest
   --enumerate-ns 13      --back-up-ns 29        a state, on one thread
@@ -38,7 +38,9 @@ impl Model {
 
     pub fn new(mut options: HashMap<String, String>) -> Result<Self, String> {
         let mut number = |name: &str, default: f64| match options.remove(name) {
-            Some(value) => value.parse().map_err(|_| format!("--{name} {value} is no number")),
+            Some(value) => {
+                value.parse().map_err(|_| format!("expected a number after --{name}, found {value}"))
+            }
             None => Ok(default),
         };
         let model = Self {
@@ -53,7 +55,7 @@ impl Model {
             store_gbit: number("store-gbit", 5.0)?,
         };
         match options.keys().next() {
-            Some(unknown) => Err(format!("there is no --{unknown}")),
+            Some(unknown) => Err(format!("unknown option --{unknown}")),
             None => Ok(model),
         }
     }
@@ -63,7 +65,7 @@ impl Model {
         (self.threads / self.split).max(1)
     }
 
-    /// Time that states take on one thread.
+    /// Time of states on one thread.
     pub fn work(&self, phase: Phase, states: f64) -> f64 {
         let ns = match phase {
             Phase::Enumerate => self.enumerate_ns,
@@ -77,13 +79,13 @@ impl Model {
         Duration::from_secs_f64(self.work(phase, states) / f64::from(self.split.min(self.threads)))
     }
 
-    /// Bytes pushed on the way up to a worker that needs a block of so many states.
+    /// Bytes pushed on the way up to a worker that needs a block with this many states.
     pub fn pushed_states(&self, states: f64) -> f64 {
         0.27 * states
     }
 
-    /// Bytes pushed on the way down of the values that so many states of a lane need of another one: some moves of some
-    /// of them lead there. Measured on 4x3 for each pair of lanes at layer 3,000, every entry taken for reachable.
+    /// Bytes pushed on the way down for values that this many states of a lane need from another lane. Measured on
+    /// 4x3 for each pair of lanes at layer 3,000, as if every entry were reachable.
     pub fn pushed_values(&self, (from, to): (Lane, Lane), large: u8, states: f64) -> f64 {
         let births = (to.large_sum - from.large_sum) >> large;
         let merges = u32::from(from.k) + births - u32::from(to.k);
@@ -95,7 +97,7 @@ impl Model {
         COMMON * a_state * states
     }
 
-    /// Bytes stored of a layer: measured on 4x3 up to layer 224, and on the whole of 3x3.
+    /// Stored bytes of a layer, measured on 4x3 up to layer 224, and on the whole of 3x3.
     pub fn stored_bytes(&self, phase: Phase, kept: bool, states: f64) -> f64 {
         states
             * match phase {

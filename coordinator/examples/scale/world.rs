@@ -21,7 +21,7 @@ enum Event {
     Done {
         worker: usize,
         lane: usize,
-        /// Which half of its work.
+        /// The finished half of its work.
         stage: Stage,
     },
     /// A block of another worker has arrived.
@@ -49,9 +49,10 @@ struct Worker {
     left: Vec<u32>,
     /// Lowest position with blocks left.
     frontier: usize,
-    told: usize,
+    /// Layers that every worker has finished, as last reported.
+    finished_by_all: usize,
     written: usize,
-    /// First stages of other workers' blocks that are here: the next position of each lane.
+    /// First stages of other workers' blocks that have arrived: the next position of each lane.
     here: Vec<usize>,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -59,19 +60,19 @@ struct Worker {
     writing: Option<WriteShard>,
 }
 
-/// Who owns what in the present pass, and how far each lane is.
+/// Owners of the current pass, and the progress of each lane.
 struct Pass {
     epoch: EpochId,
     phase: Phase,
     owner: Vec<usize>,
-    /// Of each lane, the position of the lowest block whose first or second stage is not done.
+    /// Position of the lowest block of each lane whose first or second stage is not done.
     first_stage: Vec<usize>,
     second_stage: Vec<usize>,
     busy: Vec<bool>,
     /// States and stored bytes of every worker's layers.
     parts: Vec<Vec<(f64, f64)>>,
     started: Duration,
-    /// When the last block was done.
+    /// Time of the last finished block.
     computed: Duration,
 }
 
@@ -87,7 +88,7 @@ pub struct World<'a> {
     summary: Summary,
 }
 
-/// What one simulation has shown.
+/// Results of one simulation.
 #[derive(Default)]
 pub struct Summary {
     workers: usize,
@@ -108,7 +109,7 @@ pub struct Summary {
 
 impl<'a> World<'a> {
     pub fn new(job: &'a Job, model: &'a Model, workers: usize) -> Self {
-        // Nobody is there to guess it.
+        // The simulation has no attackers.
         let secrets = Secrets::new(|| Secret::new([0; 16]));
         let mut world = Self {
             job,
@@ -122,7 +123,7 @@ impl<'a> World<'a> {
             summary: Summary { workers, ..Summary::default() },
         };
         for worker in 0..workers {
-            // Spread over the time that answers are held back, as they would be after a while.
+            // Starts are spread over the hold time of answers, as in a cluster that has run for a while.
             world.at(Duration::from_millis(worker as u64 % 100), Event::Pull(worker));
         }
         world
@@ -141,7 +142,7 @@ impl<'a> World<'a> {
         };
         self.cluster.submit(self.now, submission).expect("the first job");
         let [Errand::Open { ticket, .. }] = self.cluster.take_errands()[..] else {
-            panic!("its run is opened")
+            panic!("expected an errand to open the run")
         };
         let opened = Opened {
             params: self.job.params.clone(),
@@ -184,8 +185,8 @@ impl<'a> World<'a> {
             Event::Asked(worker, pull) => {
                 self.summary.pulls += 1;
                 let clock = Instant::now();
-                self.cluster.admit(self.now, &pull).expect("a worker that may come");
-                let reply = self.cluster.pull(self.now, &pull).expect("a worker that is known");
+                self.cluster.admit(self.now, &pull).expect("an admitted worker");
+                let reply = self.cluster.pull(self.now, &pull).expect("a registered worker");
                 self.summary.pull_s += clock.elapsed().as_secs_f64();
                 self.act();
                 self.at(self.now + self.model.latency(), Event::Answered(worker, reply));
@@ -249,7 +250,7 @@ impl<'a> World<'a> {
             state.share = None;
         }
         if let Some(progress) = reply.progress {
-            state.told = progress.finished_layers as usize;
+            state.finished_by_all = progress.finished_layers as usize;
         }
         if let Some(shard) = reply.write.filter(|_| state.writing.is_none()) {
             self.write(worker, shard);
@@ -289,7 +290,7 @@ impl<'a> World<'a> {
         let state = &mut self.workers[worker];
         state.share = Some(share);
         state.free = self.model.slots();
-        state.told = 0;
+        state.finished_by_all = 0;
         state.written = 0;
         for lane in 0..self.job.lanes.len() {
             if self.pass.as_ref().is_some_and(|pass| pass.owner[lane] == worker) {
@@ -381,13 +382,14 @@ impl<'a> World<'a> {
             else {
                 return;
             };
-            let furthest = (state.frontier + self.model.run_ahead as usize).min(state.told + window - 1);
+            let furthest =
+                (state.frontier + self.model.run_ahead as usize).min(state.finished_by_all + window - 1);
             if position > furthest {
                 return;
             }
             state.ready.pop();
             state.free -= 1;
-            // Half of the work in each stage, about.
+            // Each stage takes about half of the time.
             let time = self.model.block(phase, self.job.block(phase, lane, position)) / 2;
             self.at(self.now + time, Event::Done { worker, lane, stage });
         }
@@ -420,7 +422,7 @@ impl<'a> World<'a> {
         let (job, Some(pass)) = (self.job, &self.pass) else { return };
         let phase = pass.phase;
         let (_, needed_by) = job.needs(phase, lane);
-        // All positions are pushed to all that may need one of them, so that what has arrived is in order.
+        // All positions go to all workers that may need one of them, so blocks arrive in order.
         let mut pushed: BTreeMap<usize, Option<f64>> = BTreeMap::new();
         for &other in needed_by {
             let bytes = pushed.entry(pass.owner[other]).or_default();
@@ -506,7 +508,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// Largest resident set of this process, workers and all.
+/// Peak resident set of this process.
 fn most_memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

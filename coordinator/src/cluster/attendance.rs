@@ -1,69 +1,69 @@
-//! Which members hold an epoch up: those that have something to do, and finish nothing.
+//! Detection of members that block an epoch: they have work and finish nothing.
 
 use std::time::Duration;
 
 use super::epoch::Epoch;
 use super::messages::EpochStage;
 
-/// For how long a member may open a run: a large journal in a distant store takes minutes.
+/// Time for a member to open a run: a large journal in a distant store takes minutes.
 const PREPARING: Duration = Duration::from_secs(180);
 
-/// What is known of a member.
+/// Last known activity of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Attendance {
-    /// The stage that it reported last; `None` while it has not taken up the epoch.
+    /// The last reported stage; `None` before the member enters the epoch.
     stage: Option<EpochStage>,
-    /// When it last finished something, or came to have something to do.
+    /// Time when the member last finished something or got work.
     moved: Duration,
 }
 
 impl Attendance {
-    /// A member that was given the epoch at this time.
+    /// Creates the record of a member that gets the epoch at this time.
     pub fn new(now: Duration) -> Self {
         Self { stage: None, moved: now }
     }
 
-    /// Takes note of the stage that the member reports.
+    /// Records the stage that the member reports.
     pub fn says(&mut self, stage: EpochStage, now: Duration) {
         if self.stage.replace(stage) != Some(stage) {
             self.moved = now;
         }
     }
 
-    /// It has finished something.
+    /// Records that the member has finished something.
     pub fn moves(&mut self, now: Duration) {
         self.moved = now;
     }
 }
 
-/// A member that holds all others up.
+/// A member that blocks all others.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Culprit {
     pub member: usize,
-    /// What it has not done.
+    /// The step that it has not completed.
     pub what: &'static str,
-    /// The time that it had for this, and that is over.
+    /// The expired time limit of the step.
     pub limit: Duration,
-    /// Whether it has come to work: then it may be no more than slow.
+    /// Whether the member was at work, so it may just be slow.
     pub at_work: bool,
 }
 
 impl Epoch {
-    /// The members that hold all others up. Taking up a share may take `least`, and computing or writing something
-    /// `patience`. They are all that have not come to work, so that a crowd of them costs one epoch; else the first of
-    /// those at work, as the others may wait for it.
+    /// Returns the members that block all others. Entering the epoch may take `least`, and computing or writing
+    /// something `patience`. All members that have not started to work are returned, so a crowd of them costs one
+    /// epoch. Otherwise only the first blocking member at work is returned, because the others may be waiting for it.
     ///
-    /// A member that has no shard to write and whose stage is [`EpochStage::Waiting`] is none of them: the one that it
-    /// waits for is. Where no member has written its shard of what was ordered, none is blamed for that: then it is the
-    /// store that takes nothing.
+    /// A member with no shard to write in the stage [`EpochStage::Waiting`] is not blocking; the one that it waits
+    /// for is. If no member has written its shard of the ordered range, none is blamed, because the store is at
+    /// fault.
     pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
-        let nobody_writes = (0..self.members.len()).all(|member| self.order_for(member).is_some());
+        let none_has_written = (0..self.members.len()).all(|member| self.order_for(member).is_some());
         let wrong = |(at, member): (usize, &Attendance)| {
             let (limit, what) = match member.stage {
-                None => (least, "has not taken up its share"),
+                None => (least, "has not started its share"),
                 Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
                 Some(EpochStage::Working | EpochStage::Waiting)
-                    if self.order_for(at).is_some() && !nobody_writes =>
+                    if self.order_for(at).is_some() && !none_has_written =>
                 {
                     (patience, "has not written its shard")
                 }

@@ -1,48 +1,47 @@
-//! How a cluster is run: times, sizes and bounds.
+//! Settings of a cluster: times, sizes and limits.
 
 use std::time::Duration;
 
 use crate::ranges::{COMMIT_INTERVAL, SHARD_BYTES};
 
-/// How a cluster is run.
+/// Settings of a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterConfig {
-    /// A worker that was not heard for longer is lost.
+    /// Silence after which a worker is lost.
     pub lease: Duration,
-    /// An epoch begins when no worker has registered for this long, so that workers that start together work together.
-    /// It does not wait for longer than the lease, and not at all where the last epoch has done its segment.
+    /// Time without a new worker before an epoch begins, so workers that start together share it. The wait is at most
+    /// one lease, and is skipped after an epoch that has completed its segment.
     pub settle: Duration,
-    /// What is finished is committed at least this often, however little it is. Each failed epoch halves the time, up
-    /// to 4 times; a commit of an epoch that has lasted for this long doubles it again.
+    /// Longest time between commits, however small they are. Each failed epoch halves it, up to 4 times; a commit of
+    /// an epoch that has lasted this long doubles it again.
     pub commit_interval: Duration,
-    /// Bytes of a shard of one worker: a range is written when its shards reach this on average. Where much waits to be
-    /// written, shards grow up to 32 times as large.
+    /// Size in bytes of a worker's shard: a range is written when its shards reach this on average. While much data
+    /// waits, shards grow up to 32 times as large.
     pub shard_bytes: u64,
-    /// How many layers a worker may report past those that all members have finished. No more than a bound: how far
-    /// ahead workers compute follows from how far their peers are.
+    /// Layers that a worker may report beyond those that all members have finished. This is only a bound; the lead of
+    /// workers follows from the progress of their peers.
     pub window_layers: u32,
-    /// A member that holds the others up, and finishes nothing for this long, is to blame: its epoch has failed. Where
-    /// the member was at work, the time is doubled for the next epochs, up to 5 times.
+    /// Time without progress after which a blocking member is blamed and its epoch fails. If the member was at work,
+    /// the time doubles for the next epochs, up to 5 times.
     pub step: Duration,
-    /// An epoch in which nobody finishes anything for this long has failed, whoever is to blame.
+    /// Time without any member's progress after which an epoch fails, whichever member is to blame.
     pub stall: Duration,
-    /// A job fails after this many failed epochs in a row without a commit; those within a lease count as one.
+    /// Failed epochs in a row without a commit after which a job fails; failures within one lease count once.
     pub max_failed_epochs: u32,
-    /// For how long a worker gets no work after its first failure; twice as long after each further one.
+    /// Time without work for a worker after its first failure; each further failure doubles it.
     pub backoff: Duration,
-    /// After how long an append of unknown outcome is repeated.
+    /// Time after which an append of unknown outcome is repeated.
     pub retry: Duration,
-    /// For how long appends to the journal of a job are tried again where the store takes other things: then the job
+    /// Time during which failed appends to a job's journal are retried while the store works otherwise; then the job
     /// fails.
     pub journal_patience: Duration,
-    /// After how long a run that cannot be opened now is tried again; others have their turn meanwhile.
+    /// Time after which opening a run is retried; other jobs have their turn meanwhile.
     pub reopen: Duration,
-    /// A worker that has joined waits for the next segment if what is left of the present one takes less time than
-    /// this.
+    /// Remaining time of a segment below which a new worker waits for the next segment.
     pub worth_rebalancing: Duration,
-    /// For how long the answer to a worker with work is held back where it says nothing new.
+    /// Longest delay of an answer without news to a worker with work.
     pub hold_busy: Duration,
-    /// For how long the answer to a worker without work is held back where it says nothing new.
+    /// Longest delay of an answer without news to a worker without work.
     pub hold_idle: Duration,
 }
 

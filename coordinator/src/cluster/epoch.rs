@@ -1,4 +1,4 @@
-//! One epoch: what its members have finished, and what they are told to write.
+//! One epoch: the progress of its members, and the range that they write.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,34 +20,34 @@ use crate::task::Totals;
 pub(super) struct Epoch {
     pub share: Arc<Share>,
     pub started: Duration,
-    /// Up to when the epoch's time is counted in what its commits took.
+    /// Time up to which the duration of commits is counted.
     counted: Duration,
-    /// When a member last finished a layer or a shard.
+    /// Time when a member last finished a layer or a shard.
     pub progressed: Duration,
-    /// When what is being written was ordered.
+    /// Time when the range being written was ordered.
     pub ordered: Duration,
-    /// What is known of each member.
+    /// Last known activity of each member.
     pub members: Vec<Attendance>,
-    /// No more ranges are ordered: the epoch ends once what is ordered is committed.
+    /// Whether no further range is ordered: the epoch ends once the ordered range is committed.
     pub closing: bool,
-    /// How many layers were finished when it was asked to end: they are ordered before it closes.
+    /// Number of layers that were finished when the end was requested; they are ordered before the epoch closes.
     to_order: Option<u32>,
     ranges: Ranges,
-    /// What members say that they sent each other and took in, layer by layer, from the first that not all have
-    /// finished on.
+    /// Checksums of the blocks that members sent and received, by layer, from the first layer that some member has
+    /// not finished.
     exchanged: VecDeque<Exchanged>,
-    /// What the journal is to say of the shards of the ordered range.
+    /// Journal records of the ordered range's shards, by member.
     records: Vec<Option<String>>,
-    /// Which counts are possible in each layer, ascending.
+    /// Possible counts of each layer, ascending.
     possible: Vec<Possible>,
 }
 
-/// What is wrong with a report of a layer.
+/// An invalid report of a layer.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) enum Wrong {
-    /// Its worker is wrong: it says what cannot be.
+    /// The worker's own report is impossible.
     Report(String),
-    /// What the members say together cannot be: any of them may be wrong.
+    /// The reports contradict each other, so any member may be wrong.
     Layer(String),
 }
 
@@ -66,8 +66,8 @@ pub(super) struct WrittenRange {
 }
 
 impl Epoch {
-    /// An epoch that begins. `possible` says which counts are possible in each layer of its segment, ascending, and
-    /// `disk_limit` how much its run may take of the disk.
+    /// Begins an epoch. `possible` has the possible counts of each layer of its segment, ascending; `disk_limit` is
+    /// the run's disk limit.
     pub fn new(share: Share, possible: Vec<Possible>, disk_limit: Option<u64>, now: Duration) -> Self {
         let ranges = Ranges::new(share.segment, share.params.kept, share.members.len(), now);
         Self {
@@ -86,7 +86,7 @@ impl Epoch {
         }
     }
 
-    /// The time that the commit which is made now took: since the one before it, or since the beginning.
+    /// Returns the time since the last commit, or since the start of the epoch.
     pub fn took(&mut self, now: Duration) -> Duration {
         now.saturating_sub(std::mem::replace(&mut self.counted, now))
     }
@@ -104,7 +104,7 @@ impl Epoch {
         self.segment().layers()
     }
 
-    /// Whether all of the segment is written.
+    /// Returns whether the whole segment is written.
     pub fn is_written(&self) -> bool {
         self.ranges.is_written()
     }
@@ -118,41 +118,41 @@ impl Epoch {
         EpochProgress { epoch: self.number(), finished_layers, written_layers }
     }
 
-    /// The layer that not every member has finished yet, or the last one.
+    /// Returns the first layer that some member has not finished, or the last one.
     pub fn frontier_layer(&self) -> Layer {
         self.segment().layer(self.ranges.frontier().min(self.len() - 1))
     }
 
-    /// Takes note of the stage that a member reports.
+    /// Records the stage that a member reports.
     pub fn says(&mut self, member: usize, stage: EpochStage, now: Duration) {
         self.members[member].says(stage, now);
     }
 
-    /// Whether a member has work left, and no other has finished fewer layers.
+    /// Returns whether a member has work left and no other has finished fewer layers.
     pub fn is_last(&self, member: usize) -> bool {
         let frontier = self.ranges.frontier();
         self.ranges.finished(member) == frontier && frontier < self.len()
     }
 
-    /// The layer that a member is working on.
+    /// Returns the layer that a member is working on.
     pub fn member_layer(&self, member: usize) -> Layer {
         self.segment().layer(self.ranges.finished(member).min(self.len() - 1))
     }
 
-    /// States in layers that are finished by all and not written yet.
+    /// Returns the states in layers that all have finished and that are not written yet.
     pub fn states_ahead(&self) -> u64 {
         self.ranges.states_ahead()
     }
 
-    /// Adds a member's part of its next layer. The last member's part completes the layer: then what members took in of
-    /// it has to be what was sent, and its counts have to be possible.
+    /// Adds a member's part of its next layer. The last part completes the layer. Then the received blocks must equal
+    /// the sent ones, and the counts must be possible.
     pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), Wrong> {
         let LayerPart { layer, totals, sent, received } = part;
         let position = self.ranges.finished(member);
         let worker = self.share.members[member].worker;
         if position >= self.len() || layer != self.segment().layer(position) {
             let expected = self.member_layer(member);
-            return Err(Wrong::Report(format!("worker {worker} reports layer {layer}, expected {expected}")));
+            return Err(Wrong::Report(format!("worker {worker}: expected layer {expected}, found {layer}")));
         }
         if let Some(reason) = self.possible(layer).and_then(|possible| possible.exceeded(layer, totals)) {
             return Err(Wrong::Report(format!("worker {worker}: {reason}")));
@@ -171,12 +171,12 @@ impl Epoch {
         self.check_layer(layer, totals, exchanged).map_err(Wrong::Layer)
     }
 
-    /// Requires that what the members say of a layer fits together.
+    /// Checks that the members' reports of a layer agree.
     fn check_layer(&self, layer: Layer, totals: Totals, exchanged: Exchanged) -> Result<(), String> {
         let Exchanged { sent, received } = exchanged;
         if sent != received {
             return Err(format!(
-                "what the members took in of layer {layer} is not what was sent to them: checksums {received:016x} and \
+                "expected the members to receive the blocks of layer {layer} that were sent; checksum {received:016x} differs from \
                  {sent:016x}"
             ));
         }
@@ -184,12 +184,12 @@ impl Epoch {
         refused.map_or(Ok(()), Err)
     }
 
-    /// Which counts are possible in a layer of the segment.
+    /// Returns the possible counts of a layer of the segment.
     fn possible(&self, layer: Layer) -> Option<&Possible> {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written, if one is worth it, or `all` is set.
+    /// Orders the next range to be written if one is large enough or `all` is set.
     pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
         let ordered = self.ranges.order(worth, all, now);
         if let Ordered::Range(_) = ordered {
@@ -199,13 +199,13 @@ impl Epoch {
         ordered
     }
 
-    /// What the range that is being written takes at most, without what is beside the frames of its shards.
+    /// Returns an upper bound on the frame bytes of the range being written.
     pub fn ordered_bytes(&self) -> Option<u64> {
         self.has_order().then(|| self.ranges.ordered_bytes())
     }
 
-    /// Orders what was finished when this was first called, where a range may end there and there is room, and closes after
-    /// that: what members finish meanwhile is not waited for.
+    /// Orders the layers that were finished at the first call, where a range may end and there is room, and then
+    /// closes the epoch. Layers finished later are not written.
     pub fn order_last(&mut self, worth: &Worth, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
         self.order(worth, true, now);
@@ -213,7 +213,7 @@ impl Epoch {
         self.closing = !self.has_order() || ordered >= to_order;
     }
 
-    /// What is being written.
+    /// Returns the order for the range being written.
     pub fn ordered(&self) -> Option<WriteShard> {
         let range = self.ranges.ordered()?;
         Some(WriteShard { epoch: self.number(), first: range.first, last: range.last })
@@ -223,13 +223,13 @@ impl Epoch {
         self.ranges.ordered().is_some()
     }
 
-    /// What a member still has to write.
+    /// Returns the order that a member still has to carry out.
     pub fn order_for(&self, member: usize) -> Option<WriteShard> {
         self.ordered().filter(|_| self.records[member].is_none())
     }
 
-    /// Notes that a member has written its shard of the ordered range. Once all have, returns what is to be committed.
-    /// A range that is not ordered (any more) was asked for twice, by replies that crossed: that is no mistake.
+    /// Records that a member has written its shard of the ordered range. Returns the commit once all members have.
+    /// Reports of another range are ignored: they come from repeated orders in replies that crossed.
     pub fn shard_written(
         &mut self,
         member: usize,
@@ -280,18 +280,21 @@ mod tests {
     }
 
     #[test]
-    fn reports_that_cannot_be_are_refused() {
+    fn impossible_reports_are_refused() {
         let totals = Totals { states: 1, afterstates: 1, fingerprint: 1, sealed_bytes: 10 };
         let good = LayerPart { layer: Layer(4), totals, sent: 3, received: 3 };
         let refused = |part| epoch().layer_done(0, part, Duration::ZERO).unwrap_err();
         for (wrong, word) in [
-            (LayerPart { totals: Totals { states: 11, ..totals }, ..good }, "cannot have 11 states"),
-            (LayerPart { layer: Layer(6), ..good }, "layer 6, expected 4"),
+            (
+                LayerPart { totals: Totals { states: 11, ..totals }, ..good },
+                "at most 10 states in layer 4, found 11",
+            ),
+            (LayerPart { layer: Layer(6), ..good }, "expected layer 4, found 6"),
         ] {
             let found = refused(wrong);
             assert!(matches!(&found, Wrong::Report(reason) if reason.contains(word)), "{found:?}");
         }
         let sums = refused(LayerPart { received: 2, ..good });
-        assert!(matches!(&sums, Wrong::Layer(reason) if reason.contains("not what was sent")), "{sums:?}");
+        assert!(matches!(&sums, Wrong::Layer(reason) if reason.contains("that were sent")), "{sums:?}");
     }
 }

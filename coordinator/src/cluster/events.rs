@@ -1,4 +1,4 @@
-//! What happened in a cluster, for logs and metrics. Nothing follows from it.
+//! Events of a cluster, for logs and metrics only.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::ids::EpochId;
 use super::job::JobState;
 use super::messages::{Append, Claim, JobId, Share, WorkerFailure, WorkerId};
 
-/// Something that people may want to know.
+/// An event for logs and metrics.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Event {
     /// A worker has registered.
@@ -17,25 +17,25 @@ pub enum Event {
         threads: u32,
         /// Memory that it may use, in bytes.
         memory_bytes: u64,
-        /// Where its peers reach it.
+        /// Address for its peers.
         address: String,
-        /// Whether it is a later process of a worker that was there.
+        /// Whether it is a later process of a known worker.
         again: bool,
     },
-    /// A worker is not there any more: it was not heard for longer than its lease, or has left as it said.
+    /// A worker is gone: it was silent for longer than its lease, or has left as announced.
     WorkerLost {
         /// The worker.
         worker: WorkerId,
-        /// Whether it had said that it would go.
+        /// Whether it had announced its leave.
         leaving: bool,
     },
-    /// Something went wrong at a worker.
+    /// A worker reported a failure.
     WorkerFailed {
         /// The worker.
         worker: WorkerId,
         /// The epoch that it has left, if it was in one.
         epoch: Option<EpochId>,
-        /// What.
+        /// The failure.
         failure: WorkerFailure,
     },
     /// A worker that could not work can work again.
@@ -43,41 +43,41 @@ pub enum Event {
         /// The worker.
         worker: WorkerId,
     },
-    /// Work was given out.
+    /// An epoch has begun.
     EpochBegan(Arc<Share>),
-    /// An epoch is over: its work is done, it has failed, its job has ended, or what is left is shared out anew.
+    /// An epoch is over: its work is done, it has failed, its job has ended, or the rest is distributed anew.
     EpochEnded {
         /// The job.
         job: JobId,
         /// The epoch's number.
         epoch: EpochId,
     },
-    /// An epoch has failed: what it had not committed has to be done again.
+    /// An epoch has failed: its uncommitted work must be repeated.
     EpochFailed {
         /// The job.
         job: JobId,
         /// The epoch's number.
         epoch: EpochId,
-        /// Why.
+        /// The cause.
         reason: String,
     },
-    /// What is finished of a job does not fit the limit of its disk: its epoch is over.
+    /// The finished work of a job does not fit its disk limit, so its epoch is over.
     RanShort {
         /// The job.
         job: JobId,
         /// The epoch's number.
         epoch: EpochId,
-        /// How often in a row that was so.
+        /// Number of such epochs in a row.
         times: u64,
     },
-    /// A worker could not read a shard that is whole.
+    /// A worker could not read an intact shard.
     Misread(Claim),
-    /// A job is not in the queue any more.
+    /// A job was removed from the queue.
     Forgotten {
         /// The job.
         job: JobId,
     },
-    /// The progress of a job has changed by so much that the queue should keep it.
+    /// The progress of a job has changed enough to be noted in the queue.
     Progress {
         /// The job.
         job: JobId,
@@ -88,7 +88,7 @@ pub enum Event {
     Job {
         /// The job.
         job: JobId,
-        /// What it is now.
+        /// Its new state.
         state: JobState,
     },
 }

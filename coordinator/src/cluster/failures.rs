@@ -1,5 +1,5 @@
-//! Epochs that end by what neither their job nor their workers have done: a store that is away, a coordinator that is
-//! short of time. Such an end is no failure of the job.
+//! Epochs that end through no fault of their job or workers: the store is unavailable, or the coordinator is starved
+//! of CPU time. Such ends do not count as failures of the job.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use super::Cluster;
 use super::events::Event;
 use super::messages::{Errand, JobId, Looked};
 
-/// Calls come at least every fifth of a lease. One that comes later than this part of a lease shows that the coordinator is
-/// short of time.
+/// Divisor of a lease. Calls arrive at least every fifth of a lease, so a longer gap than a lease over this shows
+/// that the coordinator is starved.
 const STARVED: u32 = 4;
 
 impl Cluster {
-    /// Notes what the coordinator found when it looked whether the store is to blame for the end of an epoch. Only where it
-    /// is not, that failure counts.
+    /// Receives the result of checking whether the store caused the end of an epoch. The failure counts only if the
+    /// store was available.
     pub fn looked(&mut self, now: Duration, id: &JobId, found: Looked) {
         self.pass_time(now);
         let doubt = self.jobs.get_mut(id).and_then(|job| job.doubt.take());
@@ -25,8 +25,8 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes that the store is away, for this reason. The active job says so; where nothing is under way for it, it waits
-    /// until its run can be opened.
+    /// Records that the store is unavailable, for this reason. The active job reports it. If no work of the job is
+    /// pending, the job waits until its run can be opened.
     pub fn store_is_away(&mut self, now: Duration, reason: String) {
         self.pass_time(now);
         if let Some(id) = self.active.clone() {
@@ -39,20 +39,20 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes how long there was no call.
+    /// Records a gap between calls.
     pub(super) fn note_delay(&mut self, silence: Duration) {
         if silence > self.config.lease / STARVED {
             self.starved_at = Some(self.now);
         }
     }
 
-    /// Whether this coordinator has had too little time within the last two leases. Then a lease says nothing of a worker,
-    /// which may have been as short of time, or may have been heard too late.
+    /// Returns whether the coordinator was starved within the last two leases. An expired lease is then no evidence
+    /// against a worker: the worker may have been starved too, or heard too late.
     pub(super) fn is_starved(&self) -> bool {
         self.starved_at.is_some_and(|at| self.now.saturating_sub(at) <= 2 * self.config.lease)
     }
 
-    /// Ends the epoch, which has failed by nothing that its job or a worker has done: the job may go on for ever so.
+    /// Ends the epoch after a failure that neither its job nor a worker caused; such failures are unlimited.
     pub(super) fn drop_epoch(&mut self, reason: String) {
         let Some(id) = self.report_failure(&reason) else { return };
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -63,14 +63,14 @@ impl Cluster {
         self.end_epoch();
     }
 
-    /// Ends the epoch, which has failed by what may come of a store that is away.
+    /// Ends the epoch after a failure that an unavailable store may have caused.
     pub(super) fn doubt_store(&mut self, reason: String) {
         let Some(id) = self.report_failure(&reason) else { return };
         self.look_at_store(&id, reason);
         self.end_epoch();
     }
 
-    /// Says that the epoch has failed. Returns its job.
+    /// Reports that the epoch has failed. Returns its job.
     pub(super) fn report_failure(&mut self, reason: &str) -> Option<JobId> {
         let epoch = self.epoch.as_ref()?;
         let (job, epoch) = (epoch.share.job.clone(), epoch.number());
@@ -78,7 +78,7 @@ impl Cluster {
         Some(job)
     }
 
-    /// Has the shell look for the store before a failure of a job counts.
+    /// Lets the shell check the store before a failure of the job counts.
     pub(super) fn look_at_store(&mut self, id: &JobId, reason: String) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.doubt = Some(reason);

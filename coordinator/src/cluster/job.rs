@@ -1,4 +1,4 @@
-//! Jobs: what is wanted, what is committed of it, and what became of it.
+//! Jobs: their parameters, commits and outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,68 +16,67 @@ use crate::rate::{Pace, Rate};
 use crate::room;
 use crate::workload::Workload;
 
-/// A job as it is handed in, and again after each start of the coordinator.
+/// A job as submitted, and again after each start of the coordinator.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
     /// Its name.
     pub job: JobId,
-    /// What is to be computed.
+    /// Parameters of the run.
     pub params: Params,
-    /// How much its run may take of the disk, if there is a limit.
+    /// Disk limit of its run, if any.
     pub disk_limit: Option<u64>,
-    /// Least memory of a worker, where it was worked out already: nobody is asked to open the run of a job that fits
-    /// nobody.
+    /// Least memory of a worker, if already computed. The run of a job that fits no worker is not opened.
     pub least_memory: Option<Arc<LeastMemory>>,
-    /// How it ended, if a coordinator before this one saw that; [`JobState::Queued`] if it is to be worked on.
+    /// Its outcome under an earlier coordinator; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
-    /// What is known of its run without opening it.
+    /// Known facts about its run, without opening it.
     pub summary: JobSummary,
-    /// Whether the queue says that its run was made. Then it is never made again.
+    /// Whether the queue records that its run was created. Then it is never created again.
     pub has_run: bool,
 }
 
-/// What the run of a job holds, when its turn has come and it was opened for writing.
+/// Contents of a job's run, opened for writing at the job's turn.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// The parameters of the run. Those that do not change results may differ from what was asked for.
+    /// Parameters of the run. Those that do not change results may differ from the submitted ones.
     pub params: Params,
-    /// What the journal says is committed and not retracted.
+    /// Committed and not retracted parts, according to the journal.
     pub holdings: Holdings,
-    /// What it takes.
+    /// Size of the run.
     pub stored: RunBytes,
-    /// Bytes by which its limit is too small for what is left, as far as is known.
+    /// Known number of bytes by which the disk limit is too small for the rest.
     pub missing_bytes: u64,
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
     pub workload: Arc<Workload>,
-    /// What its passes cost.
+    /// Estimated cost of its passes.
     pub cost: Arc<PassCost>,
 }
 
-/// What a run takes, as whoever has it open counts it.
+/// Size of a run, as counted by the process that has it open.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct RunBytes {
     /// Bytes of the committed shards.
     pub committed_bytes: u64,
-    /// What it takes of its limit; `None` where it has none.
+    /// Use of its disk limit; `None` without one.
     pub disk: Option<DiskUse>,
 }
 
-/// What a run takes of the disk, or of its store, where that is limited.
+/// Use of a run's limit on the disk or the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskUse {
     /// The limit.
     pub limit_bytes: u64,
-    /// What it takes.
+    /// Current use.
     pub taken_bytes: u64,
-    /// The most that it took, as far as that was seen.
+    /// Highest observed use.
     pub peak_bytes: u64,
-    /// How much shards may still take.
+    /// Bytes left for shards.
     pub free_bytes: u64,
 }
 
-/// The least memory of a worker, by its number of threads.
+/// Least memory of a worker, by its number of threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeastMemory {
     /// Numbers of threads, ascending, each with bytes.
@@ -85,14 +84,14 @@ pub struct LeastMemory {
 }
 
 impl LeastMemory {
-    /// From pairs of threads and bytes, in any order. A number of threads that is not among them needs what the
-    /// next higher one needs; above the highest, memory grows in proportion. No pairs: any memory will do.
+    /// Takes pairs of threads and bytes, in any order. Other numbers of threads need as much as the next higher one;
+    /// above the highest, memory grows in proportion. Without pairs, any memory suffices.
     pub fn new(mut by_threads: Vec<(u32, u64)>) -> Self {
         by_threads.sort_unstable();
         Self { by_threads }
     }
 
-    /// Bytes that a worker with this many threads needs.
+    /// Returns the bytes that a worker with this many threads needs.
     pub fn bytes(&self, threads: u32) -> u64 {
         if let Some(&(_, bytes)) = self.by_threads.iter().find(|&&(known, _)| known >= threads) {
             return bytes;
@@ -102,18 +101,18 @@ impl LeastMemory {
     }
 }
 
-/// What became of a job.
+/// State of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobState {
-    /// Waits for the jobs before it, or for a worker that is large enough.
+    /// Waits for the jobs before it, or for a large enough worker.
     Queued,
-    /// Is being worked on, or waits for workers.
+    /// Workers compute it, or it waits for workers.
     Running,
-    /// Everything is committed.
+    /// All shards are committed.
     Done,
-    /// Stopped by request; what is committed stays.
+    /// Stopped by request; committed work stays.
     Cancelled,
-    /// Stopped by failures; what is committed stays.
+    /// Stopped by failures; committed work stays.
     Failed {
         /// The last failure.
         reason: String,
@@ -121,7 +120,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// A word for it.
+    /// Returns the state's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -133,7 +132,7 @@ impl JobState {
         }
     }
 
-    /// Whether nothing happens to the job any more unless somebody asks for it.
+    /// Returns whether the job stays as it is unless a client requests otherwise.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !matches!(self, JobState::Queued | JobState::Running)
@@ -148,47 +147,46 @@ pub(super) struct Job {
     pub disk_limit: Option<u64>,
     pub least_memory: Option<Arc<LeastMemory>>,
     pub state: JobState,
-    /// What keeps it from going on.
+    /// Reason for which it does not progress.
     pub obstacle: Option<String>,
-    /// Its turn does not come before this time.
+    /// Time before which it gets no turn.
     pub not_before: Duration,
-    /// To be cancelled as soon as what is finished is committed.
+    /// Whether it is cancelled as soon as its finished work is committed.
     pub cancelling: bool,
-    /// The shell was asked to open its run, and has not answered.
+    /// Pending request to the shell to open its run.
     pub opening: Option<OpenTicket>,
-    /// The shell was asked to read a shard that a worker cannot read, and has not answered.
+    /// Whether the shell is examining a shard that a worker cannot read.
     pub examining: bool,
-    /// Why its last epoch failed, while the shell looks whether the store is to blame.
+    /// Failure of its last epoch, while the shell checks whether the store caused it.
     pub doubt: Option<String>,
-    /// Whether its run was made.
+    /// Whether its run was created.
     pub has_run: bool,
-    /// What is to be done, while its run is open.
+    /// The remaining work, while its run is open.
     pub plan: Option<Plan>,
-    /// Its progress: what is committed, as of the last record of its run.
+    /// Its progress as of the last record of its run.
     pub summary: JobSummary,
-    /// The progress that the queue holds.
+    /// The progress noted in the queue.
     noted: JobSummary,
-    /// What its run takes of its limit, as of when it was last open.
+    /// Use of its disk limit as of the last opening.
     pub disk: Option<DiskUse>,
-    /// Bytes that members of failed epochs may still write, or have written, since its run was opened: no commit will name
-    /// them, and they are not counted.
+    /// Bytes that members of failed epochs may have written, or may still write, since the run was opened. No commit
+    /// names them, and they are not counted elsewhere.
     pub stray_bytes: u64,
-    /// How often in a row there was no room for what was to be written.
+    /// Number of times in a row that there was no room for the next range.
     pub short: u64,
-    /// Whether its run is to be opened again before the next epoch.
+    /// Whether its run must be opened again before the next epoch.
     pub is_stale: bool,
-    /// Epochs in a row that failed without a commit.
+    /// Failed epochs in a row without a commit.
     pub failures: u32,
-    /// When the last of them was counted.
+    /// Time when the last of them was counted.
     pub failed_at: Duration,
-    /// How many times the time between commits is halved, since epochs fail before it is over.
+    /// Number of halvings of the time between commits, because epochs failed earlier than that.
     pub haste: u32,
-    /// How many times the time that a member may take for one step is doubled, since epochs failed because members took
-    /// longer.
+    /// Number of doublings of a member's time for one step, because epochs failed when members took longer.
     pub slowness: u32,
-    /// How many states a second members finish.
+    /// States that members finish per second.
     pub states_rate: Rate,
-    /// How fast all members together finish layers, by what these cost.
+    /// Speed of all members, in estimated cost per time.
     pub pace: Pace,
 }
 
@@ -225,7 +223,7 @@ impl Job {
         (id, job)
     }
 
-    /// Notes that its run is open, and what it holds.
+    /// Records that its run is open, and its contents.
     pub fn open(&mut self, opened: Opened) {
         let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
         (self.opening, self.is_stale, self.stray_bytes, self.has_run) = (None, false, 0, true);
@@ -236,7 +234,7 @@ impl Job {
         self.sum_up();
     }
 
-    /// Notes what its run takes.
+    /// Records the size of its run.
     pub fn note_bytes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
         if let Some(disk) = stored.disk {
@@ -246,14 +244,14 @@ impl Job {
         }
     }
 
-    /// The reach to be removed next, where the disk has a limit.
+    /// Returns the reach to remove next, if the disk is limited.
     pub fn to_remove(&self) -> Vec<LayerRange> {
         let (Some(plan), Some(disk)) = (&self.plan, self.disk) else { return Vec::new() };
         let recipe = Recipe::new(&self.params, &plan.holdings);
         room::goes_next(&recipe, disk.limit_bytes, disk.free_bytes.cast_signed(), 1)
     }
 
-    /// Forgets what is only of use while the run is open.
+    /// Drops the data that is needed only while the run is open.
     pub fn close(&mut self) {
         self.sum_up();
         (self.plan, self.cancelling, self.opening, self.examining) = (None, false, None, false);
@@ -266,7 +264,7 @@ impl Job {
         }
     }
 
-    /// Whether the queue should be given the progress. If so, counts it as noted there.
+    /// Returns whether the queue should record the progress. If so, counts it as recorded.
     pub fn has_news(&mut self) -> bool {
         self.sum_up();
         let is_news = self.summary.is_news(&self.noted);
@@ -276,28 +274,28 @@ impl Job {
         is_news
     }
 
-    /// Whether a worker has enough memory to take part. As long as it is not known how much that is, any worker has: it
-    /// is known once the run is open.
+    /// Returns whether a worker has enough memory to take part. Every worker does until the run is open and the least
+    /// memory is known.
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {
         self.least_memory.as_ref().is_none_or(|least| memory_bytes >= least.bytes(threads))
     }
 }
 
-/// What is to be done for a job whose run is open.
+/// Remaining work of a job whose run is open.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub holdings: Holdings,
     pub workload: Arc<Workload>,
     pub cost: Arc<PassCost>,
-    /// What is to be done next, apart from commits that are under way.
+    /// The next segment, apart from pending commits.
     pub remaining: Option<Segment>,
-    /// The fingerprint of the values, once all are committed.
+    /// Fingerprint of the values, once all are committed.
     pub fingerprint: Option<u128>,
     /// States in the committed layers of the way up.
     enumerated: u64,
-    /// Those of them whose values are committed.
+    /// States of these layers whose values are committed.
     backed_up: u64,
-    /// The cost of what is not committed.
+    /// Cost of the uncommitted work.
     pub left: CostToCome,
 }
 
@@ -317,7 +315,7 @@ impl Plan {
         plan
     }
 
-    /// Works out what follows from the commits. Costs time in proportion to the layers that they hold.
+    /// Recomputes everything that follows from the commits. Cost: linear in their layers.
     fn renew(&mut self, params: &Params) {
         let missing = Recipe::new(params, &self.holdings).steps();
         self.remaining = missing.first().copied();
@@ -332,13 +330,13 @@ impl Plan {
         self.fingerprint = is_solved.then(|| fingerprint_of(self.holdings.commits()));
     }
 
-    /// Adds what is in the journal now.
+    /// Adds a commit that is now in the journal.
     pub fn add(&mut self, params: &Params, commit: Commit) {
         self.holdings.add(commit);
         self.renew(params);
     }
 
-    /// Notes that reach is not stored any more.
+    /// Records that reach is no longer stored.
     pub fn remove(&mut self, params: &Params, removed: &[LayerRange]) {
         self.holdings.remove(removed);
         self.renew(params);
@@ -351,14 +349,14 @@ impl Plan {
         taken
     }
 
-    /// The pass that it is in, or was in last.
+    /// Returns the current or last pass.
     pub fn phase(&self, params: &Params) -> Phase {
         let last = if params.until_layer.is_some() { Phase::Enumerate } else { Phase::BackUp };
         self.remaining.map_or(last, |segment| segment.phase)
     }
 
-    /// The progress of the job. `work_ahead` and `states_ahead` count what is finished and not committed yet. What does
-    /// not follow from the plan is as in `known`.
+    /// Returns the job's progress. `work_ahead` and `states_ahead` count finished work that is not committed yet.
+    /// Fields that do not follow from the plan are copied from `known`.
     pub fn summary(
         &self,
         params: &Params,
@@ -381,32 +379,32 @@ impl Plan {
         }
     }
 
-    /// The cost of what is left of the pass, and of the whole pass. `work_ahead` of it is finished and not committed
-    /// yet.
+    /// Returns the remaining cost of the pass and the cost of the whole pass. `work_ahead` is finished and not
+    /// committed yet.
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
         ((self.left.of_pass - work_ahead).max(0.0), self.left.whole_pass)
     }
 }
 
-/// Says that a limit of the disk is too small, and what to do; `missing_bytes` is 0 where it is not known by how much.
+/// Describes a disk limit that is too small, with the remedy; `missing_bytes` is 0 if the shortage is unknown.
 pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> String {
     let units = SizeUnits::of(limit_bytes);
     let least = match missing_bytes {
         0 => String::new(),
-        missing => format!(": what is left needs at least {}", units.at_least(limit_bytes + missing)),
+        missing => format!("; the rest needs at least {}", units.at_least(limit_bytes + missing)),
     };
     format!(
-        "a limit of the disk of {} is too small{least}; what is committed is safe. Forget the job, and submit it again with \
-         a higher one, under the name {id}",
+        "the disk limit of {} is too small{least}. Committed work is safe. Forget the job and submit it again with \
+         a higher limit, under the name {id}",
         units.at_most(limit_bytes)
     )
 }
 
-/// Says how much memory a job needs, and how much the worker that comes nearest has.
+/// Describes a job's memory need and the memory of the worker that comes closest.
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
     let (threads, units) = (several(threads, "thread"), SizeUnits::of(memory_bytes));
     format!(
-        "with {threads} it needs {} of memory, and the worker that comes nearest has {}; give workers more memory, or \
+        "expected a worker with {} of memory for {threads}, found at most {}; give workers more memory, or \
          fewer threads",
         units.at_least(needed_bytes),
         units.at_most(memory_bytes)

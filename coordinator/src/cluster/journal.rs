@@ -1,5 +1,4 @@
-//! Appends that wait to be made, until their outcomes are known. The shell is asked for one at a time, and for those of
-//! a job in order.
+//! Appends until their outcomes are known. The shell gets one at a time, and those of a job in order.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,13 +6,13 @@ use std::time::Duration;
 use super::ids::Ticket;
 use super::messages::{Append, JobId};
 
-/// An append is tried this often at least before its job is given up.
+/// Attempts before a job with a failing append may be given up.
 const LEAST_TRIES: u32 = 3;
 
 #[derive(Default, Debug)]
 pub(super) struct Journal {
     queue: VecDeque<Pending>,
-    /// The append that was asked of the shell, until it answers.
+    /// The append that the shell is making.
     asked: Option<Ticket>,
     next_ticket: Ticket,
 }
@@ -21,16 +20,16 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct Pending {
     append: Append,
-    /// It is not asked for before this time.
+    /// Time before which it is not tried again.
     not_before: Duration,
-    /// When it failed first by the fault of its job's journal, and how often since.
+    /// First failure caused by the job's journal, and the number of failures since.
     failed: Option<(Duration, u32)>,
-    /// Whether it failed at all.
+    /// Whether it has failed at all.
     is_stuck: bool,
 }
 
 impl Journal {
-    /// A number for an append.
+    /// Returns a new ticket.
     pub fn ticket(&mut self) -> Ticket {
         self.next_ticket = self.next_ticket.next();
         self.next_ticket
@@ -40,18 +39,18 @@ impl Journal {
         self.queue.push_back(Pending { append, not_before: Duration::ZERO, failed: None, is_stuck: false });
     }
 
-    /// Whether nothing is to be appended to the journal of a job.
+    /// Returns whether no append of a job is pending.
     pub fn is_idle(&self, job: &JobId) -> bool {
         self.queue.iter().all(|pending| pending.append.job() != job)
     }
 
-    /// Whether the next append of a job has failed, and waits to be tried again.
+    /// Returns whether the next append of a job has failed and waits for a retry.
     pub fn is_stuck(&self, job: &JobId) -> bool {
         let first = self.queue.iter().find(|pending| pending.append.job() == job);
         first.is_some_and(|pending| pending.is_stuck && Some(pending.append.ticket()) != self.asked)
     }
 
-    /// The append that the shell should be asked for now. A job whose append waits does not keep others waiting.
+    /// Returns the append for the shell to make now. A waiting append of one job does not delay other jobs.
     pub fn due(&mut self, now: Duration) -> Option<Append> {
         if self.asked.is_some() {
             return None;
@@ -64,27 +63,26 @@ impl Journal {
         Some(pending.append.clone())
     }
 
-    /// Removes the append with this ticket, whose outcome is known: it is not asked for any more.
+    /// Removes an append whose outcome is known.
     pub fn take(&mut self, ticket: Ticket) -> Option<Append> {
         let at = self.answered(ticket)?;
         self.queue.remove(at).map(|pending| pending.append)
     }
 
-    /// Has the append with this ticket asked for again at the time `at`: it is not known to be in the journal.
+    /// Schedules a retry at the time `at` for an append of unknown outcome.
     pub fn retry(&mut self, ticket: Ticket, at: Duration) {
         if let Some(place) = self.answered(ticket) {
             (self.queue[place].not_before, self.queue[place].is_stuck) = (at, true);
         }
     }
 
-    /// The job of an append that was asked for.
+    /// Returns the job of a pending append.
     pub fn job_of(&self, ticket: Ticket) -> Option<JobId> {
         let pending = self.queue.iter().find(|pending| pending.append.ticket() == ticket)?;
         Some(pending.append.job().clone())
     }
 
-    /// Notes that the append with this ticket failed by the fault of its job's journal. Returns whether that has gone
-    /// on for so long that it is not tried again.
+    /// Records that an append failed because of its job's journal. Returns whether the retries are exhausted.
     pub fn has_failed_for(&mut self, ticket: Ticket, patience: Duration, now: Duration) -> bool {
         let Some(pending) = self.queue.iter_mut().find(|pending| pending.append.ticket() == ticket) else {
             return false;
@@ -94,13 +92,13 @@ impl Journal {
         *tries >= LEAST_TRIES && now.saturating_sub(*since) >= patience
     }
 
-    /// Gives up all appends of a job. Whether one that was asked for is made is not known then.
+    /// Drops all appends of a job. The outcome of one that the shell is making stays unknown.
     pub fn drop_job(&mut self, job: &JobId) {
         self.queue.retain(|pending| pending.append.job() != job);
         self.asked.take_if(|asked| !self.queue.iter().any(|pending| pending.append.ticket() == *asked));
     }
 
-    /// The place of an append that the shell has answered.
+    /// Returns the position of an append that the shell has answered.
     fn answered(&mut self, ticket: Ticket) -> Option<usize> {
         let at = self.queue.iter().position(|pending| pending.append.ticket() == ticket)?;
         self.asked.take_if(|asked| *asked == ticket);
@@ -112,9 +110,9 @@ impl Journal {
 mod tests {
     use super::*;
 
-    /// The answer to one append must not be taken for that to another.
+    /// The answer to one append must not be mistaken for that to another.
     #[test]
-    fn no_two_appends_have_the_same_ticket() {
+    fn tickets_of_appends_are_distinct() {
         let mut journal = Journal::default();
         let tickets: Vec<Ticket> = (0..5).map(|_| journal.ticket()).collect();
         for (at, ticket) in tickets.iter().enumerate() {

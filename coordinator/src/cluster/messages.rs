@@ -1,6 +1,6 @@
-//! What workers and the coordinator say to each other, and what the coordinator asks of its shell.
+//! Messages between workers and the coordinator, and the coordinator's requests to its shell.
 //!
-//! `docs/dev/cluster-protocol.md` says what each message does and what its loss does.
+//! `docs/dev/cluster-protocol.md` describes each message and the effect of its loss.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::task::Totals;
 /// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
 pub const PROTOCOL_VERSION: u32 = 9;
 
-/// Name of a job: the run's name in the store.
+/// Name of a job and of its run in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct JobId(pub String);
@@ -27,8 +27,8 @@ impl std::fmt::Display for JobId {
     }
 }
 
-/// Name of a worker: a number that follows from the secret that its pulls show (`wire::worker_of` of the crate of the
-/// shells), so that nobody else can pull under it.
+/// Id of a worker, derived from the secret of its pulls (`wire::worker_of` of the shells' crate), so no other worker
+/// can pull under it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u64);
@@ -39,90 +39,91 @@ impl std::fmt::Display for WorkerId {
     }
 }
 
-/// The only call that a worker makes: I am here, this is done, what now?
+/// The only call of a worker: delivers its reports and requests work.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pull {
-    /// The protocol that the worker speaks.
+    /// Version of the worker's protocol.
     pub version: u32,
     /// The worker.
     pub worker: WorkerId,
-    /// Grows with every start of the worker's process.
+    /// Increases with every start of the worker's process.
     pub incarnation: Incarnation,
     /// Threads that compute.
     pub threads: u32,
-    /// Memory that the worker may use, in bytes.
+    /// Memory limit of the worker, in bytes.
     pub memory_bytes: u64,
-    /// Where other workers reach it.
+    /// Address for other workers.
     pub address: String,
-    /// It wants to go as soon as the work it has is committed.
+    /// Whether the worker leaves as soon as its current work is committed.
     pub leaving: bool,
-    /// The epoch that its runner has taken up and not left yet, whatever it was told since.
+    /// The epoch that the worker has entered and not left yet, regardless of later answers.
     pub epoch: Option<EpochId>,
-    /// How far it is with that epoch.
+    /// Progress of the worker in that epoch.
     pub stage: EpochStage,
-    /// Number of the first of `reports`; reports are numbered from 0 in each incarnation.
+    /// Number of the first of `reports`; each incarnation numbers its reports from 0.
     pub first_report: u64,
-    /// All reports that were not acknowledged yet, in order.
+    /// All reports not yet acknowledged, in order.
     pub reports: Vec<WorkerReport>,
 }
 
-/// What a worker does in the epoch that it has taken up.
+/// Activity of a worker in its epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EpochStage {
     /// Opens the run, or leaves the epoch.
     Preparing,
-    /// Computes, or could.
+    /// Computes, or is able to.
     Working,
-    /// Has nothing to do before others have finished something.
+    /// Has no work until other members finish some.
     Waiting,
 }
 
 /// The answer to a [`Pull`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PullReply {
-    /// Reports with lower numbers have arrived and may be forgotten.
+    /// Reports with lower numbers have arrived, and the worker may drop them.
     pub acknowledged: u64,
-    /// The epoch of the pull is over: drop everything of it.
+    /// The pull's epoch is over: drop all its data.
     pub withdrawn: Option<EpochId>,
-    /// What to work on; repeated until the worker says that it is in that epoch.
+    /// The next work, repeated until the worker reports that it is in that epoch.
     pub share: Option<Arc<Share>>,
-    /// How far the worker's epoch is, where it is in the current one.
+    /// Progress of the worker's epoch, if that is the current one.
     pub progress: Option<EpochProgress>,
-    /// A shard to write; repeated until the worker reports it as written.
+    /// A shard to write, repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
-    /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
+    /// Memory in bytes that the current job needs of the worker, if the worker has less.
     pub needed_memory: Option<u64>,
-    /// For how long the answer is held back at most where it says nothing new: a worker pulls again as soon as it has it.
+    /// Longest delay of the answer if it has no news. A worker pulls again as soon as it gets the answer.
     pub hold: Duration,
 }
 
-/// How far the members of an epoch are.
+/// Progress of an epoch's members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EpochProgress {
     /// The epoch.
     pub epoch: EpochId,
     /// Layers of the segment that every member has finished, counted in the direction of the phase. A worker reports
-    /// layers with a position below `finished_layers` + [`window_layers`](Share::window_layers), and no others.
+    /// only layers at positions below `finished_layers` + [`window_layers`](Share::window_layers).
     pub finished_layers: u32,
-    /// Layers of the segment whose shards are all written. What is held of them for writing may go.
+    /// Layers of the segment whose shards are all written. The worker may release the data that it held for writing
+    /// them.
     pub written_layers: u32,
 }
 
-/// Why a pull is refused. The worker drops what it is working on, except on `Superseded`.
+/// Reason for refusing a pull. The worker drops its current work, except on `Superseded`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
-    /// Worker and coordinator are of different versions.
-    #[error("this worker speaks protocol {got}, the coordinator {expected}: use the same build for both")]
+    /// Worker and coordinator have different versions.
+    #[error(
+        "expected protocol {expected}, found {got} on the worker; use the same build for worker and coordinator"
+    )]
     Version {
-        /// What the coordinator speaks.
+        /// Version of the coordinator.
         expected: u32,
-        /// What the worker speaks.
+        /// Version of the worker.
         got: u32,
     },
     /// A later process of the same worker has registered.
-    #[error(
-        "worker {worker} was started again: incarnation {got} is older than {expected}; this one has to stop"
-    )]
+    #[error("worker {worker} was restarted: expected incarnation {expected}, found {got}; stop this process")]
     OldIncarnation {
         /// The worker.
         worker: WorkerId,
@@ -131,21 +132,21 @@ pub enum Refusal {
         /// The caller's.
         got: Incarnation,
     },
-    /// The worker's epoch was given out by a later coordinator; it stays valid.
-    #[error("epoch {epoch} was given out by a later coordinator than this one: ask that one")]
+    /// A later coordinator issued the worker's epoch, so the epoch stays valid.
+    #[error("a later coordinator issued epoch {epoch}; ask that one")]
     Superseded {
         /// The worker's epoch.
         epoch: EpochId,
     },
-    /// This process of the worker is not registered. Workers are not told this: the coordinator meets the worker
-    /// instead, and registers it if it is there.
-    #[error("worker {worker} is not known here: it has to be reached at its address first")]
+    /// This process of the worker is not registered. Workers never receive this refusal: the coordinator contacts the
+    /// worker first, and registers it if it answers.
+    #[error("worker {worker} is not registered; contact it at its address first")]
     Stranger {
         /// The worker.
         worker: WorkerId,
     },
     /// Another coordinator owns the store.
-    #[error("another coordinator has taken over the store: this one gives out no more work")]
+    #[error("another coordinator owns the store; ask that one")]
     Fenced,
 }
 
@@ -156,16 +157,16 @@ pub struct Share {
     pub job: JobId,
     /// Its parameters.
     pub params: Params,
-    /// The epoch: higher than any before it in this store.
+    /// The epoch's number: higher than any earlier one in this store.
     pub epoch: EpochId,
-    /// The layers to go through, and in which direction.
+    /// The layers and the direction of the pass.
     pub segment: Segment,
-    /// All workers of the epoch; the same list for each of them.
+    /// All workers of the epoch, the same list for each member.
     pub members: Vec<EpochMember>,
-    /// How many layers a worker may report past those that all members have finished. It does not bound what workers
-    /// compute.
+    /// Layers that a worker may report beyond those that all members have finished. It does not limit the
+    /// computation.
     pub window_layers: u32,
-    /// What members show each other: nobody else knows it.
+    /// Secret that only the members know; they authenticate to each other with it.
     pub secret: Secret,
 }
 
@@ -176,28 +177,28 @@ pub struct EpochMember {
     pub worker: WorkerId,
     /// Threads that compute.
     pub threads: u32,
-    /// Where finished blocks are pushed to.
+    /// Address that receives finished blocks.
     pub address: String,
 }
 
 impl Share {
-    /// Who owns which lane.
+    /// Returns the owner of each lane.
     pub fn owners(&self) -> Owners {
         let threads: Vec<u32> = self.members.iter().map(|member| member.threads).collect();
         assign(&self.params, &threads)
     }
 
-    /// The index of a worker among the members.
+    /// Returns the index of a worker among the members.
     pub fn member(&self, worker: WorkerId) -> Option<usize> {
         self.members.iter().position(|member| member.worker == worker)
     }
 }
 
-/// An order to write what the worker owns of a range of layers to one shard of the store, under a name
-/// made of epoch, worker and range.
+/// Order to write the worker's part of a range of layers to one shard of the store. The shard's name is made of
+/// epoch, worker and range.
 ///
-/// A worker takes an order only where it begins with the first layer that it has not written yet: a late reply may
-/// repeat one whose shard is committed since, and what is committed is never written again.
+/// A worker accepts an order only if it starts with the first layer that it has not written yet. A late reply may
+/// repeat an order whose shard is already committed, and committed shards are never written again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.
@@ -208,12 +209,12 @@ pub struct WriteShard {
     pub last: Layer,
 }
 
-/// What a worker reports.
+/// Report of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerReport {
-    /// All of the worker's blocks of a layer are done, and sealed where they are stored; and all blocks of the layer
-    /// that other members had for it have arrived. Layers are reported in the direction of the phase, without gaps,
-    /// also those in which the worker owns nothing.
+    /// The worker's part of a layer is complete: it has finished all its blocks of the layer, has sealed the stored
+    /// ones, and has received all blocks that other members had for it. A worker reports layers in the direction of
+    /// the phase, without gaps, even if it owns no block there.
     LayerDone {
         /// The epoch.
         epoch: EpochId,
@@ -222,53 +223,53 @@ pub enum WorkerReport {
     },
     /// A shard is in the store, synced.
     ShardWritten {
-        /// The order that it fulfils.
+        /// The fulfilled order.
         shard: WriteShard,
-        /// What the journal shall say of it; opaque here.
+        /// The shard's entry for the journal; opaque here.
         record: String,
     },
-    /// Something went wrong. After a failure that is its own, a worker gets no work until [`Well`](Self::Well).
+    /// The worker has failed. If the failure is its own, it gets no work until [`Well`](Self::Well).
     Failed {
-        /// The epoch that it has to leave, if it is in one.
+        /// The epoch that it must leave, if it is in one.
         epoch: Option<EpochId>,
-        /// What.
+        /// The failure.
         failure: WorkerFailure,
     },
     /// The worker can work again.
     Well,
 }
 
-/// A worker's part of a layer; all of it 0 where it owns no block there.
+/// A worker's part of a layer; all 0 if it owns no block there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LayerPart {
     /// The layer.
     pub layer: Layer,
-    /// What the worker's blocks of the layer come to.
+    /// Totals of the worker's blocks of the layer.
     pub totals: Totals,
-    /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each as often as it was sent. A
-    /// checksum is of the block's bytes and of where they belong: layer, lane and receiver.
+    /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each counted as often as it was
+    /// sent. A checksum covers the block's bytes and their layer, lane and receiver.
     pub sent: u64,
-    /// The same sum over the blocks that the worker took in. Over all members, both sums are equal.
+    /// The same sum over the blocks that the worker received. Over all members, both sums are equal.
     pub received: u64,
 }
 
-/// What went wrong at a worker.
+/// Failure of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerFailure {
     /// The worker's disk or the store is full, as the worker sees it.
     DiskFull(String),
-    /// A peer cannot be reached or breaks off; blames the peer.
+    /// A peer is unreachable or broke the connection; blames the peer.
     Peer(WorkerId),
-    /// A peer sent a block that cannot be what it should be; blames the peer.
+    /// A peer sent an invalid block; blames the peer.
     BadBlock {
-        /// Who sent it.
+        /// The sender.
         peer: WorkerId,
-        /// What is wrong with it.
+        /// Description of the error.
         what: String,
     },
-    /// A committed shard is missing or damaged, as the worker sees it.
+    /// A committed shard that the worker found missing or damaged.
     ShardLost {
-        /// The job whose shard it is.
+        /// The job that owns the shard.
         job: JobId,
         /// The shard's file.
         file: String,
@@ -291,13 +292,13 @@ impl std::fmt::Display for WorkerFailure {
     }
 }
 
-/// What the shell has to append to a job's journal. Appends come one at a time: the next one follows only when the
-/// outcome of the last one is known.
+/// Append to a job's journal, requested of the shell. The next append follows only when the outcome of the last one
+/// is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// A range is done and its shards are in the store.
     Commit {
-        /// Names this append in the answer; the same append has the same ticket when it is repeated.
+        /// Identifies this append in the answer; a repeated append keeps its ticket.
         ticket: Ticket,
         /// The job.
         job: JobId,
@@ -305,25 +306,25 @@ pub enum Append {
         epoch: EpochId,
         /// The range and its counts.
         commit: Commit,
-        /// The shards, one of each member of the epoch.
+        /// The shards, one per member of the epoch.
         shards: Vec<MemberShard>,
-        /// Time from the commit before it, or the beginning of the epoch, to this one.
+        /// Time since the last commit, or since the start of the epoch.
         took: Duration,
     },
-    /// A commit of the job no longer counts, because of a lost shard.
+    /// A commit of the job is retracted because a shard is lost.
     Retract {
-        /// Names this append in the answer.
+        /// Identifies this append in the answer.
         ticket: Ticket,
         /// The job.
         job: JobId,
-        /// The number of the next epoch: higher than that of every commit before it in the journal.
+        /// The number of the next epoch: higher than that of every earlier commit in the journal.
         epoch: EpochId,
-        /// The commit, as it was appended.
+        /// The commit as appended.
         commit: Commit,
     },
-    /// Reach that is not needed, or can be enumerated again, no longer counts; its shards are removed after that.
+    /// Reach that is not needed, or can be enumerated again, is removed; its shards are deleted afterwards.
     Remove {
-        /// Names this append in the answer.
+        /// Identifies this append in the answer.
         ticket: Ticket,
         /// The job.
         job: JobId,
@@ -333,7 +334,7 @@ pub enum Append {
 }
 
 impl Append {
-    /// Names the append in the shell's answer.
+    /// Returns the ticket that identifies the append in the shell's answer.
     pub fn ticket(&self) -> Ticket {
         match self {
             Append::Commit { ticket, .. }
@@ -342,7 +343,7 @@ impl Append {
         }
     }
 
-    /// The job to whose journal it belongs.
+    /// Returns the job whose journal gets the append.
     pub fn job(&self) -> &JobId {
         match self {
             Append::Commit { job, .. } | Append::Retract { job, .. } | Append::Remove { job, .. } => job,
@@ -350,79 +351,78 @@ impl Append {
     }
 }
 
-/// Why an append is not known to be made.
+/// Failure of an append; its outcome may be unknown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AppendFailure {
-    /// The store as a whole cannot be reached, or has no room: the append is tried again for as long as that lasts.
+    /// The whole store is unavailable or full: the append is retried until that changes.
     Store(String),
-    /// The store takes other things, but the journal of this job cannot be written: the append is tried again for a
-    /// while.
+    /// The store works otherwise, but this job's journal cannot be written: the append is retried for a while.
     Journal(String),
     /// Another process has written to the job's journal.
     Foreign(String),
 }
 
-/// What the shell has to find out, while it makes appends and goes on other errands. They are answered in any order.
+/// Tasks of the shell in addition to appends. The shell may answer them in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
-    /// To open the run of a job for writing, to make room in it where its disk has a limit, and to keep it open while
-    /// [`holds`](super::Cluster::holds) says so. Answered by [`opened`](super::Cluster::opened) or
-    /// [`not_opened`](super::Cluster::not_opened), or not at all once it is not
-    /// [`is_opening`](super::Cluster::is_opening) any more.
+    /// Open the run of a job for writing, make room in it if its disk is limited, and keep it open while
+    /// [`holds`](super::Cluster::holds) returns true. Answered by [`opened`](super::Cluster::opened) or
+    /// [`not_opened`](super::Cluster::not_opened); no answer is needed once
+    /// [`is_opening`](super::Cluster::is_opening) returns false.
     Open {
-        /// Names this errand in the answer.
+        /// Identifies this errand in the answer.
         ticket: OpenTicket,
         /// The job.
         job: JobId,
-        /// How many times the usual room is to be left free of its limit.
+        /// Multiple of the usual headroom to leave free of its limit.
         times: u64,
-        /// Whether to make the run if there is none, and to note in the queue that it was made. Else a run that is not
-        /// there was moved or removed.
+        /// Whether to create the run if it does not exist, and to record that in the queue. Otherwise a missing run
+        /// means that it was moved or deleted.
         may_make: bool,
     },
-    /// To read a committed shard that a worker says it cannot read. Answered by
+    /// Read a committed shard that a worker reports as unreadable. Answered by
     /// [`examined`](super::Cluster::examined).
     Examine(Claim),
-    /// To find out whether the store and the run of this job are in their place, and can be written. Answered by
+    /// Check that the store and the run of this job exist and are writable. Answered by
     /// [`looked`](super::Cluster::looked).
     Look(JobId),
 }
 
-/// What a worker says of a shard that it cannot read.
+/// A worker's report of an unreadable shard.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Claim {
     /// The worker.
     pub worker: WorkerId,
-    /// The job whose shard it is.
+    /// The job that owns the shard.
     pub job: JobId,
     /// The shard's file.
     pub file: String,
 }
 
-/// Why the run of a job is not open.
+/// Failure to open the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NotOpened {
-    /// It may be opened later: another process has it, or the store cannot be reached.
+    /// It may be opened later: another process has it open, or the store is unavailable.
     Later(String),
-    /// It cannot be opened until somebody mends it.
+    /// It cannot be opened until an operator repairs it.
     Never(String),
 }
 
-/// The outcome of a check for the store and the run of a job.
+/// Result of checking the store and the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Looked {
-    /// Both are in their place.
+    /// Both exist and are writable.
     There,
-    /// One of them is not, or cannot be written, for this reason.
+    /// One of them is missing or not writable, for this reason.
     Away(String),
 }
 
-/// What the coordinator found when it read a shard that a worker cannot read.
+/// Result of reading a shard that a worker reported as unreadable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Examined {
-    /// It is lost or damaged: the commit that it belongs to.
+    /// The shard is lost or damaged; it belongs to this commit.
     Lost(Commit),
-    /// It is whole: what is wrong is the worker, or its way to the store.
+    /// The shard is intact: the worker or its connection to the store is at fault.
     Sound,
     /// The coordinator cannot read it either, for another reason.
     Unknown(String),
@@ -431,10 +431,10 @@ pub enum Examined {
 /// A shard of a commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MemberShard {
-    /// Who wrote it.
+    /// The worker that wrote it.
     pub worker: WorkerId,
-    /// The writer's threads: which lanes the shard has follows from the threads of all members.
+    /// The writer's threads; with those of all members they determine the shard's lanes.
     pub threads: u32,
-    /// What the journal says of it, as the worker gave it.
+    /// The shard's journal entry from the worker.
     pub record: String,
 }

@@ -1,9 +1,9 @@
 //! The coordinator of a cluster: jobs, workers, epochs and commits, in pure code.
 //!
-//! [`Cluster`] is a plain struct. The shell around it calls its methods with the time, one at a time, and
-//! after each call carries out what [`Cluster::take_appends`] returns. The time is a [`Duration`] since any
-//! fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered
-//! invariants, and what each failure does.
+//! [`Cluster`] is a plain struct. The shell calls its methods with the time, one at a time, and after each call
+//! carries out the appends from [`Cluster::take_appends`]. The time is a [`Duration`] since any fixed moment, by a
+//! clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered invariants, and the
+//! effect of each failure.
 
 mod attendance;
 mod config;
@@ -52,47 +52,47 @@ pub use secret::{Secret, Secrets};
 pub use status::{Activity, Eta, JobStatus, Signal, Status, WorkerStatus};
 pub use summary::JobSummary;
 
-/// Why something asked of a cluster is not done.
+/// Refusal of a request to a cluster.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The job was submitted before.
-    #[error("job {0} exists already")]
+    #[error("job {0} already exists")]
     Exists(JobId),
-    /// There is no such job.
-    #[error("there is no job {0}")]
+    /// The job does not exist.
+    #[error("job {0} does not exist")]
     Unknown(JobId),
     /// The job's state does not allow it.
-    #[error("job {job} is {}: it cannot be {wanted}", state.name())]
+    #[error("job {job} is {} and cannot be {wanted}", state.name())]
     State {
         /// The job.
         job: JobId,
         /// Its state.
         state: JobState,
-        /// What was asked for.
+        /// The requested change.
         wanted: &'static str,
     },
-    /// No worker has the memory for the job.
+    /// No worker has enough memory for the job.
     #[error("the job fits no worker: {}", job::too_small(*needed_bytes, *threads, *memory_bytes))]
     DoesNotFit {
         /// Least memory of a worker with that many threads, in bytes.
         needed_bytes: u64,
-        /// Threads of the worker that comes nearest.
+        /// Threads of the worker that comes closest.
         threads: u32,
         /// Its memory, in bytes.
         memory_bytes: u64,
     },
     /// Another coordinator owns the store.
-    #[error("another coordinator has taken over the store: this one does nothing more")]
+    #[error("another coordinator owns the store; ask that one")]
     Fenced,
 }
 
-/// Decides what a cluster of workers does next.
+/// Decides the next steps of a cluster of workers.
 #[derive(Debug)]
 pub struct Cluster {
     config: ClusterConfig,
     /// The time of the latest call.
     now: Duration,
-    /// When a call last came so late that this coordinator has had too little time itself.
+    /// Time of the last call that came so late that this coordinator must have been starved.
     starved_at: Option<Duration>,
     secrets: Secrets,
     next_epoch: EpochId,
@@ -101,30 +101,30 @@ pub struct Cluster {
     fenced: bool,
     roster: Roster,
     jobs: BTreeMap<JobId, Job>,
-    /// The jobs that wait for their turn, by their places.
+    /// The jobs that wait for their turn, by place.
     queue: BTreeMap<u64, JobId>,
-    /// When one of them may come to its turn at the earliest, as far as that is known.
+    /// Earliest known time when one of them may get its turn.
     choose_at: Duration,
-    /// The job that is being worked on.
+    /// The job whose turn it is.
     active: Option<JobId>,
     epoch: Option<Epoch>,
-    /// Since when an epoch could begin.
+    /// Time since which an epoch could begin.
     could_begin: Option<Duration>,
-    /// Whether the last epoch has done all of its segment: then the next one does not wait for more workers to join.
+    /// Whether the last epoch completed its segment. Then the next one does not wait for more workers.
     in_step: bool,
     journal: Journal,
     appends: Vec<Append>,
     errands: Vec<Errand>,
     events: Vec<Event>,
-    /// Jobs of which something has changed since that was asked for last.
+    /// Jobs that have changed since the last request for changes.
     changed: BTreeSet<JobId>,
     /// States that workers have finished, in all epochs.
     states: u64,
 }
 
 impl Cluster {
-    /// A cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher than any
-    /// number that a coordinator of this store has used or will use before it is fenced.
+    /// Creates a cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher
+    /// than any number that a coordinator of this store has used, or will use before it is fenced.
     pub fn new(first_epoch: EpochId, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
@@ -152,34 +152,34 @@ impl Cluster {
         }
     }
 
-    /// What the shell has to do now. To be asked after every other call.
+    /// Returns the appends for the shell to make now. Call it after every other call.
     pub fn take_appends(&mut self) -> Vec<Append> {
         std::mem::take(&mut self.appends)
     }
 
-    /// What the shell has to find out now. To be asked after every other call, too.
+    /// Returns the errands for the shell to carry out now. Call it after every other call, too.
     pub fn take_errands(&mut self) -> Vec<Errand> {
         std::mem::take(&mut self.errands)
     }
 
-    /// What happened since this was asked last.
+    /// Returns the events since the last call.
     pub fn take_events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
 
-    /// Lets time pass: to be called several times a lease, also when nothing happens.
+    /// Advances the time. Call it several times per lease, even when nothing happens.
     pub fn tick(&mut self, now: Duration) {
         self.pass_time(now);
         self.advance();
     }
 
-    /// Puts a job in the queue.
+    /// Adds a job to the queue.
     pub fn submit(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.check(now, &submission.job, submission.least_memory.as_deref())?;
         self.enqueue(now, submission)
     }
 
-    /// Refuses a job that cannot be submitted, before anything is made for it.
+    /// Checks that a job can be submitted, before anything is created for it.
     pub fn check(
         &mut self,
         now: Duration,
@@ -194,7 +194,7 @@ impl Cluster {
         least.and_then(|least| self.does_not_fit(least)).map_or(Ok(()), Err)
     }
 
-    /// Puts a job in the queue that was accepted before, whatever workers there are now.
+    /// Adds a previously accepted job to the queue, whatever workers there are now.
     pub fn enqueue(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         let (job, state) = (submission.job.clone(), submission.state.clone());
         self.restore(now, submission)?;
@@ -203,7 +203,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Adds a job that an earlier coordinator had. There is no event for it: it was submitted long ago.
+    /// Adds a job of an earlier coordinator, without an event for it.
     pub fn restore(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
@@ -221,13 +221,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes that the run of a job is open for writing, and what it holds.
+    /// Records that the run of a job is open for writing, and its contents.
     pub fn opened(&mut self, now: Duration, ticket: OpenTicket, opened: Opened) {
         self.pass_time(now);
         if let Some((id, job)) = self.opening(ticket) {
             let missing_bytes = opened.missing_bytes;
             job.open(opened);
-            // A forecast may be wrong, but an epoch has found no room.
+            // An estimate may be wrong, so the job fails only after an epoch has found no room.
             let over = job.disk.filter(|_| job.short > 0 && missing_bytes > 0);
             self.changed.insert(id.clone());
             if let Some(disk) = over {
@@ -238,7 +238,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes that the run of a job cannot be opened: another job has its turn.
+    /// Records that the run of a job cannot be opened. Another job gets its turn.
     pub fn not_opened(&mut self, now: Duration, ticket: OpenTicket, why: NotOpened) {
         self.pass_time(now);
         if let Some((id, _)) = self.opening(ticket) {
@@ -250,30 +250,30 @@ impl Cluster {
         self.advance();
     }
 
-    /// The job whose run is to be opened by an errand with this ticket, and was not yet.
+    /// Returns the job with a pending errand of this ticket to open its run.
     fn opening(&mut self, ticket: OpenTicket) -> Option<(JobId, &mut Job)> {
         let id = self.active.clone()?;
         let job = self.jobs.get_mut(&id).filter(|job| job.opening == Some(ticket))?;
         Some((id, job))
     }
 
-    /// Whether an errand to open a run is still to be answered.
+    /// Returns whether an errand to open a run is still pending.
     pub fn is_opening(&self, ticket: OpenTicket) -> bool {
         let job = self.active.as_ref().and_then(|id| self.jobs.get(id));
         job.is_some_and(|job| job.opening == Some(ticket))
     }
 
-    /// Whether the run of a job is to be kept open: it is being worked on, or something is to be appended to its journal.
+    /// Returns whether the run of a job must stay open: the job is active, or appends to its journal are pending.
     pub fn holds(&self, id: &JobId) -> bool {
         self.active.as_ref() == Some(id) || !self.journal.is_idle(id)
     }
 
-    /// Whether the run of a job was made, so that it is not made again.
+    /// Returns whether the run of a job was created, so it is not created again.
     pub fn has_run(&self, id: &JobId) -> bool {
         self.jobs.get(id).is_some_and(|job| job.has_run)
     }
 
-    /// Cancels a job. What its workers have finished is committed first.
+    /// Cancels a job. The finished work of its workers is committed first.
     pub fn cancel(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
@@ -292,7 +292,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Puts a job that was cancelled or has failed at the end of the queue; one that is still being cancelled goes on.
+    /// Moves a cancelled or failed job to the end of the queue. A job that is still being cancelled continues.
     pub fn resume(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_resume(id)?;
@@ -308,7 +308,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Refuses a job that cannot be resumed, before its resumption is noted anywhere.
+    /// Checks that a job can be resumed, before its resumption is recorded.
     pub fn check_resume(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
@@ -319,7 +319,7 @@ impl Cluster {
         }
     }
 
-    /// Refuses a job that cannot be forgotten, before that is noted anywhere.
+    /// Checks that a job can be forgotten, before that is recorded.
     pub fn check_forget(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
@@ -329,7 +329,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Takes a job that has ended out of the list. Its run stays as it is.
+    /// Removes an ended job from the list. Its run stays unchanged.
     pub fn forget(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_forget(id)?;
@@ -339,7 +339,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Notes what memory a job needs. The error says that it fits none of the workers that there are.
+    /// Records a job's memory need. The error means that the job fits none of the workers.
     pub fn learn_memory(
         &mut self,
         now: Duration,
@@ -352,8 +352,8 @@ impl Cluster {
         self.does_not_fit(&least).map_or(Ok(()), Err)
     }
 
-    /// Notes that these commits of a job hold shards that cannot be read. They are computed again, at once where the
-    /// job is active, at its turn where it was done. Returns whether any commit was retracted.
+    /// Records that these commits of a job have unreadable shards. They are recomputed: at once for an active job, at
+    /// its turn for a done one. Returns whether any commit was retracted.
     pub fn shards_lost(
         &mut self,
         now: Duration,
@@ -367,7 +367,7 @@ impl Cluster {
         let lost = match &mut job.plan {
             Some(plan) => plan.take(params, |commit| commits.contains(commit)),
             None if is_done => commits.to_vec(),
-            // What is wrong with it is found when its run is opened.
+            // Opening its run will find the missing shards.
             None => Vec::new(),
         };
         let found = self.retract(id, lost);
@@ -378,14 +378,14 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Notes what the coordinator found when it read a shard that a worker could not read.
+    /// Records the coordinator's reading of a shard that a worker could not read.
     pub fn examined(&mut self, now: Duration, claim: &Claim, found: Examined) {
         self.pass_time(now);
         self.judge(claim, found);
         self.advance();
     }
 
-    /// Notes that the append with this ticket is in the journal, and what its run takes now.
+    /// Records that an append is in the journal, and the size of its run.
     pub fn committed(&mut self, now: Duration, ticket: Ticket, stored: RunBytes) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
@@ -396,15 +396,15 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes that the append with this ticket failed, or that its outcome is not known.
+    /// Records that an append failed, or that its outcome is unknown.
     pub fn append_failed(&mut self, now: Duration, ticket: Ticket, failure: AppendFailure) {
         self.pass_time(now);
         self.not_appended(ticket, failure);
         self.advance();
     }
 
-    /// Notes that an append can never be made, because what a worker says of its shard is wrong: the epoch has failed.
-    /// The worker is to blame where it is known which one.
+    /// Records that an append is impossible because a worker's report of its shard is wrong, so the epoch has failed.
+    /// The worker is blamed if it is known.
     pub fn commit_refused(
         &mut self,
         now: Duration,
@@ -422,19 +422,19 @@ impl Cluster {
         self.advance();
     }
 
-    /// Notes that another coordinator owns the store: this one gives out no more work.
+    /// Records that another coordinator owns the store. This one assigns no further work.
     pub fn fence(&mut self, now: Duration) {
         self.pass_time(now);
         (self.fenced, self.epoch, self.active) = (true, None, None);
     }
 
-    /// Whether a worker is registered.
+    /// Returns whether a worker is registered.
     #[must_use]
     pub fn knows(&self, worker: WorkerId) -> bool {
         self.roster.workers.contains_key(&worker)
     }
 
-    /// Whether a worker has a part in the current epoch.
+    /// Returns whether a worker is a member of the current epoch.
     fn is_member(&self, worker: WorkerId) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| epoch.share.member(worker).is_some())
     }
@@ -443,7 +443,7 @@ impl Cluster {
         if self.fenced { Err(ClusterError::Fenced) } else { Ok(()) }
     }
 
-    /// Why a job fits none of the workers that there are; `None` where it fits one, or there are none.
+    /// Returns why a job fits none of the workers; `None` if it fits one, or without workers.
     fn does_not_fit(&self, least: &LeastMemory) -> Option<ClusterError> {
         let missing =
             |worker: &roster::Registered| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);

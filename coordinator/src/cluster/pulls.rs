@@ -1,11 +1,11 @@
-//! What workers ask, and what they are answered: a pull brings their news, and takes what is new for them.
+//! Pulls of workers: each delivers the worker's reports, and its answer has the news for the worker.
 
 use std::time::Duration;
 
 use super::{Cluster, Event, PROTOCOL_VERSION, Pull, PullReply, Refusal};
 
 impl Cluster {
-    /// Acts on a worker's pull, and returns the answer to it.
+    /// Processes a worker's pull, and returns the answer.
     ///
     /// # Errors
     ///
@@ -15,7 +15,7 @@ impl Cluster {
         self.pass_time(now);
         self.check_pull(pull)?;
         if !self.roster.hear(pull, now)? {
-            // A worker that only comes to say goodbye is not registered for that.
+            // A leaving worker is not registered only to say goodbye.
             return if pull.leaving {
                 Ok(farewell(pull))
             } else {
@@ -34,20 +34,20 @@ impl Cluster {
         let reply = self.reply(pull);
         if pull.leaving && !self.is_member(pull.worker) && self.roster.workers.remove(&pull.worker).is_some()
         {
-            // It has nothing that is still wanted: it may go at once, and is not shown any more.
+            // None of its work is wanted any longer, so it may leave at once and disappears from the status.
             self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
             return Ok(PullReply { hold: Duration::ZERO, ..reply });
         }
         Ok(reply)
     }
 
-    /// Registers the process that a pull is from, which may be given work from now on. Only for a process that was
-    /// reached at the address that it gives and has proved there that it is this worker, or whose caller is known
-    /// otherwise: so workers that somebody makes up get no work.
+    /// Registers the process of a pull, which may then get work. Call it only for a process that was contacted at its
+    /// address and proved there to be this worker, or whose caller is authenticated otherwise. So made-up workers get
+    /// no work.
     ///
     /// # Errors
     ///
-    /// As for [`pull`](Self::pull), which is to follow.
+    /// As for [`pull`](Self::pull), which must follow.
     pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
         self.pass_time(now);
         self.check_pull(pull)?;
@@ -64,12 +64,12 @@ impl Cluster {
             again,
         });
         if again {
-            self.lose(pull.worker, "was started again", true);
+            self.lose(pull.worker, "was restarted", true);
         }
         Ok(())
     }
 
-    /// Requires that a pull can be understood, and is for this coordinator.
+    /// Checks the pull's version, and that it is for this coordinator.
     fn check_pull(&self, pull: &Pull) -> Result<(), Refusal> {
         if pull.version != PROTOCOL_VERSION {
             return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });
@@ -114,7 +114,7 @@ impl Cluster {
     }
 }
 
-/// The answer to a worker that wants to go and is not registered.
+/// Returns the answer to an unregistered worker that is leaving.
 fn farewell(pull: &Pull) -> PullReply {
     PullReply {
         acknowledged: pull.first_report + pull.reports.len() as u64,

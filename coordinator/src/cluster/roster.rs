@@ -1,4 +1,4 @@
-//! The workers that are there: leases, incarnations, numbers of reports, and health.
+//! The registered workers: leases, incarnations, numbers of reports, and health.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::ids::{EpochId, Incarnation};
 use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 
-/// Failures of a worker double its back-off up to this many times.
+/// Maximum number of doublings of a worker's back-off.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// A worker that cannot reach peers in more epochs than this, with no commit between them, is itself to blame.
+/// Number of complaints about peers without a commit above which the complaining worker itself is blamed.
 const MOST_COMPLAINTS: u32 = 2;
 
-/// A worker that hangs is left out for this many times as long as one that fails: every hang costs the others a minute.
+/// Factor on the back-off of a hanging worker, because every hang costs the others a minute.
 const HANG: u32 = 30;
 
 /// A worker that has registered.
@@ -24,15 +24,15 @@ pub(super) struct Registered {
     pub address: String,
     pub leaving: bool,
     pub heard: Duration,
-    /// Number of the next report that has not arrived.
+    /// Number of the first report that has not arrived.
     pub next_report: u64,
-    /// Why it cannot work, until it says that it is well.
+    /// Reason for which it cannot work, until it reports that it is well.
     pub unwell: Option<String>,
-    /// Gets no work before this time.
+    /// Time before which it gets no work.
     pub not_before: Duration,
-    /// A peer could not reach it, and it was not heard since: most likely it is gone, which its lease says only later.
+    /// Whether a peer could not reach it and it has not pulled since. It is probably dead before its lease is over.
     doubted: bool,
-    /// The epoch in which it hung and which it has not left yet: what it does there may never end.
+    /// The epoch in which it hung, until it leaves that epoch.
     pub hangs_in: Option<EpochId>,
     /// Failures since its last commit.
     failures: u32,
@@ -43,12 +43,12 @@ pub(super) struct Registered {
 #[derive(Default, Debug)]
 pub(super) struct Roster {
     pub workers: BTreeMap<WorkerId, Registered>,
-    /// When a worker last registered.
+    /// Time of the last registration.
     pub last_joined: Duration,
 }
 
 impl Roster {
-    /// Notes that a worker was heard. Returns whether the process that its pull is from is registered.
+    /// Records a pull. Returns whether the pull's process is registered.
     pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<bool, Refusal> {
         let Some(known) = self.workers.get_mut(&pull.worker) else { return Ok(false) };
         if pull.incarnation < known.incarnation {
@@ -70,7 +70,7 @@ impl Roster {
         Ok(true)
     }
 
-    /// Registers a process of a worker. Returns whether an earlier process of it was registered, and so is gone.
+    /// Registers a process of a worker. Returns whether it replaces an earlier process.
     pub fn register(&mut self, pull: &Pull, now: Duration) -> bool {
         let worker = Registered {
             incarnation: pull.incarnation,
@@ -91,8 +91,8 @@ impl Roster {
         self.workers.insert(pull.worker, worker).is_some()
     }
 
-    /// The reports of a pull that have not arrived before. Those that are missing before the first were acknowledged by
-    /// an earlier coordinator, or before the worker was lost: they are of epochs that are over.
+    /// Returns the new reports of a pull. Reports missing before the first were acknowledged by an earlier
+    /// coordinator, or before the worker was lost; their epochs are over.
     pub fn new_reports(&mut self, pull: &Pull) -> Vec<WorkerReport> {
         let Some(worker) = self.workers.get_mut(&pull.worker) else { return Vec::new() };
         let skip = worker.next_report.saturating_sub(pull.first_report);
@@ -100,18 +100,18 @@ impl Roster {
         pull.reports.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)).cloned().collect()
     }
 
-    /// Removes workers that were not heard for longer than the lease; says of each whether it wanted to go.
+    /// Removes workers that were silent for longer than the lease, and returns whether each was leaving.
     pub fn remove_lost(&mut self, lease: Duration, now: Duration) -> Vec<(WorkerId, bool)> {
         let is_lost = |_: &WorkerId, worker: &mut Registered| now.saturating_sub(worker.heard) > lease;
         self.workers.extract_if(.., is_lost).map(|(id, worker)| (id, worker.leaving)).collect()
     }
 
-    /// Excuses all workers for a time in which the coordinator itself hung, so that nobody could be heard.
+    /// Extends all leases by a time in which the coordinator itself hung and heard no worker.
     pub fn excuse(&mut self, silence: Duration) {
         self.workers.values_mut().for_each(|worker| worker.heard += silence);
     }
 
-    /// Gives a worker no work for a while; for longer with each failure.
+    /// Suspends a worker for a while, longer after each failure.
     pub fn back_off(&mut self, worker: WorkerId, base: Duration, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.not_before = now + base * 2u32.pow(worker.failures.min(MOST_DOUBLINGS));
@@ -119,8 +119,8 @@ impl Roster {
         }
     }
 
-    /// Notes that a worker could not reach a peer, which ends their epoch. The peer is to blame; and so is the worker
-    /// if it complains again and again while nothing is committed.
+    /// Records that a worker could not reach a peer, which ends their epoch. The peer is blamed, and so is the worker
+    /// if it complains repeatedly without a commit in between.
     pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
         self.back_off(peer, base, now);
         if let Some(peer) = self.workers.get_mut(&peer) {
@@ -133,7 +133,8 @@ impl Roster {
         }
     }
 
-    /// Notes that a worker holds up an epoch: it gets no work for long, and none before it has left this epoch.
+    /// Records that a worker blocks an epoch. It gets no work for a long time, and none before it has left this
+    /// epoch.
     pub fn hangs(&mut self, worker: WorkerId, epoch: EpochId, base: Duration, now: Duration) {
         self.back_off(worker, HANG * base, now);
         if let Some(worker) = self.workers.get_mut(&worker) {
@@ -141,7 +142,7 @@ impl Roster {
         }
     }
 
-    /// The worker took part in a commit: its earlier failures do not count any more.
+    /// Clears the failures of a worker that took part in a commit.
     pub fn forgive(&mut self, worker: WorkerId) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.failures = 0;
@@ -151,7 +152,7 @@ impl Roster {
 }
 
 impl Registered {
-    /// Whether it may be given work.
+    /// Returns whether it may get work.
     pub fn is_available(&self, now: Duration) -> bool {
         let is_free = !self.leaving && self.unwell.is_none() && self.hangs_in.is_none();
         is_free && !self.doubted && now >= self.not_before

@@ -1,4 +1,4 @@
-//! When epochs begin and end, ranges are written and committed, and jobs take turns.
+//! Scheduling: start and end of epochs, writing and committing of ranges, and turns of jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,21 +21,20 @@ use super::{Cluster, ClusterError};
 use crate::ranges::{Ordered, Worth};
 use crate::room;
 
-/// How often the time between commits is halved at most: from 10 to 0.6 seconds.
+/// Maximum number of halvings of the time between commits: from 10 to 0.6 seconds.
 const MOST_HASTE: u32 = 4;
 
-/// How many times as large ranges become at most where much waits to be written: each range costs pulls, looks and an
-/// append.
+/// Maximum growth of ranges while much data waits. Larger ranges save pulls, checks and appends.
 const MOST_GROWTH: u64 = 32;
 
-/// How often the time that a member may take for one step is doubled at most.
+/// Maximum number of doublings of a member's time for one step.
 const MOST_SLOWNESS: u32 = 5;
 
 impl Cluster {
-    /// Moves the clock and gives up workers whose lease is over.
+    /// Advances the clock and removes workers whose lease is over.
     pub(super) fn pass_time(&mut self, now: Duration) {
         let silence = now.saturating_sub(self.now);
-        // A coordinator that hung itself has heard nobody meanwhile: that is not the workers' fault.
+        // A coordinator that hung could not hear any worker, so the workers are excused.
         if silence > self.config.lease / 2 {
             self.roster.excuse(silence);
         }
@@ -43,12 +42,12 @@ impl Cluster {
         self.note_delay(silence);
         for (worker, leaving) in self.roster.remove_lost(self.config.lease, self.now) {
             self.events.push(Event::WorkerLost { worker, leaving });
-            self.lose(worker, "was not heard for longer than its lease", !self.is_starved());
+            self.lose(worker, "was silent for longer than its lease", !self.is_starved());
         }
     }
 
-    /// Ends the epoch if a worker that is gone is a member of it; `how` completes the reason. `counts` says whether that is
-    /// a failure of the job.
+    /// Ends the epoch if a lost worker is a member of it; `how` completes the reason. `counts` determines whether
+    /// that counts as a failure of the job.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str, counts: bool) {
         if !self.is_member(worker) {
             return;
@@ -57,7 +56,7 @@ impl Cluster {
         if counts { self.fail_epoch(reason) } else { self.drop_epoch(reason) }
     }
 
-    /// Acts on one report of a worker. Layers and shards of another epoch than the current one are ignored.
+    /// Processes one report of a worker. Reports of layers and shards of other epochs are ignored.
     pub(super) fn report(&mut self, worker: WorkerId, report: WorkerReport) {
         let now = self.now;
         match report {
@@ -110,10 +109,10 @@ impl Cluster {
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         let is_own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
         match failure {
-            // What an old epoch found lost may have been computed again since: if it was not, it is found again.
+            // A loss found in an old epoch may have been repaired since. If not, it is found again.
             WorkerFailure::ShardLost { .. } if !is_current => {}
-            // First it is found out whether the shard or the worker is wrong: a sound shard would be computed again for
-            // nothing.
+            // The coordinator first determines whether the shard or the worker is at fault, so an intact shard is not
+            // recomputed.
             WorkerFailure::ShardLost { job: id, file } => {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
                     job.examining = true;
@@ -121,7 +120,7 @@ impl Cluster {
                     return self.end_epoch();
                 }
             }
-            // All peers of one that has died say so: the first is enough, and it may be back already.
+            // All peers of a dead worker report it. The first report suffices, and the worker may be back already.
             WorkerFailure::Peer(_) | WorkerFailure::BadBlock { .. } if !is_current => {}
             WorkerFailure::Peer(peer) | WorkerFailure::BadBlock { peer, .. } => {
                 self.roster.blame(peer, worker, self.config.backoff, self.now)
@@ -140,7 +139,7 @@ impl Cluster {
         }
     }
 
-    /// Decides who is wrong, the shard or the worker.
+    /// Decides whether the shard or the worker is at fault.
     pub(super) fn judge(&mut self, claim: &Claim, found: Examined) {
         let Some(job) = self.jobs.get_mut(&claim.job) else { return };
         let was_waited_for = std::mem::take(&mut job.examining);
@@ -155,25 +154,23 @@ impl Cluster {
                 self.events.push(Event::Misread(claim.clone()));
                 self.roster.back_off(claim.worker, self.config.backoff, self.now);
                 if was_waited_for {
-                    let reason = format!(
-                        "worker {} cannot read the shard {}, which is whole",
-                        claim.worker, claim.file
-                    );
+                    let reason =
+                        format!("worker {} cannot read the intact shard {}", claim.worker, claim.file);
                     self.count_failure(&claim.job, reason);
                 }
             }
             Examined::Unknown(why) if was_waited_for => {
                 let (worker, file) = (claim.worker, &claim.file);
                 let reason =
-                    format!("worker {worker} cannot read the shard {file}, nor can the coordinator: {why}");
+                    format!("neither worker {worker} nor the coordinator can read the shard {file}: {why}");
                 self.look_at_store(&claim.job, reason);
             }
             Examined::Unknown(_) => {}
         }
     }
 
-    /// Has commits of a job retracted. The job's epoch ends, as its inputs may be gone. Returns whether there were any
-    /// commits.
+    /// Retracts commits of a job. The job's epoch ends, because its inputs may be lost. Returns whether there were
+    /// any commits.
     pub(super) fn retract(&mut self, id: &JobId, lost: Vec<Commit>) -> bool {
         let found = !lost.is_empty();
         for commit in lost {
@@ -187,7 +184,7 @@ impl Cluster {
         found
     }
 
-    /// Acts on an append that is in the journal: only now does it count.
+    /// Applies an append that is now in the journal; before, it does not count.
     pub(super) fn appended(&mut self, append: Append, stored: RunBytes) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
@@ -215,17 +212,17 @@ impl Cluster {
         self.make_room(&id);
     }
 
-    /// Has the progress of a job written to the queue, if that is worth it.
+    /// Has the progress of a job written to the queue, if it has changed enough.
     pub(super) fn note_progress(&mut self, id: &JobId) {
         if self.jobs.get_mut(id).is_some_and(Job::has_news) {
             self.events.push(Event::Progress { job: id.clone() });
         }
     }
 
-    /// After a commit, has what can go of a run whose disk has a limit removed.
+    /// After a commit, removes unneeded data of a run with a disk limit.
     fn make_room(&mut self, id: &JobId) {
         if !self.journal.is_idle(id) {
-            // After what is to be appended it is another question.
+            // The pending appends change the answer.
             return;
         }
         let removed = self.jobs.get(id).map(Job::to_remove).unwrap_or_default();
@@ -235,12 +232,13 @@ impl Cluster {
         }
     }
 
-    /// After a commit of a job, forgives those whose work it is what went wrong before.
+    /// After a commit of a job, clears earlier failures of the job and of the epoch's members.
     fn reward(&mut self, id: &JobId) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == *id) {
             let lasted = self.now.saturating_sub(epoch.started);
-            // Where failures go on, a commit between two of them is not the end of the haste that brought it.
+            // If failures continue, a commit between two of them does not end the shorter interval that made it
+            // possible.
             if lasted >= self.config.commit_interval {
                 job.haste = job.haste.saturating_sub(1);
             }
@@ -252,7 +250,7 @@ impl Cluster {
         self.rebalance();
     }
 
-    /// An append is not known to be made: it is repeated, unless that is hopeless or nobody wants it any more.
+    /// Retries a failed append, unless that is hopeless or the job is being cancelled.
     pub(super) fn not_appended(&mut self, ticket: Ticket, failure: AppendFailure) {
         let Some(id) = self.journal.job_of(ticket) else { return };
         self.choose_at = Duration::ZERO;
@@ -262,19 +260,19 @@ impl Cluster {
             AppendFailure::Foreign(reason) => reason,
             _ if is_cancelling => return self.end_job(&id, JobState::Cancelled),
             AppendFailure::Journal(reason) if self.journal.has_failed_for(ticket, patience, now) => {
-                format!("its journal cannot be written: {reason}")
+                format!("cannot write its journal: {reason}")
             }
             AppendFailure::Journal(reason) | AppendFailure::Store(reason) => {
                 self.journal.retry(ticket, self.now + self.config.retry);
-                let obstacle = format!("its journal cannot be written, which is tried again: {reason}");
+                let obstacle = format!("cannot write its journal, retrying: {reason}");
                 return self.obstruct(&id, Some(obstacle));
             }
         };
         self.end_job(&id, JobState::Failed { reason });
     }
 
-    /// After a commit, closes the epoch if another one would do better, with workers that are not in this one or
-    /// without members that want to go.
+    /// After a commit, closes the epoch if a new one would be better: with workers that have joined, or without
+    /// members that are leaving.
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
@@ -296,7 +294,7 @@ impl Cluster {
         }
     }
 
-    /// Does whatever can be done now.
+    /// Takes all steps that are possible now.
     pub(super) fn advance(&mut self) {
         if self.fenced {
             return;
@@ -309,7 +307,7 @@ impl Cluster {
     fn advance_epoch(&mut self) {
         let Some(epoch) = &mut self.epoch else { return };
         let job = self.jobs.get(&epoch.share.job);
-        // Epochs that fail sooner than they commit would get nowhere.
+        // If epochs fail sooner than they commit, the job would make no progress.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
         let culprits = epoch.held_up_by(self.config.step, step, self.now);
@@ -318,7 +316,7 @@ impl Cluster {
             let mut reason =
                 format!("worker {} {what} for {} s", members[member].worker, limit.as_secs_f64());
             if culprits.len() > 1 {
-                reason += &format!(", nor have {} others", culprits.len() - 1);
+                reason += &format!(", and {} others likewise", culprits.len() - 1);
             }
             for culprit in &culprits {
                 self.roster.hangs(members[culprit.member].worker, number, self.config.backoff, self.now);
@@ -329,7 +327,7 @@ impl Cluster {
             return self.doubt_store(reason);
         }
         if self.now.saturating_sub(epoch.progressed) > self.config.stall {
-            let reason = format!("nothing was finished for longer than {:?}", self.config.stall);
+            let reason = format!("no member finished anything for longer than {:?}", self.config.stall);
             return self.doubt_store(reason);
         }
         if !self.order_range(commit_interval) {
@@ -342,11 +340,11 @@ impl Cluster {
         }
     }
 
-    /// Orders the next range to be written, if one is worth it and there is room. Returns whether there is room.
+    /// Orders the next range to be written, if one is large enough and there is room. Returns whether there is room.
     fn order_range(&mut self, interval: Duration) -> bool {
         let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.closing) else { return true };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return true };
-        // What is to be appended changes what there is room for.
+        // Pending appends change the available room.
         if job.disk.is_some() && !self.journal.is_idle(&epoch.share.job) {
             return true;
         }
@@ -363,8 +361,8 @@ impl Cluster {
         epoch.order(&worth, false, self.now) != Ordered::NoRoom
     }
 
-    /// There is no room for what is finished: the epoch ends, and more room is made before the next one, unless that was done
-    /// often enough.
+    /// Ends the epoch because there is no room for its finished work. More room is made before the next one, unless
+    /// that was done too often.
     fn run_short(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let (id, number) = (epoch.share.job.clone(), epoch.number());
@@ -385,14 +383,14 @@ impl Cluster {
         self.changed.insert(id.clone());
     }
 
-    /// Says what keeps a job from going on, or that nothing does.
+    /// Records the obstacle of a job, or its absence.
     pub(super) fn obstruct(&mut self, id: &JobId, obstacle: Option<String>) {
         let Some(job) = self.jobs.get_mut(id).filter(|job| job.obstacle != obstacle) else { return };
         job.obstacle = obstacle;
         self.changed.insert(id.clone());
     }
 
-    /// Puts a job at the end of the queue.
+    /// Moves a job to the end of the queue.
     pub(super) fn requeue(&mut self, id: &JobId) {
         self.set_state(id, JobState::Queued);
         if let Some(job) = self.jobs.get_mut(id) {
@@ -416,7 +414,7 @@ impl Cluster {
         self.obstruct(id, Some(obstacle));
     }
 
-    /// Nothing is done for a job any more. Appends that were not made are given up.
+    /// Ends all work on a job, and drops its pending appends.
     pub(super) fn end_job(&mut self, id: &JobId, state: JobState) {
         self.epoch.take_if(|epoch| epoch.share.job == *id).into_iter().for_each(|epoch| {
             self.in_step = epoch.is_written();
@@ -439,10 +437,10 @@ impl Cluster {
         self.end_epoch();
     }
 
-    /// Counts a failed epoch of a job. After too many in a row the job has failed.
+    /// Counts a failed epoch of a job. Too many in a row fail the job.
     ///
-    /// Failures within a lease count as one. What ends many workers at once is found out worker by worker, an epoch each, and is
-    /// known of all of them when their leases are over.
+    /// Failures within a lease count once. If many workers die together, their deaths are discovered one by one, an
+    /// epoch each, until their leases are over.
     pub(super) fn count_failure(&mut self, id: &JobId, reason: String) {
         let (now, lease) = (self.now, self.config.lease);
         let Some(job) = self.jobs.get_mut(id) else { return };
@@ -460,7 +458,7 @@ impl Cluster {
         }
     }
 
-    /// The epoch is over for all its members, whatever they are at.
+    /// Ends the epoch for all its members.
     pub(super) fn end_epoch(&mut self) {
         let Some(epoch) = self.epoch.take() else { return };
         self.in_step = epoch.is_written();
@@ -469,7 +467,7 @@ impl Cluster {
             let members = epoch.share.members.len() as u64;
             let stray_bytes = epoch.ordered_bytes().map_or(0, |bytes| bytes + members * room::BESIDE_FRAMES);
             job.stray_bytes += stray_bytes;
-            // Members may be at their shards yet: what they leave is cleared after the next epoch.
+            // Members may still be writing shards; these are deleted when the run is opened after the next epoch.
             job.is_stale = stray_bytes == 0;
         }
         self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });
@@ -479,8 +477,7 @@ impl Cluster {
         }
     }
 
-    /// Makes the next job that can be worked on the active one, if there is none. Returns whether there is an active
-    /// job.
+    /// Activates the next job that can be worked on, if none is active. Returns whether a job is active.
     fn choose_job(&mut self) -> bool {
         if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
             if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) && self.journal.is_idle(&id) {
@@ -503,7 +500,7 @@ impl Cluster {
         true
     }
 
-    /// Has the run of a job opened.
+    /// Requests that the run of a job be opened.
     fn open_run(&mut self, id: &JobId) {
         let Some(job) = self.jobs.get_mut(id) else { return };
         job.close();
@@ -514,8 +511,8 @@ impl Cluster {
         self.errands.push(Errand::Open { ticket, job: id.clone(), times, may_make });
     }
 
-    /// The first job in the queue that can be worked on, with its place. Those before it that fit no worker get an
-    /// obstacle that says so.
+    /// Returns the first job in the queue that can be worked on, with its place. Earlier jobs that fit no worker get
+    /// an obstacle with that reason.
     fn next_in_queue(&mut self) -> Option<(u64, JobId)> {
         self.choose_at = Duration::MAX;
         let mut too_large = Vec::new();
@@ -535,7 +532,7 @@ impl Cluster {
         found
     }
 
-    /// Why none of the workers that there are can take part in a job; `None` where there are none.
+    /// Returns why none of the workers can take part in a job; `None` without workers.
     fn fits_nobody(&self, job: &Job) -> Option<String> {
         let ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } =
             self.does_not_fit(job.least_memory.as_deref()?)?
@@ -545,8 +542,8 @@ impl Cluster {
         Some(too_small(needed_bytes, threads, memory_bytes))
     }
 
-    /// Begins an epoch of the active job. Only while its run is open and no append to it is under way, so that what the
-    /// journal says is what the epoch starts from. Returns whether the job is to be waited for.
+    /// Begins an epoch of the active job. This requires an open run and no pending appends, so the epoch starts from
+    /// the journal's state. Returns whether to wait for the job.
     fn begin_epoch(&mut self) -> bool {
         let Some(id) = self.active.clone() else { return true };
         let Some(job) = self.jobs.get(&id) else { return true };
@@ -556,7 +553,7 @@ impl Cluster {
         }
         let Some(segment) = segment else { return false };
         if job.disk_limit.is_some() && job.is_stale {
-            // That clears what failed epochs left, and makes room for the rest.
+            // Reopening deletes what failed epochs left, and makes room for the rest.
             self.open_run(&id);
             return true;
         }
@@ -589,7 +586,7 @@ impl Cluster {
         let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.summary.epochs += 1;
-            // The time in which nobody was at it says nothing of its speed.
+            // Time without an epoch does not count for the speed.
             job.states_rate.begin(self.now);
             job.pace.resume(self.now);
         }
@@ -606,7 +603,7 @@ impl Cluster {
     }
 }
 
-/// The current epoch and a worker's place in it, if it has this number and the worker is a member.
+/// Returns the current epoch and a worker's index in it, if it has this number and the worker is a member.
 fn current(epoch: &mut Option<Epoch>, number: EpochId, worker: WorkerId) -> Option<(&mut Epoch, usize)> {
     let epoch = epoch.as_mut().filter(|epoch| epoch.number() == number)?;
     let member = epoch.share.member(worker)?;

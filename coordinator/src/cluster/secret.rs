@@ -1,11 +1,11 @@
-//! What only the members of an epoch know.
+//! Secrets that only the members of an epoch know.
 
 use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// 128 random bits that only some may know. They are neither printed nor logged, and two of them are compared in a
-/// time that does not tell how much of them is equal.
+/// A secret of 128 random bits. It is never printed or logged, and comparisons take constant time, so they do not
+/// reveal a matching part.
 #[derive(Clone, Copy)]
 pub struct Secret([u8; Secret::BYTES]);
 
@@ -13,13 +13,13 @@ impl Secret {
     /// Length in bytes.
     pub const BYTES: usize = 16;
 
-    /// The secret of these bytes.
+    /// Creates the secret of these bytes.
     #[must_use]
     pub const fn new(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Its bytes, for those who may know it.
+    /// Returns its bytes, for sending it to parties that may know it.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
@@ -40,16 +40,16 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Where a cluster gets the secrets of its epochs from. The decisions of a cluster are the same whatever they are.
+/// Source of the secrets of epochs. The decisions of a cluster do not depend on them.
 pub struct Secrets(Box<dyn FnMut() -> Secret + Send>);
 
 impl Secrets {
-    /// Secrets that `draw` returns: each time other ones, which nobody can guess.
+    /// Uses the secrets that `draw` returns, which must be unpredictable and different each time.
     pub fn new(draw: impl FnMut() -> Secret + Send + 'static) -> Self {
         Self(Box::new(draw))
     }
 
-    /// The next one.
+    /// Returns the next secret.
     pub(super) fn draw(&mut self) -> Secret {
         (self.0)()
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_compared_and_not_shown() {
+    fn secrets_are_compared_and_never_printed() {
         let secret = Secret::new([0xab; 16]);
         assert_eq!(secret, Secret::new([0xab; 16]));
         let mut other = [0xab; 16];

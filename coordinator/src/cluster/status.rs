@@ -1,4 +1,4 @@
-//! What a cluster is doing, for people and dashboards.
+//! Status of a cluster, for people and dashboards.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::summary::JobSummary;
 use super::{Cluster, Epoch};
 use crate::rate::is_enough;
 
-/// Everything that there is to see.
+/// The whole visible state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status {
-    /// Another coordinator owns the store, and this one does nothing more.
+    /// Whether another coordinator owns the store and this one is idle.
     pub fenced: bool,
-    /// Jobs in order of their turns.
+    /// Jobs in the order of their turns.
     pub jobs: Vec<JobStatus>,
     /// Workers by id.
     pub workers: Vec<WorkerStatus>,
@@ -27,16 +27,16 @@ pub struct Status {
     pub states: u64,
 }
 
-/// What workers may wait to hear. While it stays the same, there is nothing new to tell any of them.
+/// News for workers. While it stays the same, no worker needs an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Signal {
     /// The current epoch.
     pub epoch: Option<EpochId>,
-    /// What is being written in it.
+    /// The range being written.
     pub write: Option<WriteShard>,
     /// Whether another coordinator owns the store.
     pub fenced: bool,
-    /// How far the epoch is: the one thing that changes all the time.
+    /// Progress of the epoch, which changes all the time.
     pub progress: Option<EpochProgress>,
 }
 
@@ -45,46 +45,46 @@ pub struct Signal {
 pub struct JobStatus {
     /// Its name.
     pub job: JobId,
-    /// Its place among all jobs: lower ones have their turn first.
+    /// Its place among all jobs: lower ones get their turn first.
     pub place: u64,
-    /// What became of it.
+    /// Its state.
     pub state: JobState,
-    /// Whether it is to be cancelled as soon as what is finished is committed.
+    /// Whether it will be cancelled as soon as its finished work is committed.
     pub cancelling: bool,
-    /// What keeps it from going on.
+    /// Reason for which it does not progress.
     pub obstacle: Option<String>,
-    /// The pass that it is in, or that comes next; `None` when nothing is missing.
+    /// The current or next pass; `None` when nothing is missing.
     pub phase: Option<Phase>,
-    /// The layers that it is going through, or comes to next.
+    /// The layers of the current or next segment.
     pub segment: Option<Segment>,
-    /// The layer that it is at, or begins with.
+    /// The current or first layer.
     pub layer: Option<Layer>,
     /// States done in this pass, up to symmetry.
     pub states_done: u64,
-    /// States of this pass in all, where that is known: on the way down.
+    /// Total states of this pass, if known: on the way down.
     pub states_total: Option<u64>,
-    /// States a second, over the last 20 seconds or so.
+    /// States per second, averaged over about the last 20 seconds.
     pub states_per_second: f64,
-    /// Part of this pass's work that is done, from 0 to 1, by what layers are foretold to cost.
+    /// Completed part of this pass, from 0 to 1, weighted by the estimated cost of each layer.
     pub done: f64,
-    /// Time left in this pass, and until the job is done, where there is an estimate.
+    /// Estimated remaining time of this pass and of the job.
     pub eta: Option<Eta>,
     /// Bytes of committed shards.
     pub bytes: u64,
-    /// What its run takes of its limit, as of when it was last open; `None` where it has none, or is not known yet.
+    /// Disk use of its run as of the last opening; `None` without a limit, or if not known yet.
     pub disk: Option<DiskUse>,
-    /// Epochs that failed, under all coordinators.
+    /// Failed epochs, under all coordinators.
     pub retries: u64,
-    /// Epochs that began, under all coordinators.
+    /// Epochs begun, under all coordinators.
     pub epochs: u64,
-    /// Workers that work on it.
+    /// Workers of the job.
     pub workers: u32,
     /// The fingerprint of a solved run.
     pub fingerprint: Option<u128>,
 }
 
-/// Time that is left, at the speed of the work so far; of long work the last twenty minutes count most. Not told before a
-/// hundredth of the work is done.
+/// Estimated remaining time, based on the speed so far; in long work the last twenty minutes count most. Not given
+/// before a hundredth of the work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Eta {
     /// Until the end of this pass.
@@ -96,21 +96,21 @@ pub struct Eta {
 /// A worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerStatus {
-    /// Its name.
+    /// Its id.
     pub worker: WorkerId,
     /// Threads that compute.
     pub threads: u32,
-    /// Memory that it may use, in bytes.
+    /// Its memory limit, in bytes.
     pub memory_bytes: u64,
-    /// Where its peers reach it.
+    /// Address for its peers.
     pub address: String,
-    /// What it does.
+    /// Its activity.
     pub activity: Activity,
     /// Time since its last pull.
     pub silent: Duration,
 }
 
-/// What a worker does.
+/// Activity of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Activity {
     /// Computes.
@@ -137,12 +137,12 @@ pub enum Activity {
     BackingOff(Duration),
     /// Its memory is too small for the active job.
     TooSmall,
-    /// Wants to go, and is in no epoch any more.
+    /// Is leaving, and in no epoch.
     Leaving,
 }
 
 impl Cluster {
-    /// What the cluster is doing. Costs time in proportion to jobs and workers.
+    /// Returns the status of the cluster. Cost: linear in jobs and workers.
     pub fn status(&self, now: Duration) -> Status {
         let mut jobs: Vec<(&JobId, &Job)> = self.jobs.iter().collect();
         jobs.sort_by_key(|(_, job)| job.place);
@@ -154,51 +154,50 @@ impl Cluster {
         }
     }
 
-    /// What one job is doing.
+    /// Returns the status of one job.
     pub fn job_status(&self, id: &JobId, now: Duration) -> Option<JobStatus> {
         self.jobs.get(id).map(|job| self.status_of(id, job, now))
     }
 
-    /// What became of a job.
+    /// Returns the state of a job.
     pub fn job_state(&self, id: &JobId) -> Option<&JobState> {
         self.jobs.get(id).map(|job| &job.state)
     }
 
-    /// The progress of a job, as the queue keeps it.
+    /// Returns the progress of a job, as the queue stores it.
     pub fn job_summary(&self, id: &JobId) -> Option<&JobSummary> {
         self.jobs.get(id).map(|job| &job.summary)
     }
 
-    /// How many jobs there are.
+    /// Returns the number of jobs.
     pub fn jobs_len(&self) -> usize {
         self.jobs.len()
     }
 
-    /// What the workers are doing.
+    /// Returns the status of all workers.
     pub fn worker_statuses(&self, now: Duration) -> Vec<WorkerStatus> {
         let workers = self.roster.workers.iter();
         workers.map(|(&id, worker)| self.worker_status(id, worker, now)).collect()
     }
 
-    /// States that workers have finished, of all jobs and epochs, committed or not.
+    /// Returns the states that workers have finished, of all jobs and epochs, committed or not.
     pub fn states(&self) -> u64 {
         self.states
     }
 
-    /// Counts a job among those of which something has changed.
+    /// Marks a job as changed.
     pub fn touch(&mut self, id: &JobId) {
         self.changed.insert(id.clone());
     }
 
-    /// The jobs whose status may differ from what it was when this was asked last: those of which something has
-    /// changed, and the one that is being worked on.
+    /// Returns the jobs whose status may have changed since the last call, including the active one.
     pub fn take_changed(&mut self) -> BTreeSet<JobId> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.extend(self.active.clone());
         changed
     }
 
-    /// What workers may wait for.
+    /// Returns the news that workers may wait for.
     pub fn signal(&self) -> Signal {
         let epoch = self.epoch.as_ref();
         Signal {
@@ -268,7 +267,7 @@ impl Cluster {
         } else if let Some(reason) = &worker.unwell {
             Activity::Unwell(reason.clone())
         } else if let Some(epoch) = worker.hangs_in {
-            Activity::Unwell(format!("it hung in epoch {epoch} and has not left it"))
+            Activity::Unwell(format!("hung in epoch {epoch} and has not left it"))
         } else if now < worker.not_before {
             Activity::BackingOff(worker.not_before - now)
         } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {
@@ -279,7 +278,7 @@ impl Cluster {
     }
 }
 
-/// How far a job is at the moment, with what is finished and not committed.
+/// Current progress of a job, including finished work that is not committed.
 struct At {
     summary: JobSummary,
     eta: Option<Eta>,
@@ -288,7 +287,7 @@ struct At {
 impl At {
     fn new(job: &Job, plan: &Plan, epoch: Option<&Epoch>, now: Duration) -> Self {
         let states_ahead = epoch.map_or(0, Epoch::states_ahead);
-        // What is finished and not committed yet is at the beginning of what comes next.
+        // Finished uncommitted work is at the beginning of the next segment.
         let ahead = plan.remaining.zip(epoch);
         let work_ahead =
             ahead.map_or(0.0, |(segment, epoch)| plan.cost.of_finished(segment, epoch.frontier_layer()));

@@ -1,4 +1,5 @@
-//! Rules about time and blame, which a simulation of a whole job would not check: it ends well either way.
+//! Rules about time and blame. A simulation of a whole job would not detect errors in them, because it succeeds
+//! either way.
 
 mod blame;
 mod presence;
@@ -32,12 +33,12 @@ fn submission(name: &str) -> Submission {
     }
 }
 
-/// What the passes of the jobs cost.
+/// Returns the cost of the jobs' passes.
 fn cost() -> PassCost {
     PassCost::new(&params(), 1 << 18)
 }
 
-/// What an empty run holds that needs `least_bytes` of memory.
+/// Returns the contents of an empty run that needs `least_bytes` of memory.
 fn empty(least_bytes: u64) -> Opened {
     Opened {
         params: params(),
@@ -50,7 +51,7 @@ fn empty(least_bytes: u64) -> Opened {
     }
 }
 
-/// Opens the runs that are to be opened, all of them empty, and returns what else there is to find out.
+/// Opens the requested runs, all empty, and returns the remaining claims.
 fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
     let mut claims = Vec::new();
     for errand in cluster.take_errands() {
@@ -63,18 +64,18 @@ fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
     claims
 }
 
-/// Hands in a job whose run is opened at once when its turn comes.
+/// Submits a job whose run is opened at once at its turn.
 fn submit(cluster: &mut Cluster, now: Duration, name: &str) {
     cluster.submit(now, submission(name)).unwrap();
     open_runs(cluster, now);
 }
 
-/// A worker that does at once whatever it is told.
+/// A worker that carries out all orders at once.
 struct Worker {
     id: WorkerId,
     epoch: Option<Arc<Share>>,
     stage: EpochStage,
-    /// It takes up nothing new and leaves nothing, and goes on pulling.
+    /// Whether it enters and leaves no epoch but keeps pulling.
     hangs: bool,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -155,7 +156,7 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// A cluster with workers that have long been there.
+/// Returns a cluster whose workers registered long ago.
 fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut workers: Vec<Worker> = (1..=workers).map(Worker::new).collect();
@@ -168,7 +169,7 @@ fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
 }
 
 #[test]
-fn workers_that_are_there_begin_at_once() {
+fn registered_workers_begin_at_once() {
     let (mut cluster, mut workers, now) = cluster(2);
     submit(&mut cluster, now, "job");
     for worker in &mut workers {
@@ -177,8 +178,7 @@ fn workers_that_are_there_begin_at_once() {
     }
 }
 
-/// The only thing that is to be found out: a run is to be opened. Gives the errand's ticket, the job, and how many times
-/// the usual room is to be left free.
+/// Expects a single errand, to open a run. Returns its ticket, the job, and the multiple of the usual headroom.
 fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     match &cluster.take_errands()[..] {
         [Errand::Open { ticket, job, times, .. }] => (*ticket, job.clone(), *times),
@@ -186,9 +186,9 @@ fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     }
 }
 
-/// Those that change no result may differ from what was submitted.
+/// Parameters that do not change results may differ from the submitted ones.
 #[test]
-fn workers_have_the_parameters_of_the_run_that_was_found() {
+fn workers_get_the_parameters_of_an_existing_run() {
     let (mut cluster, mut workers, now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
     let found = Params { large: params().large + 1, ..params() };
@@ -199,7 +199,7 @@ fn workers_have_the_parameters_of_the_run_that_was_found() {
 }
 
 #[test]
-fn workers_that_start_together_are_waited_for() {
+fn workers_that_start_together_share_an_epoch() {
     let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     submit(&mut cluster, Duration::ZERO, "job");
     let (mut first, mut second) = (Worker::new(1), Worker::new(2));
@@ -210,7 +210,7 @@ fn workers_that_start_together_are_waited_for() {
     assert_eq!(share.members.len(), 2);
 }
 
-/// Nobody waits for a tick between the passes, not even for a worker that has only just come.
+/// The second pass begins without waiting for a tick, even if a worker has just joined.
 #[test]
 fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
     let (mut cluster, mut workers, now) = cluster(2);
@@ -220,7 +220,7 @@ fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
         worker.finish((4..=params().last_layer().0).step_by(2));
         worker.pull(&mut cluster, now);
     }
-    // The first pulled before the second was done: now it hears of its order too, and both carry it out.
+    // The first worker pulled before the second was done, so it now gets its order too, and both carry it out.
     workers[0].pull(&mut cluster, now);
     workers[0].pull(&mut cluster, now);
     workers[1].pull(&mut cluster, now);
@@ -249,7 +249,7 @@ fn the_epoch_of_a_lost_worker_is_over_after_its_lease() {
     }
     let reply = workers[0].pull(&mut cluster, now + lease + seconds(0.1));
     assert_eq!(reply.withdrawn, Some(first.epoch));
-    assert_eq!(reply.share.map(|share| share.members.len()), Some(1), "and the other goes on alone");
+    assert_eq!(reply.share.map(|share| share.members.len()), Some(1), "the other continues alone");
 }
 
 #[test]
@@ -263,9 +263,9 @@ fn a_cancelled_epoch_is_withdrawn() {
     assert_eq!((reply.withdrawn, reply.share), (Some(epoch), None));
 }
 
-/// What was finished when a job is cancelled is committed first, also what comes after a range that is being written.
+/// Work finished before a cancellation is committed first, even beyond a range that is being written.
 #[test]
-fn what_was_finished_before_a_cancel_is_committed() {
+fn work_finished_before_a_cancel_is_committed() {
     let (mut cluster, mut workers, now) = cluster(1);
     submit(&mut cluster, now, "job");
     let worker = &mut workers[0];
@@ -277,11 +277,11 @@ fn what_was_finished_before_a_cancel_is_committed() {
     assert_eq!((first.first, first.last), (Layer(4), Layer(8)));
     worker.finish((10..=20).step_by(2));
     // The report of the ordered shard is held back.
-    let told = worker.reports.remove(0);
+    let held_back = worker.reports.remove(0);
     worker.pull(&mut cluster, now);
     cluster.cancel(now, &JobId("job".to_owned())).unwrap();
     worker.finish((22..=24).step_by(2));
-    worker.reports.push(told);
+    worker.reports.push(held_back);
     let mut committed = Vec::new();
     for _ in 0..10 {
         let reply = worker.pull(&mut cluster, now);
@@ -295,14 +295,14 @@ fn what_was_finished_before_a_cancel_is_committed() {
             break;
         }
     }
-    assert_eq!(worker.epoch, None, "and then it is over");
+    assert_eq!(worker.epoch, None, "then the epoch is over");
     assert_eq!(committed[0], (Layer(4), Layer(8)));
     let last = committed.last().unwrap().1;
     assert!(last >= Layer(20), "{committed:?}");
 }
 
 #[test]
-fn an_epoch_of_a_later_coordinator_is_left_alone() {
+fn epochs_of_a_later_coordinator_are_not_withdrawn() {
     let (mut later, mut workers, now) = cluster(1);
     submit(&mut later, now, "job");
     submit(&mut later, now, "second job");
@@ -329,7 +329,7 @@ fn an_epoch_of_a_later_coordinator_is_left_alone() {
 }
 
 #[test]
-fn one_append_is_asked_for_at_a_time_and_repeated_as_it_was() {
+fn appends_are_requested_one_at_a_time_and_repeated_unchanged() {
     let (mut cluster, mut workers, now) = cluster(1);
     submit(&mut cluster, now, "job");
     workers[0].pull(&mut cluster, now);
@@ -348,7 +348,7 @@ fn one_append_is_asked_for_at_a_time_and_repeated_as_it_was() {
 }
 
 #[test]
-fn the_time_left_is_told_in_both_passes() {
+fn the_remaining_time_is_estimated_in_both_passes() {
     let (mut cluster, mut workers, mut now) = cluster(1);
     submit(&mut cluster, now, "job");
     let worker = &mut workers[0];
@@ -361,7 +361,7 @@ fn the_time_left_is_told_in_both_passes() {
         status
     };
     let begun = job(now, worker);
-    assert_eq!((begun.done, begun.eta), (0.0, None), "nothing is known of its speed");
+    assert_eq!((begun.done, begun.eta), (0.0, None), "its speed is unknown");
     let last = params().last_layer().0;
     let cost = cost();
     let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
@@ -372,7 +372,7 @@ fn the_time_left_is_told_in_both_passes() {
         let done = cost.of_layers(Phase::Enumerate, Layer(4), Layer(layer + 2)) / whole;
         assert!((up.done - done).abs() < 1e-9, "{} of the work, not {done}", up.done);
         let Some(eta) = up.eta else {
-            assert!(done * whole < 0.02 * (whole + later), "nothing is told of the time at layer {layer}");
+            assert!(done * whole < 0.02 * (whole + later), "no estimate at layer {layer}");
             continue;
         };
         let left = (1.0 - done + later / whole) / (1.0 - done);
@@ -381,7 +381,7 @@ fn the_time_left_is_told_in_both_passes() {
     }
     worker.finish((52..=last).step_by(2));
     (0..4).for_each(|_| drop(job(now, worker)));
-    // As many states as layers, in this test.
+    // In this test every layer has one state.
     worker.finish((4..=last).rev().step_by(2).take(20));
     now += seconds(1.0);
     let down = job(now, worker);
@@ -393,7 +393,7 @@ fn the_time_left_is_told_in_both_passes() {
     assert!(eta.pass > Duration::ZERO, "{eta:?}");
 }
 
-/// Pulls of all workers until a time, twice a second.
+/// Lets all workers pull twice a second until a time.
 fn pull_until(cluster: &mut Cluster, workers: &mut [Worker], now: &mut Duration, until: Duration) {
     while *now < until {
         *now += seconds(0.5);

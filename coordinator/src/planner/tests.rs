@@ -1,4 +1,4 @@
-//! Plans that are carried out by any number of workers, in any order: the properties of `README.md`.
+//! Plans carried out by any number of workers, in any order: the properties of `README.md`.
 
 use super::*;
 use exact2048_game::{Objective, Precision, Spawn4};
@@ -10,16 +10,16 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
 }
 
-/// What is known of other shares may be told late: how far they are never goes back.
+/// Progress of other members may be reported late: their frontier never moves back.
 #[test]
-fn how_far_others_are_never_goes_back() {
+fn the_frontier_of_others_never_moves_back() {
     let (params, segment) =
         (params("3x2", None), Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(200) });
-    // Only one lane is planned here. It needs no blocks of others: nothing but how far they are holds it back.
+    // Only one lane is planned here. It needs no blocks of others, so only their frontier limits it.
     let alone = lane::lanes(&params)[0];
-    let all_tasks = |told: &[u32]| {
+    let all_tasks = |frontiers: &[u32]| {
         let (mut planner, _) = Planner::new(&params, segment, |lane| lane == alone);
-        told.iter().for_each(|&layer| planner.slowest_elsewhere(Layer(layer)));
+        frontiers.iter().for_each(|&layer| planner.slowest_elsewhere(Layer(layer)));
         let mut tasks = 0;
         while let Some(task) = planner.next_task(true) {
             planner.complete(task, Totals::default());
@@ -32,8 +32,8 @@ fn how_far_others_are_never_goes_back() {
     assert_eq!((all_tasks(&[4, 200]), all_tasks(&[200, 4])), (far, far));
 }
 
-/// Runs a segment with `workers` workers that finish in the order that `choices` says, and checks
-/// the wanted properties of `README.md` after every event.
+/// Runs a segment with `workers` workers that finish in the order of `choices`, and checks the properties of
+/// `README.md` after every event.
 fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl FnMut(usize) -> usize) {
     let (mut planner, events) = Planner::new(params, segment, |_| true);
     assert!(events.is_empty(), "every layer has blocks");
@@ -55,7 +55,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
             let frontier = planner.frontier();
             let Some(task) = planner.next_task(has_room_to_spare) else { break };
             let at = task.block().map_or(frontier, |(layer, ..)| layer);
-            assert!(has_room_to_spare || at == frontier, "nothing runs ahead where memory is short");
+            assert!(has_room_to_spare || at == frontier, "no block runs ahead without room to spare");
             if let Some((layer, lane, stage)) = task.block() {
                 assert!(!done.contains(&(layer, lane, stage)) && exists(layer, lane), "each stage once");
                 assert!(
@@ -103,7 +103,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
         for event in planner.complete(task, totals) {
             match event {
                 PlanEvent::LayerDone { layer, totals } => reported.push((layer, totals)),
-                // States are needed by their own and the next two layers, afterstates likewise.
+                // States are needed by their own and the next two layers; the same holds for afterstates.
                 PlanEvent::Release(Release::States(layer)) if segment.phase == Phase::BackUp => {
                     released.insert(layer);
                 }
@@ -132,7 +132,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
         let (states, sealed_bytes) = (2 * blocks(layer) as u64, u64::from(is_sealed(layer)));
         (layer, Totals { states, sealed_bytes, ..Totals::default() })
     });
-    assert_eq!(reported, wanted.collect::<Vec<_>>(), "every layer once, in order, sealed where it is stored");
+    assert_eq!(reported, wanted.collect::<Vec<_>>(), "every layer once, in order, sealed if it is stored");
 }
 
 #[test]
