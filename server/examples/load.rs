@@ -1,9 +1,10 @@
-//! Asks a server as fast as it answers, and prints what that comes to. `scripts/bench-serve.sh` runs it.
+//! Load test: sends requests as fast as the server answers, and prints throughput and latency.
+//! `scripts/bench-serve.sh` runs it.
 //!
 //! usage: `load URL [BOARDS [STREAMS]]`
 //!
-//! The boards are those of games played at random, each once; the run must reach them, so it must be one with the
-//! score as its objective. The first round of each question finds the server's cache cold, the others warm.
+//! The boards come from random games, each once. All must be reachable, so the run's objective must be the score. The
+//! first round of each kind of request finds the server's cache cold, the others warm.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,10 +19,10 @@ use exact2048_proto::v1::board::Spelling;
 use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest};
 
-/// Boards a message.
+/// Boards per message.
 const BOARDS_A_MESSAGE: usize = 8192;
 
-/// Single questions a round.
+/// Single requests per round.
 const SINGLE: usize = 5000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -35,14 +36,14 @@ async fn main() -> Result<()> {
         ClientOptions { server: url.clone(), tls: TlsFiles::default(), token: None, insecure: false };
     let mut client = QueryClient::new(connect(&options).await?).max_decoding_message_size(64 << 20);
     let run = client.get_run(GetRunRequest {}).await?.into_inner();
-    let parameters = run.parameters.context("the server does not say what its run is")?;
+    let parameters = run.parameters.context("the server's answer lacks the run's parameters")?;
     let size = BoardSize::new(parameters.rows.into(), parameters.columns.into())?;
     let boards = Arc::new(played(size, boards));
     println!("{} boards of {size}, {streams} streams of {BOARDS_A_MESSAGE} boards a message", boards.len());
     for round in ["cold", "warm", "warm", "warm"] {
         println!("  BatchGetValues, {round}: {:>10.0} states/s", batch(&client, &boards, streams).await?);
     }
-    // One after another over one connection: what a player would wait for.
+    // Requests in sequence over one connection, as a player sends them.
     for round in 1..=3 {
         let mut times = single(&mut client, &boards).await?;
         times.sort_unstable();
@@ -58,7 +59,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// So many states of games with random moves, or all that a thousand games more do not add to.
+/// Returns `count` states of random games, or fewer if a thousand further games add none.
 fn played(size: BoardSize, count: usize) -> Vec<u64> {
     let mut seed = 2048u64;
     let mut random = move |below: usize| {
@@ -89,7 +90,7 @@ fn played(size: BoardSize, count: usize) -> Vec<u64> {
     boards
 }
 
-/// States answered a second, with all streams together asking for every board once.
+/// Returns the states answered per second, with all streams together requesting every board once.
 async fn batch(client: &QueryClient<Connected>, boards: &Arc<Vec<u64>>, streams: usize) -> Result<f64> {
     let begun = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();

@@ -1,4 +1,4 @@
-//! Many boards a message, several messages under way.
+//! Batches: many boards per message, several messages in progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,13 +17,13 @@ use crate::messages::{is_board, packed_advice, packed_value};
 use crate::turns::Turns;
 use crate::{failures, observe, stream};
 
-/// Boards that one message may hold.
+/// Maximum number of boards in one message.
 pub const MAX_BOARDS: usize = 1 << 16;
 
-/// The same where the moves of each board are asked for: answers are twenty times as long then.
+/// Maximum number of boards in a message with moves, where answers are twenty times as long.
 pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
-/// Answers the messages of a stream, in their order.
+/// Answers the messages of a stream, in order.
 pub fn answer(
     oracle: Arc<Oracle>,
     threads: Arc<Semaphore>,
@@ -33,8 +33,8 @@ pub fn answer(
 ) -> impl Stream<Item = Result<BatchGetValuesResponse, Status>> + Send + 'static {
     stream::answers(requests, idle_time, move |request| {
         let (oracle, threads, turns) = (Arc::clone(&oracle), Arc::clone(&threads), turns.clone());
-        // Whether the client takes answers or not: a turn that a message waits for must not be kept by one that nobody asks
-        // whether it goes on.
+        // Each answer runs in its own task: a stalled client stream must not hold a turn that other requests wait
+        // for.
         let answering = tokio::spawn(async move { answer_one(oracle, &threads, &turns, request).await });
         let answering = AbortOnDropHandle::new(answering);
         async move { answering.await.map_err(|error| failures::of_panic(&error))? }
@@ -51,7 +51,7 @@ async fn answer_one(
     let most = if with_moves { MAX_BOARDS_WITH_MOVES } else { MAX_BOARDS };
     if boards.len() > most {
         let moves = if with_moves { " with moves" } else { "" };
-        let what = format!("{} boards{moves} in a message: expected at most {most}", boards.len());
+        let what = format!("expected at most {most} boards{moves} in a message, found {}", boards.len());
         return Err(status::invalid_argument("boards", what));
     }
     let boards: Arc<[u64]> = boards.into();
@@ -71,7 +71,7 @@ async fn answer_one(
     Ok(response)
 }
 
-/// The values of boards.
+/// Returns the values of boards.
 fn values(
     oracle: &Oracle,
     packed: &[u64],
@@ -88,7 +88,7 @@ fn values(
     })
 }
 
-/// The values of boards and of their moves.
+/// Returns the values of boards and of their moves.
 fn evaluations(
     oracle: &Oracle,
     packed: &[u64],
@@ -104,7 +104,7 @@ fn evaluations(
     Ok(response)
 }
 
-/// The best moves of boards, and no values.
+/// Returns the best moves of boards, without values.
 fn advice(
     oracle: &Oracle,
     packed: &[u64],
@@ -129,8 +129,8 @@ fn advice(
     Ok(response)
 }
 
-/// The boards of a message. What is no board is asked as the empty one, which no run reaches, so that all keep their
-/// places.
+/// Returns the boards of a message. An invalid board becomes the empty one, which is unreachable in every run, so all
+/// boards keep their places.
 fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
     packed
         .iter()
@@ -138,7 +138,7 @@ fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
         .collect()
 }
 
-/// The status of a board of a message.
+/// Returns the status of a board of a message.
 fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
     let status = match (has_value, is_board(packed, size)) {
         (true, _) => BoardStatus::Ok,

@@ -1,4 +1,4 @@
-//! What the failures of the oracle are called over gRPC.
+//! gRPC statuses for failures of the oracle.
 
 use std::time::Instant;
 
@@ -9,10 +9,10 @@ use exact2048_solution::{Blame, QueryError, ReadError};
 use exact2048_storage::ErrorKind;
 use tonic::Status;
 
-/// Lines of the log about questions that failed: anybody may ask for what cannot be read, again and again.
+/// Limiter of log lines about failed requests: any client may repeatedly request unreadable states.
 static LINES: Rarely = Rarely::new();
 
-/// The status of a failed question. What names files of the server goes to its log alone.
+/// Returns the status of a failed request. Errors that name files of the server go only to its log.
 pub fn of_query(error: &QueryError) -> Status {
     match error {
         QueryError::Board(error) => status::invalid_argument("board", error),
@@ -22,33 +22,35 @@ pub fn of_query(error: &QueryError) -> Status {
         }
         QueryError::Read(unread) => {
             if let Some(left_out) = LINES.may(Instant::now()) {
-                tracing::error!(error = with_causes(unread), left_out, "a question failed");
+                tracing::error!(error = with_causes(unread), left_out, "request failed");
             }
             of_read(unread)
         }
         QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
-        QueryError::GivenUp => Status::cancelled("the client gave the request up"),
+        QueryError::GivenUp => Status::cancelled("the client cancelled the request"),
     }
 }
 
-/// The status of a task that panicked.
+/// Returns the status of a task that panicked.
 pub fn of_panic(error: &tokio::task::JoinError) -> Status {
     if let Some(left_out) = LINES.may(Instant::now()) {
-        tracing::error!(%error, left_out, "a question failed");
+        tracing::error!(%error, left_out, "request failed");
     }
-    Status::internal("the server failed on this question; its log says how")
+    Status::internal("the server failed on this request; see its log")
 }
 
 fn of_read(error: &ReadError) -> Status {
-    let mend = "it is computed again when the run is continued, and this server finds it then";
+    let remedy = "resume the run to recompute it, and this server will find it";
     match (error.kind(), error.blames()) {
-        // The name alone: where the run is, is the server's business.
-        (_, Some(Blame::Shard(shard))) => Status::data_loss(format!("{shard} is damaged or missing; {mend}")),
+        // Only the file's name: the run's location must not leave the server.
+        (_, Some(Blame::Shard(shard))) => {
+            Status::data_loss(format!("{shard} is damaged or missing; {remedy}"))
+        }
         (ErrorKind::Unavailable, _) => {
-            status::unavailable("the server cannot read a file of the run at the moment; try again")
+            status::unavailable("the server cannot read a file of the run; try again")
         }
         (ErrorKind::NotComputed, _) => Status::failed_precondition(error.to_string()),
-        _ => Status::data_loss(format!("a file of the run is of no use; the server's log says why; {mend}")),
+        _ => Status::data_loss(format!("a file of the run is unusable (see the server's log); {remedy}")),
     }
 }
 
@@ -60,7 +62,7 @@ mod tests {
     use tonic::Code;
 
     #[test]
-    fn failures_are_told_apart_and_name_no_folder() {
+    fn failures_have_distinct_codes_and_name_no_folder() {
         let file = std::path::Path::new("/no/such/secret/values-4-20.shard");
         let source = std::io::Error::other("the disk is away");
         let away = StorageError::Io { doing: "read", place: file.into(), source };

@@ -1,8 +1,8 @@
-//! The query service: answers over gRPC what the states of a run are worth (`proto/exact2048/v1/query.proto`).
+//! The query service: returns values of a run's states over gRPC (`proto/exact2048/v1/query.proto`).
 //!
-//! [`Served`] is a run, read again while it is not solved or could not be read in part, and [`Runs`] are those of a
-//! server, by name; [`QueryService`] turns requests into questions to its oracle and answers into messages; [`serve`](serve()) joins it with health and
-//! reflection on a server of [`exact2048_net`]. No request names a file.
+//! [`Served`] is a run, reread while it is not solved or not fully readable. [`Runs`] are the runs of a server, by
+//! name. [`QueryService`] converts requests to queries of its oracle and answers to messages. [`serve`](serve()) adds
+//! health and reflection on a server of [`exact2048_net`]. No request names a file.
 
 mod batch;
 mod failures;

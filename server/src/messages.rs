@@ -10,15 +10,16 @@ use tonic::Status;
 use crate::batch;
 use crate::served::RunSnapshot;
 
-/// Longest text of a board, many times what any needs: errors repeat it, and travel in headers of bounded size.
+/// Longest text of a board in bytes, many times the longest useful one. Errors repeat it, and travel in headers of
+/// bounded size.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// Whether a packed number is a board of a size: nothing above its last cell.
+/// Returns whether a packed number is a board of a size: no bits above its last cell.
 pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
     packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0
 }
 
-/// The board that a message spells.
+/// Parses the board of a message.
 ///
 /// # Errors
 ///
@@ -28,9 +29,10 @@ pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, St
 
     let spelling = message.and_then(|board| board.spelling);
     match spelling {
-        None => Err(status::invalid_argument("board", format!("no board: expected one of {size}"))),
+        None => Err(status::invalid_argument("board", format!("expected a board of {size}, found none"))),
         Some(Spelling::Text(text)) if text.len() > MAX_TEXT_BYTES => {
-            let what = format!("{} bytes of text: expected a board, in at most {MAX_TEXT_BYTES}", text.len());
+            let what =
+                format!("expected a board in at most {MAX_TEXT_BYTES} bytes of text, found {}", text.len());
             Err(status::invalid_argument("board.text", what))
         }
         Some(Spelling::Text(text)) => {
@@ -38,14 +40,13 @@ pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, St
         }
         Some(Spelling::Packed(packed)) if is_board(packed, size) => Ok(Board(packed)),
         Some(Spelling::Packed(packed)) => {
-            let what =
-                format!("{packed:#x} has bits above the last cell of a {size} board: expected 0 there");
+            let what = format!("expected no bits above the last cell of a {size} board, found {packed:#x}");
             Err(status::invalid_argument("board.packed", what))
         }
     }
 }
 
-/// The move that a direction stands for.
+/// Converts a direction to a move.
 #[must_use]
 pub fn direction_of(direction: v1::Direction) -> Option<Move> {
     match direction {
@@ -66,7 +67,7 @@ fn direction(direction: Move) -> v1::Direction {
     }
 }
 
-/// The answer to a question about one state.
+/// Returns the answer to a request for a state's values.
 pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueResponse {
     let mut message = packed_value(answer);
     message.board = answer.board.to_text(size);
@@ -79,7 +80,7 @@ pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueRespons
     message
 }
 
-/// The same without texts.
+/// Returns the same answer without texts.
 pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     v1::GetValueResponse {
         layer: answer.layer.0,
@@ -94,7 +95,7 @@ pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     }
 }
 
-/// The answer to a question about the best move of a state.
+/// Returns the answer to a request for a state's best move.
 pub(crate) fn advice(advice: &Advice, size: BoardSize) -> v1::GetValueResponse {
     let mut message = packed_advice(advice);
     message.board = advice.board.to_text(size);
@@ -106,7 +107,7 @@ pub(crate) fn advice(advice: &Advice, size: BoardSize) -> v1::GetValueResponse {
     message
 }
 
-/// The same without texts.
+/// Returns the same answer without texts.
 pub(crate) fn packed_advice(advice: &Advice) -> v1::GetValueResponse {
     let moves = Move::ALL.map(|made| {
         let legal = advice.moves.get(made);
@@ -145,7 +146,7 @@ fn move_value(of: &MoveValue) -> v1::MoveValue {
     message
 }
 
-/// What a run is.
+/// Returns the description of a run.
 pub(crate) fn run(snapshot: &RunSnapshot) -> v1::GetRunResponse {
     let layers = &snapshot.layers;
     v1::GetRunResponse {
@@ -163,7 +164,7 @@ pub(crate) fn run(snapshot: &RunSnapshot) -> v1::GetRunResponse {
     }
 }
 
-/// How far a run is.
+/// Returns the progress of a run.
 pub(crate) fn phase(run: &Run) -> v1::RunPhase {
     match (run.is_solved(), run.missing().is_empty()) {
         (true, _) => v1::RunPhase::Solved,
@@ -181,7 +182,7 @@ fn start(values: &StartValues) -> v1::StartValue {
     }
 }
 
-/// The counts of a layer.
+/// Returns the counts of a layer.
 pub(crate) fn layer(counts: &LayerCounts) -> v1::ListLayersResponse {
     v1::ListLayersResponse { layer: counts.layer.0, states: counts.states, afterstates: counts.afterstates }
 }

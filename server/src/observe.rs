@@ -1,4 +1,4 @@
-//! The metrics of the query service: their names and what they mean.
+//! Names and descriptions of the query service's metrics.
 
 use metrics::{Unit, counter, describe_counter, describe_gauge};
 
@@ -10,36 +10,36 @@ pub const CACHE_HITS: &str = "exact2048_cache_hits_total";
 pub const CACHE_MISSES: &str = "exact2048_cache_misses_total";
 /// Bytes of decoded parts in memory.
 pub const CACHE_BYTES: &str = "exact2048_cache_bytes";
-/// The most bytes of decoded parts that may be in memory.
+/// Capacity for decoded parts in memory, in bytes.
 pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
 /// States whose values were computed because they are not stored.
 pub const CONE_STATES: &str = "exact2048_cone_states_total";
 /// Bytes of computed values in memory.
 pub const CONE_BYTES: &str = "exact2048_cone_bytes";
-/// Whether values can be asked for.
+/// Whether the run can answer requests for values.
 pub const RUN_SOLVED: &str = "exact2048_run_solved";
 
-/// Whether everything that was asked for could be read.
+/// Whether all requested data was readable.
 pub const RUN_READABLE: &str = "exact2048_run_readable";
 
 /// A state with a value.
 pub const OK: &str = "ok";
-/// A state that the run does not reach.
+/// An unreachable state.
 pub const UNREACHABLE: &str = "unreachable";
-/// A number that is no board of the size.
+/// A number that is not a board of the size.
 pub const INVALID: &str = "invalid";
 
-/// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.
+/// Registers the descriptions of the metrics, and shows counters at 0 before their first event. Call it once.
 pub fn describe() {
-    describe_counter!(STATES, "States answered, by what they were told: ok, unreachable or invalid");
+    describe_counter!(STATES, "States answered, by status: ok, unreachable or invalid");
     describe_counter!(CACHE_HITS, "Look-ups of decoded parts that were in memory");
     describe_counter!(CACHE_MISSES, "Look-ups of decoded parts that had to be read");
     describe_gauge!(CACHE_BYTES, Unit::Bytes, "Bytes of decoded parts in memory");
     describe_gauge!(CACHE_CAPACITY_BYTES, Unit::Bytes, "Bytes of decoded parts that may be in memory");
     describe_counter!(CONE_STATES, "States whose values were computed because they are not stored");
     describe_gauge!(CONE_BYTES, Unit::Bytes, "Bytes of such values in memory");
-    describe_gauge!(RUN_SOLVED, "1 when values can be asked for");
-    describe_gauge!(RUN_READABLE, "0 while a shard that was asked for is damaged or missing");
+    describe_gauge!(RUN_SOLVED, "1 when the run can answer requests for values");
+    describe_gauge!(RUN_READABLE, "0 while a requested shard is damaged or missing");
     for status in [OK, UNREACHABLE, INVALID] {
         counter!(STATES, "status" => status).increment(0);
     }

@@ -1,4 +1,4 @@
-//! The runs that are served, by name.
+//! Served runs, by name.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use tonic::metadata::MetadataMap;
 
 use crate::served::Served;
 
-/// What names a run in the metadata of a request; without it, the first one is asked.
+/// Metadata key that names a run in a request; without it, the first run answers.
 pub const RUN_HEADER: &str = "exact2048-run";
 
-/// A run under the name that requests give.
+/// A run with its name in requests.
 pub struct NamedRun {
     /// The name.
     pub name: String,
@@ -23,24 +23,24 @@ pub struct NamedRun {
 pub struct Runs(Arc<Vec<NamedRun>>);
 
 impl Runs {
-    /// Serves these runs, the first of them where a request names none.
+    /// Creates the set of served runs. The first one answers requests that name none.
     #[must_use]
     pub fn new(first: NamedRun, others: impl IntoIterator<Item = NamedRun>) -> Self {
         Self(Arc::new([first].into_iter().chain(others).collect()))
     }
 
-    /// All of them.
+    /// Returns all runs.
     pub fn iter(&self) -> impl Iterator<Item = &NamedRun> {
         self.0.iter()
     }
 
-    /// The one that is asked where a request names none.
+    /// Returns the run that answers requests without a name.
     #[must_use]
     pub fn first(&self) -> &Arc<Served> {
         &self.0[0].served
     }
 
-    /// The run of a name.
+    /// Returns the run with a name.
     ///
     /// # Errors
     ///
@@ -49,13 +49,13 @@ impl Runs {
         let Some(name) = name else { return Ok(self.first()) };
         let names = || self.iter().map(|run| run.name.as_str()).collect::<Vec<_>>().join(", ");
         let unknown =
-            || Status::not_found(format!("no run of this name is served: expected one of {}", names()));
+            || Status::not_found(format!("expected the name of a served run ({}), found another", names()));
         Ok(&self.iter().find(|run| run.name == name).ok_or_else(unknown)?.served)
     }
 
-    /// The run that a request names.
+    /// Returns the run that a request names.
     pub(crate) fn asked_for(&self, metadata: &MetadataMap) -> Result<&Arc<Served>, Status> {
-        // A name that is no text is the name of none.
+        // A name that is not text matches no run.
         self.named(metadata.get(RUN_HEADER).map(|name| name.to_str().unwrap_or_default()))
     }
 }

@@ -18,20 +18,20 @@ use crate::served::Served;
 use crate::service::QueryService;
 use crate::turns::Turns;
 
-/// How often a run is read again that is not solved, or of which a part could not be read.
+/// Interval for rereading a run that is not solved or not fully readable.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// The name by which the health of the service is asked for. That of the server as a whole has no name.
+/// Name of the service in health checks. The server as a whole has the empty name.
 const SERVICE: &str = "exact2048.v1.Query";
 
-/// Serves runs until `stop`. `threads` work on batches, and what takes long is worked on in `turns`.
+/// Serves runs until `stop`. `threads` work on batches, and slow computations take `turns`.
 ///
-/// The server is healthy while it takes requests, and the service while besides the first run is solved and all of it
-/// that was asked for can be read.
+/// The server is healthy while it accepts requests. The service is healthy while, in addition, the first run is
+/// solved and all requested data of it is readable.
 ///
 /// # Errors
 ///
-/// Those of the server.
+/// Errors of the server.
 pub async fn serve(
     bound: Bound,
     runs: Runs,
@@ -53,12 +53,12 @@ pub async fn serve(
     Ok(services.serve(stop).await?)
 }
 
-/// Reads a run again while it is not solved or could not be read in part, until `stop`: for runs that have no health.
+/// Rereads a run without a health status while it is not solved or not fully readable, until `stop`.
 async fn keep_current(served: Arc<Served>, stop: Stop) {
     while read_again(&served, &stop).await {}
 }
 
-/// Reads a run again after a while. False where the server stops before.
+/// Rereads a run after a while. Returns false if the server stops first.
 async fn read_again(served: &Arc<Served>, stop: &Stop) -> bool {
     stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
     if stop.begun.is_cancelled() {
@@ -67,13 +67,13 @@ async fn read_again(served: &Arc<Served>, stop: &Stop) -> bool {
     let reading = Arc::clone(served);
     match tokio::task::spawn_blocking(move || reading.refresh()).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::warn!(error = with_causes(&*error), "cannot read the run again"),
-        Err(error) => tracing::error!(%error, "cannot read the run again"),
+        Ok(Err(error)) => tracing::warn!(error = with_causes(&*error), "rereading the run failed"),
+        Err(error) => tracing::error!(%error, "rereading the run failed"),
     }
     true
 }
 
-/// Keeps the health as the run is, and reads it again while it is not solved or could not be read in part.
+/// Keeps the health status current, and rereads the run while it is not solved or not fully readable.
 async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
     let mut was_healthy = None;
     loop {
@@ -84,10 +84,10 @@ async fn watch(served: Arc<Served>, health: HealthReporter, stop: Stop) {
             health.set_service_status(SERVICE, status).await;
             match was_healthy {
                 Some(false) => {
-                    tracing::info!("the run is solved now, and all that was asked for can be read")
+                    tracing::info!("run is solved and readable")
                 }
                 Some(true) => {
-                    tracing::warn!("a part of the run cannot be read; it is looked for again and again")
+                    tracing::warn!("part of the run is unreadable, retrying")
                 }
                 None => {}
             }

@@ -1,4 +1,4 @@
-//! The run that is served: read again while it is not solved, or while a part of it cannot be read.
+//! A served run, reread while it is not solved or not fully readable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,76 +13,76 @@ use tonic::Status;
 
 use crate::{messages, observe};
 
-/// Opens the run that is served. The one place that knows where it is.
+/// Opens the served run. The only code that knows its location.
 pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
 
-/// A run that is served, also while another process still solves or mends it.
+/// A served run, possibly while another process still solves or repairs it.
 pub struct Served {
     open: OpenRun,
     options: OracleOptions,
-    /// Held while the run is read again, which one thread at a time does.
+    /// Locked while the run is reread, by one thread at a time.
     run: Mutex<Run>,
     now: RwLock<Arc<RunSnapshot>>,
 }
 
-/// A run as it was when it was read last.
+/// State of a run at its last reading.
 pub struct RunSnapshot {
     /// Its id, 32 hexadecimal digits.
     pub run_id: String,
     /// Its parameters.
     pub params: Params,
-    /// How far it is.
+    /// Its progress.
     pub phase: RunPhase,
     /// The counts of its layers.
     pub layers: Vec<LayerCounts>,
-    /// Of a solved run, its fingerprint.
+    /// Fingerprint of a solved run.
     pub fingerprint: Option<u128>,
-    /// Why states have no values, or not all of them.
+    /// Reason for which some or all states have no values.
     pub not_solved: Option<String>,
-    /// What the starts are worth, of a solved run, unless that could not be read.
+    /// Values of the starts of a solved run, unless they were unreadable.
     pub start: Option<StartValues>,
-    /// The oracle, where the run is solved. Once there is one it stays: shards that are made again have the same
-    /// values, and the rest of the run goes on being served.
+    /// The oracle of a solved run. Once created it stays: recomputed shards have the same values, and the rest of the
+    /// run continues to be served.
     oracle: Option<Arc<Oracle>>,
 }
 
 impl Served {
-    /// Opens the run. Its oracle takes what the options allow.
+    /// Opens the run, with an oracle within the limits of the options.
     ///
     /// # Errors
     ///
-    /// Those of `open`.
+    /// Errors of `open`.
     pub fn new(open: OpenRun, options: OracleOptions) -> Result<Self> {
         let run = open()?;
         let now = RwLock::new(Arc::new(RunSnapshot::take(&run, None, &options)?));
         Ok(Self { open, options, run: Mutex::new(run), now })
     }
 
-    /// The run as it was read last.
+    /// Returns the run's state at its last reading.
     pub fn now(&self) -> Arc<RunSnapshot> {
         Arc::clone(&self.now.read())
     }
 
-    /// Opens the run once more, for what reads more of it than the oracle does.
+    /// Opens the run once more, for code that reads more of it than the oracle.
     ///
     /// # Errors
     ///
-    /// Those of opening it.
+    /// Errors of opening it.
     pub fn open_again(&self) -> Result<Run> {
         (self.open)()
     }
 
-    /// The folder where results are kept that had to be worked out, if there is one.
+    /// Returns the folder for computed results, if there is one.
     pub fn kept_folder(&self) -> Option<&Path> {
         self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())
     }
 
-    /// Reads what was committed since, where the run is not solved or could not be read in part, and tries again to
-    /// read what failed. Costs nothing where all is well. Blocks on files.
+    /// Reads newly committed data if the run is not solved or not fully readable, and retries failed reads. Free for
+    /// a healthy run. Blocks on files.
     ///
     /// # Errors
     ///
-    /// Those of reading the journal; what was read before stays.
+    /// Errors of reading the journal; earlier data stays.
     pub fn refresh(&self) -> Result<()> {
         let mut run = self.run.lock();
         let before = self.now();
@@ -90,7 +90,7 @@ impl Served {
             return Ok(());
         }
         if let Err(error) = run.reread() {
-            // Perhaps the journal is another one by now, because the run was put back from a copy.
+            // The journal may have been replaced, because the run was restored from a copy.
             *run = (self.open)().map_err(|_| error)?;
             self.put(RunSnapshot::take(&run, None, &self.options)?);
             return Ok(());
@@ -106,7 +106,7 @@ impl Served {
         *self.now.write() = Arc::new(snapshot);
     }
 
-    /// Puts into the metrics how the run is and how much memory its oracle uses.
+    /// Records the run's state and its oracle's memory use in the metrics.
     pub fn record_metrics(&self) {
         let now = self.now();
         gauge!(observe::RUN_SOLVED).set(if now.is_solved() { 1.0 } else { 0.0 });
@@ -123,7 +123,7 @@ impl Served {
 }
 
 impl RunSnapshot {
-    /// A snapshot of a run. `before` is the snapshot before this one.
+    /// Takes a snapshot of a run. `before` is the previous snapshot.
     fn take(run: &Run, before: Option<&Self>, options: &OracleOptions) -> Result<Self> {
         let not_solved = run.why_not_solved();
         let oracle = match before.and_then(|before| before.oracle.clone()) {
@@ -147,40 +147,40 @@ impl RunSnapshot {
         })
     }
 
-    /// Whether every state has a value.
+    /// Returns whether every state has a value.
     #[must_use]
     pub fn is_solved(&self) -> bool {
         self.not_solved.is_none()
     }
 
-    /// Whether everything that was asked for could be read, as far as is known.
+    /// Returns whether all data requested so far was readable.
     #[must_use]
     pub fn is_readable(&self) -> bool {
         self.oracle.as_ref().is_none_or(|oracle| oracle.is_sound())
     }
 
-    /// Whether there is nothing that reading the run again could better.
+    /// Returns whether rereading the run cannot improve anything.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.is_solved() && self.is_readable()
     }
 
-    /// The oracle of the run.
+    /// Returns the oracle of the run.
     ///
     /// # Errors
     ///
-    /// FAILED_PRECONDITION where the run is not solved.
+    /// FAILED_PRECONDITION if the run is not solved.
     pub fn oracle(&self) -> Result<Arc<Oracle>, Status> {
         let not_solved = || Status::failed_precondition(self.not_solved.clone().unwrap_or_default());
         self.oracle.clone().ok_or_else(not_solved)
     }
 }
 
-/// What the starts are worth. Where that cannot be read, the rest of the run is served all the same, and it is tried
-/// again.
+/// Returns the values of the starts. If they are unreadable, the rest of the run is served nevertheless, and reading
+/// is retried.
 fn start_of(oracle: &Oracle) -> Option<StartValues> {
     let start = oracle.starts();
-    start.inspect_err(|error| tracing::error!(%error, "cannot read what the starts are worth")).ok()
+    start.inspect_err(|error| tracing::error!(%error, "cannot read the values of the starts")).ok()
 }
 
 #[cfg(test)]
@@ -193,9 +193,9 @@ mod tests {
 
     use super::*;
 
-    /// A run that is not solved is opened once, and from then on only what is new in its journal is read.
+    /// An unsolved run is opened once; after that, only new journal records are read.
     #[test]
-    fn an_unsolved_run_is_not_opened_anew() {
+    fn an_unsolved_run_is_not_reopened() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("run");
         let params = Params::new(

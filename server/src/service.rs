@@ -1,4 +1,4 @@
-//! The calls of the service.
+//! RPCs of the service.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,19 +22,20 @@ use crate::{batch, messages};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Answers questions about runs: each about the one that its metadata name. The oracle's work is done off the threads that serve connections.
+/// Answers requests about runs, each about the run that its metadata names. The oracle works outside the threads that
+/// serve connections.
 #[derive(Clone)]
 pub struct QueryService {
     runs: Runs,
-    /// One permit for each message of boards that may be worked on at once, so that single questions are not starved.
+    /// One permit per concurrent message of boards, so batches do not starve single requests.
     threads: Arc<Semaphore>,
     turns: Turns,
     idle_time: Duration,
 }
 
 impl QueryService {
-    /// Answers for runs, batches with this many threads, and what takes long in turns; streams may be silent for
-    /// `idle_time`.
+    /// Creates the service, with this many threads for batches and turns for slow computations. Streams may be silent
+    /// for `idle_time`.
     #[must_use]
     pub fn new(runs: Runs, threads: usize, turns: Turns, idle_time: Duration) -> Self {
         Self { runs, threads: Arc::new(Semaphore::new(threads)), turns, idle_time }
@@ -85,7 +86,7 @@ impl Query for QueryService {
         let ListLayersRequest { first, last } = request.into_inner();
         let last = if last == 0 { u32::MAX } else { last };
         if first > last {
-            let what = format!("layers from {first} to {last}: expected a first that is not above the last");
+            let what = format!("expected a first layer up to {last}, found {first}");
             return Err(status::invalid_argument("first", what));
         }
         let asked = snapshot.layers.iter().filter(|counts| (first..=last).contains(&counts.layer.0));

@@ -1,4 +1,4 @@
-//! One state, for whatever service was asked.
+//! Answers about one state, common to all services.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use tonic::Status;
 use crate::turns::Turns;
 use crate::{failures, observe};
 
-/// What a state is worth, and each of its moves; of a run that stores best moves a best move alone, unless values are
-/// asked for. Counts the state among those answered.
+/// Returns the value of a state and of each of its moves. For a run that stores best moves, returns only a best move
+/// unless values are requested. Counts the state as answered.
 ///
 /// # Errors
 ///
-/// NOT_FOUND where the run does not reach the board, and those of [`Turns::ask`].
+/// NOT_FOUND if the board is unreachable in the run, and the errors of [`Turns::ask`].
 pub async fn answer_state(
     oracle: Arc<Oracle>,
     turns: &Turns,
@@ -24,7 +24,7 @@ pub async fn answer_state(
     with_values: bool,
 ) -> Result<(StateAnswer, v1::Cost), Status> {
     let best_move_only = oracle.params().best_moves && !with_values;
-    // For one board, "not reachable" is an answer, and it costs something too.
+    // For a single board, "unreachable" is an answer too, with a cost.
     let question = move |oracle: &Oracle, asking: &Asking<'_>| {
         Ok(if best_move_only {
             oracle.advise_all(&[board], asking.wanted)?.swap_remove(0).map(StateAnswer::BestMove)

@@ -1,4 +1,4 @@
-//! A stream of requests, answered in their order.
+//! Streams of requests, answered in order.
 
 use std::time::Duration;
 
@@ -6,12 +6,11 @@ use futures_util::stream::{FuturesOrdered, StreamExt};
 use futures_util::{Stream, stream};
 use tonic::Status;
 
-/// Requests of a stream that are under way at once: those that are worked on, and those whose answers wait for their
-/// turn to be sent.
+/// Concurrent requests of a stream: those in progress, and those whose answers wait to be sent.
 const UNDER_WAY: usize = 4;
 
-/// The answers that `work` has to requests. The stream ends after the first failure, and where nothing is under way and
-/// no request came for `idle_time`: a client that waits for its answer is not one that says nothing.
+/// Answers requests with the results of `work`. The stream ends after the first failure, and if no request is in
+/// progress and none arrives for `idle_time`. A client that waits for its answer is not idle.
 pub fn answers<Request, Answer, Work>(
     requests: impl Stream<Item = Result<Request, Status>> + Send + 'static,
     idle_time: Duration,
@@ -29,17 +28,17 @@ where
     })
 }
 
-/// A stream under way.
+/// A stream in progress.
 struct Underway<Requests, Work: Future> {
-    /// Those to come, until their end.
+    /// Further requests; `None` after their end.
     requests: Option<Requests>,
     work: FuturesOrdered<Work>,
-    /// What the requests ended with, which is told once those before it are answered.
+    /// Failure that ended the requests, reported after the answers to earlier ones.
     failure: Option<Status>,
 }
 
 impl<Requests, Work: Future> Underway<Requests, Work> {
-    /// The next answer, or none where that was all.
+    /// Returns the next answer; `None` after the last one.
     async fn next<Request, Answer>(
         &mut self,
         idle_time: Duration,
@@ -69,7 +68,7 @@ impl<Requests, Work: Future> Underway<Requests, Work> {
                 },
                 () = tokio::time::sleep(idle_time), if is_idle => {
                     let seconds = idle_time.as_secs_f64();
-                    return Err(Status::deadline_exceeded(format!("no message came for {seconds} s")));
+                    return Err(Status::deadline_exceeded(format!("no message arrived for {seconds} s")));
                 }
             }
         }
@@ -86,19 +85,19 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    /// Answers with how many seconds it took.
+    /// Answers with the seconds that it took.
     async fn sleep(seconds: u64) -> Result<u64, Status> {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         if seconds == 13 { Err(Status::internal("13")) } else { Ok(seconds) }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn answers_come_in_the_order_of_their_requests() {
+    async fn answers_arrive_in_the_order_of_their_requests() {
         let requests = stream::iter([50, 3, 0, 7, 2, 9, 1].map(Ok));
         let begun = tokio::time::Instant::now();
         let answers: Vec<_> = answers(requests, IDLE, sleep).map(Result::unwrap).collect().await;
         assert_eq!(answers, [50, 3, 0, 7, 2, 9, 1]);
-        // The first takes longest, and the others were worked on meanwhile.
+        // The first request takes longest, and the others run meanwhile.
         assert!(begun.elapsed() < Duration::from_secs(62), "{:?}", begun.elapsed());
     }
 
@@ -110,7 +109,7 @@ mod tests {
             sender.send(Ok(200)).await.unwrap();
             assert_eq!(answers.next().await.unwrap().unwrap(), 200);
         }
-        // Now it says nothing.
+        // From here on the client is silent.
         assert_eq!(answers.next().await.unwrap().unwrap_err().code(), Code::DeadlineExceeded);
         assert!(answers.next().await.is_none());
     }
@@ -121,9 +120,12 @@ mod tests {
         let of_client = stream::iter([Ok(1), Err(Status::internal("gone")), Ok(2)]);
         let of_work: Vec<_> = answers(of_work, IDLE, sleep).collect().await;
         let of_client: Vec<_> = answers(of_client, IDLE, sleep).collect().await;
-        for told in [of_work, of_client] {
-            assert_eq!(told.last().unwrap().as_ref().unwrap_err().code(), Code::Internal, "{told:?}");
-            assert!(told[..told.len() - 1].iter().all(|answer| *answer.as_ref().unwrap() == 1), "{told:?}");
+        for answers in [of_work, of_client] {
+            assert_eq!(answers.last().unwrap().as_ref().unwrap_err().code(), Code::Internal, "{answers:?}");
+            assert!(
+                answers[..answers.len() - 1].iter().all(|answer| *answer.as_ref().unwrap() == 1),
+                "{answers:?}"
+            );
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Whose turn it is to work out a value that is not stored and takes long.
+//! Turns for computing values that are not stored and slow to compute.
 //!
-//! A question is first tried with little memory, which is enough where the next stored layers are near. One that needs
-//! more waits for a turn: some are worked on at once, some wait, and others are turned away for now. So neither memory
-//! nor the queue grows with the number of clients, and questions for what is stored do not wait for the others.
+//! A request is first tried with little memory, which suffices if the next stored layers are near. A request that
+//! needs more waits for a turn. Some turns run concurrently, some requests wait, and others are refused for now. So
+//! neither memory nor the queue grows with the number of clients, and requests for stored values do not wait for the
+//! others.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,35 +18,35 @@ use tonic::Status;
 
 use crate::{failures, observe};
 
-/// Bytes of memory that any question may take for a cone: that of some hundred thousand states.
+/// Memory in bytes that any request may take for a cone: some hundred thousand states.
 const TRIAL_BYTES: u64 = 4 << 20;
 
-/// Questions that wait for a turn, for each that has one.
+/// Waiting requests per running one.
 const WAITING: usize = 32;
 
 /// The turns of a server.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// A permit for each question that may be worked on at once.
+    /// A permit per running request.
     working: Arc<Semaphore>,
-    /// A permit for each question that may wait or be worked on.
+    /// A permit per waiting or running request.
     waiting: Arc<Semaphore>,
 }
 
 impl Turns {
-    /// Turns for `at_once` questions at once.
+    /// Creates turns for `at_once` concurrent requests.
     #[must_use]
     pub fn new(at_once: usize) -> Self {
         let waiting = at_once.saturating_mul(1 + WAITING).min(Semaphore::MAX_PERMITS);
         Self { working: Arc::new(Semaphore::new(at_once)), waiting: Arc::new(Semaphore::new(waiting)) }
     }
 
-    /// Asks an oracle off the threads that serve connections. Returns the answer and what it cost. `threads` bounds how
-    /// many may ask at once.
+    /// Queries an oracle outside the threads that serve connections. Returns the answer and its cost. `threads` limits the
+    /// number of concurrent queries.
     ///
     /// # Errors
     ///
-    /// RESOURCE_EXHAUSTED where as many wait for a turn as may, and those of the oracle.
+    /// RESOURCE_EXHAUSTED if too many requests wait for a turn, and the errors of the oracle.
     pub async fn ask<T: Send + 'static>(
         &self,
         oracle: Arc<Oracle>,
@@ -63,7 +64,7 @@ impl Turns {
         }
         let place = Arc::clone(&self.waiting).try_acquire_owned().map_err(|_| {
             status::exhausted(
-                "too many values are asked for at once that are not stored and take long to work out; try again later",
+                "too many concurrent requests for values that are not stored and slow to compute; try again later",
             )
         })?;
         let turn = Arc::clone(&self.working).acquire_owned().await.map_err(|_| stopping())?;
@@ -77,8 +78,8 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Asks once. A caller that gives the request up drops this. The work ends when it next looks whether it is wanted, and
-/// only then the permits in `allowed` are given back.
+/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation, and only
+/// then returns the permits in `allowed`.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,

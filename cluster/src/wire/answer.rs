@@ -10,11 +10,12 @@ use super::{
     pass_message, pass_of, secret_of, threads_of, write_message, write_of,
 };
 
-/// Most members of an epoch: the rule that deals lanes to them knows no more.
+/// Maximum number of members of an epoch, as the rule that assigns lanes allows.
 const MAX_MEMBERS: usize = 1 << 16;
 
 impl Answer {
-    /// The reply of the pure code, with what its shell knows of the job: where its run is, and the opening record.
+    /// Combines the pure code's reply with the shell's data about the job: the location of its run, and the opening
+    /// record.
     #[must_use]
     pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, OpeningId)>) -> Self {
         let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;
@@ -95,11 +96,11 @@ fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
     let params = params_of(parameters).map_err(|error| error.within("parameters"))?;
     let (first, last) = layers_of(message.first_layer, message.last_layer)?;
     if last > params.last_layer() {
-        let what = format!("{last}: expected at most {}", params.last_layer());
+        let what = format!("expected at most {}, found {last}", params.last_layer());
         return Err(WireError::field("last_layer", what));
     }
     if message.members.is_empty() || message.members.len() > MAX_MEMBERS {
-        let what = format!("{} of them: expected 1 to {MAX_MEMBERS}", message.members.len());
+        let what = format!("expected 1 to {MAX_MEMBERS} members, found {}", message.members.len());
         return Err(WireError::field("members", what));
     }
     let members = message
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_worker_could_not_calculate_with_is_refused() {
+    fn answers_with_invalid_fields_are_refused() {
         let board = "3x3".parse().unwrap();
         let params = exact2048_game::Params::new(
             board,

@@ -1,15 +1,15 @@
-//! Messages as a faulty or hostile sender makes them, for tests.
+//! Damaged messages, as from a faulty or hostile sender, for tests.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use prost::Message;
 
-/// Bytes that take the places of others.
+/// Generates bytes to overwrite, with their positions.
 pub fn any_damage() -> impl Strategy<Value = Vec<(Index, u8)>> {
     prop::collection::vec(any::<(Index, u8)>(), 1..6)
 }
 
-/// A message with some damage; `None` where that leaves no message.
+/// Damages a message; `None` if the result is not a message.
 pub fn damaged<M: Message + Default>(message: &M, damage: &[(Index, u8)]) -> Option<M> {
     let mut bytes = message.encode_to_vec();
     for (at, byte) in damage {

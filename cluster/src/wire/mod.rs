@@ -1,7 +1,7 @@
-//! Between the messages of `proto/exact2048/v1/coordinator.proto` and the types of the pure code.
+//! Conversions between the messages of `proto/exact2048/v1/coordinator.proto` and the types of the pure code.
 //!
-//! What comes from a network is checked here, once: a value that got through has lengths, layers and sums with which
-//! the code that gets it can calculate. Conversions to messages cannot fail.
+//! Data from the network is checked here, once: lengths, layers and sums of an accepted value are safe to calculate
+//! with. Conversions to messages cannot fail.
 
 mod answer;
 #[cfg(test)]
@@ -30,55 +30,55 @@ pub use refusal::{
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
-/// Number of an opening record of a journal: shards are made on behalf of the writer that appended it.
+/// Number of an opening record of a journal. Shards are written on behalf of the writer that appended it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OpeningId(pub u64);
 
-/// What a worker has to work on.
+/// The work of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
     /// Its part of a segment.
     pub share: Share,
-    /// Where the job's run is: a path, or a URL as `Location::parse` reads it.
+    /// Location of the job's run: a path, or a URL as `Location::parse` reads it.
     pub run_url: String,
     /// The opening record that the worker names in the `Attempt`s of its shards.
     pub opening: OpeningId,
 }
 
-/// The answer to a pull, as a worker sees it. See `PullReply` of the pure code for the fields that both have.
+/// The answer to a pull, as seen by a worker. The pure code's `PullReply` describes the common fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// Reports with lower numbers have arrived and may be forgotten.
+    /// Reports with lower numbers have arrived, and the worker may drop them.
     pub acknowledged: u64,
-    /// The epoch of the pull is over: drop everything of it.
+    /// The pull's epoch is over: drop all its data.
     pub withdrawn: Option<EpochId>,
-    /// What to work on; repeated until the worker says that it is in that epoch.
+    /// The next work, repeated until the worker reports that it is in that epoch.
     pub assignment: Option<Assignment>,
-    /// How far the worker's epoch is, where it is in the current one.
+    /// Progress of the worker's epoch, if that is the current one.
     pub progress: Option<EpochProgress>,
     /// A shard to write; repeated until the worker reports it as written.
     pub write: Option<WriteShard>,
-    /// The job whose turn it is needs this much memory of the worker, in bytes, and the worker has less.
+    /// Memory in bytes that the current job needs of the worker, if the worker has less.
     pub needed_memory: Option<u64>,
 }
 
-/// A message that says nothing that can be understood.
+/// An invalid message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum WireError {
-    /// A field is not what it should be.
+    /// A field is invalid.
     #[error("{field}: {what}")]
     Field {
-        /// Its name, and those of the messages around it.
+        /// The field's name, preceded by those of the messages around it.
         field: String,
-        /// What is wrong.
+        /// The expected and the found value.
         what: String,
     },
-    /// The other side speaks another protocol, so that the rest of the message was not looked at.
-    #[error("the other side speaks protocol {got}, this one {expected}: use the same build for both")]
+    /// The other side has another protocol version, so the rest of the message was ignored.
+    #[error("expected protocol {expected}, found {got} on the other side; use the same build for both")]
     Version {
-        /// What this side speaks.
+        /// Version of this side.
         expected: u32,
-        /// What the other side speaks.
+        /// Version of the other side.
         got: u32,
     },
 }
@@ -88,7 +88,7 @@ impl WireError {
         Self::Field { field: field.to_owned(), what: what.to_string() }
     }
 
-    /// This error, with the field named as seen from the message around it.
+    /// Prefixes the field's name with that of the message around it.
     fn within(self, outer: &str) -> Self {
         match self {
             Self::Field { field, what } => Self::Field { field: format!("{outer}.{field}"), what },
@@ -97,19 +97,20 @@ impl WireError {
     }
 }
 
-/// Most bytes of an address.
+/// Maximum length of an address, in bytes.
 const MAX_ADDRESS_BYTES: usize = 512;
 
-/// Most bytes of what a worker says of a failure, with control characters as escapes; what is longer is cut.
+/// Maximum length of a worker's description of a failure, in bytes with escaped control characters; longer texts are
+/// cut.
 const MAX_WORDS_BYTES: usize = 2048;
 
-/// Most bytes of what a worker says of a shard.
+/// Maximum length of a shard's record from a worker, in bytes.
 const MAX_RECORD_BYTES: usize = 16 << 10;
 
-/// Counts and bytes of a worker's part of a layer are below this, so that sums over 2^16 workers do not overflow.
+/// Exclusive bound on counts and bytes of a worker's part of a layer, so sums over 2^16 workers do not overflow.
 const MAX_COUNT: u64 = 1 << 46;
 
-/// Most threads of a worker.
+/// Maximum number of threads of a worker.
 const MAX_THREADS: u32 = 1 << 16;
 
 fn check_version(got: u32) -> Result<(), WireError> {
@@ -127,16 +128,16 @@ fn threads_of(threads: u32) -> Result<u32, WireError> {
     if (1..=MAX_THREADS).contains(&threads) {
         return Ok(threads);
     }
-    Err(WireError::field("threads", format!("{threads}: expected 1 to {MAX_THREADS}")))
+    Err(WireError::field("threads", format!("expected 1 to {MAX_THREADS}, found {threads}")))
 }
 
 fn address_of(address: String) -> Result<String, WireError> {
     if address.len() > MAX_ADDRESS_BYTES {
-        let what = format!("{} bytes: expected at most {MAX_ADDRESS_BYTES}", address.len());
+        let what = format!("expected at most {MAX_ADDRESS_BYTES} bytes, found {}", address.len());
         return Err(WireError::field("address", what));
     }
     if !is_address(&address) {
-        let what = format!("{:?}: expected a URL such as http://HOST:PORT", plain_words(&address, 80));
+        let what = format!("expected a URL such as http://HOST:PORT, found {:?}", plain_words(&address, 80));
         return Err(WireError::field("address", what));
     }
     Ok(address)
@@ -147,7 +148,7 @@ fn pass_of(field: &str, pass: i32) -> Result<Phase, WireError> {
         Ok(v1::Pass::Enumerate) => Ok(Phase::Enumerate),
         Ok(v1::Pass::BackUp) => Ok(Phase::BackUp),
         Ok(v1::Pass::Unspecified) | Err(_) => {
-            Err(WireError::field(field, format!("{pass}: expected PASS_ENUMERATE or PASS_BACK_UP")))
+            Err(WireError::field(field, format!("expected PASS_ENUMERATE or PASS_BACK_UP, found {pass}")))
         }
     }
 }
@@ -159,16 +160,19 @@ fn pass_message(phase: Phase) -> v1::Pass {
     }
 }
 
-/// A range of layers: even tile sums from 4 on, the lower one first.
+/// Checks a range of layers: even tile sums from 4 on, the lower one first.
 fn layers_of(first: u32, last: u32) -> Result<(Layer, Layer), WireError> {
     let is_layer = |layer: u32| Layer::of_sum(layer).is_some();
     if !is_layer(first) {
-        return Err(WireError::field("first_layer", format!("{first}: expected an even number from 4 on")));
+        return Err(WireError::field(
+            "first_layer",
+            format!("expected an even number from 4 on, found {first}"),
+        ));
     }
     if !is_layer(last) || last < first {
         return Err(WireError::field(
             "last_layer",
-            format!("{last}: expected an even number from {first} on"),
+            format!("expected an even number from {first} on, found {last}"),
         ));
     }
     Ok((Layer(first), Layer(last)))

@@ -5,8 +5,8 @@ use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
 
-/// The parameters that a message spells, checked. Where it does not say which tiles are large, the split that is best
-/// for the board is taken.
+/// Checks and converts a message's parameters. If the message does not define large tiles, the best split for the
+/// board is chosen.
 ///
 /// # Errors
 ///
@@ -14,7 +14,7 @@ use super::WireError;
 pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let board = BoardSize::new(message.rows.into(), message.columns.into());
     let board = board.map_err(|error| WireError::field("rows", error))?;
-    // The error repeats the text, which may be anything.
+    // The error repeats the text, so its length is limited.
     let objective = message.objective.chars().take(32).collect::<String>().parse();
     let objective: Objective = objective.map_err(|error| WireError::field("objective", error))?;
     let spawn4 = format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator);
@@ -41,7 +41,7 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     params.with_stored(kept, message.best_moves).map_err(|error| WireError::field("kept", error))
 }
 
-/// The discount that a message spells.
+/// Checks and converts a message's discount.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn discount_of(message: &RunParameters) -> Result<Discount, WireError> {
     }
 }
 
-/// Who places the tiles, as a message spells it.
+/// Checks and converts a message's spawner.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ pub fn discount_of(message: &RunParameters) -> Result<Discount, WireError> {
 pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
     match message.spawner.as_str() {
         "" => Ok(Spawner::Random),
-        // The error repeats the text, which may be anything.
+        // The error repeats the text, so its length is limited.
         text => text
             .chars()
             .take(32)
@@ -74,7 +74,7 @@ pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
     }
 }
 
-/// An exponent, which is checked later: one that does not fit is out of range for all uses.
+/// Converts an exponent, which is range-checked later; numbers that do not fit are out of range for all uses.
 fn exponent(number: u32) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
@@ -131,7 +131,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_split_and_the_kept_layers_may_be_left_out_and_wrong_fields_are_named() {
+    fn optional_parameters_may_be_missing_and_errors_name_their_fields() {
         let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let good = RunParameters { large_exponent: 0, kept: None, ..RunParameters::from(&params) };

@@ -1,4 +1,4 @@
-//! What workers say.
+//! Pulls of workers.
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
@@ -16,7 +16,7 @@ use super::{
     threads_of, worker_of, write_message, write_of,
 };
 
-/// The message of a pull, made by the worker with this secret: its id follows from that.
+/// Converts a pull of the worker with this secret, which determines its id.
 #[must_use]
 pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
     v1::PullRequest {
@@ -34,14 +34,13 @@ pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
     }
 }
 
-/// The pull that a message spells, checked.
+/// Checks and converts a pull.
 ///
 /// # Errors
 ///
-/// [`WireError::Version`] if the worker is of another version, whatever else there may be; else
-/// [`WireError::Field`].
+/// [`WireError::Version`] if the worker has another version, regardless of other errors; else [`WireError::Field`].
 pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
-    // First: in another version every other field may mean something else.
+    // The version comes first: in another version every other field may have another meaning.
     check_version(message.protocol_version)?;
     if message.first_report > u64::MAX / 2 {
         return Err(WireError::field("first_report", "expected less than 2^63"));
@@ -74,7 +73,7 @@ fn stage_message(stage: EpochStage) -> v1::EpochStage {
     }
 }
 
-/// A worker that is in no epoch need not say how far it is.
+/// Checks and converts the stage, which a worker outside an epoch may omit.
 fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
     match v1::EpochStage::try_from(message) {
         Ok(v1::EpochStage::Preparing) => Ok(EpochStage::Preparing),
@@ -82,7 +81,7 @@ fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
         Ok(v1::EpochStage::Waiting) => Ok(EpochStage::Waiting),
         Ok(v1::EpochStage::Unspecified) if !in_epoch => Ok(EpochStage::Preparing),
         Ok(v1::EpochStage::Unspecified) | Err(_) => {
-            Err(WireError::field("stage", format!("{message}: expected one that this version knows")))
+            Err(WireError::field("stage", format!("expected a known stage, found {message}")))
         }
     }
 }
@@ -117,7 +116,7 @@ fn report_message(report: &WorkerReport) -> v1::WorkerReport {
 
 fn report_of(message: v1::WorkerReport) -> Result<WorkerReport, WireError> {
     match message.report {
-        None => Err(WireError::field("report", "none that this version knows")),
+        None => Err(WireError::field("report", "expected a known report")),
         Some(Report::LayerDone(done)) => {
             let part = part_of(&done).map_err(|error| error.within("layer_done"))?;
             Ok(WorkerReport::LayerDone { epoch: EpochId(done.epoch), part })
@@ -138,7 +137,7 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
         [("states", done.states), ("afterstates", done.afterstates), ("sealed_bytes", done.sealed_bytes)]
     {
         if count >= MAX_COUNT {
-            return Err(WireError::field(field, format!("{count}: expected less than {MAX_COUNT}")));
+            return Err(WireError::field(field, format!("expected less than {MAX_COUNT}, found {count}")));
         }
     }
     let totals = Totals {
@@ -154,7 +153,7 @@ fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
     let shard = written.shard.ok_or_else(|| WireError::field("shard", "is missing"))?;
     let shard = write_of(shard).map_err(|error| error.within("shard"))?;
     if written.record.len() > MAX_RECORD_BYTES {
-        let what = format!("{} bytes: expected at most {MAX_RECORD_BYTES}", written.record.len());
+        let what = format!("expected at most {MAX_RECORD_BYTES} bytes, found {}", written.record.len());
         return Err(WireError::field("record", what));
     }
     Ok(WorkerReport::ShardWritten { shard, record: written.record })
@@ -176,7 +175,7 @@ fn failure_message(failure: &WorkerFailure) -> FailureMessage {
 
 fn failure_of(message: Option<FailureMessage>) -> Result<WorkerFailure, WireError> {
     match message {
-        None => Err(WireError::field("failure", "none that this version knows")),
+        None => Err(WireError::field("failure", "expected a known failure")),
         Some(FailureMessage::DiskFull(what)) => Ok(WorkerFailure::DiskFull(clip(&what))),
         Some(FailureMessage::Peer(peer)) => Ok(WorkerFailure::Peer(WorkerId(peer))),
         Some(FailureMessage::Other(what)) => Ok(WorkerFailure::Other(clip(&what))),
@@ -191,7 +190,7 @@ fn lost_of(lost: &v1::ShardLost) -> Result<WorkerFailure, WireError> {
     Ok(WorkerFailure::ShardLost { job: job_of("job", &lost.job)?, file: clip(&lost.file) })
 }
 
-/// The beginning of a text, as much as is passed on, fit to be shown.
+/// Truncates a text and escapes control characters.
 fn clip(text: &str) -> String {
     plain_words(text, MAX_WORDS_BYTES)
 }

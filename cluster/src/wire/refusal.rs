@@ -1,4 +1,4 @@
-//! What is refused, as statuses: the reason and its values are details, so that nobody has to parse texts.
+//! Refusals as statuses. Reason and values are in the details, so clients need not parse texts.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -31,31 +31,31 @@ fn status<const N: usize>(
     Status::with_error_details(code, what.to_string(), details)
 }
 
-/// A status with a reason that clients can tell it by.
+/// Creates a status with a machine-readable reason.
 #[must_use]
 pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Status {
     status(code, reason, what, [])
 }
 
-/// The status of the pull of a worker that could not be met, for this reason.
+/// Returns the status for a worker that could not be contacted, for this reason.
 #[must_use]
 pub fn unmet_status(why: impl Display) -> Status {
     status(Code::Unavailable, UNMET, why, [])
 }
 
-/// Whether a status is [that](unmet_status) of a worker that could not be met.
+/// Returns whether a status is [that](unmet_status) of a worker that could not be contacted.
 #[must_use]
 pub fn is_unmet(status: &Status) -> bool {
     has_reason(status, UNMET)
 }
 
-/// The status of a job whose run must be in the store, and is not.
+/// Returns the status of a job whose required run is not in the store.
 #[must_use]
 pub fn run_unknown_status() -> Status {
     status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
 }
 
-/// Whether a status is [that](run_unknown_status) of a job whose run is not in the store.
+/// Returns whether a status is [that](run_unknown_status) of a job whose run is not in the store.
 #[must_use]
 pub fn is_run_unknown(status: &Status) -> bool {
     has_reason(status, RUN_UNKNOWN)
@@ -65,7 +65,7 @@ fn has_reason(status: &Status, reason: &str) -> bool {
     status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN && info.reason == reason)
 }
 
-/// The status of a refused pull.
+/// Returns the status of a refused pull.
 #[must_use]
 pub fn refusal_status(refusal: &Refusal) -> Status {
     match refusal {
@@ -91,7 +91,7 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
     }
 }
 
-/// The refusal that a status stands for; `None` where it is of another kind, such as trouble on the way.
+/// Returns the refusal behind a status; `None` for other statuses, such as network failures.
 #[must_use]
 pub fn refusal_of(status: &Status) -> Option<Refusal> {
     let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
@@ -111,7 +111,7 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
     }
 }
 
-/// The status of a request that the cluster does not carry out.
+/// Returns the status of a request that the cluster refuses.
 #[must_use]
 pub fn cluster_status(error: &ClusterError) -> Status {
     match error {
@@ -130,7 +130,7 @@ pub fn cluster_status(error: &ClusterError) -> Status {
     }
 }
 
-/// The status of a request that does not say what it should.
+/// Returns the status of an invalid request.
 #[must_use]
 pub fn wire_status(error: &WireError) -> Status {
     match error {
@@ -158,7 +158,7 @@ mod tests {
         ] {
             let status = refusal_status(&refusal);
             assert_eq!((status.code(), status.message()), (code, &*refusal.to_string()));
-            // As it arrives at the other end.
+            // The status as received by the other side.
             let mut headers = tonic::metadata::MetadataMap::new().into_headers();
             status.add_header(&mut headers).unwrap();
             let arrived = Status::from_header_map(&headers).unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn other_statuses_are_no_refusals() {
+    fn other_statuses_are_not_refusals() {
         for status in [
             Status::unavailable("the server is stopping"),
             Status::out_of_range("too large"),

@@ -1,20 +1,20 @@
-//! Secrets on their way, and the name that follows from a worker's.
+//! Secrets in messages, and the worker id derived from a secret.
 
 use exact2048_coordinator::cluster::{Incarnation, Secret, WorkerId};
 use sha2::{Digest, Sha256};
 
 use super::WireError;
 
-/// Hashed before a worker's secret to make its id, so that the sum is of no use for anything else.
+/// Prefix of the hash that gives a worker's id, so the hash is useless for other purposes.
 const DOMAIN: &[u8] = b"exact2048 worker";
 
-/// Hashed before a worker's secret to answer a challenge.
+/// Prefix of the hash that answers a challenge.
 const MEETING: &[u8] = b"exact2048 meet";
 
-/// The worker that shows this secret in its pulls.
+/// Returns the worker whose pulls show this secret.
 ///
-/// Its id is on show in `status` and logs. To pull under it somebody would have to find another secret with the same
-/// id, which takes some 2^64 sums.
+/// The id is visible in `status` and logs. Pulling under it would require another secret with the same id, which
+/// takes about 2^64 hashes.
 #[must_use]
 pub fn worker_of(secret: &Secret) -> WorkerId {
     let sum = Sha256::new().chain_update(DOMAIN).chain_update(secret.bytes()).finalize();
@@ -22,20 +22,21 @@ pub fn worker_of(secret: &Secret) -> WorkerId {
     WorkerId(u64::from_be_bytes(*first))
 }
 
-/// What a process of a worker answers to a challenge, which nobody can who does not know its secret.
+/// Returns the answer of a worker's process to a challenge; computing it requires the worker's secret.
 #[must_use]
 pub fn proof_of(secret: &Secret, incarnation: Incarnation, challenge: &[u8]) -> [u8; 32] {
     let sum = Sha256::new().chain_update(MEETING).chain_update(secret.bytes());
     sum.chain_update(incarnation.0.to_be_bytes()).chain_update(challenge).finalize().into()
 }
 
-/// The secret in a field of a message.
+/// Checks the secret in a field of a message.
 ///
 /// # Errors
 ///
-/// [`WireError::Field`] where it has another length. The bytes are not repeated in it.
+/// [`WireError::Field`] if the length is wrong. The error does not repeat the bytes.
 pub fn secret_of(field: &str, bytes: &[u8]) -> Result<Secret, WireError> {
-    let found = || WireError::field(field, format!("{} bytes: expected {}", bytes.len(), Secret::BYTES));
+    let found =
+        || WireError::field(field, format!("expected {} bytes, found {}", Secret::BYTES, bytes.len()));
     bytes.try_into().map(Secret::new).map_err(|_| found())
 }
 
@@ -45,13 +46,13 @@ mod tests {
 
     #[test]
     fn a_workers_id_follows_from_its_secret() {
-        // As other programs calculate it: SHA-256 of "exact2048 worker" and 16 bytes of 1.
+        // Computed independently: SHA-256 of "exact2048 worker" and 16 bytes of 1.
         assert_eq!(worker_of(&Secret::new([1; 16])), WorkerId(0x5764_db26_ae9d_8328));
         assert_ne!(worker_of(&Secret::new([1; 16])), worker_of(&Secret::new([2; 16])));
     }
 
     #[test]
-    fn a_proof_is_of_one_process_and_one_challenge() {
+    fn proofs_are_bound_to_one_process_and_one_challenge() {
         let proof_of = |secret: u8, incarnation: u64, challenge: u8| {
             super::proof_of(&Secret::new([secret; 16]), Incarnation(incarnation), &[challenge; 16])
         };

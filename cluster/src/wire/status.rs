@@ -1,4 +1,4 @@
-//! What people are shown of jobs and workers.
+//! Status messages of jobs and workers.
 
 use exact2048_coordinator::cluster::{Activity, JobState, JobStatus, WorkerStatus};
 use exact2048_game::Params;
@@ -6,7 +6,7 @@ use exact2048_proto::v1;
 
 use super::pass_message;
 
-/// The message of a job, with its parameters and the place of its run.
+/// Converts a job's status, with its parameters and the location of its run.
 #[must_use]
 pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Job {
     let (state, failure) = match &status.state {
@@ -47,7 +47,7 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
     }
 }
 
-/// The message of a worker.
+/// Converts a worker's status.
 #[must_use]
 pub fn worker_message(status: &WorkerStatus) -> v1::Worker {
     use v1::WorkerActivity as Is;

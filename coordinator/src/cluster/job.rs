@@ -404,7 +404,7 @@ pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> Str
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
     let (threads, units) = (several(threads, "thread"), SizeUnits::of(memory_bytes));
     format!(
-        "expected a worker with {} of memory for {threads}, found at most {}; give workers more memory, or \
+        "expected {} of memory with {threads}, found {} on the closest worker; give workers more memory, or \
          fewer threads",
         units.at_least(needed_bytes),
         units.at_most(memory_bytes)

@@ -36,7 +36,7 @@ pub(super) struct Registered {
     pub hangs_in: Option<EpochId>,
     /// Failures since its last commit.
     failures: u32,
-    /// Epochs that it has ended since its last commit because it could not reach a peer.
+    /// Epochs that it ended since its last commit because it could not reach a peer.
     complaints: u32,
 }
 

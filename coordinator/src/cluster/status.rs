@@ -131,11 +131,11 @@ pub enum Activity {
     },
     /// Waits for a job, or for the next epoch.
     Waiting,
-    /// Has failed, and gets no work until it is well.
+    /// Has failed, and gets no work until it reports that it is well.
     Unwell(String),
-    /// Has failed lately, and gets no work for this long.
+    /// Has failed recently, and gets no work for this long.
     BackingOff(Duration),
-    /// Its memory is too small for the active job.
+    /// Has too little memory for the active job.
     TooSmall,
     /// Is leaving, and in no epoch.
     Leaving,

@@ -1,5 +1,5 @@
-//! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules
-//! in which everything goes wrong. `docs/dev/cluster-protocol.md` numbers the invariants that are checked.
+//! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules with all
+//! kinds of faults. `docs/dev/cluster-protocol.md` numbers the checked invariants.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod random;
@@ -10,9 +10,9 @@ mod world;
 
 use world::{Faults, World};
 
-/// Runs a schedule for each seed: first with faults, then without, until everything is done. In some the disk is
-/// limited, so that of all but the smallest boards much has to be enumerated twice. What fails names its seed; a range
-/// of that seed alone repeats it.
+/// Runs a schedule for each seed: first with faults, then without, until all jobs are done. Some schedules limit the
+/// disk, so that all but the smallest boards must enumerate many layers twice. A failure names its seed; a range of
+/// that seed alone repeats it.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let (mut events, mut enumerated_again) = (0, 0);
     for seed in seeds {
@@ -31,7 +31,7 @@ fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults
         }
     }
     assert!(events > 0);
-    // The smallest board has no more layers than between two cuts.
+    // The smallest board has no more layers than a single cut.
     assert!(board == "2x2" || enumerated_again > 100, "{enumerated_again} layers");
 }
 
@@ -79,7 +79,7 @@ const EVERYTHING: Faults = Faults {
 const HANGS: Faults = Faults { stick: 10, misread: 50, locked: 2, foreign: 1, ..WORKERS };
 
 #[test]
-fn nothing_goes_wrong() {
+fn clusters_without_faults_finish() {
     simulate("2x2", 0..500, 20, Faults::default());
     simulate("3x2", 0..20, 20, Faults::default());
 }
@@ -116,7 +116,7 @@ fn workers_hang_and_misread_and_journals_cannot_be_written() {
     simulate("2x2", 0..1500, 300, Faults { lose: 10, meddle: 15, ..HANGS });
 }
 
-/// The store goes away and comes back, and nothing else goes wrong: no run is made twice, and no job fails.
+/// The store disappears and returns, without other faults: no run is created twice, and no job fails.
 #[test]
 fn stores_go_away_and_come_back() {
     simulate("2x2", 0..1500, 300, Faults { away: 10, ..Faults::default() });
@@ -124,15 +124,15 @@ fn stores_go_away_and_come_back() {
     simulate("2x2", 0..1500, 300, Faults { away: 10, aside: 10, lose: 5, meddle: 15, ..WORKERS });
 }
 
-/// Coordinators and workers have too little time, so that leases end: no job fails by that.
+/// Coordinators and workers are starved, so leases end: no job fails because of that.
 #[test]
-fn a_machine_has_too_much_to_do() {
+fn starved_machines_fail_no_job() {
     simulate("2x2", 0..500, 600, Faults { starve: 20, ..Faults::default() });
     simulate("3x2", 0..30, 1500, Faults { starve: 20, ..Faults::default() });
 }
 
 #[test]
-fn everything_goes_wrong() {
+fn all_faults_together() {
     simulate("2x2", 0..3000, 400, EVERYTHING);
     simulate("3x2", 0..150, 1000, EVERYTHING);
 }

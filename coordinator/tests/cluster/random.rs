@@ -1,4 +1,4 @@
-//! Deterministic randomness: a seed is a schedule.
+//! Deterministic randomness: a seed determines a schedule.
 
 /// SplitMix64.
 pub struct Random(u64);
@@ -18,13 +18,13 @@ impl Random {
         self.next() % end
     }
 
-    /// True in so many of a thousand cases.
+    /// Returns true with a probability of `chance` in a thousand.
     pub fn per_mille(&mut self, chance: u64) -> bool {
         self.below(1000) < chance
     }
 }
 
-/// A hash of a number.
+/// Hashes a number.
 pub fn mix(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,5 +1,5 @@
-//! The store that all coordinators and workers share: journals, shards and the fencing record. The
-//! invariants of `docs/dev/cluster-protocol.md` that speak of the store are checked on every append.
+//! The store shared by all coordinators and workers: journals, shards and the fencing record. Every append checks the
+//! invariants of `docs/dev/cluster-protocol.md` that concern the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ pub struct ShardName {
 }
 
 impl ShardName {
-    /// The name of its file.
+    /// Returns the name of its file.
     pub fn file(&self) -> String {
         let Self { epoch, worker, first, last, phase, job } = self;
         format!("{job}/{epoch}/{worker}/{phase:?}-{first}-{last}.shard")
@@ -36,7 +36,7 @@ impl ShardName {
 pub enum Entry {
     Fence(u64),
     Append(Append),
-    /// A record of somebody who is no coordinator.
+    /// A record by a process that is not a coordinator.
     Foreign,
 }
 
@@ -44,7 +44,7 @@ pub enum Entry {
 pub struct LiveCommit {
     pub commit: Commit,
     pub shards: Vec<ShardName>,
-    /// Whether its reach was not removed.
+    /// Whether its reach is still stored.
     pub is_stored: bool,
 }
 
@@ -66,21 +66,21 @@ impl Journal {
     }
 }
 
-/// What a file takes of the disk beside what is in it.
+/// Disk space of a file in addition to its contents.
 pub const FILE_BYTES: u64 = 100;
 
 pub struct Store {
     pub fence: u64,
     pub journals: BTreeMap<JobId, Journal>,
-    /// With what they take of the disk.
+    /// The shards, with their disk space.
     pub shards: BTreeMap<ShardName, u64>,
-    /// How much the shards of a job may take, if nothing goes wrong.
+    /// Disk limit of a job's shards, as long as no fault exceeds it.
     limit: Option<u64>,
     lost: BTreeSet<ShardName>,
-    /// Layers of epochs of which a member took in something else than was sent to it.
+    /// Layers of epochs of which a member received other data than was sent.
     spoilt: BTreeSet<(EpochId, Layer)>,
     is_away: bool,
-    /// The run that somebody has moved aside.
+    /// The run that was moved aside.
     aside: Option<JobId>,
 }
 
@@ -98,17 +98,17 @@ impl Store {
         }
     }
 
-    /// Whether the store is in its place.
+    /// Returns whether the store is available.
     pub fn is_there(&self) -> bool {
         !self.is_away
     }
 
-    /// Whether the store and the run of a job are in their place.
+    /// Returns whether the store and the run of a job exist.
     pub fn has(&self, job: &JobId) -> bool {
         self.is_reached(job) && self.journals.contains_key(job)
     }
 
-    /// Whether the run of a job is in its place, or would be.
+    /// Returns whether the place of a job's run is available, with or without a run.
     pub fn is_reached(&self, job: &JobId) -> bool {
         !self.is_away && self.aside.as_ref() != Some(job)
     }
@@ -121,7 +121,7 @@ impl Store {
         self.is_away = false;
     }
 
-    /// Moves the run of a job aside. Returns whether there is one.
+    /// Moves the run of a job aside. Returns whether it exists.
     pub fn put_aside(&mut self, job: &JobId) -> bool {
         let is_there = self.has(job);
         if is_there {
@@ -130,40 +130,40 @@ impl Store {
         is_there
     }
 
-    /// Puts the run that was moved aside back.
+    /// Moves the run back that was moved aside.
     pub fn put_back(&mut self) {
         self.aside = None;
     }
 
-    /// Makes the run of a job.
+    /// Creates the run of a job.
     pub fn make(&mut self, job: &JobId) {
-        assert!(!self.is_away, "I15: the run of {job} is made while the store is away");
+        assert!(!self.is_away, "I15: the run of {job} is created while the store is unavailable");
         let before = self.journals.insert(job.clone(), Journal::default());
-        assert!(before.is_none(), "I15: the run of {job} is made twice");
+        assert!(before.is_none(), "I15: the run of {job} is created twice");
     }
 
-    /// A member took in something else of a layer than was sent to it.
+    /// Records that a member received other data of a layer than was sent.
     pub fn spoil(&mut self, epoch: EpochId, layer: Layer) {
         self.spoilt.insert((epoch, layer));
     }
 
-    /// Takes the journal of a job for a coordinator: whoever had it before cannot append any more. Returns the number of
-    /// entries.
+    /// Opens the journal of a job for a coordinator, so earlier owners cannot append any longer. Returns the number
+    /// of entries.
     pub fn open(&mut self, job: &JobId, fence: u64) -> usize {
-        assert!(self.has(job), "I15: the run of {job} is opened, and is not there");
+        assert!(self.has(job), "I15: the run of {job} is opened but missing");
         let journal = self.journals.get_mut(job).unwrap();
         journal.entries.push(Entry::Fence(fence));
         journal.entries.len()
     }
 
-    /// Removes the shards of a job that no commit names.
+    /// Deletes the shards of a job that no commit names.
     pub fn clean(&mut self, job: &JobId) {
         let journal = &self.journals[job];
         let named: BTreeSet<&ShardName> = journal.live.iter().flat_map(|live| &live.shards).collect();
         self.shards.retain(|name, _| name.job != *job || named.contains(name));
     }
 
-    /// Removes what the run of a job does not need, and what can be enumerated again until `times` times the usual room is
+    /// Removes unneeded data of a job's run, and then repeatable reach until `times` times the usual headroom is
     /// free.
     pub fn make_room(&mut self, truth: &Truth, job: &JobId, limit: u64, times: u64) {
         loop {
@@ -171,7 +171,7 @@ impl Store {
             let recipe = Recipe::new(&truth.params, &holdings);
             let free = limit.cast_signed() - self.taken(job).cast_signed();
             let mut removed = goes_next(&recipe, limit, free, times);
-            // When all is enumerated a forecast decides what goes; here it is what is free.
+            // After enumeration, the real coordinator decides by an estimate; the simulation uses the free space.
             if removed.is_empty() && free < (times * headroom(limit)).cast_signed() {
                 removed = recipe.repeatable().into_iter().take(1).collect();
             }
@@ -182,7 +182,7 @@ impl Store {
         }
     }
 
-    /// What the committed shards of a job take.
+    /// Returns the space of a job's committed shards.
     pub fn taken(&self, job: &JobId) -> u64 {
         let stored = self.journals[job].stored();
         stored.flat_map(|live| &live.shards).filter_map(|name| self.shards.get(name)).sum()
@@ -192,7 +192,7 @@ impl Store {
         let journal = self.journals.get_mut(job).unwrap();
         for range in removed {
             let mut layers = (range.first.0..=range.last.0).step_by(2).map(Layer);
-            assert!(layers.all(|layer| !truth.params.keeps_reach(layer)), "I13: {range:?} is to be kept");
+            assert!(layers.all(|layer| !truth.params.keeps_reach(layer)), "I13: {range:?} must be kept");
             let is_of_it = |live: &&mut LiveCommit| {
                 live.is_stored && live.commit.phase == Phase::Enumerate && range.covers(&live.commit)
             };
@@ -203,7 +203,7 @@ impl Store {
         }
     }
 
-    /// Creates entry `slot` of a journal if there is none. Whether the entry there is this one now.
+    /// Creates entry `slot` of a journal if it does not exist. Returns whether the entry is now this append.
     pub fn append(&mut self, truth: &Truth, job: &JobId, slot: usize, append: &Append) -> bool {
         let entries = &self.journals[job].entries;
         assert!(slot <= entries.len(), "an entry after a gap");
@@ -216,21 +216,21 @@ impl Store {
         true
     }
 
-    /// Somebody who is no coordinator writes to a journal.
+    /// Writes a record to a journal as a process that is not a coordinator.
     pub fn write_foreign(&mut self, job: &JobId) {
         self.journals.get_mut(job).unwrap().entries.push(Entry::Foreign);
     }
 
-    /// Writes a shard with so many bytes of blocks.
+    /// Writes a shard with this many bytes of blocks.
     pub fn write(&mut self, name: ShardName, bytes: u64) {
-        assert!(self.has(&name.job), "I15: {name:?} is written, and its run is not there");
+        assert!(self.has(&name.job), "I15: {name:?} is written but its run is missing");
         let journal = self.journals.get(&name.job);
         let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
         assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");
         let of_job = self.shards.iter().filter(|(other, _)| other.job == name.job);
         let taken = of_job.map(|(_, bytes)| bytes).sum::<u64>() + bytes + FILE_BYTES;
         let limit = self.limit.unwrap_or(u64::MAX);
-        assert!(taken <= limit, "I14: {taken} bytes are taken with {name:?}, and {limit} may be");
+        assert!(taken <= limit, "I14: {taken} bytes with {name:?} exceed {limit}");
         self.shards.insert(name, bytes + FILE_BYTES);
     }
 
@@ -248,18 +248,18 @@ impl Store {
         journal.has_lost = true;
     }
 
-    /// The file of a shard of any live commit of a job.
+    /// Returns the file of a shard of a random live commit of a job.
     pub fn any_file(&self, job: &JobId, choice: u64) -> Option<String> {
         let stored: Vec<_> = self.journals.get(job)?.stored().collect();
         Some(stored.get(choice as usize % stored.len().max(1))?.shards[0].file())
     }
 
-    /// Live commits of a job with a lost shard.
+    /// Returns the live commits of a job with a lost shard.
     pub fn damaged(&self, job: &JobId) -> Vec<Commit> {
         self.lost_files(job).into_iter().map(|(_, commit)| commit).collect()
     }
 
-    /// The file of a lost shard of each live commit of a job that has one, with the commit.
+    /// Returns the file of a lost shard for each live commit of a job that has one, with the commit.
     pub fn lost_files(&self, job: &JobId) -> Vec<(String, Commit)> {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
@@ -293,7 +293,7 @@ impl Store {
                     assert!(apart, "I1: {commit:?} overlaps {:?}", live.commit);
                 }
                 let spoilt = self.spoilt.range((*epoch, commit.first)..=(*epoch, commit.last)).next();
-                assert_eq!(spoilt, None, "I10: {commit:?} holds what a member took in wrongly");
+                assert_eq!(spoilt, None, "I10: {commit:?} contains wrongly received data");
                 check_order(truth, journal, commit);
                 check_sums(truth, commit);
                 let name = |worker| ShardName {
@@ -314,9 +314,9 @@ impl Store {
             Append::Retract { epoch, commit, .. } => {
                 assert_eq!(Some(epoch.0 / EPOCHS), fence, "I5: only the last coordinator retracts");
                 let at = journal.live.iter().position(|live| live.is_stored && live.commit == *commit);
-                let live = journal.live.swap_remove(at.expect("I3: what is retracted was live"));
+                let live = journal.live.swap_remove(at.expect("I3: a retracted commit was live"));
                 let lost = live.shards.iter().any(|shard| self.lost.contains(shard));
-                assert!(lost, "I3: {commit:?} is retracted though all of it is there");
+                assert!(lost, "I3: {commit:?} is retracted though it is complete");
             }
             Append::Remove { removed, .. } => self.remove(truth, job, removed),
         }
@@ -358,7 +358,7 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
     }
 }
 
-/// I7: counts and fingerprint of a range are the ones that there are, whoever computed it.
+/// I7: counts and fingerprint of a range equal the true ones, whichever worker computed it.
 fn check_sums(truth: &Truth, commit: &Commit) {
     let layers = (commit.first.0..=commit.last.0).step_by(2).map(Layer);
     match commit.phase {

@@ -1,4 +1,4 @@
-//! What a job's layers really hold, modelled by hashes: what every schedule has to arrive at.
+//! True contents of a job's layers, modelled by hashes: the result that every schedule must reach.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::store::FILE_BYTES;
 /// A board small enough for thousands of runs, and its blocks.
 pub struct Truth {
     pub params: Params,
-    /// Bytes of a block are multiples of it.
+    /// Unit of the bytes of a block.
     block_bytes: u64,
     lanes: BTreeMap<Layer, Vec<Lane>>,
 }
 
 impl Truth {
-    /// Every other schedule keeps other layers than runs do unless told otherwise.
+    /// Every other schedule keeps other layers than the default.
     pub fn new(board: &str, seed: u64) -> Self {
         let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
@@ -33,12 +33,12 @@ impl Truth {
                 lanes.entry(Layer(layer)).or_default().push(lane);
             }
         }
-        // Where the disk is limited, files take little beside what is in them.
+        // With a disk limit, files take little space in addition to their contents.
         let block_bytes = if kept == "2/16" { 1000 } else { 1 };
         Self { params, block_bytes, lanes }
     }
 
-    /// What one member has to report of a layer. Each sends every block to every other member.
+    /// Returns one member's correct report of a layer. Each member sends every block to every other one.
     pub fn part(
         &self,
         phase: Phase,
@@ -62,7 +62,7 @@ impl Truth {
         part
     }
 
-    /// A limit of the disk with which most of a run has to be enumerated twice, where it keeps few layers.
+    /// Returns a disk limit with which most of a run must be enumerated twice, if it keeps few layers.
     pub fn tight_limit(&self, most_members: u64) -> Option<u64> {
         let kept = self.params.kept;
         if kept.period() <= 4 {
@@ -73,14 +73,14 @@ impl Truth {
         let of_kept = layers.iter().filter(|&&layer| kept.keeps(layer));
         let kept_bytes: u64 =
             of_kept.map(|&layer| bytes(Phase::Enumerate, layer) + bytes(Phase::BackUp, layer)).sum();
-        // From a cut to the next two layers that are kept.
+        // From a cut to the next two kept layers.
         let between = layers.windows(kept.period() as usize + 2);
         let reach = between.map(|layers| layers.iter().map(|&layer| bytes(Phase::Enumerate, layer)).sum());
         let files = 2 * layers.len() as u64 * most_members * FILE_BYTES;
         Some(with_headroom(kept_bytes + reach.max().unwrap_or(0) + files + most_members * BESIDE_FRAMES))
     }
 
-    /// What a layer holds in all.
+    /// Returns the whole contents of a layer.
     pub fn layer(&self, phase: Phase, layer: Layer) -> LayerPart {
         self.sum(phase, layer, self.lanes[&layer].iter())
     }
@@ -95,7 +95,7 @@ impl Truth {
         let mut part = LayerPart { layer, totals: Totals::default(), sent: 0, received: 0 };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
-            // The same on both ways, and no more than there is room for in the smallest block.
+            // Equal in both passes, and within the room of the smallest block.
             let counts = mix(mix(lane.code() + 1) ^ u64::from(layer.0));
             part.totals += Totals {
                 states: counts % 2,

@@ -1,4 +1,4 @@
-//! A worker as the protocol wants it, without the computing.
+//! A worker that follows the protocol without computing.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ pub struct Worker {
     pub threads: u32,
     pub leaving: bool,
     pub working: Option<Working>,
-    /// Milliseconds until which it does nothing at all.
+    /// Time in milliseconds until which it does nothing at all.
     pub hung_until: u64,
     pub next_pull: u64,
     pub unwell_until: u64,
-    /// How often, in a thousand layers, something changes on its way to the worker.
+    /// Probability, in thousandths, that a layer changes in transit to the worker.
     pub flips: u64,
-    /// Until when it goes on pulling and does nothing else.
+    /// Time until which it pulls and does nothing else.
     pub stuck_until: u64,
     pub is_stuck: bool,
     highest_epoch: EpochId,
@@ -37,11 +37,11 @@ pub struct Working {
     pub share: Arc<Share>,
     owners: Owners,
     member: usize,
-    /// Layers finished.
+    /// Number of finished layers.
     pub position: u32,
-    /// Layers that all have finished, as the coordinator said.
-    told: u32,
-    /// Layers written.
+    /// Number of layers that all members have finished, as last reported by the coordinator.
+    finished_by_all: u32,
+    /// Number of written layers.
     written: u32,
     write: Option<WriteShard>,
 }
@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Takes in an answer, which may be to a pull of long ago.
+    /// Processes an answer, which may belong to a pull of long ago.
     pub fn hear(
         &mut self,
         reply: Result<PullReply, Refusal>,
@@ -123,7 +123,7 @@ impl Worker {
         }
         let Some(working) = &mut self.working else { return };
         if let Some(progress) = reply.progress.filter(|progress| progress.epoch == working.share.epoch) {
-            working.told = working.told.max(progress.finished_layers);
+            working.finished_by_all = working.finished_by_all.max(progress.finished_layers);
         }
         if let Some(write) = reply.write.filter(|write| write.epoch == working.share.epoch) {
             // A late reply may repeat an order that was carried out long ago.
@@ -135,20 +135,21 @@ impl Worker {
 
     fn begin(&mut self, share: Arc<Share>, store: &Store, misread: u64, random: &mut Random) {
         if !store.has(&share.job) {
-            let failure = WorkerFailure::Other("the run is not there".to_owned());
+            let failure = WorkerFailure::Other("the run is missing".to_owned());
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
             return self.reports.push_back(WorkerReport::Well);
         }
-        // Reading the inputs shows what is lost of them, unless a copy of it is at hand.
+        // Reading the inputs reveals lost shards, unless a copy is available.
         let damaged = store.lost_files(&share.job).into_iter().find(|_| random.per_mille(700));
-        // A worker with bad memory sees what is not so.
+        // A worker with bad memory sees false losses.
         let sound = store.any_file(&share.job, random.next()).filter(|_| random.per_mille(misread));
         if let Some(file) = damaged.map(|(file, _)| file).or(sound) {
             let failure = WorkerFailure::ShardLost { job: share.job.clone(), file };
             self.reports.push_back(WorkerReport::Failed { epoch: Some(share.epoch), failure });
         }
         let (owners, member) = (share.owners(), share.member(self.id).expect("the share of a member"));
-        self.working = Some(Working { share, owners, member, position: 0, told: 0, written: 0, write: None });
+        self.working =
+            Some(Working { share, owners, member, position: 0, finished_by_all: 0, written: 0, write: None });
     }
 
     /// Works for a while; `slowest` is the lowest position of all members of its epoch.
@@ -159,14 +160,15 @@ impl Worker {
         let Some(working) = &mut self.working else { return };
         let share = &working.share;
         let layers = share.segment.layers();
-        let furthest =
-            (working.told + share.window_layers).min(slowest + 1 + random.below(4) as u32).min(layers);
+        let furthest = (working.finished_by_all + share.window_layers)
+            .min(slowest + 1 + random.below(4) as u32)
+            .min(layers);
         let mut steps = random.below(6);
         while working.position < layers {
             let layer = share.segment.layer(working.position);
             let members = share.members.len();
             let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
-            // Layers without a block of its own are done before it comes to them.
+            // Layers without a block of its own are done before it reaches them.
             if part.totals.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
                     break;
@@ -181,7 +183,7 @@ impl Worker {
             self.reports.push_back(WorkerReport::LayerDone { epoch: share.epoch, part });
         }
         if working.write.is_some() && !store.has(&share.job) {
-            self.fail(WorkerFailure::Other("the run is not there".to_owned()), 0);
+            self.fail(WorkerFailure::Other("the run is missing".to_owned()), 0);
             return self.recover();
         }
         if let Some(shard) = working.write.take_if(|_| random.per_mille(600)) {
@@ -194,7 +196,7 @@ impl Worker {
                 last: shard.last,
             };
             let range = working.range(shard);
-            assert!(range.end <= working.position, "I8: ordered to write what is not done");
+            assert!(range.end <= working.position, "I8: ordered to write unfinished layers");
             let record = format!("{name:?}");
             let part = |position| {
                 let layer = share.segment.layer(position);
@@ -221,7 +223,7 @@ impl Worker {
 }
 
 impl Working {
-    /// Positions of an ordered shard.
+    /// Returns the positions of an ordered shard.
     fn range(&self, shard: WriteShard) -> std::ops::Range<u32> {
         let segment = self.share.segment;
         let (start, layers) = match segment.phase {

@@ -1,4 +1,4 @@
-//! A cluster with everything that can go wrong: what happens is decided by a seed.
+//! A cluster with all kinds of faults, chosen by a seed.
 
 mod away;
 mod ending;
@@ -23,10 +23,10 @@ use crate::worker::Worker;
 pub use trouble::Faults;
 use trouble::config;
 
-/// Milliseconds of a step.
+/// Milliseconds per step.
 const STEP: u64 = 50;
 
-/// Workers at once.
+/// Maximum number of workers at a time.
 const MOST_WORKERS: u64 = 9;
 
 enum Message {
@@ -34,7 +34,7 @@ enum Message {
         to: usize,
         pull: Pull,
     },
-    /// Whether the process that a pull is from is at its address.
+    /// Whether the pull's process is at its address.
     Reach {
         by: usize,
         pull: Pull,
@@ -80,19 +80,19 @@ enum Message {
     },
 }
 
-/// A coordinator and what its shell knows.
+/// A coordinator with the state of its shell.
 struct Coordinator {
     cluster: Cluster,
     /// Number of the next entry of each journal.
     slots: BTreeMap<JobId, usize>,
-    /// The appends to each journal that were asked for last and answered last.
+    /// The last requested and the last answered append of each journal.
     issued: BTreeMap<JobId, Ticket>,
     answered: BTreeMap<JobId, Ticket>,
     alive: bool,
     hung_until: u64,
-    /// Its number: that of the store changes when another takes over.
+    /// Its number, which differs from the store's once another coordinator has taken over.
     fence: u64,
-    /// Events that wait to be written to the queue, which is away.
+    /// Events that wait for the unavailable queue.
     to_note: Vec<Event>,
 }
 
@@ -100,7 +100,7 @@ pub struct World {
     pub now: u64,
     pub events: u64,
     truth: Truth,
-    /// How much the runs of jobs may take of the disk.
+    /// Disk limit of the runs.
     limit: Option<u64>,
     store: Store,
     faults: Faults,
@@ -113,24 +113,24 @@ pub struct World {
     next_worker: u64,
     next_message: u64,
     messages: BTreeMap<(u64, u64), Message>,
-    /// All epochs that there ever were.
+    /// All epochs so far.
     shares: BTreeMap<EpochId, Arc<Share>>,
-    /// The workers that each coordinator has reached.
+    /// Workers that each coordinator has contacted.
     reached: BTreeSet<(usize, WorkerId)>,
-    /// The secrets of the epochs.
+    /// Secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
-    /// What the queue's journal says: the jobs, and what became of those that have ended.
+    /// Contents of the queue's journal: the jobs, and the outcomes of the ended ones.
     queue: BTreeMap<JobId, (JobState, JobSummary)>,
     workload: Arc<Workload>,
     cost: Arc<PassCost>,
-    /// Until when the journals of jobs cannot be written.
+    /// Time until which the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
-    /// The jobs of which the queue says that their runs were made.
+    /// Jobs whose runs were created according to the queue.
     with_runs: BTreeSet<JobId>,
-    /// Until when the store is away, and the run of a job.
+    /// Times until which the store, and the run of a job, are unavailable.
     away_until: u64,
     aside_until: u64,
-    /// Until when coordinators and workers have too little time.
+    /// Time until which coordinators and workers are starved.
     starved_until: u64,
 }
 
@@ -172,7 +172,7 @@ impl World {
         world
     }
 
-    /// Lets so many steps pass.
+    /// Runs this many steps.
     pub fn run(&mut self, steps: u64) {
         (0..steps).for_each(|_| self.step());
     }
@@ -226,7 +226,7 @@ impl World {
         self.workers.retain(|(worker, _)| !(worker.leaving && worker.working.is_none()));
     }
 
-    /// The lowest position of the members of a worker's epoch; who is not in it has none.
+    /// Returns the lowest position of the members of a worker's epoch; workers outside it do not count.
     fn slowest(&self, at: usize) -> u32 {
         let Some(working) = &self.workers[at].0.working else { return 0 };
         let of = |id: WorkerId| {
@@ -264,7 +264,10 @@ impl World {
                     });
                     assert_eq!(known, share, "I4: two shares of one epoch");
                     for member in &share.members {
-                        assert!(self.reached.contains(&(to, member.worker)), "I12: nobody is there");
+                        assert!(
+                            self.reached.contains(&(to, member.worker)),
+                            "I12: the member was never contacted"
+                        );
                     }
                     assert!(share.member(pull.worker).is_some(), "I4: a share for a stranger");
                 }
@@ -278,7 +281,7 @@ impl World {
                 let coordinator = &mut self.coordinators[by];
                 if coordinator.alive && self.workers.iter().any(is_there) {
                     self.reached.insert((by, pull.worker));
-                    // It may be fenced off, or a later process have come meanwhile.
+                    // It may be fenced, or a later process may have registered meanwhile.
                     if coordinator.cluster.admit(now, &pull).is_ok() {
                         self.put(self.now, Message::Pull { to: by, pull });
                     }
@@ -319,7 +322,7 @@ impl World {
                 if !done && self.store.fence != coordinator.fence {
                     coordinator.cluster.fence(now);
                 } else if !done {
-                    let foreign = AppendFailure::Foreign("somebody else has written".to_owned());
+                    let foreign = AppendFailure::Foreign("another process has written".to_owned());
                     coordinator.cluster.append_failed(now, ticket, foreign);
                 } else {
                     let answered = coordinator.answered.entry(job.clone()).or_default();
@@ -344,7 +347,7 @@ impl World {
                 let files = self.store.lost_files(&claim.job);
                 let lost = files.into_iter().find(|(file, _)| *file == claim.file);
                 let found = if !self.store.has(&claim.job) {
-                    Examined::Unknown("its run is not there".to_owned())
+                    Examined::Unknown("its run is missing".to_owned())
                 } else if let Some((_, lost)) = lost {
                     Examined::Lost(lost)
                 } else if self.random.per_mille(self.faults.append) {
@@ -360,7 +363,7 @@ impl World {
         }
     }
 
-    /// Opens the journal of a job for a coordinator, once the appends to it that are under way are answered.
+    /// Opens the journal of a job for a coordinator, once its pending appends are answered.
     fn open(&mut self, by: usize, ticket: OpenTicket, job: JobId, times: u64, may_make: bool) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
@@ -402,7 +405,7 @@ impl World {
         self.act(by);
     }
 
-    /// Writes to the queue what has become of jobs, as long as the coordinator owns it.
+    /// Writes the outcomes of jobs to the queue, as long as the coordinator owns it.
     fn note(&mut self, by: usize) {
         let coordinator = &mut self.coordinators[by];
         let events = coordinator.cluster.take_events();
@@ -419,7 +422,7 @@ impl World {
                     if state == JobState::Done {
                         let holdings = self.store.journals[&job].holdings();
                         let left = Recipe::new(&self.truth.params, &holdings).steps();
-                        assert_eq!(left, [], "I15: {job} is done, and its run is not");
+                        assert_eq!(left, [], "I15: {job} is done but its run is not");
                     }
                     let is_failed = matches!(state, JobState::Failed { .. });
                     assert!(!is_failed || self.may_fail, "I15: {job}: {state:?}");
@@ -432,7 +435,7 @@ impl World {
                     }
                 }
                 Event::Progress { job } => {
-                    // The job may be forgotten by now: what was to be noted waits while the store is away.
+                    // The job may be forgotten by now: records wait while the store is unavailable.
                     let Some(now) = coordinator.cluster.job_summary(&job) else { continue };
                     let known = self.queue.get_mut(&job).unwrap();
                     assert!(
@@ -447,7 +450,7 @@ impl World {
         }
     }
 
-    /// Carries out what a coordinator wants.
+    /// Carries out a coordinator's requests.
     fn act(&mut self, by: usize) {
         self.note(by);
         for errand in self.coordinators[by].cluster.take_errands() {
@@ -461,7 +464,7 @@ impl World {
             }
         }
         for append in self.coordinators[by].cluster.take_appends() {
-            // A job that was done is opened for the append.
+            // The run of a done job is opened for the append.
             let job = append.job().clone();
             if !self.store.has(&job) {
                 let (ticket, failure) = (append.ticket(), self.not_there());
@@ -551,7 +554,7 @@ impl World {
         self.act(by);
     }
 
-    /// Hands a job to the newest coordinator.
+    /// Submits a job to the newest coordinator.
     fn submit(&mut self, name: &str) {
         let (job, by) = (JobId(name.to_owned()), self.coordinators.len() - 1);
         let submission = self.submission(&job);
@@ -565,7 +568,7 @@ impl World {
             job: job.clone(),
             params: self.truth.params.clone(),
             disk_limit: self.limit,
-            // A run of its name may be there, of a job that was forgotten.
+            // A run of its name may exist, from a forgotten job.
             has_run: self.with_runs.contains(job),
             least_memory: None,
             state: JobState::Queued,
@@ -580,7 +583,7 @@ impl World {
     }
 }
 
-/// What the run of a job takes, as who has it open counts it.
+/// Returns the size of a job's run, as counted by the process that has it open.
 fn stored(store: &Store, job: &JobId, limit: Option<u64>) -> RunBytes {
     let taken = store.taken(job);
     let disk = limit.map(|limit_bytes| DiskUse {

@@ -1,9 +1,9 @@
-//! Who is to blame when an epoch fails, and for how long that counts.
+//! Blame for failed epochs, and its duration.
 
 use super::*;
 
 #[test]
-fn who_reaches_nobody_is_left_out_before_the_job_fails() {
+fn workers_without_reachable_peers_are_left_out_before_the_job_fails() {
     let (mut cluster, mut workers, mut now) = cluster(8);
     submit(&mut cluster, now, "job");
     for _ in 0..4 {
@@ -16,7 +16,7 @@ fn who_reaches_nobody_is_left_out_before_the_job_fails() {
     }
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
     assert_eq!(workers[0].epoch, None, "the complainer is out");
-    assert!(workers[1].epoch.is_some(), "and others work");
+    assert!(workers[1].epoch.is_some(), "the others work");
 }
 
 #[test]
@@ -31,12 +31,12 @@ fn one_death_is_blamed_once() {
     let later = now + ClusterConfig::default().backoff;
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, later)));
     let status = cluster.status(later);
-    assert_eq!(status.workers[7].activity, Activity::Waiting, "one back-off, and that is over");
+    assert_eq!(status.workers[7].activity, Activity::Waiting, "its single back-off is over");
 }
 
-/// A worker that is dead and whose lease is not over must not be in the next epochs: each would fail because of it.
+/// A dead worker whose lease is not over must not be in the next epochs, because each would fail.
 #[test]
-fn who_was_not_reached_is_left_out_until_it_is_heard() {
+fn unreachable_workers_are_left_out_until_they_pull() {
     let (mut cluster, mut workers, now) = cluster(2);
     submit(&mut cluster, now, "job");
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
@@ -51,20 +51,20 @@ fn who_was_not_reached_is_left_out_until_it_is_heard() {
         open_runs(cluster, now);
     };
     fail(&mut workers[0], WorkerFailure::Peer(WorkerId(2)), &mut cluster, now);
-    assert_eq!(members(&workers[0]), Some(vec![1]), "the other goes on alone");
+    assert_eq!(members(&workers[0]), Some(vec![1]), "the other continues alone");
     fail(&mut workers[0], WorkerFailure::Other("any".to_owned()), &mut cluster, now);
     let later = now + 2 * ClusterConfig::default().backoff;
-    assert!(later < now + ClusterConfig::default().lease, "it still counts as alive");
+    assert!(later < now + ClusterConfig::default().lease, "its lease is not over");
     workers[0].pull(&mut cluster, later);
-    assert_eq!(members(&workers[0]), Some(vec![1]), "back-off is over, but it was not heard");
+    assert_eq!(members(&workers[0]), Some(vec![1]), "its back-off is over, but it has not pulled");
     workers[1].pull(&mut cluster, later);
     fail(&mut workers[0], WorkerFailure::Other("any".to_owned()), &mut cluster, later);
     workers[1].pull(&mut cluster, later);
-    assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it was heard");
+    assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it has pulled");
 }
 
-/// Workers that are killed more often than commits are due still get somewhere: commits come sooner, and go on doing so
-/// for some time.
+/// Workers that are killed more often than commits are due must still make progress, so commits come sooner for some
+/// time.
 #[test]
 fn after_failures_commits_come_sooner() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -77,11 +77,11 @@ fn after_failures_commits_come_sooner() {
         worker.reports.push(WorkerReport::Well);
     }
     now += seconds(3.0);
-    // The first to say that it is well begins alone.
+    // The first worker to report that it is well begins alone.
     let worker = &mut workers[0];
     assert_eq!(worker.pull(&mut cluster, now).share.map(|share| share.members.len()), Some(1));
     let interval = ClusterConfig::default().commit_interval;
-    // Finishes layers, and is ordered to write them after so much time and not before.
+    // Finishes layers, and expects an order to write them after this time and not before.
     let mut written_after = |now: &mut Duration, worker: &mut Worker, layers: [u32; 2], wait: Duration| {
         worker.finish(layers.into_iter());
         worker.pull(&mut cluster, *now);
@@ -97,14 +97,14 @@ fn after_failures_commits_come_sooner() {
     written_after(&mut now, worker, [4, 6], interval / 4);
     written_after(&mut now, worker, [8, 10], interval / 4);
     written_after(&mut now, worker, [12, 14], interval / 4);
-    // From here on the epoch has lasted for as long as commits are apart where nothing fails.
+    // From here on the epoch has lasted as long as the normal time between commits.
     written_after(&mut now, worker, [16, 18], interval / 4);
     written_after(&mut now, worker, [20, 22], interval / 2);
     written_after(&mut now, worker, [24, 26], interval);
 }
 
-/// When a rack loses its power, each worker that is found dead ends an epoch. As these come at once, they are one
-/// failure of the job.
+/// If a rack loses power, each worker that is found dead ends an epoch. Because these ends are close together, they
+/// count as one failure of the job.
 #[test]
 fn workers_that_die_together_are_one_failure() {
     let (mut cluster, mut workers, now) = cluster(9);
@@ -119,11 +119,11 @@ fn workers_that_die_together_are_one_failure() {
     assert_eq!((job.retries, &job.state), (8, &JobState::Running));
 }
 
-/// A member that pulls and does nothing is found within a minute, whatever it hangs in, and the others go on.
+/// A member that pulls without progress is detected within a minute, in any stage, and the others continue.
 #[test]
-fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
+fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
     let last = params().last_layer().0;
-    // It never takes up its share; it takes it up and computes for ever; it does not write.
+    // Case 0: it never enters the epoch. Case 1: it enters and computes for ever. Case 2: it does not write.
     for case in 0..3 {
         let (mut cluster, mut workers, mut now) = cluster(3);
         let begun = now;
@@ -133,7 +133,7 @@ fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
         let first = workers[0].epoch.clone().unwrap();
         assert_eq!(first.members.len(), 3, "case {case}");
         for worker in &mut workers[..2] {
-            // They are done with what they have, and wait for the third.
+            // These have finished their work and wait for the third.
             worker.finish(if case == 2 { (4..=last).step_by(2) } else { (4..=10).step_by(2) });
             worker.stage = EpochStage::Waiting;
         }
@@ -149,11 +149,11 @@ fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
         assert_eq!(second.members.len(), 2, "case {case}: without the third");
         let job = cluster.job_status(&JobId("job".to_owned()), now).unwrap();
         assert_eq!((job.retries, job.state), (1, JobState::Running), "case {case}");
-        // However long it is: it gets no work before it has left what it hangs in.
+        // A hanging worker gets no work before it has left its epoch, however long that takes.
         workers.iter_mut().for_each(|worker| worker.stage = EpochStage::Working);
         let hangs_in_it = workers[2].epoch.is_some();
         if !hangs_in_it {
-            // One that only failed would long have work again.
+            // A worker that only failed would have work again by then.
             let activity = cluster.status(now).workers.remove(2).activity;
             assert!(matches!(activity, Activity::BackingOff(_)), "case {case}: {activity:?}");
         }
@@ -163,9 +163,9 @@ fn who_hangs_is_to_blame_and_left_out_until_it_is_free() {
     }
 }
 
-/// Where no member can write its shard it is the store that does not take them, and nobody is to blame for that.
+/// If no member can write its shard, the store is at fault and no member is blamed.
 #[test]
-fn a_store_that_takes_no_shard_is_nobodys_fault() {
+fn no_member_is_blamed_for_a_store_that_accepts_no_shard() {
     let (mut cluster, mut workers, mut now) = cluster(2);
     submit(&mut cluster, now, "job");
     for worker in &mut workers {
@@ -179,15 +179,14 @@ fn a_store_that_takes_no_shard_is_nobodys_fault() {
     let until = now + seconds(300.0);
     pull_until(&mut cluster, &mut workers, &mut now, until);
     assert_eq!(cluster.status(now).jobs[0].retries, 0);
-    // Once one of them has written, the other one is wrong.
+    // Once one member has written its shard, the other is at fault.
     workers[0].hangs = false;
     let until = now + seconds(60.0);
     pull_until(&mut cluster, &mut workers, &mut now, until);
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
-/// A step that takes long on a slow machine is not taken for a hang for ever: after each failure members have twice the
-/// time.
+/// A slow step on a slow machine must not count as a hang for ever, so each failure doubles the members' time.
 #[test]
 fn slow_members_get_more_time_each_time() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -208,8 +207,7 @@ fn slow_members_get_more_time_each_time() {
     assert!(lasted[0] < 50 && lasted[1] > 60 && lasted[2] > 130, "{lasted:?}");
 }
 
-/// Has a worker claim that a shard is lost, which ends its epoch, and returns the claim as the coordinator is to check
-/// it.
+/// Lets a worker report a lost shard, which ends its epoch, and returns the claim for the coordinator to check.
 fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
     worker.pull(cluster, now);
     let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
@@ -225,7 +223,7 @@ fn commit() -> Commit {
     Commit { phase, first, last, layers: Vec::new(), fingerprint: None }
 }
 
-/// A cluster whose job has committed a range.
+/// Returns a cluster whose job has committed a range.
 fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let (mut cluster, workers, now) = cluster(workers);
     cluster.submit(now, submission("job")).unwrap();
@@ -234,17 +232,17 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     (cluster, workers, now)
 }
 
-/// Nothing is computed again because one worker misreads: the coordinator looks first.
+/// A misreading worker alone causes no recomputation: the coordinator reads the shard first.
 #[test]
-fn a_shard_that_one_worker_cannot_read_is_looked_at() {
+fn the_coordinator_reads_a_shard_that_a_worker_cannot_read() {
     let (mut cluster, mut workers, now) = with_commit(2);
     let claim = claimed(&mut cluster, &mut workers[0], now);
-    assert_eq!(workers[1].pull(&mut cluster, now).share, None, "nothing begins before that is known");
+    assert_eq!(workers[1].pull(&mut cluster, now).share, None, "no epoch begins before the result");
     cluster.examined(now, &claim, Examined::Sound);
     assert_eq!(cluster.take_appends(), [], "nothing is retracted");
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
-    assert_eq!(share.members.len(), 1, "the one that misreads is left out");
-    assert_eq!(share.segment.first, Layer(10), "and what is committed stays");
+    assert_eq!(share.members.len(), 1, "the misreading worker is left out");
+    assert_eq!(share.segment.first, Layer(10), "committed work stays");
 
     let (mut cluster, mut workers, now) = with_commit(2);
     let claim = claimed(&mut cluster, &mut workers[0], now);
@@ -253,10 +251,10 @@ fn a_shard_that_one_worker_cannot_read_is_looked_at() {
     let [Append::Retract { ticket, .. }] = &appends[..] else { panic!("{appends:?}") };
     cluster.committed(now, *ticket, RunBytes::default());
     let share = workers[1].pull(&mut cluster, now).share.unwrap();
-    assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "nobody is to blame");
+    assert_eq!((share.members.len(), share.segment.first), (2, Layer(4)), "no worker is blamed");
 }
 
-/// A worker that misreads again and again, and is the only one, fails the job with the true reason.
+/// If the only worker misreads repeatedly, the job fails with the true reason.
 #[test]
 fn a_job_whose_only_worker_misreads_fails() {
     let (mut cluster, mut workers, mut now) = with_commit(1);
@@ -264,7 +262,7 @@ fn a_job_whose_only_worker_misreads_fails() {
     for _ in 0..6 {
         let claim = claimed(&mut cluster, &mut workers[0], now);
         cluster.examined(now, &claim, Examined::Sound);
-        // Until it gets work again, or nobody does any more.
+        // Until the worker gets work again, or the job has failed.
         for _ in 0..20 {
             now += seconds(3.0);
             workers[0].pull(&mut cluster, now);
@@ -275,7 +273,7 @@ fn a_job_whose_only_worker_misreads_fails() {
     }
     let state = cluster.job_state(&JobId("job".to_owned())).cloned();
     assert!(
-        matches!(&state, Some(JobState::Failed { reason }) if reason.contains("which is whole")),
+        matches!(&state, Some(JobState::Failed { reason }) if reason.contains("cannot read the intact shard")),
         "{state:?}"
     );
 }

@@ -1,24 +1,24 @@
-//! Jobs whose disk is limited, and too small.
+//! Jobs with a disk limit that is too small.
 
 use super::*;
 use crate::room::MOST_SHORT;
 
 const LIMIT: u64 = 1 << 20;
 
-/// An open run that holds nothing, with so much room for shards.
+/// Returns an open, empty run with this much room for shards.
 fn with_room(free_bytes: u64) -> Opened {
     let disk = DiskUse { limit_bytes: LIMIT, taken_bytes: LIMIT - free_bytes, peak_bytes: LIMIT, free_bytes };
     Opened { stored: RunBytes { committed_bytes: 0, disk: Some(disk) }, ..empty(100) }
 }
 
-/// Answers the opening of a job's run, for which so many times the usual room is to be left free.
+/// Answers the request to open a job's run, which must ask for this multiple of the usual headroom.
 fn open(cluster: &mut Cluster, now: Duration, times: u64, opened: Opened) {
     let (ticket, _, asked) = to_open(cluster);
     assert_eq!(asked, times);
     cluster.opened(now, ticket, opened);
 }
 
-/// Hands in a job with a limit, and answers what is to be opened with this. Returns the job.
+/// Submits a job with a limit, and opens its run with these contents. Returns the job.
 fn submit_limited(cluster: &mut Cluster, now: Duration, opened: Opened) -> JobId {
     let submission = Submission { disk_limit: Some(LIMIT), ..submission("job") };
     cluster.submit(now, submission).unwrap();
@@ -26,12 +26,12 @@ fn submit_limited(cluster: &mut Cluster, now: Duration, opened: Opened) -> JobId
     JobId("job".to_owned())
 }
 
-/// Has the only worker finish all layers, for whose range there is no room.
+/// Lets the only worker finish all layers without room for their range.
 fn run_short(cluster: &mut Cluster, worker: &mut Worker, now: Duration) {
     worker.pull(cluster, now);
     worker.finish((4..=params().last_layer().0).step_by(2));
     let reply = worker.pull(cluster, now);
-    assert_eq!((reply.write, cluster.take_appends()), (None, vec![]), "nothing is written without room");
+    assert_eq!((reply.write, cluster.take_appends()), (None, vec![]), "no range is written without room");
 }
 
 fn failure(cluster: &Cluster, job: &JobId) -> String {
@@ -41,7 +41,7 @@ fn failure(cluster: &Cluster, job: &JobId) -> String {
     }
 }
 
-/// More and more room is made, and at last the job has failed; whoever resumes it has it tried anew.
+/// More and more room is made until the job fails. A resumed job starts over.
 #[test]
 fn a_limit_that_stays_too_small_fails_the_job() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -50,37 +50,37 @@ fn a_limit_that_stays_too_small_fails_the_job() {
         run_short(&mut cluster, &mut workers[0], now);
         open(&mut cluster, now, times, with_room(1000));
     }
-    let told = |event: &Event| matches!(event, Event::RanShort { .. });
-    assert_eq!(cluster.take_events().iter().filter(|event| told(event)).count() as u64, MOST_SHORT);
+    let ran_short = |event: &Event| matches!(event, Event::RanShort { .. });
+    assert_eq!(cluster.take_events().iter().filter(|event| ran_short(event)).count() as u64, MOST_SHORT);
     run_short(&mut cluster, &mut workers[0], now);
     assert_eq!(cluster.take_errands(), []);
     let failure = failure(&cluster, &job);
-    assert!(failure.contains("1.0 MiB is too small; what is committed is safe"), "{failure}");
+    assert!(failure.contains("1.0 MiB is too small. Committed work is safe"), "{failure}");
     assert!(failure.contains("under the name job"), "{failure}");
     cluster.resume(now, &job).unwrap();
-    // With more room it is done.
+    // With more room the job continues.
     open(&mut cluster, now, 1, with_room(LIMIT));
     workers[0].pull(&mut cluster, now);
     workers[0].finish((4..=params().last_layer().0).step_by(2));
     assert!(workers[0].pull(&mut cluster, now).write.is_some());
 }
 
-/// A forecast alone fails no job; that there was no room, and that bytes are missing by forecast, does.
+/// An estimate alone fails no job. An estimated shortage after an epoch without room does.
 #[test]
-fn what_is_missing_is_told() {
+fn the_failure_states_the_missing_bytes() {
     let (mut cluster, mut workers, now) = cluster(1);
     let missing = || Opened { missing_bytes: LIMIT / 2, ..with_room(1000) };
     let job = submit_limited(&mut cluster, now, missing());
     run_short(&mut cluster, &mut workers[0], now);
     open(&mut cluster, now, 2, missing());
     let failure = failure(&cluster, &job);
-    assert!(failure.contains("what is left needs at least 1.5 MiB"), "{failure}");
+    assert!(failure.contains("the rest needs at least 1.5 MiB"), "{failure}");
 }
 
-/// What members of an epoch that has failed may still write is not given to others, until its run is opened again: not
-/// before the next epoch, since they may be at it.
+/// Space that members of a failed epoch may still fill stays reserved until the run is opened again, after the next
+/// epoch.
 #[test]
-fn what_failed_epochs_may_leave_is_left_room_for() {
+fn space_for_leftovers_of_failed_epochs_is_reserved() {
     let (mut cluster, mut workers, now) = cluster(2);
     let files = 2 * crate::room::BESIDE_FRAMES;
     submit_limited(&mut cluster, now, with_room(files + 100));
@@ -91,14 +91,14 @@ fn what_failed_epochs_may_leave_is_left_room_for() {
         writes.flatten().count() > 0
     };
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
-    assert!(finish(&mut cluster, &mut workers, now), "the second worker hears of its order");
+    assert!(finish(&mut cluster, &mut workers, now), "the second worker gets its order");
     workers[0].fail(WorkerFailure::Peer(WorkerId(2)));
     workers[0].pull(&mut cluster, now);
-    assert_eq!(cluster.take_errands(), [], "the next epoch begins on what is there");
+    assert_eq!(cluster.take_errands(), [], "the next epoch begins without reopening");
     let mut at = now;
     pull_until(&mut cluster, &mut workers, &mut at, now + seconds(4.0));
-    assert!(!finish(&mut cluster, &mut workers, at), "there is no room beside what members may leave");
+    assert!(!finish(&mut cluster, &mut workers, at), "the leftovers leave no room");
     open(&mut cluster, at, 2, with_room(files + 100));
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, at)));
-    assert!(finish(&mut cluster, &mut workers, at), "it is counted or gone");
+    assert!(finish(&mut cluster, &mut workers, at), "the leftovers are counted or deleted");
 }

@@ -1,8 +1,8 @@
-//! Jobs take turns: one that cannot go on keeps no other from it.
+//! Turns of jobs: a blocked job does not delay others.
 
 use super::*;
 
-/// Leads the only worker of a cluster to an append.
+/// Lets the only worker of a cluster finish its work, and returns the resulting append.
 fn to_append(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Append {
     worker.pull(cluster, now);
     worker.finish((4..=params().last_layer().0).step_by(2));
@@ -16,7 +16,7 @@ fn states(cluster: &Cluster, now: Duration) -> Vec<(String, &'static str)> {
     cluster.status(now).jobs.iter().map(|job| (job.job.0.clone(), job.state.name())).collect()
 }
 
-/// A journal that cannot be written fails its job after a while, and no other.
+/// A journal that cannot be written fails its job after a while, and no other job.
 #[test]
 fn a_job_whose_journal_cannot_be_written_fails_alone() {
     let (mut cluster, mut workers, mut now) = cluster(1);
@@ -42,10 +42,10 @@ fn a_job_whose_journal_cannot_be_written_fails_alone() {
     open_runs(&mut cluster, now);
     workers[0].pull(&mut cluster, now);
     assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
-    assert!(!cluster.holds(&append.job().clone()), "its run is let go of");
+    assert!(!cluster.holds(&append.job().clone()), "its run is released");
 }
 
-/// A store that takes nothing at all fails no job, for as long as it lasts; and a job that is stuck can be cancelled.
+/// An unavailable store fails no job, however long it lasts, and a stuck job can be cancelled.
 #[test]
 fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     let (mut cluster, mut workers, mut now) = cluster(1);
@@ -58,14 +58,14 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
         assert_eq!(cluster.take_appends(), std::slice::from_ref(&append));
     }
     assert_eq!(states(&cluster, now)[0].1, "running");
-    // While the append is asked for nobody knows whether it is made.
+    // While the append is pending, its outcome is unknown.
     cluster.cancel(now, append.job()).unwrap();
     assert_eq!(states(&cluster, now)[0].1, "running");
     cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
     assert!(!cluster.holds(append.job()));
 
-    // While it waits to be tried again, it is known not to be made.
+    // While the append waits for a retry, it is known not to be in the journal.
     let (mut cluster, mut workers, now) = self::cluster(1);
     submit(&mut cluster, now, "job");
     let append = to_append(&mut cluster, &mut workers[0], now);
@@ -74,9 +74,9 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
 }
 
-/// What is to be appended for a job that was done keeps no other from its turn.
+/// A pending append of a done job does not delay the turns of others.
 #[test]
-fn an_append_that_waits_keeps_no_other_job() {
+fn waiting_appends_do_not_delay_other_jobs() {
     let (mut cluster, mut workers, now) = cluster(1);
     let done = Submission { state: JobState::Done, ..submission("done") };
     let id = done.job.clone();
@@ -92,7 +92,7 @@ fn an_append_that_waits_keeps_no_other_job() {
     assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
 }
 
-/// Another process that writes to a job's journal fails that job, and the coordinator goes on.
+/// Another process that writes to a job's journal fails that job; the coordinator continues.
 #[test]
 fn a_foreign_writer_fails_one_job() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -105,8 +105,8 @@ fn a_foreign_writer_fails_one_job() {
     assert_eq!(states(&cluster, now)[1], ("other".to_owned(), "running"));
 }
 
-/// Workers come in any order: a job that fits none of the first workers waits for others, and does not keep the first
-/// ones from other jobs.
+/// Workers register in any order. A job that fits none of the first workers waits for others, and does not keep the
+/// first ones from other jobs.
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
@@ -118,8 +118,8 @@ fn a_job_waits_for_a_worker_that_is_large_enough() {
     submit(&mut cluster, Duration::ZERO, "small");
     let mut worker = Worker::new(1);
     let mut now = seconds(3.0);
-    // The large job does not fit the memory of 1000 bytes that workers of these tests have.
-    assert_eq!(worker.pull(&mut cluster, now).needed_memory, Some(3 << 30), "the worker is told");
+    // The large job does not fit the memory of 1000 bytes of these tests' workers.
+    assert_eq!(worker.pull(&mut cluster, now).needed_memory, Some(3 << 30), "the worker learns the need");
     now += seconds(3.0);
     pull_until(&mut cluster, std::slice::from_mut(&mut worker), &mut now, seconds(9.0));
     assert_eq!(states(&cluster, now), [("large".to_owned(), "queued"), ("small".to_owned(), "running")]);
@@ -129,13 +129,13 @@ fn a_job_waits_for_a_worker_that_is_large_enough() {
 }
 
 #[test]
-fn a_run_that_others_have_open_is_tried_again_later() {
+fn a_run_that_is_open_elsewhere_is_retried_later() {
     let (mut cluster, mut workers, mut now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
     cluster.submit(now, submission("other")).unwrap();
     let (ticket, job, _) = to_open(&mut cluster);
     assert_eq!(job.0, "job", "one at a time");
-    cluster.not_opened(now, ticket, NotOpened::Later("process 7 has it".to_owned()));
+    cluster.not_opened(now, ticket, NotOpened::Later("process 7 has it open".to_owned()));
     assert_eq!(states(&cluster, now), [("job".to_owned(), "queued"), ("other".to_owned(), "running")]);
     let (ticket, job, _) = to_open(&mut cluster);
     assert_eq!(job.0, "other");
@@ -149,7 +149,7 @@ fn a_run_that_others_have_open_is_tried_again_later() {
 
 /// A run is still being opened when its job is forgotten and another one is submitted under its name.
 #[test]
-fn what_is_found_for_an_earlier_job_of_the_name_is_not_for_this_one() {
+fn opened_runs_of_an_earlier_job_of_the_name_are_ignored() {
     let (mut cluster, mut workers, now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
     let id = JobId("job".to_owned());

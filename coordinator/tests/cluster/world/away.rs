@@ -1,10 +1,10 @@
-//! A store that goes away, as a folder that is renamed or unmounted does, and comes back; the run of a job that somebody
-//! moves aside. An empty store may stand in its place: whatever is made there breaks I15.
+//! A store that disappears and returns, as a folder does that is renamed or unmounted; and the run of a job that is
+//! moved aside. An empty store may replace it, so any file created there breaks I15.
 
 use super::*;
 
 impl World {
-    /// Lets the store, or the run of a job, go away or come back.
+    /// Lets the store, or the run of a job, disappear or return.
     pub(super) fn move_stores(&mut self, job: &JobId) {
         if self.now >= self.away_until && !self.store.is_there() {
             self.store.come_back();
@@ -16,14 +16,14 @@ impl World {
             self.store.go_away();
             self.away_until = self.now + self.random.below(15_000);
         }
-        // One of which the queue knows nothing yet is empty: it is made again.
+        // A run unknown to the queue is empty and is created again.
         let is_known = self.with_runs.contains(job);
         if self.random.per_mille(self.faults.aside) && is_known && self.store.put_aside(job) {
             self.aside_until = self.now + self.random.below(5_000);
         }
     }
 
-    /// Finds the run of a job, or makes it where it may be made, and notes that in the queue.
+    /// Finds the run of a job, or creates it if allowed and records that in the queue.
     pub(super) fn find_run(&mut self, job: &JobId, may_make: bool) -> Result<(), NotOpened> {
         let later = |why: &str| Err(NotOpened::Later(why.to_owned()));
         if !self.store.is_there() {
@@ -34,7 +34,7 @@ impl World {
         }
         if !self.store.has(job) {
             if !may_make {
-                return Err(NotOpened::Never("its run is gone".to_owned()));
+                return Err(NotOpened::Never("its run is missing".to_owned()));
             }
             assert!(!self.with_runs.contains(job), "I15: the queue knows the run of {job}");
             self.store.make(job);
@@ -47,20 +47,20 @@ impl World {
         Ok(())
     }
 
-    /// Looks for the store and the run of a job.
+    /// Checks the store and the run of a job.
     pub(super) fn look(&mut self, by: usize, job: &JobId) {
         let found =
-            if self.store.has(job) { Looked::There } else { Looked::Away("it is not there".to_owned()) };
+            if self.store.has(job) { Looked::There } else { Looked::Away("it is missing".to_owned()) };
         if self.coordinators[by].alive {
             self.coordinators[by].cluster.looked(Duration::from_millis(self.now), job, found);
             self.act(by);
         }
     }
 
-    /// Why nothing can be appended to a run that is not there.
+    /// Returns the failure of an append to a missing run.
     pub(super) fn not_there(&self) -> AppendFailure {
         if self.store.is_there() {
-            AppendFailure::Journal("the run is not there".to_owned())
+            AppendFailure::Journal("the run is missing".to_owned())
         } else {
             AppendFailure::Store("the store is away".to_owned())
         }

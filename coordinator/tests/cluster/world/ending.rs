@@ -1,9 +1,9 @@
-//! The end of a schedule: nothing goes wrong any more, and everything has to become done.
+//! The end of a schedule: faults stop, and all jobs must finish.
 
 use super::*;
 
 impl World {
-    /// Lets nothing go wrong any more, and everything has to become done.
+    /// Stops all faults, and requires that all jobs finish.
     pub fn finish(&mut self) {
         self.faults = Faults::default();
         let newest = self.coordinators.len() - 1;
@@ -17,7 +17,7 @@ impl World {
         while self.workers.len() < 2 {
             self.join();
         }
-        // One that hangs for ever and goes on pulling keeps nobody from the end.
+        // A stuck worker that pulls for ever does not prevent the end.
         if self.random.per_mille(300) {
             self.join();
             self.workers.last_mut().unwrap().0.stuck_until = u64::MAX;
@@ -35,11 +35,8 @@ impl World {
             let commits: Vec<Commit> = journal.live.iter().map(|live| live.commit.clone()).collect();
             let holdings = journal.holdings();
             let recipe = Recipe::new(&self.truth.params, &holdings);
-            assert_eq!(recipe.steps(), [], "I7: done, and something is missing");
-            assert!(
-                self.limit.is_none() || recipe.passed().is_empty(),
-                "I14: done, and some of it is not needed"
-            );
+            assert_eq!(recipe.steps(), [], "I7: done but incomplete");
+            assert!(self.limit.is_none() || recipe.passed().is_empty(), "I14: done but with unneeded data");
             let of = |phase| commits.iter().filter(move |commit| commit.phase == phase);
             let layers = holdings.counts().len();
             assert_eq!(layers as u32, (self.truth.params.last_layer().0 - 4) / 2 + 1, "I7: every layer once");
@@ -48,11 +45,11 @@ impl World {
                 let part = self.truth.layer(Phase::BackUp, exact2048_game::Layer(layer));
                 sum.wrapping_add(part.totals.fingerprint)
             });
-            assert_eq!(sum, all, "I7: the one fingerprint");
+            assert_eq!(sum, all, "I7: the true fingerprint");
         }
     }
 
-    /// How many layers were enumerated once more than was necessary, of all jobs.
+    /// Returns the number of layers of all jobs that were enumerated more often than necessary.
     pub fn enumerated_again(&self) -> usize {
         let again = |journal: &Journal| {
             let up = journal.live.iter().filter(|live| live.commit.phase == Phase::Enumerate);
@@ -62,7 +59,7 @@ impl World {
         self.store.journals.values().map(again).sum()
     }
 
-    /// What people do when something has stopped: report what cannot be read, and resume what has failed.
+    /// Acts as an operator: reports unreadable shards, and resumes failed jobs.
     fn mend(&mut self) {
         let now = Duration::from_millis(self.now);
         let jobs: Vec<JobId> = self.queue.keys().cloned().collect();

@@ -1,50 +1,50 @@
-//! What goes wrong, and how often.
+//! Kinds and frequencies of faults.
 
 use super::*;
 
-/// How often things go wrong, in a thousand.
+/// Frequencies of faults, in thousandths.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Faults {
-    /// Messages that are lost, that arrive twice, and that are late.
+    /// Messages that are lost, doubled, or late.
     pub lost: u64,
     pub doubled: u64,
     pub late: u64,
-    /// In each step: workers that die, that hang, that fail, that join, that leave.
+    /// Per step: workers that die, hang, fail, join, or leave.
     pub die: u64,
     pub hang: u64,
     pub fail: u64,
     pub join: u64,
     pub leave: u64,
-    /// In each step: the coordinator is started again, or a second one is started beside it.
+    /// Per step: the coordinator restarts, or a second one starts next to it.
     pub restart: u64,
     pub usurp: u64,
-    /// In each step: the coordinator hangs.
+    /// Per step: the coordinator hangs.
     pub coordinator_hangs: u64,
-    /// Of appends: the request, or the answer, is lost.
+    /// Per append: the request or the answer is lost.
     pub append: u64,
-    /// In each step: a committed shard is lost; a job is cancelled, resumed or forgotten.
+    /// Per step: a committed shard is lost; a job is cancelled, resumed or forgotten.
     pub lose: u64,
     pub meddle: u64,
-    /// Of layers: something changes on its way to a member.
+    /// Per layer: data changes in transit to a member.
     pub flip: u64,
-    /// In each step: a worker gets stuck in what it does, and goes on pulling.
+    /// Per step: a worker gets stuck but keeps pulling.
     pub stick: u64,
-    /// When an epoch begins: a worker cannot read a shard that is whole.
+    /// Per start of an epoch: a worker cannot read an intact shard.
     pub misread: u64,
-    /// In each step: somebody makes up a worker that is nowhere.
+    /// Per step: a made-up worker pulls.
     pub stranger: u64,
-    /// In each step: the journal of a job cannot be written any more, or somebody else writes to it.
+    /// Per step: the journal of a job becomes unwritable, or another process writes to it.
     pub locked: u64,
     pub foreign: u64,
-    /// In each step: the store goes away for a while; somebody moves the run of a job aside.
+    /// Per step: the store disappears for a while; the run of a job is moved aside.
     pub away: u64,
     pub aside: u64,
-    /// In each step: coordinators and workers have too little time for a while.
+    /// Per step: coordinators and workers are starved for a while.
     pub starve: u64,
 }
 
 impl Faults {
-    /// Whether jobs may fail: not where nothing goes wrong but that the store is away, or that all have too little time.
+    /// Returns whether jobs may fail: not if the only faults are an unavailable store or starvation.
     pub fn may_fail_jobs(&self) -> bool {
         let harmless = Self { away: self.away, starve: self.starve, ..Self::default() };
         *self != harmless
@@ -131,7 +131,7 @@ impl World {
             let by = self.coordinators.len() - 1;
             let damaged = self.store.damaged(job);
             let cluster = &mut self.coordinators[by].cluster;
-            // Any of these may be refused: the state of the job decides.
+            // Each of these may be refused, depending on the job's state.
             match self.random.below(7) {
                 0 | 1 => drop(cluster.cancel(now, job)),
                 2 | 3 => drop(cluster.resume(now, job)),
@@ -139,7 +139,7 @@ impl World {
                     drop(cluster.shards_lost(now, job, &damaged));
                 }
                 5 if jobs.len() > 1 => drop(cluster.forget(now, job)),
-                // A name that was forgotten may come again: its run is continued.
+                // A forgotten name may be reused: its run is continued.
                 _ if jobs.len() < 3 && self.random.per_mille(500) => {
                     let mut forgotten =
                         self.store.journals.keys().filter(|job| !self.queue.contains_key(*job));
@@ -155,7 +155,7 @@ impl World {
     }
 }
 
-/// Limits that differ from seed to seed, in a world whose seconds are short.
+/// Settings that vary with the seed, in a world with short seconds.
 pub(super) fn config(seed: u64) -> ClusterConfig {
     let pick = |choices: [u64; 4], what: u64| choices[mix(seed ^ what << 32) as usize % 4];
     ClusterConfig {
