@@ -14,11 +14,11 @@ pub const QUEUE: &str = "coordinator";
 pub enum NameError {
     /// The characters.
     #[error(
-        "{0:?} is no name for a job: expected 1 to {MAX_BYTES} of a-z, 0-9, '.', '_' and '-', a letter or digit first"
+        "expected a job name of 1 to {MAX_BYTES} of a-z, 0-9, '.', '_' and '-', a letter or digit first, found {0:?}"
     )]
     Characters(String),
     /// The name of the queue.
-    #[error("no job can be named {QUEUE:?}: the coordinator keeps its queue under that name")]
+    #[error("{QUEUE:?} is reserved for the coordinator's queue; choose another job name")]
     Reserved,
 }
 

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng};
 
 /// The system has no random numbers.
 #[derive(Debug, thiserror::Error)]
-#[error("the system has no random numbers")]
+#[error("cannot get random numbers from the system")]
 pub struct NoRandomNumbers(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// A new secret.

@@ -43,7 +43,7 @@ pub struct JobView {
     eta_seconds: Option<f64>,
     job_eta_seconds: Option<f64>,
     bytes: u64,
-    /// What the run takes of its limit; only where it has one and was opened.
+    /// Use of the run's disk limit; only if it has one and was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_on_disk: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ fn is_zero(seconds: &f64) -> bool {
     *seconds == 0.0
 }
 
-/// What there is to see, as `--json` prints it.
+/// The whole visible state, as `--json` prints it.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum StatusView {
@@ -232,7 +232,7 @@ pub fn discount(parameters: &RunParameters) -> Discount {
     discount_of(parameters).unwrap_or_default()
 }
 
-/// Who places the tiles in a job's run. What no coordinator would have taken is shown as the default.
+/// Returns the spawner of a job's run, or the default if the name is unknown.
 #[must_use]
 pub fn spawner(parameters: &RunParameters) -> Spawner {
     spawner_of(parameters).unwrap_or_default()

@@ -85,7 +85,7 @@ pub struct ForecastTotals {
     pub end_bytes: u64,
 }
 
-/// Reach to remove so that the rest of a way down fits on the disk.
+/// Reach to remove to fit the rest of a way down on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relief {
     /// Ranges of reach to remove and to enumerate again later.

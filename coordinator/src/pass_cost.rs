@@ -1,5 +1,5 @@
-//! Cost of a run's passes, counted before any work is done. With the time of a small run on a machine it gives an
-//! estimate for a large run there; with the time of some layers, one for the other layers.
+//! Cost of a run's passes, counted before any work is done. The time of a small run on a machine then predicts that
+//! of a large run there. The time of some layers predicts that of the others.
 
 use std::collections::BTreeMap;
 
@@ -55,9 +55,9 @@ const RUN_DOWN: Costs = Costs {
     entry_of_huge: 0.0,
 };
 
-/// Costs for comparing the layers and passes of one run. Fitted to the progress over time of runs of 3x3, 5x2 and 4x3
-/// to 256 and 512, whatever their total times, and to the ratio of the passes of the whole of 4x3. No single fit
-/// serves both purposes.
+/// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of runs
+/// of 3x3, 5x2 and 4x3 to 256 and 512, and to the ratio of the passes of the whole of 4x3. No single fit serves both
+/// purposes.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,

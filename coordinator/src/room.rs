@@ -16,8 +16,8 @@ const APART_SHARE: u64 = 256;
 /// Size of reach that gets separate shards under a large limit, in bytes.
 const MOST_APART: u64 = 1 << 20;
 
-/// Upper bound on a shard's disk space beyond its frames and their index entries: its header and that of the index,
-/// the rest of the last file-system block, and its name.
+/// Upper bound on a shard's disk space beyond its frames and their index entries. It covers the headers of shard and
+/// index, the rest of the last file-system block, and the name.
 pub const BESIDE_FRAMES: u64 = 8 << 10;
 
 /// Attempts in a row to free more room, each larger than the last, before a limit counts as too small.
@@ -28,8 +28,8 @@ pub fn headroom(limit_bytes: u64) -> u64 {
     (limit_bytes / HEADROOM_SHARE).min(MOST_HEADROOM)
 }
 
-/// Returns the reach to remove next; empty when there is none. Reach that no step needs is removed first. On the way
-/// up, ranges that can be enumerated again follow one by one, until `times` times the usual headroom is free.
+/// Returns the reach to remove next, if any. Reach that no step needs is removed first. On the way up, ranges that
+/// can be enumerated again follow one by one, until `times` times the usual headroom is free.
 pub fn goes_next(recipe: &Recipe<'_>, limit_bytes: u64, free_bytes: i64, times: u64) -> Vec<LayerRange> {
     let passed = recipe.passed();
     let is_short = free_bytes < (times * headroom(limit_bytes)).cast_signed();

@@ -64,8 +64,8 @@ fn check(run: &Traced) -> (f64, f64) {
     (wrong as f64 / estimates as f64, worst)
 }
 
-/// After a tenth of the time, estimates are right within a fifth: always for small boards, and for most of the time
-/// for large ones, whose last layers are overestimated.
+/// After a tenth of the time, estimates are right within a fifth. This holds always for small boards, and mostly for
+/// large ones, whose last layers are overestimated.
 #[test]
 fn remaining_times_are_right_within_a_fifth_after_a_tenth() {
     let small = |board, trace| Traced { board, objective: "score", large: None, dense_rows: 1 << 18, trace };

@@ -96,7 +96,7 @@ async fn hand_over(
             continue;
         };
         let to = to.clone();
-        // Each handshake runs in a task of its own, so a slow client does not delay the others.
+        // Each handshake runs in a separate task, so a slow client does not delay the others.
         tokio::spawn(async move {
             if let Some(stream) = handshake(tls, stream, address, hello, &log).await {
                 // The send fails only if the server is stopping.

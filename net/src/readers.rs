@@ -25,7 +25,7 @@ pub struct Readers {
 #[derive(Debug)]
 pub struct Reader {
     peer: Option<Peer>,
-    /// Time since which the client has had data to read; `None` while there is none.
+    /// Time since which the client has had data to read; `None` without data.
     since: Mutex<Option<Instant>>,
 }
 

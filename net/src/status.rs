@@ -27,7 +27,7 @@ pub fn exhausted(what: impl Into<String>) -> Status {
     Status::with_error_details(Code::ResourceExhausted, what, details)
 }
 
-/// Returns the message of a status, or the meaning of its code if there is none: many servers answer unknown calls
+/// Returns the message of a status, or the meaning of its code if it is empty: many servers answer unknown calls
 /// without a message.
 #[must_use]
 pub fn words_of(status: &Status) -> &str {

@@ -198,7 +198,7 @@ async fn silent_requests_are_ended() {
         };
         assert_eq!(status.code(), Code::DeadlineExceeded, "{call}: {status:?}");
     }
-    // A stream of answers that has begun continues.
+    // A started stream of answers continues.
     let mut watching = HealthClient::new(client(&server).await);
     let mut watched = watching.watch(HealthCheckRequest::default()).await.unwrap().into_inner();
     watched.message().await.unwrap().unwrap();

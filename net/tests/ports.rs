@@ -74,7 +74,7 @@ async fn serve(token: Option<&str>) -> Ports {
     ports
 }
 
-/// The server's only service of its own.
+/// The server's only specific service.
 #[derive(Clone)]
 struct Nothing;
 

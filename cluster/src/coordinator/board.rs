@@ -1,4 +1,4 @@
-//! What there is to see of a cluster, made once for all who look at it.
+//! Snapshots of a cluster for display, shared by all viewers.
 //!
 //! A [`ClusterSnapshot`] is shared: all who look within 200 ms of the last one get the same, unless something was
 //! decided meanwhile. Only jobs that have changed are looked at again, so that thousands that
@@ -17,7 +17,7 @@ use crate::wire::{job_message, worker_message};
 /// For how long a snapshot is shown before another one is made.
 pub const FRESH: Duration = Duration::from_millis(200);
 
-/// What a cluster was doing at a moment.
+/// Snapshot of a cluster's activity.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
     /// The jobs with their places: those with lower ones have their turn first.
@@ -31,7 +31,7 @@ pub struct ClusterSnapshot {
     taken: Instant,
 }
 
-/// What changed since the last snapshot.
+/// Changes since the last snapshot.
 pub(super) struct Changes {
     /// The jobs of which something may have changed; `None` for those that are not there any more.
     pub jobs: Vec<(JobId, Option<(JobStatus, Known)>)>,

@@ -23,7 +23,7 @@ use super::{AppendError, is_out_of_files, observe, recheck, records};
 /// The pause before a failed attempt to write the end or the progress of a job to the queue is repeated.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
-/// What is to be done with the journals of jobs.
+/// Work on the journals of jobs.
 #[derive(Clone)]
 pub(super) enum Work {
     Append(Append),
@@ -55,7 +55,7 @@ impl Shell {
                 Work::LetGo => shell.let_go(),
             });
             if let Err(panic) = done.await {
-                tracing::error!(%panic, "a journal could not be seen to");
+                tracing::error!(%panic, "work on a journal panicked");
                 self.give_up(&work);
             }
         }
@@ -64,7 +64,7 @@ impl Shell {
 
     /// Tells the cluster that work panicked: it waits for an answer.
     fn give_up(self: &Arc<Self>, work: &Work) {
-        let why = || "the coordinator failed at it; its log says how".to_owned();
+        let why = || "the coordinator failed; see its log".to_owned();
         self.with(|state, now| match work {
             Work::Append(append) => {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
@@ -83,12 +83,12 @@ impl Shell {
                 return self.with(|state, now| state.cluster.committed(now, ticket, stored));
             }
             Err(Refused::Never(worker, reason)) => {
-                tracing::error!(job = %append.job(), reason, "a range cannot be committed");
+                tracing::error!(job = %append.job(), reason, "cannot commit a range");
                 return self.with(|state, now| state.cluster.commit_refused(now, ticket, worker, reason));
             }
             Err(Refused::Append(AppendError::Fenced(reason))) => return self.fence(reason),
             Err(Refused::Append(AppendError::Foreign(reason))) => {
-                tracing::error!(job = %append.job(), reason, "a journal has another writer");
+                tracing::error!(job = %append.job(), reason, "another process writes to a journal");
                 AppendFailure::Foreign(reason)
             }
             Err(Refused::Append(AppendError::Failed(error))) => {
@@ -140,7 +140,7 @@ impl Shell {
                 let (run, _) = JobRun::go_on(&location, limit_bytes).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
-            None => Err(Refused::Never(None, format!("there is no job {job}"))),
+            None => Err(Refused::Never(None, format!("job {job} does not exist"))),
         }
     }
 
@@ -164,7 +164,7 @@ impl Shell {
             Err(AppendError::Fenced(reason)) => self.fence(reason),
             Err(error) => {
                 let reason = with_causes(&error);
-                tracing::warn!(%job, reason, "the run of a job cannot be opened");
+                tracing::warn!(%job, reason, "cannot open the run of a job");
                 let why = match &error {
                     AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
                     // The job is to blame only where the store is there, and can be written.
@@ -253,7 +253,7 @@ impl Shell {
             let asked = claim.clone();
             let found = tokio::task::spawn_blocking(move || match location {
                 Some(location) => recheck::examine(&location, &asked),
-                None => Examined::Unknown(format!("there is no job {}", asked.job)),
+                None => Examined::Unknown(format!("job {} does not exist", asked.job)),
             });
             let found = found.await.unwrap_or_else(|panic| Examined::Unknown(panic.to_string()));
             shell.with(|state, now| state.cluster.examined(now, &claim, found));
@@ -283,7 +283,7 @@ impl Shell {
                     written.remove(&job);
                     written.extend(progress.map(|progress| (job, progress)));
                 }
-                Err(status) => tracing::warn!(%job, error = status.message(), "the queue cannot be written"),
+                Err(status) => tracing::warn!(%job, error = status.message(), "cannot write the queue"),
             }
         }
         for (job, before) in written {
@@ -292,7 +292,7 @@ impl Shell {
                 && now.is_some_and(|now| now != before)
                 && let Err(status) = Arc::clone(&self).note_job(&job).await
             {
-                tracing::warn!(%job, error = status.message(), "the last progress of a job is not in the queue");
+                tracing::warn!(%job, error = status.message(), "cannot write the last progress of a job to the queue");
             }
         }
     }
@@ -317,7 +317,7 @@ impl Refused {
                 let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
                 Self::Never(
                     worker,
-                    format!("{whose} says of its shard what is not so: {}", with_causes(&error)),
+                    format!("{whose} reported a shard that does not match its file: {}", with_causes(&error)),
                 )
             }
             NotAppended::Counts(error) => Self::Never(None, with_causes(&error)),
@@ -348,7 +348,7 @@ fn missing_run(job: &JobId, error: RunError) -> AppendError {
 /// Says that the run of a job is not in the store.
 pub(super) fn gone(job: &JobId) -> String {
     format!(
-        "expected the run of job {job} in the store, found none: put it back, then resume the job; or forget the job, then \
+        "expected the run of job {job} in the store, found none; restore it, then resume the job; or forget the job, then \
          submit it again"
     )
 }

@@ -1,4 +1,4 @@
-//! What is worked out from the parameters of a job, once for the same ones: it takes seconds for large boards.
+//! Estimates from the parameters of a job, cached because they take seconds for large boards.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -18,18 +18,18 @@ const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 /// For how many parameters estimates are kept: when there are more, all of them are dropped.
 const KEPT: usize = 64;
 
-/// What a job will take.
+/// Estimated needs of a job.
 #[derive(Clone, Debug)]
 pub struct JobEstimate {
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
     /// The entries of its layers.
     pub workload: Arc<Workload>,
-    /// What its passes cost.
+    /// Estimated cost of its passes.
     pub cost: Arc<PassCost>,
 }
 
-/// What jobs will take, by their parameters as JSON.
+/// Estimated needs of jobs, by their parameters as JSON.
 #[derive(Debug, Default)]
 pub struct Estimates {
     /// An estimate under way has its place already, so that callers for an equal one wait for it.
@@ -39,7 +39,7 @@ pub struct Estimates {
 }
 
 impl Estimates {
-    /// What a job will take. Costs up to seconds of one thread for parameters that were not asked for before.
+    /// Estimates the needs of a job. Costs up to seconds of one thread for new parameters.
     pub fn of(&self, params: &Params) -> JobEstimate {
         self.place_of(params).get_or_init(|| work_out(params)).clone()
     }

@@ -2,7 +2,7 @@
 //!
 //! The coordinator calls the worker under the address that its pull gives, with a challenge that only a process with the
 //! worker's secret can answer. This costs one connection for each start of a worker, and for each time that it was lost.
-//! Who is let in by a token or a certificate is no stranger, and is not called.
+//! Callers with a token or a certificate are authenticated and are not called.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -38,9 +38,9 @@ const MOST_ANSWER_BYTES: usize = 1024;
 const MOST_WORDS: usize = 512;
 
 /// The reason that a caller gets if no worker answers at its address.
-const NO_WORKER: &str = "the server at this address is no worker of this version";
+const NO_WORKER: &str = "expected a worker of this version at this address, found another server";
 
-/// Who pulls.
+/// The caller of a pull.
 #[derive(Clone, Debug)]
 pub struct Caller {
     /// Where the call comes from.
@@ -52,26 +52,26 @@ pub struct Caller {
 /// Why a worker is not let in.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Unmet {
-    /// Nobody answers under its address, or not as a worker does.
+    /// No worker of this version answers at its address.
     #[error(
-        "the coordinator cannot reach this worker at {address}: {why}. Where that is the wrong address, have it advertise \
+        "the coordinator cannot reach this worker at {address}: {why}. If the address is wrong, let the worker advertise \
          another HOST:PORT"
     )]
     Unreachable {
         /// The address in its pull.
         address: String,
-        /// What happened.
+        /// The cause.
         why: String,
     },
-    /// Somebody else is there.
-    #[error("another worker than this one, or another process of it, is at {address}")]
+    /// Another worker answers at its address.
+    #[error("expected this worker at {address}, found another worker or another process of it")]
     SomebodyElse {
         /// The address in its pull.
         address: String,
     },
     /// As many workers are being called as may be, in all or of its address.
     #[error(
-        "the coordinator is calling {AT_ONCE} new workers already, or many of this address: it is this one's turn later"
+        "the coordinator is already calling {AT_ONCE} new workers, or many at this address; try again later"
     )]
     Busy,
 }

@@ -12,7 +12,7 @@ use exact2048_coordinator::cluster::{EpochId, EpochProgress, Incarnation, PullRe
 /// For how long what is not urgent is gathered.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// What an answer says, as far as the next answer has to be compared with it.
+/// Content of an answer, as far as the next answer is compared with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Told {
     incarnation: Incarnation,
@@ -23,7 +23,7 @@ pub struct Told {
 }
 
 impl Told {
-    /// What a reply to this process of a worker says.
+    /// Takes the content of a reply to this process of a worker.
     #[must_use]
     pub fn of(incarnation: Incarnation, reply: &PullReply) -> Self {
         Self {
@@ -36,7 +36,7 @@ impl Told {
     }
 }
 
-/// What becomes of a pull for now.
+/// Decision about a pull for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hold {
     /// It is answered.

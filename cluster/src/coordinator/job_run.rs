@@ -27,7 +27,7 @@ pub enum NotAppended {
     Shard {
         /// Which one of the record's shards.
         number: usize,
-        /// What is wrong with it.
+        /// The error in the shard.
         error: StorageError,
     },
     /// Layers that were enumerated before have other counts now: it never will be.
@@ -38,26 +38,26 @@ pub enum NotAppended {
     Other(#[from] AppendError),
 }
 
-/// What a run holds.
+/// Contents of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
     /// Its parameters. Those that do not change results may differ from what was asked for.
     pub params: Params,
-    /// What is committed and not retracted.
+    /// Committed and not retracted parts.
     pub holdings: Holdings,
-    /// What it takes.
+    /// Size of the run.
     pub stored: RunBytes,
 }
 
 impl Contents {
-    /// What an open run holds.
+    /// Reads the contents of an open run.
     #[must_use]
     pub fn of(run: &Run) -> Self {
         Self { params: run.params().clone(), holdings: run.holdings(), stored: stored(run) }
     }
 }
 
-/// What an open run takes.
+/// Returns the size of an open run.
 fn stored(run: &Run) -> RunBytes {
     let committed_bytes = run.catalog().shards().iter().map(|shard| shard.record.bytes).sum();
     let disk = run.dir().allowance().map(|allowance| DiskUse {
@@ -84,7 +84,7 @@ impl Journal for Run {
     type Record = JournalRecord;
     type Error = RunError;
 
-    /// Who owns the queue owns its runs: whether that is so is looked at before.
+    /// The queue's owner also owns its runs; callers confirm ownership first.
     fn open_again(
         location: &Location,
         run: RunId,
@@ -159,7 +159,7 @@ impl JobRun {
         run.share()?;
         for retracted in run.absent()? {
             tracing::warn!(run = %location, phase = retracted.phase.name(), first = %retracted.first,
-                last = %retracted.last, "a shard of this range is not there: it is computed again");
+                last = %retracted.last, "shard missing, recomputing its range");
             run.append(JournalRecord::Retraction(Retraction { retracted }))?;
         }
         let mut missing_bytes = 0;
@@ -197,7 +197,7 @@ impl JobRun {
         self.journal.opening()
     }
 
-    /// What it takes; nothing while the run could not be opened again after a failure.
+    /// Returns the size of the run; 0 while it could not be reopened after a failure.
     #[must_use]
     pub fn stored(&self) -> RunBytes {
         self.journal.journal().map(stored).unwrap_or_default()
@@ -271,11 +271,11 @@ impl JobRun {
             Broken::Failed(error) => return AppendError::from(error).into(),
             Broken::Foreign => {
                 format!(
-                    "another process has written to the journal of {location}: stop it, then resume the job"
+                    "another process has written to the journal of {location}; stop it, then resume the job"
                 )
             }
             Broken::Fewer { known, left } => format!(
-                "records of the journal of {location} were removed: {known} were there, and {left} are left; restore them \
+                "expected {known} records in the journal of {location}, found {left}; restore them \
                  from a copy, then resume the job"
             ),
         };
@@ -303,7 +303,7 @@ fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<bool, RunError> {
 fn remove(run: &Run, needless: &[ShardRecord]) {
     if let Err(error) = run.dir().remove_needless_shards(needless) {
         let (run, error) = (run.dir().place(), with_causes(&error));
-        tracing::warn!(%run, error, "shards that are not needed stay until the run is opened again");
+        tracing::warn!(%run, error, "unneeded shards stay until the run is reopened");
     }
 }
 

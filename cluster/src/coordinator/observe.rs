@@ -1,4 +1,4 @@
-//! What happens, in logs and metrics.
+//! Logs and metrics of events.
 
 use std::time::Instant;
 
@@ -29,24 +29,21 @@ const APPENDS_FAILED: &str = "exact2048_appends_failed_total";
 
 /// Says what the metrics mean; once, when they are set up.
 pub fn describe() {
-    describe_gauge!(WORKERS, "Workers that are there");
+    describe_gauge!(WORKERS, "Registered workers");
     describe_gauge!(JOBS, "Jobs, by state");
     describe_counter!(
         STATES,
-        "States that workers have finished, in both passes of all jobs, again after retries"
+        "States that workers have finished, in both passes of all jobs, retries included"
     );
-    describe_gauge!(
-        STATES_RATE,
-        "States a second of the job that is worked on, over the last 20 seconds or so"
-    );
+    describe_gauge!(STATES_RATE, "States per second of the current job, averaged over about 20 seconds");
     describe_gauge!(BYTES, "Bytes of committed shards of all jobs");
-    describe_counter!(WRITTEN, "Bytes of shards that were committed, by kind");
-    describe_counter!(COMMITS, "Ranges of layers that were committed");
-    describe_counter!(RETRACTIONS, "Commits that were taken back because a shard was lost");
-    describe_counter!(EPOCHS, "Epochs that began");
-    describe_counter!(EPOCHS_FAILED, "Epochs that failed: what they had not committed is done again");
-    describe_counter!(WORKERS_LOST, "Workers that were not heard for longer than their lease");
-    describe_counter!(APPENDS_FAILED, "Appends to journals that failed and are tried again");
+    describe_counter!(WRITTEN, "Bytes of committed shards, by kind");
+    describe_counter!(COMMITS, "Committed ranges of layers");
+    describe_counter!(RETRACTIONS, "Commits retracted because a shard was lost");
+    describe_counter!(EPOCHS, "Epochs begun");
+    describe_counter!(EPOCHS_FAILED, "Failed epochs, whose uncommitted work is repeated");
+    describe_counter!(WORKERS_LOST, "Workers silent for longer than their lease");
+    describe_counter!(APPENDS_FAILED, "Failed appends to journals, which are retried");
     for name in [COMMITS, RETRACTIONS, EPOCHS, EPOCHS_FAILED, WORKERS_LOST, APPENDS_FAILED] {
         counter!(name).increment(0);
     }
@@ -86,14 +83,14 @@ static REFUSED: Seldom = Seldom::new();
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
     if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
         let worker = worker.map(tracing::field::display);
-        tracing::warn!(worker, %what, left_out, "a worker is not understood");
+        tracing::warn!(worker, %what, left_out, "invalid pull");
     }
 }
 
 /// Logs that a worker is refused.
 pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
     if let Some(left_out) = REFUSED.passes(Instant::now()) {
-        tracing::warn!(%worker, %why, left_out, "a worker is refused");
+        tracing::warn!(%worker, %why, left_out, "worker refused");
     }
 }
 
@@ -102,7 +99,7 @@ pub fn tell(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
             if let Some(left_out) = JOINED.passes(Instant::now()) {
-                let what = if *again { "a worker was started again" } else { "a worker joined" };
+                let what = if *again { "worker restarted" } else { "worker joined" };
                 tracing::info!(%worker, threads, memory_bytes, address, left_out, "{what}");
             }
         }
@@ -110,38 +107,38 @@ pub fn tell(event: &Event) {
             counter!(WORKERS_LOST).increment(u64::from(!leaving));
             let Some(left_out) = LOST.passes(Instant::now()) else { return };
             if *leaving {
-                tracing::info!(%worker, left_out, "a worker left");
+                tracing::info!(%worker, left_out, "worker left");
             } else {
-                tracing::warn!(%worker, left_out, "a worker is lost: it was not heard for longer than its lease");
+                tracing::warn!(%worker, left_out, "worker lost: silent for longer than its lease");
             }
         }
         Event::WorkerFailed { worker, epoch, failure } => {
             if let Some(left_out) = FAILED.passes(Instant::now()) {
                 let epoch = epoch.map(|epoch| epoch.to_string());
-                tracing::warn!(%worker, epoch, %failure, left_out, "a worker failed");
+                tracing::warn!(%worker, epoch, %failure, left_out, "worker failed");
             }
         }
         Event::WorkerWell { worker } => {
             if let Some(left_out) = WELL.passes(Instant::now()) {
-                tracing::info!(%worker, left_out, "a worker can work again");
+                tracing::info!(%worker, left_out, "worker recovered");
             }
         }
         Event::EpochBegan(share) => {
             counter!(EPOCHS).increment(1);
             let (job, epoch, segment) = (&share.job, share.epoch, share.segment);
             let (first, last, workers) = (segment.first.0, segment.last.0, share.members.len());
-            tracing::info!(%job, %epoch, phase = segment.phase.name(), first, last, workers, "an epoch began");
+            tracing::info!(%job, %epoch, phase = segment.phase.name(), first, last, workers, "epoch began");
             for member in &share.members {
                 let (worker, threads, address) = (member.worker, member.threads, &member.address);
-                tracing::debug!(%job, %epoch, %worker, threads, address, "a member of the epoch");
+                tracing::debug!(%job, %epoch, %worker, threads, address, "epoch member");
             }
         }
         Event::EpochEnded { job, epoch } => {
-            tracing::info!(%job, %epoch, "an epoch ended");
+            tracing::info!(%job, %epoch, "epoch ended");
         }
         Event::EpochFailed { job, epoch, reason } => {
             counter!(EPOCHS_FAILED).increment(1);
-            tracing::warn!(%job, %epoch, reason, "an epoch failed: what it had not committed is done again");
+            tracing::warn!(%job, %epoch, reason, "epoch failed, uncommitted work is repeated");
         }
         Event::Appended(Append::Commit { job, epoch, commit, shards, .. }) => {
             let bytes = records::bytes(shards);
@@ -154,28 +151,28 @@ pub fn tell(event: &Event) {
         Event::Appended(Append::Retract { job, epoch, commit, .. }) => {
             counter!(RETRACTIONS).increment(1);
             let (phase, first, last) = (commit.phase.name(), commit.first.0, commit.last.0);
-            tracing::warn!(%job, %epoch, phase, first, last, "a shard was lost: its range is done again");
+            tracing::warn!(%job, %epoch, phase, first, last, "shard lost, recomputing its range");
         }
         Event::Appended(Append::Remove { job, removed, .. }) => {
             let ranges = removed.len();
             let (first, last) = (removed.first().map(|r| r.first.0), removed.last().map(|r| r.last.0));
-            tracing::info!(%job, ranges, first, last, "removed reach that is not needed now");
+            tracing::info!(%job, ranges, first, last, "unneeded reach removed");
         }
         Event::RanShort { job, epoch, times } => {
-            tracing::info!(%job, %epoch, times, "no room is left of its limit of the disk: more is made");
+            tracing::info!(%job, %epoch, times, "disk limit reached, making room");
         }
         Event::Misread(claim) => {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
-            tracing::warn!(%worker, %job, file, "a worker cannot read a shard that is whole");
+            tracing::warn!(%worker, %job, file, "worker cannot read an intact shard");
         }
         // The queue keeps it.
         Event::Progress { .. } => {}
-        Event::Forgotten { job } => tracing::info!(%job, "a job was forgotten; its run stays"),
+        Event::Forgotten { job } => tracing::info!(%job, "job forgotten, its run stays"),
         Event::Job { job, state: JobState::Failed { reason } } => {
-            tracing::error!(%job, reason, "a job failed: resume it once that is mended");
+            tracing::error!(%job, reason, "job failed; fix the cause, then resume it");
         }
         Event::Job { job, state } => {
-            tracing::info!(%job, state = state.name(), "a job changed its state")
+            tracing::info!(%job, state = state.name(), "job state changed")
         }
     }
 }
@@ -188,5 +185,5 @@ pub fn append_failed(append: &Append, error: &RunError) {
         Append::Commit { epoch, .. } | Append::Retract { epoch, .. } => Some(epoch.to_string()),
         Append::Remove { .. } => None,
     };
-    tracing::warn!(%job, epoch, error, "an append failed");
+    tracing::warn!(%job, epoch, error, "append failed");
 }

@@ -10,7 +10,7 @@ use crate::wire::OpeningId;
 
 /// A journal that is open for writing: no earlier writer can append to it any more.
 pub trait Journal: Sized {
-    /// What it holds.
+    /// A record of the journal.
     type Record: Clone + PartialEq;
     /// Why it cannot be opened or appended to.
     type Error;
@@ -55,7 +55,7 @@ pub struct OpenJournal<J: Journal> {
 /// Why nothing can be appended.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Broken<E> {
-    /// Somebody else has written to the journal.
+    /// Another process has written to the journal.
     Foreign,
     /// Entries were removed: there are fewer than are known to have been there.
     Fewer {
@@ -188,7 +188,7 @@ mod tests {
     /// A journal in memory. Openings are entries: `None`.
     struct Fake;
 
-    /// What becomes of a call.
+    /// Behaviour of a simulated call.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Answer {
         Done,
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(
             ENTRIES.with_borrow(|entries| entries.last().copied()),
             Some(Some(9)),
-            "nobody is fenced off"
+            "no writer is fenced"
         );
         assert!(journal.journal().is_none());
         ENTRIES.take();

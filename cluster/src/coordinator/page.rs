@@ -44,5 +44,5 @@ async fn status(State(shell): State<Arc<Shell>>) -> ToldAnswer<StatusView> {
 }
 
 async fn no_such_path() -> RequestFailure {
-    Status::not_found(format!("there is nothing here; the page is at /, what it shows at {STATUS}")).into()
+    Status::not_found(format!("expected the path / (the page) or {STATUS} (its data)")).into()
 }

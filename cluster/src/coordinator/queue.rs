@@ -13,8 +13,8 @@ use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::names;
 use crate::wire::OpeningId;
 
-/// What the queue's journal holds. A kind of record that a later version adds has another name, so that this one
-/// refuses it instead of overlooking it.
+/// Record of the queue's journal. New kinds of records of later versions have new names, so this version refuses them
+/// instead of overlooking them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueRecord {
@@ -22,7 +22,7 @@ pub enum QueueRecord {
     Submitted {
         /// The job.
         job: JobId,
-        /// What is to be computed.
+        /// Parameters of the run.
         params: Params,
         /// How many bytes its run may take of the disk, if there is a limit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,11 +133,11 @@ impl From<JobOutcome> for JobState {
 pub struct QueuedJob {
     /// The job.
     pub job: JobId,
-    /// What is to be computed.
+    /// Parameters of the run.
     pub params: Params,
     /// How many bytes its run may take of the disk, if there is a limit.
     pub disk_limit: Option<u64>,
-    /// What became of it; [`JobState::Queued`] if it is to be worked on.
+    /// Its outcome; [`JobState::Queued`] if it is to be worked on.
     pub state: JobState,
     /// Its progress when it ended, or when that was written last.
     pub summary: JobSummary,
@@ -162,7 +162,7 @@ impl QueuedJob {
 fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     let (mut jobs, mut places, mut forgotten) = (BTreeMap::new(), HashMap::new(), HashSet::new());
     for (number, record) in records {
-        let wrong = |what: String| format!("record {number} of the queue is not understood: {what}");
+        let wrong = |what: String| format!("cannot read record {number} of the queue: {what}");
         names::parse(&record.job().0).map_err(|error| wrong(error.to_string()))?;
         if let Some(what) = record.summary().and_then(JobSummary::fault) {
             return Err(wrong(what));
@@ -199,7 +199,7 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
                 forgotten.insert(job);
             }
             (record, None) if forgotten.contains(record.job()) => {}
-            (record, None) => return Err(wrong(format!("there is no job {}", record.job()))),
+            (record, None) => return Err(wrong(format!("expected an existing job, found {}", record.job()))),
         }
     }
     Ok(jobs.into_values().collect())
@@ -210,7 +210,7 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
 pub enum QueueError {
     /// Another coordinator has it open.
     #[error(
-        "a coordinator runs on {store} already: {} holds the lock of its queue. Stop it first, or choose another place",
+        "a coordinator already runs on {store}: {} holds the lock of its queue; stop it first, or choose another place",
         pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
     )]
     Owned {
@@ -220,18 +220,18 @@ pub enum QueueError {
         pid: Option<u32>,
     },
     /// The place holds something else.
-    #[error("{place} is not the queue of a coordinator: choose another place")]
+    #[error("{place} is not the queue of a coordinator; choose another place")]
     NotAQueue {
         /// Where the queue would be.
         place: Place,
     },
     /// The store would lie within a run.
     #[error(
-        "{place} is a run, and a store holds runs, each in a place of its own: choose the place that this run is in, or \
+        "expected a store at {place}, found a run; choose the place that contains this run, or \
          another one"
     )]
     IsARun {
-        /// What was to be the store.
+        /// The intended store.
         place: Place,
     },
     /// A record makes no sense after those before it.
@@ -239,7 +239,7 @@ pub enum QueueError {
     Record {
         /// The queue.
         place: Place,
-        /// What is wrong.
+        /// Description of the error.
         what: String,
     },
     /// The directory or one of its files.
@@ -248,7 +248,7 @@ pub enum QueueError {
 }
 
 impl QueueError {
-    /// What can be done about it.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -391,13 +391,13 @@ impl Queue {
         }
     }
 
-    /// What a failure means: a coordinator that was taken over gives up.
+    /// Interprets a failure: a coordinator that was replaced gives up.
     fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
         let reason = match broken {
             Broken::Failed(error) if is_taken_over(&error) => error.to_string(),
             Broken::Failed(error) => return error.into(),
             Broken::Foreign | Broken::Fewer { .. } => {
-                format!("{} was taken over meanwhile", self.journal.location())
+                format!("another coordinator has taken over {}", self.journal.location())
             }
         };
         self.fenced = Some(reason.clone());

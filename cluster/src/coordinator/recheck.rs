@@ -32,7 +32,7 @@ impl Shell {
         });
         self.mark_stale();
         let Some((location, params)) = begun else { return };
-        tracing::info!(%job, "the shards of a job are read again");
+        tracing::info!(%job, "rereading shards of a job");
         let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
         tokio::spawn(async move {
             let read = spawn_blocking(move || {
@@ -48,18 +48,18 @@ impl Shell {
     async fn end_recheck(self: &Arc<Self>, job: &JobId, read: Result<Vec<Commit>, String>) {
         let (check, commits) = match read {
             Ok(commits) => {
-                tracing::info!(%job, damaged_ranges = commits.len(), "the shards of a job were read again");
+                tracing::info!(%job, damaged_ranges = commits.len(), "shards of a job reread");
                 (Check::None, commits)
             }
             Err(error) => {
-                tracing::warn!(%job, error, "the shards of a job cannot be read");
+                tracing::warn!(%job, error, "cannot reread shards of a job");
                 (Check::Failed(error), Vec::new())
             }
         };
         let check = match self.do_again(job, &commits).await {
             Ok(()) => check,
             Err(error) => {
-                tracing::warn!(%job, error, "damaged shards stay");
+                tracing::warn!(%job, error, "cannot schedule damaged shards for recomputation");
                 Check::Failed(error)
             }
         };
@@ -95,7 +95,7 @@ fn damaged_commits(
     let run = Run::open(location)?;
     run.require(params)?;
     let warn = |error: &StorageError| {
-        tracing::warn!(run = %location, error = with_causes(error), "a shard is computed again");
+        tracing::warn!(run = %location, error = with_causes(error), "shard damaged, recomputing it");
     };
     let damaged = damaged_shards(run.catalog(), THREADS, &|| stop.is_cancelled(), &warn, &|_| {})?;
     let mut met = HashSet::new();
@@ -111,12 +111,12 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
     };
     let shards = run.catalog().shards();
     let Some(shard) = shards.iter().find(|shard| shard.record.file == claim.file) else {
-        return Examined::Unknown("the journal names no such shard".to_owned());
+        return Examined::Unknown("the shard is not in the journal".to_owned());
     };
     match shard.check() {
         Ok(()) => Examined::Sound,
         Err(error) if error.blames().is_some() => {
-            tracing::warn!(run = %location, error = with_causes(&error), "a shard is computed again");
+            tracing::warn!(run = %location, error = with_causes(&error), "shard damaged, recomputing it");
             Examined::Lost((*shard.commit).clone())
         }
         Err(error) => Examined::Unknown(with_causes(&error)),
@@ -135,8 +135,7 @@ mod tests {
 
     use super::*;
 
-    /// What a worker says of a shard, and what copies there are of it, changes nothing: only a shard that
-    /// is damaged where it is committed is computed again.
+    /// Only damage of the committed shard causes recomputation; reports of workers and other copies do not.
     #[test]
     fn shards_are_judged_by_what_is_committed() {
         let place = tempfile::tempdir().unwrap();
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(examine(&location, &claim(&file)), Examined::Sound);
         assert_eq!(damaged(), []);
         let other = examine(&location, &claim("another.shard"));
-        assert!(matches!(&other, Examined::Unknown(why) if why.contains("no such shard")), "{other:?}");
+        assert!(matches!(&other, Examined::Unknown(why) if why.contains("not in the journal")), "{other:?}");
 
         // It is damaged, and the copy that was kept when it was written is whole.
         let object = format!("run/shards/{file}").into();

@@ -1,4 +1,4 @@
-//! What is appended to the journal of a job's run.
+//! Records for the journal of a job's run.
 
 use std::collections::HashSet;
 
@@ -11,19 +11,19 @@ use exact2048_storage::{Attempt, ShardRecord};
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The error in the record.
 pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<ShardRecord, String> {
     let record: ShardRecord = serde_json::from_str(record).map_err(|error| error.to_string())?;
     let (first, last) = (record.first_layer, record.last_layer);
     if (first, last) != (shard.first.0, shard.last.0) {
-        return Err(format!("it has layers {first} to {last}, expected {} to {}", shard.first, shard.last));
+        return Err(format!("expected layers {} to {}, found {first} to {last}", shard.first, shard.last));
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !record.file.ends_with(".shard") || record.file.len() > 255 || !record.file.bytes().all(plain) {
-        return Err("its file has no name of a shard".to_owned());
+        return Err("expected the file name of a shard".to_owned());
     }
     if !Attempt::has_made(&record.file, shard.epoch.0, worker.0) {
-        return Err(format!("its file has not the name of what this worker makes in epoch {}", shard.epoch));
+        return Err(format!("expected a file name of this worker's shards in epoch {}", shard.epoch));
     }
     Ok(record)
 }
@@ -32,7 +32,7 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
 ///
 /// # Errors
 ///
-/// What is wrong with what a worker says of its shard, so that the range cannot be committed.
+/// The error in a worker's report of its shard; the range cannot be committed.
 pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
     let (epoch, commit, shards, took) = match append {
         Append::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
@@ -47,14 +47,14 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
     let mut files = HashSet::new();
     let mut records = Vec::with_capacity(shards.len());
     for shard in shards {
-        let wrong = |what| format!("what worker {} says of its shard: {what}", shard.worker);
+        let wrong = |what| format!("worker {} reported an invalid shard: {what}", shard.worker);
         let record = check(&shard.record, &range, shard.worker).map_err(wrong)?;
         let expected = commit.phase.shard_kind();
         if record.kind != expected {
-            return Err(wrong(format!("it is of kind {}, expected {expected}", record.kind)));
+            return Err(wrong(format!("expected kind {expected}, found {}", record.kind)));
         }
         if !files.insert(record.file.clone()) {
-            return Err(wrong(format!("another worker has written {} as well", record.file)));
+            return Err(wrong(format!("another worker has also written {}", record.file)));
         }
         records.push(record);
     }

@@ -1,4 +1,4 @@
-//! What clients ask of a coordinator.
+//! Requests of clients to a coordinator.
 //!
 //! A change is checked, then written to the queue, then made: what a client was told survives a restart, and what it
 //! was refused leaves no trace.
@@ -168,7 +168,7 @@ impl Shell {
         self.answered(found.map_err(|error| of_panic(&error))?)
     }
 
-    /// What the queue has answered to a request.
+    /// Converts the queue's answer to a request.
     fn answered(self: &Arc<Self>, answer: Result<(), AppendError>) -> Result<(), Status> {
         match answer {
             Ok(()) => Ok(()),
@@ -197,7 +197,7 @@ impl Shell {
             self.with(|state, _| state.cluster.check_forget(&job)).map_err(|error| cluster_status(&error))?;
             if last.checking {
                 let what =
-                    format!("the shards of job {job} are being read again: forget it when that is over");
+                    format!("the shards of job {job} are being reread; wait until that ends, then forget it");
                 return Err(status_with_reason(Code::FailedPrecondition, "JOB_STATE", what));
             }
             self.note(QueueRecord::Forgotten { job: job.clone() }).await?;
@@ -246,7 +246,7 @@ impl Shell {
         state.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }
 
-    /// What memory a job needs, worked out while other requests are answered.
+    /// Estimates the memory need of a job, while other requests are answered.
     async fn least_memory_of(&self, params: Params) -> Result<Arc<LeastMemory>, Status> {
         let estimate = Arc::clone(&self.estimates).for_client(params).await;
         estimate.map(|estimate| estimate.least_memory).map_err(|error| of_panic(&error))
@@ -273,10 +273,10 @@ async fn carry_through<T: Send + 'static>(
     carried.await.unwrap_or_else(|error| Err(of_panic(&error)))
 }
 
-/// What is asked for.
+/// A requested job.
 #[derive(Clone, Debug)]
 pub struct WantedJob {
-    /// What is to be computed.
+    /// Parameters of the run.
     pub params: Params,
     /// How many bytes the run may take of the disk, if there is a limit.
     pub disk_limit: Option<u64>,
@@ -304,7 +304,7 @@ impl WantedJob {
     }
 }
 
-/// What is in the place of a job's run.
+/// The existing run in the place of a job's run.
 struct Found {
     /// Its parameters. Those that do not change results may differ from what was asked for.
     params: Params,
@@ -328,7 +328,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
         let precision = if any_precision { run.params().precision } else { wanted.precision };
         let wanted = Params { precision, ..wanted.with_kept(kept).with_best_moves(best_moves) };
         let params = run.continued_as(&wanted)?;
-        // Whatever its limit is: a finished run keeps what it holds.
+        // A finished run is accepted under any limit, because it keeps its contents.
         let is_done = run.missing().is_empty() && run.absent()?.is_empty();
         if !is_done {
             run.require_own_format()?;
@@ -350,7 +350,7 @@ fn summary_of(run: &Run) -> JobSummary {
 
 /// The status of a queue that is full.
 fn too_many_jobs() -> Status {
-    let what = format!("the queue has {MOST_JOBS} jobs, and no room for more: forget some that have ended");
+    let what = format!("the queue is full with {MOST_JOBS} jobs; forget some that have ended");
     status_with_reason(Code::ResourceExhausted, "TOO_MANY_JOBS", what)
 }
 
@@ -358,10 +358,10 @@ fn too_many_jobs() -> Status {
 fn exists(job: &v1::Job) -> Status {
     let advice = match job.state() {
         v1::JobState::Cancelled | v1::JobState::Failed => "resume it",
-        _ => "look at it with status",
+        _ => "see its status",
     };
     let state = state_name(job.state());
-    let what = format!("job {} exists already and is {state}: {advice}, or choose another name", job.name);
+    let what = format!("job {} already exists and is {state}; {advice}, or choose another name", job.name);
     status_with_reason(Code::AlreadyExists, "JOB_EXISTS", what)
 }
 
@@ -372,34 +372,34 @@ pub(super) fn of_run(error: &RunError) -> Status {
     | RunError::StoredOtherwise { field, found, wanted, .. } = error
     {
         let why = match error {
-            RunError::StoredOtherwise { .. } => ". What a run stores is never converted",
+            RunError::StoredOtherwise { .. } => " (stored data is never converted)",
             _ => "",
         };
         let what = format!(
-            "the store holds another run of this name: its {field} is {found}, and {wanted} was asked for{why}; choose \
+            "the store holds another run of this name: expected {field} {wanted}, found {found}{why}; choose \
              another name"
         );
         return status_with_reason(Code::FailedPrecondition, "OTHER_RUN", what);
     }
     match error.kind() {
         _ if is_out_of_files(error) => {
-            tracing::warn!(error = what, "no more files can be opened");
-            let what = "the coordinator has as many files open as it may: try again later, or start it with a higher \
+            tracing::warn!(error = what, "limit of open files reached");
+            let what = "the coordinator has reached its limit of open files; try again later, or start it with a higher \
                         limit (ulimit -n)";
             status_with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what)
         }
         ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::OverLimit | ErrorKind::NotFound => {
-            tracing::warn!(error = what, "the store failed");
+            tracing::warn!(error = what, "store failed");
             unavailable(what)
         }
         ErrorKind::Occupied => status_with_reason(Code::FailedPrecondition, "NO_RUN", what),
         ErrorKind::Busy | ErrorKind::Fenced => Status::failed_precondition(what),
         ErrorKind::DataLoss | ErrorKind::NewerVersion | ErrorKind::Refused | ErrorKind::UnsafeCache => {
-            tracing::warn!(error = what, "a run cannot be read");
+            tracing::warn!(error = what, "cannot read a run");
             status_with_reason(Code::FailedPrecondition, "UNREADABLE_RUN", what)
         }
         _ => {
-            tracing::error!(error = what, "a run cannot be read");
+            tracing::error!(error = what, "cannot read a run");
             Status::internal(what)
         }
     }
@@ -407,6 +407,6 @@ pub(super) fn of_run(error: &RunError) -> Status {
 
 /// The status of a task that panicked.
 fn of_panic(error: &tokio::task::JoinError) -> Status {
-    tracing::error!(%error, "a request failed");
-    Status::internal("the coordinator failed on this request; its log says how")
+    tracing::error!(%error, "request failed");
+    Status::internal("the coordinator failed on this request; see its log")
 }

@@ -66,7 +66,7 @@ pub async fn serve(
     let (of_grpc, of_http) = served?;
     let ended = if of_http == ServerEnd::CutOff { of_http } else { of_grpc };
     if let Some(reason) = shell.fenced() {
-        bail!("another coordinator owns the store now: {reason}");
+        bail!("another coordinator owns the store: {reason}");
     }
     Ok(if appended { ended } else { ServerEnd::CutOff })
 }

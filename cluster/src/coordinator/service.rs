@@ -44,7 +44,7 @@ fn job_of(name: &str) -> Result<JobId, Status> {
 }
 
 fn stopping() -> Status {
-    unavailable("the coordinator is stopping; ask again, it may be started anew")
+    unavailable("the coordinator is stopping; try again after its restart")
 }
 
 #[tonic::async_trait]
@@ -59,14 +59,18 @@ impl Coordinator for CoordinatorService {
             any_precision,
             must_exist,
         } = request.into_inner();
-        let parameters = parameters.ok_or_else(|| invalid_argument("parameters", "they are missing"))?;
+        let parameters =
+            parameters.ok_or_else(|| invalid_argument("parameters", "expected parameters, found none"))?;
         let params = params_of(&parameters).map_err(|error| wire_status(&error))?;
         let job = match name.as_str() {
             "" => names::of_params(&params),
             name => names::parse(name).map_err(|error| invalid_argument("name", error))?,
         };
         if disk_limit == Some(0) {
-            return Err(invalid_argument("disk_bytes", "it is 0: leave it out where there is no limit"));
+            return Err(invalid_argument(
+                "disk_bytes",
+                "expected a limit above 0, found 0; omit it for no limit",
+            ));
         }
         let wanted = WantedJob { params, disk_limit, any_kept, any_values, any_precision, must_exist };
         let job = Arc::clone(&self.0).submit(job, wanted).await?;
@@ -240,7 +244,7 @@ mod tests {
     use super::super::gate::Gate;
     use super::*;
 
-    /// Whatever a request waits for when its caller gives up: the estimate, or its turn.
+    /// A request may be cancelled while it waits for the estimate or for its turn.
     #[tokio::test]
     async fn a_caller_that_gave_up_has_changed_nothing() {
         let place = tempfile::tempdir().unwrap();

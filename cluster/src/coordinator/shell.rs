@@ -38,12 +38,12 @@ pub struct Shell {
     gate: Gate,
     begun: Instant,
     state: Mutex<State>,
-    /// What workers have to hear at once: the signal without its progress.
+    /// The urgent part of the signal for workers, without its progress.
     urgent: watch::Sender<Signal>,
     progress: watch::Sender<Option<EpochProgress>>,
     /// Counts changes of jobs' states.
     job_states: watch::Sender<u64>,
-    /// What is to be done with journals, one thing at a time.
+    /// Pending work on journals, one item at a time.
     work: mpsc::UnboundedSender<Work>,
     /// Jobs whose end or progress is to be written to the queue.
     news: mpsc::UnboundedSender<JobId>,
@@ -85,7 +85,7 @@ impl From<Unmet> for NotAnswered {
     }
 }
 
-/// What is only looked at and changed as a whole.
+/// State that is read and changed only as a whole.
 pub(super) struct State {
     pub cluster: Cluster,
     pub jobs: BTreeMap<JobId, Known>,
@@ -93,7 +93,7 @@ pub(super) struct State {
     told: HashMap<WorkerId, Told>,
 }
 
-/// What the shell knows of a job.
+/// The shell's data about a job.
 #[derive(Clone)]
 pub(super) struct Known {
     pub params: Params,
@@ -129,10 +129,10 @@ impl Check {
         matches!(self, Self::UnderWay)
     }
 
-    /// What people are told of a check that failed.
+    /// Describes a failed check for users.
     pub fn trouble(&self) -> Option<String> {
         match self {
-            Self::Failed(why) => Some(format!("its shards could not be read again: {why}")),
+            Self::Failed(why) => Some(format!("cannot reread its shards: {why}")),
             Self::None | Self::UnderWay => None,
         }
     }
@@ -289,7 +289,8 @@ impl Shell {
         self.job_states.subscribe()
     }
 
-    /// What there is to see: the same for all who look at it within a fifth of a second, if nothing was decided meanwhile.
+    /// Returns the visible state, shared by all callers within a fifth of a second unless a decision was made
+    /// meanwhile.
     #[must_use]
     pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
         // A call that comes while a snapshot is made waits for it.
@@ -360,11 +361,11 @@ impl Shell {
                 Ok(Err(AppendError::Fenced(reason))) => self.fence(reason),
                 Ok(Err(error)) => {
                     let error = with_causes(&error);
-                    tracing::warn!(error, "cannot look whether another coordinator has taken over");
+                    tracing::warn!(error, "cannot check ownership of the store");
                     self.with(|state, now| state.cluster.store_is_away(now, error));
                 }
                 Err(error) => {
-                    tracing::error!(%error, "cannot look whether another coordinator has taken over")
+                    tracing::error!(%error, "cannot check ownership of the store")
                 }
             }
         }
@@ -372,7 +373,7 @@ impl Shell {
 
     /// Another coordinator owns the store: this one does nothing more, and ends.
     pub(super) fn fence(self: &Arc<Self>, reason: String) {
-        tracing::error!(reason, "another coordinator owns the store: this one ends");
+        tracing::error!(reason, "another coordinator owns the store, stopping");
         let _ = self.fenced.set(reason);
         self.with(|state, now| state.cluster.fence(now));
         self.stop.cancel();

@@ -53,15 +53,16 @@ impl Copies {
         let run = RunId(run);
         let Ok(permit) = Arc::clone(&self.at_once).try_acquire_owned() else {
             let what =
-                format!("this worker gives {MOST_AT_ONCE} copies already; fetch the shard from the store");
+                format!("this worker already sends {MOST_AT_ONCE} copies; fetch the shard from the store");
             return Err(exact2048_net::status::exhausted(what));
         };
         let cache = self.cache.clone();
         let opened = tokio::task::spawn_blocking(move || cache.open_copy(run, header_checksum)).await;
         let opened = opened.map_err(|error| Status::internal(error.to_string()))?;
-        let found = opened.map_err(|error| Status::internal(format!("the copy cannot be read: {error}")))?;
-        let none =
-            || Status::not_found(format!("no copy of shard {header_checksum:016x} of run {run} is here"));
+        let found = opened.map_err(|error| Status::internal(format!("cannot read the copy: {error}")))?;
+        let none = || {
+            Status::not_found(format!("this worker has no copy of shard {header_checksum:016x} of run {run}"))
+        };
         let (send, receive) = mpsc::channel(1);
         tokio::spawn(send_pieces(found.ok_or_else(none)?, send, permit));
         Ok(ReceiverStream::new(receive))
@@ -86,7 +87,7 @@ async fn send_pieces(
             }
             Err(error) => {
                 // Where nobody takes it, nobody needs it.
-                let _ = pieces.send(Err(Status::internal(format!("the copy cannot be read: {error}")))).await;
+                let _ = pieces.send(Err(Status::internal(format!("cannot read the copy: {error}")))).await;
                 return;
             }
         };

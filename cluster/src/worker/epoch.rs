@@ -17,12 +17,12 @@ use super::links::{PeerLink, Sender, Until};
 use super::membership::Membership;
 use super::outbox::Outbox;
 
-/// What others may do to an epoch while it runs.
+/// Operations of other threads on a running epoch.
 pub trait Epoch: Send + Sync {
     /// Its number.
     fn number(&self) -> EpochId;
 
-    /// What its members show each other.
+    /// Returns the credentials of its members.
     fn membership(&self) -> Membership;
 
     /// The index of another worker among the members.
@@ -32,7 +32,7 @@ pub trait Epoch: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What is wrong with it; the epoch ends.
+    /// The error in the block; the epoch ends.
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
     /// Whether there is memory to spare for blocks.
@@ -78,21 +78,21 @@ pub struct Running {
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
     intake: Intake,
-    /// What a peer did that ends the epoch.
+    /// Failure of a peer that ends the epoch.
     peer_failed: Arc<Mutex<Option<EpochFailure>>>,
 }
 
-/// What an epoch is made of.
+/// Parts of an epoch.
 pub struct EpochParts {
     /// The share of this worker.
     pub share: Arc<Share>,
     /// The index of this worker among the members.
     pub me: usize,
-    /// What computes.
+    /// The part that computes.
     pub worker: Arc<dyn AnyWorker>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
-    /// What names this worker's shards.
+    /// Name of this worker's shards.
     pub attempt: Attempt,
     /// Where reports go.
     pub outbox: Arc<Outbox>,
@@ -148,7 +148,7 @@ impl Running {
         self.ended.cancel();
         self.intake.close();
         self.worker.release_all();
-        // What was not ordered never will be.
+        // Unordered data will never be ordered.
         self.member.leader().holds(0);
         computed.map_err(EpochFailure::Crew)?;
         match self.peer_failed.lock().take() {
@@ -169,7 +169,7 @@ struct Intake {
 impl Intake {
     /// Takes a block in; `None` where no more are.
     fn take<T>(&self, accept: impl FnOnce() -> T) -> Option<T> {
-        // Who cannot read at once is late: nobody writes but to close it.
+        // If the lock is contended, the epoch is closing: only closing takes the write lock. So the block is late.
         let is_closed = self.is_closed.try_read()?;
         (!*is_closed).then(accept)
     }
@@ -257,7 +257,10 @@ mod tests {
                 let taken = taking.take(|| {
                     begun.send(()).unwrap();
                     ends.recv().unwrap();
-                    assert!(!is_closed.load(Ordering::SeqCst), "it was closed while a block was taken in");
+                    assert!(
+                        !is_closed.load(Ordering::SeqCst),
+                        "the epoch was closed while it accepted a block"
+                    );
                 });
                 assert!(taken.is_some());
             });

@@ -113,13 +113,18 @@ impl ExchangeService {
                 }
                 Some(Content::More(bytes)) => match &mut begun {
                     Some(block) => block.add(bytes)?,
-                    None => return Err(invalid("more", "more of a block that has not begun")),
+                    None => return Err(invalid("more", "expected a block before its continuation")),
                 },
                 Some(Content::Block(_)) => {
-                    return Err(invalid("block", "a block before the last one is whole"));
+                    return Err(invalid(
+                        "block",
+                        "expected the rest of the previous block, found another block",
+                    ));
                 }
-                Some(Content::Hello(_)) => return Err(invalid("hello", "a second hello")),
-                None => return Err(invalid("content", "an empty message")),
+                Some(Content::Hello(_)) => {
+                    return Err(invalid("hello", "expected a single hello, found a second one"));
+                }
+                None => return Err(invalid("content", "expected content, found an empty message")),
             }
             if let Some(block) = begun.take_if(|block| block.is_whole()) {
                 counter!(observe::RECEIVED_BYTES).increment(block.bytes.len() as u64);
@@ -154,9 +159,9 @@ impl Exchange for ExchangeService {
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
         let mut messages = request.into_inner();
         let first = tokio::time::timeout(PATIENCE, messages.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("no hello came"))??;
+        let first = first.map_err(|_| Status::deadline_exceeded("no hello arrived in time"))??;
         let Some(PushRequest { content: Some(Content::Hello(hello)) }) = first else {
-            return Err(invalid("hello", "a stream that does not begin with a hello"));
+            return Err(invalid("hello", "expected a hello at the start of the stream"));
         };
         let PushHello { protocol_version, epoch, worker, secret } = hello;
         require_version(protocol_version)?;
@@ -166,7 +171,7 @@ impl Exchange for ExchangeService {
         };
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
-            let what = format!("worker {worker} is no other member of epoch {}", epoch.number());
+            let what = format!("worker {worker} is not another member of epoch {}", epoch.number());
             return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {
@@ -212,9 +217,10 @@ struct Incoming {
 
 impl Incoming {
     fn new(block: PushBlock, most_bytes: u64) -> Result<Self, Status> {
-        let lane = Lane::from_code(block.lane).ok_or_else(|| invalid("block.lane", "no lane's code"))?;
+        let lane = Lane::from_code(block.lane)
+            .ok_or_else(|| invalid("block.lane", "expected the code of a lane"))?;
         if block.bytes > most_bytes {
-            return Err(invalid("block.bytes", "longer than the memory of this worker"));
+            return Err(invalid("block.bytes", "the block is longer than this worker's memory"));
         }
         let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
         let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
@@ -224,12 +230,12 @@ impl Incoming {
 
     fn add(&mut self, bytes: Bytes) -> Result<(), Status> {
         if bytes.len() > self.whole - self.bytes.len() {
-            return Err(invalid("block.bytes", "more bytes than the block was said to have"));
+            return Err(invalid("block.bytes", "found more bytes than the block's stated length"));
         }
         let is_short = bytes.len() < LEAST_PIECE_BYTES;
         self.bytes.push(bytes);
         if is_short && !self.is_whole() {
-            return Err(invalid("more", "a piece of a block that is too short"));
+            return Err(invalid("more", "the piece of the block is too short"));
         }
         Ok(())
     }
@@ -272,6 +278,6 @@ fn require_version(protocol_version: u32) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::failed_precondition(format!(
-        "the sender speaks protocol {protocol_version}, this worker {PROTOCOL_VERSION}: use the same build for both"
+        "expected protocol {PROTOCOL_VERSION}, found {protocol_version} at the sender; use the same build for both"
     )))
 }

@@ -1,5 +1,5 @@
-//! Who a worker is: the same after it was started again, so that the coordinator need not wait to see whether the
-//! one before is still there.
+//! Identity of a worker, which survives restarts. So the coordinator need not wait to see whether the earlier process
+//! is alive.
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -23,7 +23,7 @@ const MOST_WORKERS: u32 = 4096;
 pub struct Identity {
     /// The worker.
     pub id: WorkerId,
-    /// What shows the coordinator that it is this one: the name follows from it.
+    /// Secret shown to the coordinator; the worker's id is derived from it.
     pub secret: Secret,
     /// Which start of a worker of this name it is.
     pub incarnation: Incarnation,
@@ -56,7 +56,10 @@ impl Identity {
             write(&mut file, secret, incarnation).with_context(failed)?;
             return Ok(Self { id: worker_of(&secret), secret, incarnation, _held: file });
         }
-        anyhow::bail!("{MOST_WORKERS} workers run with the cache {} already", folder.display())
+        anyhow::bail!(
+            "{MOST_WORKERS} workers already use the cache {}; choose another folder for the cache",
+            folder.display()
+        )
     }
 }
 
@@ -67,7 +70,7 @@ impl Identity {
 /// A failure of the system, which says where the folder may be instead.
 pub(super) fn make_folder(folder: &Path) -> Result<()> {
     let made = fs::create_dir_all(folder).map_err(|error| explained(folder, error));
-    made.with_context(|| format!("cannot make {}", folder.display()))
+    made.with_context(|| format!("cannot create {}", folder.display()))
 }
 
 fn explained(folder: &Path, error: io::Error) -> anyhow::Error {
@@ -85,8 +88,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let file = open_with(&mut options, OFlags::NOFOLLOW, path)?;
     let owner = file.metadata()?.uid();
     if owner != geteuid().as_raw() {
-        let what =
-            format!("it belongs to the user {owner}. Remove it, or choose another folder for the cache");
+        let what = format!("it belongs to user {owner}; remove it, or choose another folder for the cache");
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     // It may have been made by hand, or where files have no owners.
@@ -94,7 +96,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
         && let Err(error) = file.set_permissions(Permissions::from_mode(0o600))
     {
         let file = path.display();
-        tracing::warn!(%file, %error, "others may read this file of a worker");
+        tracing::warn!(%file, %error, "cannot restrict access to a worker's file");
     }
     Ok(file)
 }
@@ -107,7 +109,7 @@ fn read(file: &mut File) -> io::Result<Option<(Secret, Incarnation)>> {
     let text = String::from_utf8(bytes).ok();
     let is_ours = |text: &String| text.bytes().all(|byte| byte.is_ascii_hexdigit() || b" \n".contains(&byte));
     let Some(text) = text.filter(is_ours) else {
-        let what = "expected the name of a worker, found something else. Move it away, or choose another folder for the cache";
+        let what = "expected the secret of a worker, found something else. Move it away, or choose another folder for the cache";
         return Err(io::Error::new(io::ErrorKind::InvalidData, what));
     };
     let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));

@@ -30,7 +30,7 @@ pub enum JobError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// It is another run.
-    #[error("the run has other parameters than the coordinator says: {held:?}, expected {wanted:?}")]
+    #[error("expected a run with the coordinator's parameters {wanted:?}, found {held:?}")]
     OtherParams {
         /// The parameters of the run.
         held: Box<Params>,
@@ -39,7 +39,7 @@ pub enum JobError {
     },
     /// It lacks what the share builds on.
     #[error(
-        "the journal of {place} does not show what layers {first} to {last} build on, which the coordinator says is there"
+        "expected the inputs of layers {first} to {last} in the journal of {place}, found none, though the coordinator has committed them"
     )]
     NotShown {
         /// The run.
@@ -52,7 +52,7 @@ pub enum JobError {
 }
 
 impl JobError {
-    /// What can be done about it.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -76,7 +76,7 @@ pub struct Jobs {
 pub struct OpenJob {
     /// The run, for reading.
     pub run: Run,
-    /// What computes.
+    /// The part that computes.
     pub worker: Arc<dyn AnyWorker>,
 }
 

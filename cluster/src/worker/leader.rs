@@ -25,17 +25,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct RemoteLeader {
     /// The worker that this is.
     pub worker: WorkerId,
-    /// What it has of the epoch.
+    /// The worker's share of the epoch.
     pub share: Arc<Share>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
-    /// What names this worker's shards.
+    /// Name of this worker's shards.
     pub attempt: Attempt,
     /// Where reports go.
     pub outbox: Arc<Outbox>,
     /// Becomes true when the epoch is to end.
     pub stop: Arc<AtomicBool>,
-    /// What the coordinator wants written.
+    /// Orders of the coordinator to write shards.
     pub orders: Orders,
 }
 

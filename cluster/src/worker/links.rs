@@ -33,7 +33,7 @@ const WAITING_BYTES: usize = 64 << 20;
 const ATTEMPTS: u32 = 10;
 const RETRY: Duration = Duration::from_millis(300);
 
-/// What goes to a peer.
+/// An item sent to a peer.
 enum Parcel {
     Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList },
     Frontier(Layer),
@@ -107,13 +107,13 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // What was not sent when the stream ended waits no more.
+        // Unsent bytes no longer wait once the stream has ended.
         let waiting = *self.waiting.get_mut();
         gauge!(observe::SENDING_BYTES).decrement(waiting as f64);
     }
 }
 
-/// Who opens links, and how.
+/// The sender of links, and its settings.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// The worker that sends.
@@ -222,7 +222,7 @@ fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item
 fn text(status: &Status) -> String {
     match status.code() {
         _ if status.source().is_some() => format!("the connection broke: {}", words_of(status)),
-        Code::Unavailable | Code::Unknown => format!("it ended the stream: {}", words_of(status)),
+        Code::Unavailable | Code::Unknown => format!("the peer ended the stream: {}", words_of(status)),
         code => format!("{code}: {}", status.message()),
     }
 }

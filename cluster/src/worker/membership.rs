@@ -1,4 +1,4 @@
-//! Who may speak to this worker: the members of its epoch, by the epoch's secret.
+//! Authentication of peers: members of the epoch know its secret.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use tonic::Status;
 use super::observe;
 use crate::wire::secret_of;
 
-/// What a process of a worker shows to prove that it is here.
+/// Proof material of a worker's process for its address check.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
     /// The secret that it sends with each pull: nobody else can pull in its name.
@@ -20,17 +20,17 @@ pub struct Presence {
     pub incarnation: Incarnation,
 }
 
-/// What members of an epoch show each other.
+/// Credentials of an epoch's members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Membership {
     /// The epoch.
     pub epoch: EpochId,
-    /// What only its members know.
+    /// Secret that only its members know.
     pub secret: Secret,
 }
 
 impl Membership {
-    /// What the members of this share's epoch show each other.
+    /// Takes the credentials of this share's epoch.
     pub fn of(share: &Share) -> Self {
         Self { epoch: share.epoch, secret: share.secret }
     }
@@ -82,7 +82,7 @@ pub fn denied(epoch: EpochId) -> Status {
     static LINES: Seldom = Seldom::new();
     counter!(observe::DENIED).increment(1);
     if let Some(left_out) = LINES.passes(Instant::now()) {
-        tracing::warn!(%epoch, left_out, "somebody who does not know the secret of an epoch was turned away");
+        tracing::warn!(%epoch, left_out, "caller refused: wrong secret of the epoch");
     }
-    Status::permission_denied(format!("this is not the secret of epoch {epoch}, which its members know"))
+    Status::permission_denied(format!("expected the secret of epoch {epoch}, found another"))
 }

@@ -43,27 +43,24 @@ pub const STORE: &str = "store";
 
 /// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.
 pub fn describe() {
-    describe_counter!(
-        STATES,
-        "States that this worker has finished, by the pass, again after epochs that failed"
-    );
-    describe_counter!(EPOCHS, "Epochs that began here");
-    describe_counter!(EPOCHS_FAILED, "Epochs that failed here: what was not committed is done again");
+    describe_counter!(STATES, "States that this worker has finished, by pass, repeated work included");
+    describe_counter!(EPOCHS, "Epochs begun by this worker");
+    describe_counter!(EPOCHS_FAILED, "Epochs that failed on this worker, whose uncommitted work is repeated");
     describe_gauge!(IN_EPOCH, "1 while this worker is in an epoch");
-    describe_gauge!(SENDING_BYTES, Unit::Bytes, "Bytes of blocks that wait to be sent to other workers");
-    describe_gauge!(UNWRITTEN_BYTES, Unit::Bytes, "Bytes of packed layers that wait to be written as shards");
-    describe_gauge!(REPORTS_WAITING, "Reports that the coordinator has not acknowledged");
-    describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks that were sent to other workers");
-    describe_counter!(RECEIVED_BYTES, Unit::Bytes, "Bytes of blocks that other workers sent");
-    describe_counter!(DENIED, "Calls of others that did not know the secret of the epoch");
-    describe_counter!(WRITTEN_BYTES, Unit::Bytes, "Bytes of shards that were written to the store");
-    describe_counter!(GIVEN_BYTES, Unit::Bytes, "Bytes of copies of shards that other workers fetched here");
-    describe_counter!(CACHED_SHARDS, "Committed shards that were opened from the cache");
+    describe_gauge!(SENDING_BYTES, Unit::Bytes, "Bytes of blocks waiting to be sent to other workers");
+    describe_gauge!(UNWRITTEN_BYTES, Unit::Bytes, "Bytes of packed layers waiting to be written as shards");
+    describe_gauge!(REPORTS_WAITING, "Reports not acknowledged by the coordinator");
+    describe_counter!(PUSHED_BYTES, Unit::Bytes, "Bytes of blocks sent to other workers");
+    describe_counter!(RECEIVED_BYTES, Unit::Bytes, "Bytes of blocks received from other workers");
+    describe_counter!(DENIED, "Calls with a wrong secret of the epoch");
+    describe_counter!(WRITTEN_BYTES, Unit::Bytes, "Bytes of shards written to the store");
+    describe_counter!(GIVEN_BYTES, Unit::Bytes, "Bytes of copies of shards sent to other workers");
+    describe_counter!(CACHED_SHARDS, "Committed shards opened from the cache");
     describe_counter!(
         FETCHED_SHARDS,
-        "Committed shards that were not in the cache: from another worker (peer), or from the store"
+        "Committed shards missing in the cache, fetched from another worker (peer) or from the store"
     );
-    describe_counter!(FETCHED_BYTES, Unit::Bytes, "Bytes of the shards that were not in the cache");
+    describe_counter!(FETCHED_BYTES, Unit::Bytes, "Bytes of the shards missing in the cache");
     describe_histogram!(PULL_SECONDS, Unit::Seconds, "Time from a pull to the coordinator's answer");
     show_all();
 }

@@ -45,6 +45,6 @@ mod tests {
         assert_eq!(told, [0, 120, 240]);
         assert_eq!(outage.ends(after(150.0)), Some(Duration::from_secs(150)));
         assert_eq!(outage.ends(after(151.0)), None);
-        assert!(outage.goes_on(after(152.0)), "another one is told anew");
+        assert!(outage.goes_on(after(152.0)), "another outage is reported anew");
     }
 }

@@ -78,8 +78,8 @@ impl PeerCopies {
         self.peers().clear();
     }
 
-    /// Who is asked for a shard: first the worker that wrote it, then others in an order that depends on the shard, but
-    /// not on who asks. So where the writer is gone, those others soon have the shard.
+    /// Returns the peers to ask for a shard: first its writer, then others in an order that depends on the shard but
+    /// not on the asking worker. So if the writer is gone, those others soon have the shard.
     fn candidates(&self, wanted: &WantedCopy) -> Vec<Arc<Peer>> {
         let mut peers = self.peers().clone();
         peers.retain(|peer| !peer.given_up.load(Ordering::Relaxed));
@@ -101,7 +101,7 @@ impl PeerCopies {
             let whole = patience + Duration::from_secs(wanted.bytes / SLOWEST);
             let received = timeout(whole, receive(&peer, &options, &wanted, patience, &send)).await;
             let received =
-                received.unwrap_or_else(|_| Err(Status::deadline_exceeded("its copy took too long")));
+                received.unwrap_or_else(|_| Err(Status::deadline_exceeded("the copy took too long")));
             if let Err(status) = received {
                 let (code, peer_id) = (status.code(), peer.member.worker);
                 tracing::debug!(%worker, peer = %peer_id, ?code, "no copy: {}", words_of(&status));
@@ -134,7 +134,7 @@ impl Peers for PeerCopies {
             CopyOutcome::FromStore => observe::STORE,
             CopyOutcome::Refused(error) => {
                 let (worker, shard) = (self.me, format!("{:016x}", wanted.header_checksum));
-                return tracing::debug!(%worker, shard, error = with_causes(error), "a peer's copy is not taken");
+                return tracing::debug!(%worker, shard, error = with_causes(error), "peer's copy rejected");
             }
         };
         counter!(observe::FETCHED_SHARDS, "from" => from).increment(1);
@@ -162,7 +162,7 @@ async fn receive(
     patience: Duration,
     pieces: &mpsc::Sender<io::Result<Bytes>>,
 ) -> Result<(), Status> {
-    let silent = |_| Status::deadline_exceeded("it did not answer in time");
+    let silent = |_| Status::deadline_exceeded("the peer did not answer in time");
     let mut client = timeout(patience, peer.connected(options)).await.map_err(silent)??;
     let request = FetchRequest {
         protocol_version: PROTOCOL_VERSION,
@@ -174,10 +174,10 @@ async fn receive(
     let mut messages = timeout(patience, client.fetch(request)).await.map_err(silent)??.into_inner();
     while let Some(message) = timeout(patience, messages.message()).await.map_err(silent)?? {
         if message.data.is_empty() {
-            return Err(Status::invalid_argument("it sent an empty piece"));
+            return Err(Status::invalid_argument("the peer sent an empty piece"));
         }
         if pieces.send(Ok(message.data)).await.is_err() {
-            // Who reads has seen enough.
+            // The reader has stopped early.
             return Ok(());
         }
     }
@@ -187,7 +187,7 @@ async fn receive(
 /// The bytes of a copy as they come.
 struct Incoming {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
-    /// What is left of the last piece.
+    /// Unread rest of the last piece.
     piece: Bytes,
 }
 

@@ -57,7 +57,7 @@ const MESSAGE_BYTES: usize = 4 << 20;
 /// How many bytes of the coordinator's words are passed on.
 const MOST_WORDS: usize = 2048;
 
-/// What a worker needs to know.
+/// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
     /// The coordinator, and what to show to it and to other workers.
@@ -79,9 +79,9 @@ pub struct WorkerOptions {
 /// How a worker ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkerEnd {
-    /// What it had was committed or handed back.
+    /// Its work was committed or handed back.
     HandedBack,
-    /// The time of grace was over before.
+    /// The grace period ended first.
     CutOff,
 }
 
@@ -89,9 +89,7 @@ pub enum WorkerEnd {
 #[derive(Debug, thiserror::Error)]
 pub enum TurnedAway {
     /// Something else answers in the coordinator's place.
-    #[error(
-        "there is no coordinator at {server} (something else answers there): is it the right host and port?"
-    )]
+    #[error("expected a coordinator at {server}, found another server; check host and port")]
     NoCoordinator {
         /// Where it should be.
         server: String,
@@ -99,13 +97,13 @@ pub enum TurnedAway {
     /// The coordinator asks for a token, or for another one.
     #[error("the coordinator refuses this worker: {message}")]
     Unknown {
-        /// What it says.
+        /// The coordinator's message.
         message: String,
     },
     /// The coordinator gives no work to workers of this kind.
     #[error("the coordinator refuses this worker: {message}")]
     Refused {
-        /// What it says.
+        /// The coordinator's message.
         message: String,
     },
 }
@@ -114,7 +112,7 @@ pub enum TurnedAway {
 ///
 /// # Errors
 ///
-/// What keeps it from starting, and refusals that another attempt would meet again.
+/// Failures to start, and refusals that another attempt would meet again.
 pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<WorkerEnd> {
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
@@ -252,9 +250,9 @@ impl Process {
                 Ok(None) => client = Some(connected),
                 Err(status) => {
                     self.refused(&status)?;
-                    // Whatever is wrong with this connection, the next pull has another.
+                    // The next pull uses another connection, which may not have the fault.
                     if leaving {
-                        // Nobody is there to hand anything back to.
+                        // No coordinator is available to hand work back to.
                         let is_idle = self.epoch.is_none();
                         return Ok(if is_idle { WorkerEnd::HandedBack } else { WorkerEnd::CutOff });
                     }
@@ -283,7 +281,7 @@ impl Process {
                 Err(error @ ConnectError::Transport { .. }) => {
                     if self.outage.goes_on(Instant::now()) {
                         let worker = self.identity.id;
-                        tracing::warn!(%worker, "{}; trying again until it is there", with_causes(&error));
+                        tracing::warn!(%worker, error = with_causes(&error), "no coordinator, retrying");
                     }
                     if stop.run_until_cancelled(tokio::time::sleep(RETRY)).await.is_none() {
                         return Ok(None);
@@ -312,8 +310,8 @@ impl Process {
         }
     }
 
-    /// What the next pull says. It names no epoch before the runner has taken it up: one that only waits for the runner,
-    /// which may hang in the epoch before, would look as if it were worked on.
+    /// Creates the next pull. It names no epoch before the runner has entered it. Otherwise an epoch that only waits
+    /// for the runner, which may hang in the epoch before, would look active.
     fn pull(&self, leaving: bool) -> Pull {
         let (first_report, reports) = self.outbox.pending();
         let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0).map(EpochId);
@@ -388,9 +386,8 @@ impl Process {
         if let Some(needed) = needed.filter(|_| before != needed) {
             let (worker, threads, has) = (self.identity.id, self.options.threads, self.options.memory_bytes);
             let units = SizeUnits::of(has);
-            tracing::warn!(%worker, "the job whose turn it is needs {} of memory with {threads} threads, and this \
-                worker may use {}: it waits for other jobs. Start it with more memory, or fewer threads",
-                units.at_least(needed), units.at_most(has));
+            tracing::warn!(%worker, threads, needed = %units.at_least(needed), limit = %units.at_most(has),
+                "too little memory for the current job; start with more memory or fewer threads");
         }
     }
 
@@ -401,7 +398,7 @@ impl Process {
         match refusal {
             Refusal::Superseded { .. } | Refusal::Stranger { .. } => {}
             Refusal::Fenced => {
-                tracing::warn!(worker = %self.identity.id, "{}", status.message());
+                tracing::warn!(worker = %self.identity.id, reason = status.message(), "pull refused");
                 self.leave_epoch();
             }
             Refusal::Version { .. } | Refusal::OldIncarnation { .. } => return Err(refusal.into()),
@@ -423,10 +420,10 @@ impl Process {
             code if self.outage.goes_on(Instant::now()) => {
                 let worker = self.identity.id;
                 if is_unmet(status) {
-                    tracing::warn!(%worker, "no work yet: {message}; trying again");
+                    tracing::warn!(%worker, reason = message, "no work yet, retrying");
                     return Ok(());
                 }
-                tracing::warn!(%worker, ?code, "no answer from the coordinator: {message}; trying again");
+                tracing::warn!(%worker, ?code, reason = message, "no answer from the coordinator, retrying");
             }
             _ => {}
         }
@@ -437,7 +434,7 @@ impl Process {
     fn answered(&mut self) {
         if let Some(silence) = self.outage.ends(Instant::now()) {
             let (worker, seconds) = (self.identity.id, seconds(silence));
-            tracing::info!(%worker, seconds, "the coordinator answers again");
+            tracing::info!(%worker, seconds, "coordinator answers again");
         }
     }
 

@@ -34,7 +34,7 @@ pub struct Start {
     pub stop: Arc<AtomicBool>,
 }
 
-/// What runs epochs.
+/// Runs epochs.
 pub struct Runner {
     /// The runs of jobs.
     pub jobs: Jobs,
@@ -42,7 +42,7 @@ pub struct Runner {
     pub outbox: Arc<Outbox>,
     /// How peers are reached.
     pub sender: Sender,
-    /// Who is asked for copies of shards.
+    /// Peers that are asked for copies of shards.
     pub peers: Arc<PeerCopies>,
     /// Threads that compute.
     pub threads: usize,
@@ -95,7 +95,7 @@ impl Runner {
     fn tell(&self, share: &Share, failure: WorkerFailure) {
         counter!(observe::EPOCHS_FAILED).increment(1);
         let (worker, epoch) = (self.sender.worker, share.epoch);
-        tracing::warn!(%worker, job = %share.job, %epoch, %failure, "the epoch failed here");
+        tracing::warn!(%worker, job = %share.job, %epoch, %failure, "epoch failed on this worker");
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
 
@@ -122,7 +122,9 @@ impl Runner {
         let opened = self.jobs.open(share, &assignment.run_url, stop);
         let open = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
         let me = share.member(self.sender.worker);
-        let me = me.ok_or_else(|| WorkerFailure::Other("a share of others".to_owned()))?;
+        let me = me.ok_or_else(|| {
+            WorkerFailure::Other("expected a share of this worker, found one of others".to_owned())
+        })?;
         let segment = share.segment;
         let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
         tracing::info!(%worker, %job, %epoch, phase = segment.phase.name(), first = %segment.first,
@@ -142,11 +144,11 @@ impl Runner {
         self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
         let ended = running.run(self.threads).map_err(|failure| match failure {
             EpochFailure::Peer(peer, reason) => {
-                tracing::warn!(%worker, %job, %epoch, %peer, reason, "a peer is lost");
+                tracing::warn!(%worker, %job, %epoch, %peer, reason, "peer lost");
                 WorkerFailure::Peer(peer)
             }
             EpochFailure::BadBlock(peer, what) => {
-                tracing::warn!(%worker, %job, %epoch, %peer, what, "a peer sent a bad block");
+                tracing::warn!(%worker, %job, %epoch, %peer, what, "peer sent an invalid block");
                 WorkerFailure::BadBlock { peer, what }
             }
             EpochFailure::Crew(error) => failure_of(share, &open, &error),

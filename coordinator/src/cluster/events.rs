@@ -22,7 +22,7 @@ pub enum Event {
         /// Whether it is a later process of a known worker.
         again: bool,
     },
-    /// A worker is gone: it was silent for longer than its lease, or has left as announced.
+    /// A worker was silent for longer than its lease, or has left as announced.
     WorkerLost {
         /// The worker.
         worker: WorkerId,

@@ -212,9 +212,9 @@ pub struct WriteShard {
 /// Report of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerReport {
-    /// The worker's part of a layer is complete: it has finished all its blocks of the layer, has sealed the stored
-    /// ones, and has received all blocks that other members had for it. A worker reports layers in the direction of
-    /// the phase, without gaps, even if it owns no block there.
+    /// The worker's part of a layer is complete. The worker has finished all its blocks of the layer and sealed the
+    /// stored ones. It has also received all blocks that other members had for it. A worker reports layers in the
+    /// direction of the phase, without gaps, even if it owns no block there.
     LayerDone {
         /// The epoch.
         epoch: EpochId,

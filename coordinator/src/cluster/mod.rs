@@ -123,8 +123,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Creates a cluster without jobs and workers. Its epochs are numbered from `first_epoch`, which must be higher
-    /// than any number that a coordinator of this store has used, or will use before it is fenced.
+    /// Creates a cluster without jobs and workers. Its epochs are numbered from `first_epoch`. This must exceed all
+    /// numbers that a coordinator of this store has used, or will use before it is fenced.
     pub fn new(first_epoch: EpochId, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
@@ -194,7 +194,7 @@ impl Cluster {
         least.and_then(|least| self.does_not_fit(least)).map_or(Ok(()), Err)
     }
 
-    /// Adds a previously accepted job to the queue, whatever workers there are now.
+    /// Adds a previously accepted job to the queue, regardless of the current workers.
     pub fn enqueue(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         let (job, state) = (submission.job.clone(), submission.state.clone());
         self.restore(now, submission)?;

@@ -15,7 +15,7 @@ impl Cluster {
         self.pass_time(now);
         self.check_pull(pull)?;
         if !self.roster.hear(pull, now)? {
-            // A leaving worker is not registered only to say goodbye.
+            // A leaving worker is not registered only for its last pull.
             return if pull.leaving {
                 Ok(farewell(pull))
             } else {

@@ -75,7 +75,7 @@ pub struct JobStatus {
     pub disk: Option<DiskUse>,
     /// Failed epochs, under all coordinators.
     pub retries: u64,
-    /// Epochs begun, under all coordinators.
+    /// Started epochs, under all coordinators.
     pub epochs: u64,
     /// Workers of the job.
     pub workers: u32,

@@ -24,7 +24,7 @@ pub struct JobSummary {
     /// Failed epochs, under all coordinators. Older queues lack this and the following fields.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u64,
-    /// Epochs begun, under all coordinators.
+    /// Started epochs, under all coordinators.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epochs: u64,
     /// Highest observed use of a disk limit, in bytes.

@@ -11,8 +11,8 @@ mod world;
 use world::{Faults, World};
 
 /// Runs a schedule for each seed: first with faults, then without, until all jobs are done. Some schedules limit the
-/// disk, so that all but the smallest boards must enumerate many layers twice. A failure names its seed; a range of
-/// that seed alone repeats it.
+/// disk, which forces all but the smallest boards to enumerate many layers twice. A failure names its seed; a range
+/// of that seed alone repeats it.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let (mut events, mut enumerated_again) = (0, 0);
     for seed in seeds {
@@ -31,7 +31,7 @@ fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults
         }
     }
     assert!(events > 0);
-    // The smallest board has no more layers than a single cut.
+    // The smallest board has only the layers of a single cut.
     assert!(board == "2x2" || enumerated_again > 100, "{enumerated_again} layers");
 }
 

@@ -168,7 +168,7 @@ impl Worker {
             let layer = share.segment.layer(working.position);
             let members = share.members.len();
             let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
-            // Layers without a block of its own are done before it reaches them.
+            // Layers in which it owns no block are done before it reaches them.
             if part.totals.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
                     break;

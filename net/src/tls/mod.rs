@@ -259,7 +259,7 @@ fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Reads the certificates of a file; fails if there are none.
+/// Reads the certificates of a file; fails if it has none.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let content = |found| TlsError::Content { path: path.to_path_buf(), expected: "certificate", found };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();

@@ -59,7 +59,7 @@ fn asking(members: &[EpochMember]) -> Arc<PeerCopies> {
     Arc::new(asking)
 }
 
-/// What all peers that are asked send, each read to its end.
+/// Reads the copies of all peers to their ends.
 async fn copies(asking: &Arc<PeerCopies>) -> Vec<io::Result<Vec<u8>>> {
     let asking = Arc::clone(asking);
     let read = move || {
@@ -167,11 +167,11 @@ impl Exchange for Fake {
     }
 
     async fn meet(&self, _: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
-        Err(Status::unimplemented("not asked for here"))
+        Err(Status::unimplemented("not needed here"))
     }
 
     async fn push(&self, _: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
-        Err(Status::unimplemented("not asked for here"))
+        Err(Status::unimplemented("not needed here"))
     }
 }
 
@@ -205,13 +205,13 @@ async fn who_fails_is_not_asked_again_in_the_epoch() {
         let members = [serve(2, Fake(answer))];
         let asking = asking(&members);
         assert!(matches!(copies(&asking).await[..], [Err(_)]), "{what}");
-        assert!(copies(&asking).await.is_empty(), "{what}: it was asked again");
+        assert!(copies(&asking).await.is_empty(), "{what}: the peer was asked again");
         asking.join(&members, MEMBERSHIP);
         assert_eq!(copies(&asking).await.len(), 1, "{what}: a new epoch is a new attempt");
     }
-    let nobody = asking(&[member(2, "http://127.0.0.1:9")]);
-    assert!(matches!(copies(&nobody).await[..], [Err(_)]));
-    assert!(copies(&nobody).await.is_empty());
+    let unreachable = asking(&[member(2, "http://127.0.0.1:9")]);
+    assert!(matches!(copies(&unreachable).await[..], [Err(_)]));
+    assert!(copies(&unreachable).await.is_empty());
 }
 
 #[tokio::test]

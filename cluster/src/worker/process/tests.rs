@@ -1,4 +1,4 @@
-//! What pulls say, without anybody to pull from.
+//! Tests of the content of pulls, without a coordinator.
 
 use exact2048_coordinator::cluster::{Secret, Share};
 use exact2048_game::{Objective, Params, Precision, Spawn4};

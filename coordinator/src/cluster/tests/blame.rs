@@ -111,7 +111,7 @@ fn workers_that_die_together_are_one_failure() {
     submit(&mut cluster, now, "job");
     for worker in &mut workers[..8] {
         assert!(worker.pull(&mut cluster, now).share.is_some());
-        worker.fail(WorkerFailure::Other("its peer is gone".to_owned()));
+        worker.fail(WorkerFailure::Other("its peer is dead".to_owned()));
         worker.pull(&mut cluster, now);
         open_runs(&mut cluster, now);
     }
