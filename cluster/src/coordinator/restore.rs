@@ -31,7 +31,7 @@ impl Shell {
     ) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
-        tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "store opened");
+        tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
         let shell = Arc::new(Self::new(store, queue, config, gate, secrets, stop));
         jobs.into_iter().try_for_each(|job| shell.restore(job))?;
         shell.with(|state, now| state.cluster.tick(now));

@@ -39,7 +39,8 @@ pub enum JobError {
     },
     /// It lacks what the share builds on.
     #[error(
-        "expected the inputs of layers {first} to {last} in the journal of {place}, found none, though the coordinator has committed them"
+        "expected the inputs of layers {first} to {last} in the journal of {place}, found none; the coordinator reports \
+         them as committed"
     )]
     NotShown {
         /// The run.

@@ -176,8 +176,8 @@ impl Epoch {
         let Exchanged { sent, received } = exchanged;
         if sent != received {
             return Err(format!(
-                "expected the members to receive the blocks of layer {layer} that were sent; checksum {received:016x} differs from \
-                 {sent:016x}"
+                "expected the members to receive the blocks of layer {layer} that were sent: checksum {sent:016x}, found \
+                 {received:016x}"
             ));
         }
         let refused = self.possible(layer).and_then(|possible| possible.refuse(layer, totals));

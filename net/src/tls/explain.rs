@@ -117,9 +117,8 @@ fn of_certificate(bad: &Bad) -> String {
         Bad::BadEncoding => "it cannot be parsed".to_owned(),
         Bad::Other(other) => match other.0.downcast_ref::<webpki::Error>() {
             Some(webpki::Error::CaUsedAsEndEntity) => {
-                "it is the certificate of a CA itself, as openssl req -x509 makes \
-                                                       it; make a CA and a certificate signed by it with the \
-                                                       commands in docs/tls.md"
+                "it is the certificate of a CA itself, as openssl req -x509 makes it; make a CA and a certificate \
+                 signed by it with the commands in docs/tls.md"
                     .to_owned()
             }
             Some(webpki::Error::UnsupportedCertVersion) => {
