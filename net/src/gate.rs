@@ -92,8 +92,8 @@ impl Gate {
         let mut origins = headers.get_all(ORIGIN).iter();
         let is_from_elsewhere = match origins.next() {
             Some(origin) if is_allowed(origin) => false,
-            Some(origin) => !is_own(origin) || says_foreign(headers),
-            None => says_foreign(headers) && !is_link(method, headers),
+            Some(origin) => !is_own(origin) || is_cross_site(headers),
+            None => is_cross_site(headers) && !is_link(method, headers),
         };
         if is_from_elsewhere || origins.next().is_some() { Err(Refused::Page) } else { Ok(()) }
     }
@@ -146,7 +146,7 @@ fn is_origin_of(origin: &[u8], host: &[u8]) -> bool {
 }
 
 /// Returns whether the browser reports a request from a page of another origin.
-fn says_foreign(headers: &HeaderMap) -> bool {
+fn is_cross_site(headers: &HeaderMap) -> bool {
     has(headers, "sec-fetch-site", &["cross-site", "same-site"])
 }
 

@@ -24,14 +24,14 @@ impl Attendance {
     }
 
     /// Records the stage that the member reports.
-    pub fn says(&mut self, stage: EpochStage, now: Duration) {
+    pub fn record_stage(&mut self, stage: EpochStage, now: Duration) {
         if self.stage.replace(stage) != Some(stage) {
             self.moved = now;
         }
     }
 
     /// Records that the member has finished something.
-    pub fn moves(&mut self, now: Duration) {
+    pub fn record_progress(&mut self, now: Duration) {
         self.moved = now;
     }
 }
@@ -56,7 +56,7 @@ impl Epoch {
     /// A member with no shard to write in the stage [`EpochStage::Waiting`] is not blocking; the one that it waits
     /// for is. If no member has written its shard of the ordered range, none is blamed, because the store is at
     /// fault.
-    pub fn held_up_by(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
+    pub fn blocking_members(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
         let none_has_written = (0..self.members.len()).all(|member| self.order_for(member).is_some());
         let wrong = |(at, member): (usize, &Attendance)| {
             let (limit, what) = match member.stage {

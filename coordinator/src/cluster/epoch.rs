@@ -124,8 +124,8 @@ impl Epoch {
     }
 
     /// Records the stage that a member reports.
-    pub fn says(&mut self, member: usize, stage: EpochStage, now: Duration) {
-        self.members[member].says(stage, now);
+    pub fn record_stage(&mut self, member: usize, stage: EpochStage, now: Duration) {
+        self.members[member].record_stage(stage, now);
     }
 
     /// Returns whether a member has work left and no other has finished fewer layers.
@@ -157,7 +157,7 @@ impl Epoch {
         if let Some(reason) = self.possible(layer).and_then(|possible| possible.exceeded(layer, totals)) {
             return Err(Wrong::Report(format!("worker {worker}: {reason}")));
         }
-        self.members[member].moves(now);
+        self.members[member].record_progress(now);
         self.progressed = now;
         let at = (position - self.ranges.frontier()) as usize;
         if at == self.exchanged.len() {
@@ -241,7 +241,7 @@ impl Epoch {
             return None;
         }
         self.progressed = now;
-        self.members[member].moves(now);
+        self.members[member].record_progress(now);
         self.records[member] = Some(record);
         if self.records.iter().any(Option::is_none) {
             return None;

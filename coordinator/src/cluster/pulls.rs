@@ -25,7 +25,7 @@ impl Cluster {
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
             && let Some(member) = epoch.share.member(pull.worker)
         {
-            epoch.says(member, pull.stage, self.now);
+            epoch.record_stage(member, pull.stage, self.now);
         }
         for report in self.roster.new_reports(pull) {
             self.report(pull.worker, report);

@@ -310,7 +310,7 @@ impl Cluster {
         // If epochs fail sooner than they commit, the job would make no progress.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
-        let culprits = epoch.held_up_by(self.config.step, step, self.now);
+        let culprits = epoch.blocking_members(self.config.step, step, self.now);
         if let Some(&Culprit { member, what, limit, at_work }) = culprits.first() {
             let (number, members) = (epoch.number(), &epoch.share.members);
             let mut reason =
@@ -482,7 +482,7 @@ impl Cluster {
         if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
             if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) && self.journal.is_idle(&id) {
                 self.end_job(&id, JobState::Done);
-            } else if let Some(obstacle) = self.fits_nobody(job).filter(|_| self.journal.is_idle(&id)) {
+            } else if let Some(obstacle) = self.memory_obstacle(job).filter(|_| self.journal.is_idle(&id)) {
                 self.step_aside(&id, obstacle, Duration::ZERO);
             } else {
                 return true;
@@ -521,7 +521,7 @@ impl Cluster {
             let Some(job) = self.jobs.get(id) else { continue };
             if job.not_before > self.now {
                 self.choose_at = self.choose_at.min(job.not_before);
-            } else if let Some(obstacle) = self.fits_nobody(job) {
+            } else if let Some(obstacle) = self.memory_obstacle(job) {
                 too_large.push((id.clone(), obstacle));
             } else if self.journal.is_idle(id) {
                 found = Some((place, id.clone()));
@@ -533,7 +533,7 @@ impl Cluster {
     }
 
     /// Returns why none of the workers can take part in a job; `None` without workers.
-    fn fits_nobody(&self, job: &Job) -> Option<String> {
+    fn memory_obstacle(&self, job: &Job) -> Option<String> {
         let ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } =
             self.does_not_fit(job.least_memory.as_deref()?)?
         else {

@@ -175,8 +175,8 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
 
 /// Possible reasons for a connection closed without a byte. A server with TLS looks the same to the client if the
 /// connection closes before the server's alert arrives.
-const CLOSED_AT_ONCE: &str = "the server closed the connection at once; if it uses TLS, write https:// instead of http://; it may \
-                              also have too many connections from this address";
+const CLOSED_AT_ONCE: &str = "the server closed the connection at once; if it uses TLS, write https:// instead of \
+                              http://; it may also have too many connections from this address";
 
 /// Records that a connection closed before the server had sent a byte.
 fn closed_at_once(heard: bool, reasons: &Reasons) {

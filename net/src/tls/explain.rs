@@ -60,8 +60,8 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
             ) => lacks(
                 Lack::Certificate,
                 format!(
-                    "the server refuses the certificate in {cert} ({}); give one for clients (extendedKeyUsage clientAuth) signed by \
-                     the CA that the server was given for its clients, or see the server's log",
+                    "the server refuses the certificate in {cert} ({}); give one for clients (extendedKeyUsage clientAuth) \
+                     signed by the CA that the server was given for its clients, or see the server's log",
                     words(*alert)
                 ),
             ),
