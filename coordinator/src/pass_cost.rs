@@ -56,8 +56,8 @@ const RUN_DOWN: Costs = Costs {
 };
 
 /// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of runs
-/// of 3x3, 5x2 and 4x3 to 256 and 512, and to the ratio of the passes of the whole of 4x3. No single fit serves both
-/// purposes.
+/// of 3x3, 5x2 and 4x3 to 256 and 512. They also fit the ratio of the passes of the whole of 4x3. No single fit
+/// serves both purposes.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
