@@ -1,4 +1,4 @@
-//! The game on boards of one size: the rules at speed, and spawns by chance.
+//! Fast rules and random spawns for boards of one size.
 
 pub use exact2048_game::packed::LegalMoves;
 use exact2048_game::packed::PackedRules;
@@ -13,7 +13,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Tables for a size: 65,536 lines of each length up to 4.
+    /// Builds the tables for a size: 65,536 lines of each length up to 4.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4) -> Self {
         Self { packed: PackedRules::new(size), spawn4 }
@@ -25,20 +25,20 @@ impl Engine {
         self.packed.size()
     }
 
-    /// The rules at speed.
+    /// The rules on packed boards.
     #[inline]
     #[must_use]
     pub fn packed(&self) -> &PackedRules {
         &self.packed
     }
 
-    /// The same boards with another chance of a 4.
+    /// The same engine with another probability of a 4.
     #[must_use]
     pub fn with_spawn4(&self, spawn4: Spawn4) -> Self {
         Self { spawn4, ..self.clone() }
     }
 
-    /// How likely a spawned tile is a 4.
+    /// Probability that a spawned tile is a 4.
     #[must_use]
     pub fn spawn4(&self) -> Spawn4 {
         self.spawn4
@@ -65,8 +65,9 @@ impl Engine {
         self.packed.empty(board)
     }
 
-    /// A board with a random tile in a random empty cell, of which there must be one; gives the cell and the exponent
-    /// too.
+    /// Spawns a random tile in a random empty cell; returns the board, the cell and the exponent.
+    ///
+    /// The board must have an empty cell.
     #[inline]
     pub fn spawn(&self, board: Board, generator: &mut impl Rng) -> (Board, u8, u8) {
         let empty = self.empty(board);

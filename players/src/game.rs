@@ -1,4 +1,4 @@
-//! One game, and many.
+//! Plays one game and records it.
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
@@ -9,18 +9,18 @@ use serde::Serialize;
 use crate::engine::Engine;
 use crate::player::{Player, PlayerError, Turn};
 
-/// Which game is played.
+/// Identity of a game: its seed and its number.
 #[derive(Clone, Copy, Debug)]
 pub struct GameId {
     /// The seed of all games.
     pub seed: u64,
-    /// The number among them.
+    /// Its number among them.
     pub number: u64,
 }
 
 impl GameId {
-    /// Random numbers of this game alone: for spawns, or for the player. So whatever a player draws, the game is the
-    /// same.
+    /// Random numbers for this game's spawns, or for its player. The two streams are separate, so a player's draws do not
+    /// change the spawns.
     fn generator(self, of_player: bool) -> ChaCha8Rng {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         generator.set_stream(2 * self.number + u64::from(of_player));
@@ -28,7 +28,7 @@ impl GameId {
     }
 }
 
-/// A game that was played.
+/// A played game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlayedGame {
     /// The tiles of the start: cell and exponent, in the order of their spawns.
@@ -39,9 +39,9 @@ pub struct PlayedGame {
     pub last: Board,
     /// Sum of the merged tiles.
     pub score: u64,
-    /// How often two tiles of each exponent merged.
+    /// Number of merges of two tiles of each exponent.
     pub merges: [u32; 16],
-    /// Why it ended before no move was legal.
+    /// Reason, if the game ended while a move was legal.
     pub cut_short: Option<CutShort>,
 }
 
@@ -49,7 +49,7 @@ pub struct PlayedGame {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutShort {
-    /// The tile that was wanted is there.
+    /// The target tile was reached.
     Won,
     /// The player failed.
     PlayerFailed,
@@ -66,26 +66,27 @@ pub struct PlayedMove {
     pub exponent: u8,
 }
 
-/// The rules of a game beside those of the board.
+/// Rules of a game in addition to those of the board.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
-    /// The game is won, and ends, when a tile of this exponent is there.
+    /// Exponent of the target tile. A game that reaches it is won and ends.
     pub target: Option<u8>,
-    /// Other spawns than those that the player's engine knows of.
+    /// Engine for the spawns, if they differ from those of the player's engine.
     pub spawns: Option<Engine>,
-    /// A move that changes nothing is made all the same, and a tile comes, as long as there is an empty cell.
+    /// Whether a move that changes nothing is legal and spawns a tile while a cell is empty.
     pub takes_idle_moves: bool,
 }
 
 impl Rules {
-    /// The usual rules, up to a tile.
+    /// The usual rules, up to a target tile.
     #[must_use]
     pub fn until(target: Option<u8>) -> Self {
         Self { target, ..Self::default() }
     }
 
-    /// The rules of the program that a paper on Monte Carlo play prints (docs/players.md): one tile in four is a 4,
-    /// which the player does not know of, and moves that change nothing are made.
+    /// The rules of the program printed in a paper on Monte Carlo play (docs/players.md).
+    ///
+    /// One spawned tile in four is a 4, but the player assumes its own engine's spawns. Moves that change nothing are made.
     #[must_use]
     pub fn of_the_paper(engine: &Engine, target: Option<u8>) -> Self {
         let quarter = "1/4".parse().expect("a probability");
@@ -93,8 +94,10 @@ impl Rules {
     }
 }
 
-/// Plays a game to its end, or until it is won. `seen` is called with each board before a move, and at the end. A
-/// player that fails ends its game; the reason comes back beside it.
+/// Plays a game to its end, or until it is won.
+///
+/// Calls `seen` with each board before a move, and with the last one. A player that fails ends its game; the reason is
+/// returned with the game.
 pub fn play(
     engine: &Engine,
     id: GameId,
@@ -149,8 +152,10 @@ pub fn play(
     (game, failure)
 }
 
-/// Adds the merges of a move. From the largest exponent down: tiles that the board has more of afterwards were made by
-/// merges, and each merge took two tiles of the exponent below.
+/// Adds the merges of a move.
+///
+/// Works from the largest exponent down: additional tiles were made by merges, and each merge took two tiles of the
+/// exponent below.
 fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     let mut gained = [0i32; 17];
     for cell in 0..16 {
@@ -159,7 +164,7 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     }
     let mut above = 0;
     for exponent in (1..16).rev() {
-        // Of this exponent `made` came from merges below, and 2·above went into merges.
+        // Merges below made `made` tiles of this exponent, and merges above took 2·above of them.
         let made = gained[exponent] + 2 * above;
         if exponent > 1 {
             merges[exponent - 1] += made as u32;
@@ -168,7 +173,7 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     }
 }
 
-/// A game as a line of JSON, from which it can be played again.
+/// A game as a line of JSON, sufficient to replay it.
 #[derive(Debug, Serialize)]
 pub struct GameRecord<'a> {
     game: u64,
@@ -179,7 +184,7 @@ pub struct GameRecord<'a> {
     cut_short: Option<CutShort>,
     /// Cell and tile of the two tiles at the start.
     start: [[u32; 2]; 2],
-    /// A letter a move: L, R, U, D.
+    /// One letter per move: L, R, U, D.
     moves: String,
     /// Cell and tile after each move.
     spawns: Vec<[u32; 2]>,
@@ -217,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn merges_are_told_from_boards() {
+    fn merges_follow_from_boards() {
         let engine = Engine::new("4x4".parse().unwrap(), exact2048_game::Spawn4::default());
         let before = Board::parse("2 2 4 4 / 2 2 2 2 / 8 8 16 2 / 0 2 0 2", engine.size()).unwrap();
         let (after, _) = engine.moves(before).get(Move::Left).unwrap();

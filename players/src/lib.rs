@@ -1,7 +1,7 @@
-//! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and what comes of many
-//! games ([`Stats`]). `docs/players.md` says what each player does and where it is from.
+//! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and statistics of many
+//! games ([`Stats`]). `docs/players.md` describes each player and its source.
 //!
-//! Games depend on the seed and their number alone, whatever threads play them.
+//! A game depends on its seed and its number alone, not on the threads that play it.
 
 mod engine;
 pub mod evaluate;

@@ -1,4 +1,4 @@
-//! Many games at once, move by move, for those who learn to play.
+//! Many games at once, move by move, for training programs.
 
 use exact2048_game::rules::Move;
 use exact2048_game::{Board, BoardSize, Spawn4};
@@ -7,18 +7,18 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::engine::{Engine, LegalMoves};
 
-/// Games that are played side by side. Each depends on its seed and its moves alone.
+/// Games played in parallel. Each depends on its seed and its moves alone.
 ///
-/// A game that is over stays so until it is begun anew.
+/// A finished game stays finished until it is begun again.
 #[derive(Clone, Debug)]
 pub struct ManyGames {
     engine: Engine,
-    /// Games end where a tile of this exponent is there.
+    /// Exponent of the target tile, which ends a game.
     target: Option<u8>,
     games: Vec<Game>,
 }
 
-/// One of them. What is legal is found once for each board: to make a move is to look it up.
+/// One of the games. Its legal moves are computed once for each board, so that making a move is a lookup.
 #[derive(Clone, Debug)]
 struct Game {
     board: Board,
@@ -27,19 +27,20 @@ struct Game {
     lots: Xoshiro256PlusPlus,
 }
 
-/// What came of a move.
+/// Outcome of a move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StepOutcome {
-    /// What it scored. A move that is not legal changes and scores nothing.
+    /// Score of the move. An illegal move changes and scores nothing.
     pub score: u32,
     /// Whether the game is over, won or not.
     pub is_over: bool,
-    /// Whether the tile that is played for is there.
+    /// Whether the target tile was reached.
     pub is_won: bool,
 }
 
 impl ManyGames {
-    /// Games that have not begun: [`begin`](Self::begin) does that. The seed of each is its number, until it is given another.
+    /// Creates games that [`begin`](Self::begin) or [`place`](Self::place) must begin. Each one's seed is its number, unless
+    /// [`seed`](Self::seed) changes it.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4, target: Option<u8>, count: usize) -> Self {
         let game = |seed| Game {
@@ -69,7 +70,7 @@ impl ManyGames {
         self.engine.size()
     }
 
-    /// Gives a game a seed: what follows is the same whenever it has the same one.
+    /// Seeds a game. The same seed and moves give the same game.
     pub fn seed(&mut self, game: usize, seed: u64) {
         self.games[game].lots = Xoshiro256PlusPlus::seed_from_u64(seed);
     }
@@ -82,7 +83,7 @@ impl ManyGames {
         self.place(game, board);
     }
 
-    /// Begins a game with a board of one's own.
+    /// Begins a game with a given board.
     pub fn place(&mut self, game: usize, board: Board) {
         let Self { engine, target, games } = self;
         games[game].take(engine, *target, board);
@@ -95,7 +96,7 @@ impl ManyGames {
         self.games[game].board
     }
 
-    /// The legal moves of a game; none where it is over.
+    /// The legal moves of a game; none if it is over.
     #[inline]
     #[must_use]
     pub fn moves(&self, game: usize) -> &LegalMoves {
@@ -109,7 +110,7 @@ impl ManyGames {
         self.games[game].moves.is_empty()
     }
 
-    /// Makes a move in a game, and a tile comes. Cost: some tens of nanoseconds.
+    /// Makes a move in a game and spawns a tile. Costs some tens of nanoseconds.
     #[inline]
     pub fn make(&mut self, game: usize, direction: Move) -> StepOutcome {
         let Self { engine, target, games } = self;
@@ -149,7 +150,7 @@ mod tests {
         games
     }
 
-    /// Plays all games with moves in turn, legal or not; gives the boards and the sum of the scores.
+    /// Plays all games with moves in turn, legal or not; returns the boards and the sum of the scores.
     fn play(games: &mut ManyGames, moves: usize) -> (Vec<Board>, u64) {
         let mut score = 0;
         for nth in 0..moves {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_say_what_comes() {
+    fn seeds_determine_games() {
         let (mut some, mut same) = (games("3x3", None, 8), games("3x3", None, 8));
         assert_eq!(play(&mut some, 50), play(&mut same, 50));
         same.seed(3, 99);
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_game_that_is_won_is_over() {
+    fn a_won_game_is_over() {
         let mut games = games("2x2", Some(4), 1);
         games.place(0, Board::parse("8 8 / 0 0", games.size()).unwrap());
         assert_eq!(games.make(0, Move::Up).score, 0);

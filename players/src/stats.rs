@@ -1,4 +1,4 @@
-//! What comes of many games.
+//! Statistics of many games.
 
 use serde::Serialize;
 
@@ -17,10 +17,10 @@ pub struct Stats {
     won: u64,
 }
 
-/// A share of the games, and an interval that holds the true one with a confidence of 95%.
+/// A share of the games, with a 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WonShare {
-    /// Games.
+    /// Number of games.
     pub games: u64,
     /// Their share.
     pub share: f64,
@@ -30,11 +30,11 @@ pub struct WonShare {
     pub high: f64,
 }
 
-/// With probability 95% a normally distributed number is within this many standard deviations of its mean.
+/// Standard deviations from the mean that contain a normally distributed number with probability 95%.
 const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
-    /// Adds a game. One whose player failed counts as failed and as nothing else.
+    /// Adds a game. If its player failed, it counts only as failed.
     pub fn add(&mut self, engine: &Engine, game: &PlayedGame) {
         if game.cut_short == Some(CutShort::PlayerFailed) {
             self.failed += 1;
@@ -49,7 +49,7 @@ impl Stats {
         }
     }
 
-    /// Takes in the games of another.
+    /// Adds the games of another.
     #[must_use]
     pub fn with(mut self, mut other: Self) -> Self {
         self.scores.append(&mut other.scores);
@@ -65,41 +65,42 @@ impl Stats {
         self
     }
 
-    /// Games that were played to an end.
+    /// Number of games played to an end.
     #[must_use]
     pub fn games(&self) -> u64 {
         self.scores.len() as u64
     }
 
-    /// Games whose player failed.
+    /// Number of games whose player failed.
     #[must_use]
     pub fn failed(&self) -> u64 {
         self.failed
     }
 
-    /// Games that ended because the wanted tile was there.
+    /// Games that reached the target tile.
     #[must_use]
     pub fn won(&self) -> WonShare {
         self.share(self.won)
     }
 
-    /// Moves of all games together.
+    /// Number of moves of all games together.
     #[must_use]
     pub fn moves(&self) -> u64 {
         self.moves
     }
 
-    /// Mean score, and half the width of its interval of 95% confidence, by Student's distribution; NaN with fewer than
-    /// two games.
+    /// Mean score, and half the width of its 95% confidence interval by Student's distribution.
+    ///
+    /// The width is NaN with fewer than two games.
     #[must_use]
     pub fn mean_score(&self) -> (f64, f64) {
         let mut scores: Vec<f64> = self.scores.iter().map(|&score| score as f64).collect();
-        // In one order, whichever threads played which games.
+        // Sorting makes the sum independent of the threads.
         scores.sort_unstable_by(f64::total_cmp);
         interval(&scores)
     }
 
-    /// For each share the least score that this share of the games stays at or below.
+    /// For each share, the lowest score that this share of the games does not exceed.
     #[must_use]
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let mut scores = self.scores.clone();
@@ -110,8 +111,7 @@ impl Stats {
         })
     }
 
-    /// For each exponent that is the largest of some game: games that have a tile at least as large, from the largest
-    /// down.
+    /// Games that reach each exponent that is the largest of some game, from the largest down.
     pub fn reached(&self) -> impl Iterator<Item = (u8, WonShare)> + '_ {
         let most = self.largest.iter().rposition(|&games| games > 0).unwrap_or(0);
         let least = self.largest.iter().position(|&games| games > 0).unwrap_or(0);
@@ -120,7 +120,7 @@ impl Stats {
             .map(|exponent| (exponent as u8, self.share(self.largest[exponent..].iter().sum())))
     }
 
-    /// The mean number of merges of two tiles of each exponent in a game.
+    /// Mean number of merges per game of two tiles of each exponent.
     pub fn merges_a_game(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
         let games = self.games().max(1) as f64;
         (0..)
@@ -141,7 +141,7 @@ impl Stats {
     }
 }
 
-/// The mean of numbers, and half the width of its interval of 95% confidence, by Student's distribution.
+/// The mean of numbers, and half the width of its 95% confidence interval by Student's distribution.
 pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
     let count = numbers.len() as f64;
     let mean = numbers.iter().sum::<f64>() / count.max(1.0);
@@ -153,9 +153,10 @@ pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
     (mean, student95(count - 1.0) * (variance / count).sqrt())
 }
 
-/// The number that Student's distribution with this many degrees of freedom stays within, on both sides of 0, with
-/// probability 95%: for up to five degrees from tables, for more by the expansion about the normal distribution
-/// (Abramowitz and Stegun, 26.7.5), right to 0.1%.
+/// Bound on the absolute value of a number with Student's distribution, at probability 95%.
+///
+/// Tables give it for up to five degrees of freedom. For more, an expansion about the normal distribution (Abramowitz and
+/// Stegun, 26.7.5) gives it to 0.1%.
 fn student95(degrees: f64) -> f64 {
     const FIRST: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
     if let Some(&known) = FIRST.get(degrees as usize - 1) {
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn intervals_are_those_of_the_formula() {
+    fn intervals_match_a_published_example() {
         let stats = Stats { scores: vec![0; 10], ..Stats::default() };
         let share = stats.share(8);
         // Published worked example: 8 of 10 gives 0.4902 to 0.9433.
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn intervals_of_few_numbers_are_those_of_the_tables() {
+    fn intervals_of_few_numbers_match_the_tables() {
         // Published quantiles of Student's distribution.
         for (degrees, quantile) in [(1.0, 12.706), (6.0, 2.447), (10.0, 2.228), (30.0, 2.042), (120.0, 1.980)]
         {

@@ -1,4 +1,4 @@
-//! Which image of a board is the canonical one, and which move on the board is a move on that image.
+//! The canonical image of a board, and the map from its moves back to the board's.
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
@@ -16,7 +16,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// The move on the board that is this move on its image.
+    /// Maps a move on the image to the move on the board.
     #[must_use]
     pub fn undo(self, direction: Move) -> Move {
         let reversed = match direction {
@@ -49,15 +49,16 @@ const IMAGES: [Image; 8] = [
 ];
 
 impl Engine {
-    /// The smallest image of a board as a packed number, as [`exact2048_game::symmetry`] has it. Costs about ten
-    /// nanoseconds.
+    /// The smallest image of a board as a packed number, as in [`exact2048_game::symmetry`].
+    ///
+    /// Costs about ten nanoseconds.
     #[inline]
     #[must_use]
     pub fn canonical(&self, board: Board) -> Board {
         self.packed().canonical(board)
     }
 
-    /// The canonical image, and which it is.
+    /// The canonical image and its symmetry.
     #[must_use]
     pub fn canonical_image(&self, board: Board) -> (Board, Image) {
         let images = self.packed().images(board);

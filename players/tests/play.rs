@@ -60,7 +60,7 @@ fn games_follow_the_rules_and_depend_on_the_seed_alone() {
             assert_eq!((score, last), (game.score, game.last), "{size} {player}");
             assert!(engine.moves(last).is_empty() && game.cut_short.is_none());
             let merged: u64 = game.merges.iter().enumerate().map(|(e, &n)| u64::from(n) << (e + 1)).sum();
-            assert_eq!(merged, game.score, "what was merged is what was scored");
+            assert_eq!(merged, game.score, "the merged tiles sum to the score");
         }
         assert_eq!(games(&engine, player, 3..6, 7), all[3..], "{size} {player}");
         assert_ne!(games(&engine, player, 0..6, 8), all, "{size} {player}");
@@ -77,7 +77,7 @@ fn random_play_gets_as_far_as_published() {
     games(&engine, "random", 0..4_000, 1).iter().for_each(|game| stats.add(&engine, game));
     let reached: Vec<_> = stats.reached().collect();
     // Mean largest tile 107.32 of five million games (math.stackexchange.com); the standard error of 4,000 is about 1.
-    // The shares that artent.net gives for a thousand games (128 or more in 49%) have a mean of 98.6, which five
+    // The shares that artent.net reports for a thousand games (128 or more in 49%) have a mean of 98.6, which the five
     // million games contradict.
     let shares: Vec<(u8, f64)> = reached.iter().map(|&(e, share)| (e, share.share)).collect();
     let exactly = |i: usize| shares[i].1 - i.checked_sub(1).map_or(0.0, |above| shares[above].1);
@@ -117,7 +117,7 @@ fn a_wanted_tile_ends_the_game() {
 #[test]
 fn programs_play_by_lines() {
     let engine = engine("2x2");
-    // Tries the four moves in turn: on a board where none but these are legal some answers are refused.
+    // The program always answers "down", which is illegal on some board of the game.
     let script = r#"while read -r word rest; do [ "$word" = move ] && echo down; done"#;
     let play_once = |script: &str| {
         let spec: PlayerSpec = format!("cmd:{script}").parse().unwrap();
@@ -131,14 +131,16 @@ fn programs_play_by_lines() {
     let (game, failure) = play_once(script);
     assert_eq!(game.cut_short, Some(CutShort::PlayerFailed));
     assert!(matches!(failure, Some(PlayerError::Illegal { direction: Move::Down, .. })), "{failure:?}");
-    let says = |script: &str| play_once(script).1.unwrap().to_string();
-    assert!(says("while read -r line; do echo north; done").contains("said \"north\": expected left"));
-    assert!(says("exit 0").contains("left a question open"));
-    assert!(says("no-such-program-2048").contains("left a question open"));
+    let error_of = |script: &str| play_once(script).1.unwrap().to_string();
+    assert!(
+        error_of("while read -r line; do echo north; done").contains("answered \"north\": expected left")
+    );
+    assert!(error_of("exit 0").contains("ended without an answer"));
+    assert!(error_of("no-such-program-2048").contains("ended without an answer"));
 }
 
 #[test]
-fn a_record_has_what_it_takes_to_play_a_game_again() {
+fn a_record_suffices_to_replay_a_game() {
     let engine = engine("2x2");
     let id = GameId { seed: 5, number: 2 };
     let game = games(&engine, "random", 2..3, 5).remove(0);

@@ -1,13 +1,12 @@
-//! A player's expected result, by a pass over all boards that it can come to.
+//! A player's exact expected result, from a pass over all boards that it can reach.
 //!
-//! The pass goes upward through the layers. It keeps for each board the chance that a game comes to it: a move sends a
-//! board's chance to its afterstate, and the afterstate's goes to the boards after a spawn. The expected score is the sum
-//! over boards of chance times score of the move. All numbers that are added are positive, so that the relative error of
-//! a sum is at most the number of roundings that any of its terms went through times 2⁻⁵³; these are counted on the
-//! way. `docs/dev/error-bound.md` has the proof ("Chances").
+//! The pass goes upward through the layers and keeps the probability that a game reaches each board. A move sends a
+//! board's probability to its afterstate; a spawn sends it on to the boards after it. The expected score is the sum over
+//! boards of probability times score of the move. All terms are positive, so the relative error of a sum is at most 2⁻⁵³
+//! times the most roundings of any of its terms. The pass counts them. `docs/dev/error-bound.md` has the proof ("Chances").
 //!
-//! A layer's losses are known once the next two layers are complete: then the values of their boards under perfect play
-//! have been looked up, and those of the afterstates follow.
+//! A layer's losses need the next two layers complete. Their boards' values under perfect play are then looked up, and
+//! those of the afterstates follow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,63 +27,64 @@ use super::losses::{LossTable, Made};
 use crate::engine::Engine;
 use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 
-/// What an evaluation may take, and what it is to find.
+/// Limits and options of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationLimits {
-    /// Bytes of boards that are held at once.
+    /// Most bytes of boards held at once.
     pub bytes: u64,
-    /// Chances below this are not followed; at least [`LEAST_CHANCE`]. What is lost by that is part of the error.
+    /// Smallest probability that is followed, at least [`LEAST_CHANCE`]. The error includes the games left out.
     pub least_chance: f64,
-    /// Whether to find out what each move loses, which takes looking up every board in the run.
+    /// Whether to compute the loss of each move, which looks up every board in the run.
     pub losses: bool,
 }
 
-/// How far an evaluation is.
+/// Progress of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationProgress {
-    /// The layer that was finished.
+    /// The layer just finished.
     pub layer: u32,
-    /// The last layer that there can be.
+    /// The highest layer possible.
     pub last_layer: u32,
-    /// Boards so far.
+    /// Number of boards so far.
     pub boards: u64,
 }
 
-/// What is known of a player, without sampling.
+/// Exact result of a player, without sampling.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ExactEvaluation {
-    /// Expected score, or the chance of reaching the tile.
+    /// Expected score, or the probability of reaching the tile.
     pub value: f64,
     /// Bound on its absolute error.
     pub error: f64,
-    /// The share of games that was not followed, because boards that they came to were too unlikely.
+    /// Share of games not followed, because they reached boards that were too unlikely.
     pub left_out: f64,
-    /// Boards that the player comes to and that were followed: up to symmetry, unless its moves depend on how the board is turned.
+    /// Number of boards that were followed: up to symmetry, unless the player's moves depend on the board's orientation.
     pub boards: u64,
-    /// Moves of a game, in the mean.
+    /// Mean number of moves per game.
     pub moves: f64,
-    /// For each exponent that is the largest of some game: the share of games that come to it, from the largest down.
+    /// Share of games that reach each exponent that is the largest of some game, from the largest down.
     pub reached: Vec<(u8, f64)>,
-    /// What moves lose, where that was asked for.
+    /// Losses of the moves, if [`EvaluationLimits::losses`] is set.
     pub losses: Option<LossTable>,
 }
 
-/// The most that roundings of f64 change the difference of two values by, as a share of the larger value: a few dozen
-/// roundings.
+/// Bound on the effect of f64 rounding on the difference of two values, as a share of the larger value.
+///
+/// It allows for a few dozen roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
 
-/// Boards that an oracle is asked for together.
+/// Number of boards in one query to the oracle.
 const ASKED_TOGETHER: usize = 4096;
 
-/// Evaluates a player whose moves follow from the board, or are even lots. The result is the same whatever the threads,
-/// which are those of the rayon pool that this is called in.
+/// Evaluates a player whose moves follow from the board, or are uniformly random.
 ///
-/// Costs some hundred nanoseconds for each board and what the player takes for a move, and with losses about a
-/// microsecond more; memory for the boards of about four layers, some 30 bytes each.
+/// Uses the threads of the caller's rayon pool; the result does not depend on them. Each board takes some hundred
+/// nanoseconds plus the player's time for a move, and about a microsecond more with losses. Memory holds the boards of about
+/// four layers, some 30 bytes each.
 ///
 /// # Errors
 ///
-/// [`EvaluateError::Memory`] where these do not fit, and those of the player and of the run.
+/// [`EvaluateError::Memory`] if these do not fit; errors of the player and of the run.
 ///
 /// # Panics
 ///
@@ -103,7 +103,7 @@ pub fn exactly(
     let mut table = LossTable::new(oracle.params().objective);
     let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::from([(Layer::FIRST, ChanceTable::default())]);
     pass.start(&mut ahead);
-    // Layers whose losses are not known yet, the lowest first.
+    // Layers whose losses are still unknown, the lowest first.
     let mut waiting: VecDeque<WaitingLayer> = VecDeque::new();
     let mut lists = ChanceLists::new(&pass.buckets);
     let mut layer = Layer::FIRST;
@@ -158,19 +158,19 @@ pub fn exactly(
     Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
 }
 
-/// A layer whose moves were chosen.
+/// A layer with chosen moves that waits for the next two layers.
 #[derive(Default)]
 struct WaitingLayer {
     layer: u32,
     states: ChanceTable,
-    /// What the states are worth under perfect play, bucket by bucket.
+    /// Values of the states under perfect play, bucket by bucket.
     values: Vec<Vec<f64>>,
-    /// The chosen moves, bucket by bucket; empty where lots decide.
+    /// The chosen moves, bucket by bucket; empty if the player draws lots.
     choices: Vec<Vec<Option<Move>>>,
-    /// Where the afterstates of the states are, but for won ones.
+    /// Places of the afterstates of the states, without the won ones.
     moved: Vec<ChancePlaces>,
     afters: ChanceTable,
-    /// Bucket by bucket the entries, in the same bucket, of the boards after a spawned 2 and after a 4, cell by cell.
+    /// Entries, in the same bucket, of the boards after a spawned 2 and after a 4, bucket by bucket and cell by cell.
     spawned: Vec<[Vec<u32>; 2]>,
 }
 
@@ -182,13 +182,13 @@ impl WaitingLayer {
         self.states.bytes() + values + self.states.len() + self.afters.bytes() + moved + spawned
     }
 
-    /// The value of a state under perfect play; `None` where its chance was too small to be kept.
+    /// The value of a state under perfect play; `None` if its probability was too small to keep.
     fn value(&self, bucket: usize, entry: u32) -> Option<f64> {
         if entry == LEFT_OUT { None } else { Some(self.values[bucket][entry as usize]) }
     }
 }
 
-/// What is the same for all layers.
+/// Context shared by all layers of an evaluation.
 struct Pass<'a> {
     engine: &'a Engine,
     spawn_images: SpawnImages,
@@ -199,7 +199,7 @@ struct Pass<'a> {
     least_chance: f64,
     /// The exponent that wins.
     target: Option<u8>,
-    /// Players that no thread is using.
+    /// Idle players, for any thread to borrow.
     idle: Mutex<Vec<Box<dyn Player>>>,
 }
 
@@ -218,7 +218,7 @@ impl<'a> Pass<'a> {
         Self { engine, spawn_images, buckets, spec, oracle, decides, least_chance, target, idle }
     }
 
-    /// The board that stands for a board and its images, if the player treats them alike.
+    /// The canonical form of a board, if the player treats its images alike; else the board.
     fn normal(&self, board: Board) -> Board {
         if self.is_symmetric() { self.engine.canonical(board) } else { board }
     }
@@ -238,7 +238,7 @@ impl<'a> Pass<'a> {
         [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from)
     }
 
-    /// The chances of the boards that a game starts with.
+    /// Adds the probabilities of the boards that a game starts with.
     fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
         let size = self.engine.size();
         for (board, chance) in rules::start_chances(size, self.engine.spawn4()) {
@@ -249,7 +249,9 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Lets the player choose, and sends the chances of a bucket to its afterstates. Chances are rounded twice.
+    /// Lets the player choose, and sends the probabilities of a bucket to its afterstates.
+    ///
+    /// Rounds each probability twice.
     #[allow(clippy::type_complexity, reason = "what a bucket adds to the sums, and its moves")]
     fn decide(
         &self,
@@ -259,7 +261,7 @@ impl<'a> Pass<'a> {
         let by_lots = self.decides == Decides::ByEvenLots;
         let mut player =
             if by_lots || bucket.entries.is_empty() { None } else { Some(self.borrow_player()?) };
-        // Players whose moves follow from the board draw no lots.
+        // Players whose moves follow from the board draw no random numbers.
         let mut generator = rand::SeedableRng::seed_from_u64(0);
         let (mut sums, mut chosen) = (Sums::default(), Vec::new());
         for &Chance { board, chance, .. } in &bucket.entries {
@@ -304,8 +306,9 @@ impl<'a> Pass<'a> {
         idle.map_or_else(|| self.spec.player(self.engine, Some(self.oracle)), Ok)
     }
 
-    /// Sends the chances of afterstates to the boards after a spawn; gives what was too little to be sent. Chances are
-    /// rounded twice.
+    /// Sends the probabilities of afterstates to the boards after a spawn; returns the sum of those too small to send.
+    ///
+    /// Rounds each probability twice.
     fn spawn(&self, bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]) -> f64 {
         let [two, four, all] = self.weights();
         let (mut dropped, mut spawned) = (0.0, Spawned::default());
@@ -338,7 +341,7 @@ impl<'a> Pass<'a> {
                 for (value, board) in self.oracle.values(&boards, &|| true)?.into_iter().zip(boards) {
                     match value {
                         Some(value) => values.push(value),
-                        // Says why.
+                        // This query returns the reason.
                         None => {
                             return Err(self
                                 .oracle
@@ -355,8 +358,7 @@ impl<'a> Pass<'a> {
         states.buckets.par_iter().map(of).collect()
     }
 
-    /// Adds what the moves of the first of the waiting layers lose. The two layers after it, as far as there are any,
-    /// are complete.
+    /// Adds the losses of the moves of the first waiting layer. The next two layers, if they exist, must be complete.
     fn settle_first(&self, waiting: &mut VecDeque<WaitingLayer>, table: &mut LossTable) {
         let empty = WaitingLayer::default();
         if let Some(first) = waiting.pop_front() {
@@ -365,7 +367,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Adds what the moves of a layer lose, once the next two layers are known.
+    /// Adds the losses of the moves of a layer, given the next two layers.
     fn settle(
         &self,
         done: &WaitingLayer,
@@ -379,7 +381,7 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // A difference of no more than this, and what f64 rounds, counts as none: stored values cannot show it.
+        // Stored values cannot resolve a smaller difference, so it counts as none; the f64 roundings are added to it.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
@@ -412,8 +414,9 @@ impl<'a> Pass<'a> {
         tables.iter().for_each(|found| table.take_in(self.engine, found));
     }
 
-    /// What the afterstates of a bucket are worth under perfect play, from the entries of their spawns in that bucket of the
-    /// next two layers; `None` where one of them was not kept.
+    /// Values of a bucket's afterstates under perfect play, from their spawns' entries in that bucket of the next two layers.
+    ///
+    /// `None` if one of these entries was not kept.
     fn worth(
         &self,
         afters: &ChanceBucket,
@@ -440,7 +443,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// What boards add up to.
+/// Sums over boards.
 #[derive(Default)]
 struct Sums {
     boards: u64,
@@ -449,11 +452,11 @@ struct Sums {
     won: f64,
     /// Games that end without a legal move, by the exponent of their largest tile.
     ended: [f64; 16],
-    /// Chances that were too small to be followed.
+    /// Sum of the probabilities too small to follow.
     dropped: f64,
-    /// The most roundings that any chance has gone through.
+    /// Most roundings of any probability.
     roundings: u64,
-    /// The most boards whose contributions were added one after the other.
+    /// Most boards whose contributions were added one after the other.
     longest: u64,
 }
 
@@ -469,23 +472,23 @@ impl Sums {
 
     fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> ExactEvaluation {
         let params = pass.oracle.params();
-        // A tile of 2^e takes a score of at most (e − 1)·2^e to make, and e is at most one more than there are cells.
+        // Making a tile of 2^e scores at most (e − 1)·2^e, and e is at most the number of cells plus one.
         let largest = match params.objective {
             Objective::Score => f64::from(params.last_layer().0) * params.cells() as f64,
             Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
-        // A chance, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.
+        // A probability, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
-        // The factor covers the roundings of what was dropped.
+        // The factor 2 covers the roundings of the dropped sum.
         let error = value * (relative / (1.0 - relative)) + 2.0 * self.dropped * largest;
         let mut reached = Vec::new();
         let mut share = self.won;
         let target = pass.target.filter(|_| share > 0.0);
         reached.extend(target.map(|target| (target, share)));
-        // With the wanted tile a game is over: there are no larger ones.
+        // The target tile ends the game, so no larger tile occurs.
         for exponent in (1..pass.target.unwrap_or(16)).rev() {
             let ended = self.ended[usize::from(exponent)];
             share += ended;

@@ -1,4 +1,4 @@
-//! Sums of what moves lost.
+//! Sums of the losses of moves.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 
-/// Number of classes that losses are sorted into by size. Moves that lose nothing are in none of them.
+/// Number of size classes of losses. Moves without a loss belong to none.
 pub const SIZES: usize = 6;
 
-/// Positions that are kept as the worst.
+/// Number of worst positions to keep.
 const WORST: usize = 5;
 
-/// What moves lost, each weighted by how often it is made.
+/// Losses of moves, each weighted by the number of times that it is made.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Losses {
-    /// Moves.
+    /// Number of moves.
     pub moves: f64,
-    /// How many of these moves are best moves.
+    /// Number of best moves among them.
     pub best: f64,
     /// Sum of the losses.
     pub lost: f64,
     /// The largest loss.
     pub most: f64,
-    /// Moves that lost something, by how much: see [`LossTable::limits`].
+    /// Number of moves with a loss, by its size: see [`LossTable::limits`].
     pub by_size: [f64; SIZES],
 }
 
@@ -68,20 +68,20 @@ impl Losses {
     }
 }
 
-/// A move that lost much.
+/// One of the moves with the largest losses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Worst {
     /// The board.
     pub board: Board,
     /// The move.
     pub direction: Move,
-    /// What it loses.
+    /// Its loss.
     pub loss: f64,
-    /// How often it is made in a game, in the mean; `None` where games were sampled.
+    /// Mean number of times that it is made in a game; `None` if games were sampled.
     pub times: Option<f64>,
 }
 
-/// What moves lost, by layer and by largest tile, and the worst of them.
+/// Losses of moves by layer and by largest tile, and the worst moves.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LossTable {
     limits: [f64; SIZES - 1],
@@ -91,7 +91,7 @@ pub struct LossTable {
     pub by_layer: BTreeMap<u32, Losses>,
     /// By the exponent of the largest tile.
     pub by_largest: BTreeMap<u8, Losses>,
-    /// Those that lost most, at most one for a board and its images, the worst first.
+    /// The moves with the largest losses, the worst first, at most one for a board and its images.
     pub worst: Vec<Worst>,
 }
 
@@ -101,14 +101,14 @@ pub(super) struct Made {
     pub layer: u32,
     pub board: Board,
     pub direction: Move,
-    /// How often.
+    /// Number of times that it is made.
     pub times: f64,
-    /// What it loses; `None` where no move is better.
+    /// Its loss; `None` if no move is better.
     pub loss: Option<f64>,
 }
 
 impl LossTable {
-    /// An empty table for values of an objective.
+    /// Creates an empty table for values of an objective.
     #[must_use]
     pub fn new(objective: Objective) -> Self {
         let limits = match objective {
@@ -119,8 +119,9 @@ impl LossTable {
         Self { limits, all: Losses::default(), by_layer, by_largest, worst: Vec::new() }
     }
 
-    /// The limits between the classes of [`Losses::by_size`]: the first class counts losses below the first limit, the
-    /// last one those from the last limit on.
+    /// The limits between the classes of [`Losses::by_size`].
+    ///
+    /// The first class counts losses below the first limit, the last class those from the last limit on.
     #[must_use]
     pub fn limits(&self) -> [f64; SIZES - 1] {
         self.limits
@@ -140,7 +141,7 @@ impl LossTable {
         }
     }
 
-    /// Takes in another table of the same objective.
+    /// Adds another table of the same objective.
     pub(super) fn take_in(&mut self, engine: &Engine, other: &Self) {
         self.all.take_in(&other.all);
         for (layer, losses) in &other.by_layer {
@@ -152,14 +153,14 @@ impl LossTable {
         other.worst.iter().for_each(|&worst| self.rank(engine, worst));
     }
 
-    /// Divides sums over sampled games by the number of games, which makes them means.
+    /// Divides sums over sampled games by the number of games, to make means of them.
     pub(super) fn divide(&mut self, games: u64) {
         let groups = self.by_layer.values_mut().chain(self.by_largest.values_mut());
         groups.chain([&mut self.all]).for_each(|losses| losses.divide(games as f64));
         self.worst.iter_mut().for_each(|worst| worst.times = None);
     }
 
-    /// Keeps a move if it is among the worst. Of images of one board, and of equal losses, the first is kept.
+    /// Keeps a move if it is among the worst. The first one wins among images of a board and among equal losses.
     fn rank(&mut self, engine: &Engine, new: Worst) {
         if self.worst.len() == WORST && self.worst.last().is_some_and(|last| new.loss <= last.loss) {
             return;
@@ -177,7 +178,7 @@ impl LossTable {
     }
 }
 
-/// Losses as JSON has them.
+/// [`Losses`] as JSON.
 #[derive(Serialize)]
 struct Shown {
     moves: f64,
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn losses_are_told_apart_by_size_and_images_are_one() {
+    fn losses_are_classed_by_size_and_images_count_once() {
         let engine = Engine::new("2x2".parse().unwrap(), Default::default());
         let mut table = LossTable::new(Objective::Score);
         let made =

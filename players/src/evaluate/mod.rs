@@ -1,8 +1,8 @@
-//! How much a player loses against perfect play.
+//! Loss of a player against perfect play.
 //!
-//! Where a player's moves follow from the board alone, or are even lots, [`exactly`] goes through all boards that it can
-//! come to. Any other player is [`sampled`]. Both say what each move lost: the value of the board less the value of
-//! making the move, both under perfect play from there on.
+//! If a player's moves follow from the board alone, or are uniformly random, [`exactly`] visits all boards that it can
+//! reach. Any other player is [`sampled`]. Both report the loss of each move: the value of the board minus the value of
+//! making the move, with perfect play afterwards.
 
 mod exact;
 mod losses;
@@ -19,22 +19,22 @@ pub use sample::{Sample, sampled};
 /// Why a player could not be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
-    /// The run does not answer.
+    /// The run could not answer.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// The player does not.
+    /// The player failed.
     #[error(transparent)]
     Player(#[from] PlayerError),
     /// The boards of a few layers take too much memory.
     #[error(
-        "the player comes to more boards than memory holds: those up to layer {layer} take {bytes} bytes at once, and {limit} are allowed"
+        "the player reaches too many boards: layer {layer} needs {bytes} bytes at once, and the memory limit is {limit}"
     )]
     Memory {
         /// The layer.
         layer: u32,
-        /// Bytes that are taken.
+        /// Bytes needed.
         bytes: u64,
-        /// Bytes that may be taken.
+        /// Bytes allowed.
         limit: u64,
     },
 }

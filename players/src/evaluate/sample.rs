@@ -1,4 +1,4 @@
-//! A player's expected result and its losses, by games.
+//! Estimates of a player's expected result and losses, from sampled games.
 
 use std::sync::Arc;
 
@@ -13,38 +13,38 @@ use crate::game::{GameId, Rules, play};
 use crate::player::{PlayerError, PlayerSpec};
 use crate::stats::{Stats, interval};
 
-/// Games that one player object plays one after the other.
+/// Number of games that one player object plays in sequence.
 const BATCH: u64 = 16;
 
-/// Batches that are played before their results are added up: a batch takes up to some ten kilobytes.
+/// Number of batches to play before their results are added up. A batch takes up to some ten kilobytes.
 const BATCHES_AT_ONCE: usize = 256;
 
-/// What games of a player came to.
+/// Results of a player's games.
 #[derive(Clone, Debug)]
 pub struct Sample {
-    /// The games.
+    /// Statistics of the games.
     pub stats: Stats,
-    /// What the moves of a game lose together: mean, and half the width of its interval of 95% confidence.
+    /// Total loss of the moves of a game: the mean, and half the width of its 95% confidence interval.
     ///
-    /// Its expectation is exactly what the player falls short of perfect play. Of good players it varies less than the
-    /// score does. Where [few games](Self::lossy_games) lose anything, the interval says little.
+    /// Its expectation is exactly the player's shortfall from perfect play. For good players it varies less than the
+    /// score. If [few games](Self::lossy_games) have a loss, the interval is unreliable.
     pub lost: (f64, f64),
-    /// Games in which a move lost something.
+    /// Number of games in which a move had a loss.
     pub lossy_games: u64,
-    /// What moves lose.
+    /// Losses of the moves.
     pub losses: LossTable,
-    /// Why the first of the games that failed did.
+    /// Reason of the first failed game.
     pub first_failure: Option<String>,
 }
 
-/// Plays games and asks for the value of each move. The result depends on the seed alone, not on the threads, which are
-/// those of the rayon pool that this is called in. `played` is called after each game.
+/// Plays games and looks up the value of each move; calls `played` after each game.
 ///
-/// Costs some tens of microseconds a move, beside what the player takes.
+/// Uses the threads of the caller's rayon pool; the result depends on the seed alone. A move costs some tens of
+/// microseconds plus the player's time.
 ///
 /// # Errors
 ///
-/// Those of the run, and of starting the player. Games that it fails in are counted.
+/// Errors of the run, and of starting the player. Games in which the player fails are counted.
 pub fn sampled(
     engine: &Engine,
     player: &PlayerSpec,
@@ -69,7 +69,7 @@ pub fn sampled(
             let (game, failure) = play(engine, id, &mut *player, &rules, |board, _| boards.push(board));
             found.stats.add(engine, &game);
             if let Some(failure) = failure {
-                found.first_failure.get_or_insert_with(|| told(number, &failure));
+                found.first_failure.get_or_insert_with(|| described(number, &failure));
             } else {
                 boards.truncate(game.steps.len());
                 found.add_moves(engine, oracle, &boards, &game)?;
@@ -92,14 +92,14 @@ pub fn sampled(
     Ok(Sample { lost: interval(&lost), lossy_games, stats, losses, first_failure })
 }
 
-fn told(number: u64, failure: &PlayerError) -> String {
+fn described(number: u64, failure: &PlayerError) -> String {
     format!("game {number} ended early: {failure}")
 }
 
-/// What a batch of games came to.
+/// Results of a batch of games.
 struct Found {
     stats: Stats,
-    /// What the moves of each game lost.
+    /// Total loss of the moves of each game.
     lost: Vec<f64>,
     losses: LossTable,
     first_failure: Option<String>,

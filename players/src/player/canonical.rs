@@ -1,11 +1,12 @@
-//! Players who do not care how the board is turned.
+//! Players that treat all images of a board alike.
 
 use exact2048_game::rules::Move;
 
 use super::{Player, PlayerError, Turn};
 
-/// Shows a player the canonical image of each board, and turns its move back. So its decisions are the same for all
-/// images of a board, ties and roundings included.
+/// Shows a player the canonical image of each board, and maps its move back.
+///
+/// So its decisions are the same for all images of a board, ties and roundings included.
 pub struct Canonical<P>(pub P);
 
 impl<P: Player> Player for Canonical<P> {

@@ -1,7 +1,7 @@
-//! A program that is asked for each move, line by line.
+//! A player that asks an external program for each move, line by line.
 //!
-//! The protocol (`docs/players.md`): `game RxC` begins a game, `move BOARD` asks for a move and is answered with
-//! `left`, `right`, `up` or `down` on a line of its own, `end SCORE` ends the game. Boards are as `query` takes them.
+//! The protocol (`docs/players.md`): `game RxC` begins a game and `end SCORE` ends it. `move BOARD` asks for a move; the
+//! program answers with one line: `left`, `right`, `up` or `down`. Boards have the form that `query` accepts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -15,40 +15,40 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// How long a program may think about a move.
+/// Timeout of a program's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Longest answer that is read, in bytes.
 const LONGEST_ANSWER: u64 = 4096;
 
-/// What a program did instead of answering.
+/// Failure of an external program.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    /// It could not be started.
-    #[error("{command:?} cannot be started")]
+    /// The program could not be started.
+    #[error("cannot start {command:?}")]
     Start {
         /// The command.
         command: String,
         /// Why.
         source: std::io::Error,
     },
-    /// It ended, or closed its input or output.
-    #[error("{command:?} ended and left a question open: expected left, right, up or down")]
+    /// The program ended, or closed its input or output.
+    #[error("{command:?} ended without an answer: expected left, right, up or down")]
     Ended {
         /// The command.
         command: String,
     },
-    /// It said nothing in time.
-    #[error("{command:?} said nothing for {} s: expected left, right, up or down", PATIENCE.as_secs())]
+    /// The program did not answer in time.
+    #[error("{command:?} did not answer within {} s: expected left, right, up or down", PATIENCE.as_secs())]
     Silent {
         /// The command.
         command: String,
     },
-    /// It said something else.
-    #[error("{command:?} said {answer:?}: expected left, right, up or down")]
+    /// The program's answer is not a move.
+    #[error("{command:?} answered {answer:?}: expected left, right, up or down")]
     Answer {
         /// The command.
         command: String,
-        /// What it said.
+        /// Its answer, up to 60 characters.
         answer: String,
     },
 }
@@ -57,15 +57,16 @@ pub enum CommandError {
 pub struct External {
     command: String,
     running: Option<Running>,
-    /// How the game began, where the program ran before that and has answered nothing since: it may have ended after the
-    /// last game, and read none of this one.
+    /// Opening line of this game, until a program that ran before it first answers.
+    ///
+    /// Such a program may have ended after the previous game without reading this line.
     unheard: Option<String>,
 }
 
 struct Running {
     child: Child,
     input: ChildStdin,
-    /// Lines that it has printed, read by a thread of their own so that a program that hangs hangs nobody else.
+    /// Lines of its output. A separate thread reads them, so a program that hangs cannot block the caller.
     lines: Receiver<String>,
 }
 
@@ -87,7 +88,7 @@ impl External {
         })
     }
 
-    /// Asks, and takes one line for an answer. A program that turns out to have ended before this game is started again.
+    /// Asks, and reads one line as the answer. Restarts a program that ended before this game.
     fn ask(&mut self, question: &str) -> Result<String, CommandError> {
         let unheard = self.unheard.take();
         match (self.ask_running(question), unheard) {
@@ -99,7 +100,7 @@ impl External {
         }
     }
 
-    /// Starts the program, in place of one that has ended or failed, and begins a game.
+    /// Restarts a program that ended or failed, and begins a game.
     fn start_again(&mut self, game: &str) -> Result<(), CommandError> {
         self.running = None;
         let running = self.running.insert(Running::start(&self.command)?);
@@ -124,7 +125,7 @@ impl Running {
             .args(["-c", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // A process group of its own, so that what the shell starts can be ended with it.
+            // The shell leads a new process group, so that its children can be killed with it.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -151,7 +152,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended by itself. Either way nothing is left of it and of what it has started.
+        // The program may have ended already; its children are killed either way.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -162,11 +163,12 @@ impl Drop for Running {
 impl Player for External {
     fn begin(&mut self, engine: &Engine) -> Result<(), PlayerError> {
         let game = format!("game {}", engine.size());
-        let is_told = self.running.as_mut().is_some_and(|running| writeln!(running.input, "{game}").is_ok());
-        if !is_told {
+        let is_announced =
+            self.running.as_mut().is_some_and(|running| writeln!(running.input, "{game}").is_ok());
+        if !is_announced {
             self.start_again(&game)?;
         }
-        self.unheard = is_told.then_some(game);
+        self.unheard = is_announced.then_some(game);
         Ok(())
     }
 
@@ -174,7 +176,7 @@ impl Player for External {
         let question = format!("move {}", turn.board.to_text(turn.engine.size()));
         let chosen = self.ask(&question).and_then(|answer| self.direction(&answer));
         if chosen.is_err() {
-            // What the program says next may be a late answer to this question.
+            // The program's next line may be a late answer to this question.
             self.running = None;
         }
         Ok(chosen?)
@@ -197,7 +199,7 @@ mod tests {
     fn a_program_that_ends_after_each_game_is_started_for_the_next() {
         let engine = Engine::new("2x2".parse().unwrap(), exact2048_game::Spawn4::default());
         let mut player = External::start("read -r game; read -r question; echo left").unwrap();
-        // Whether it has ended already when the next game begins, or is about to.
+        // The program has ended when the next game begins, or is about to end.
         for waits in [true, false, false, true, false, false] {
             player.begin(&engine).unwrap();
             assert_eq!(player.ask("move").unwrap().trim(), "left");
@@ -205,21 +207,21 @@ mod tests {
                 player.running.as_mut().unwrap().child.wait().unwrap();
             }
         }
-        // One that ends in a game has failed.
+        // A program that ends during a game has failed.
         player.begin(&engine).unwrap();
         player.ask("move").unwrap();
         assert!(matches!(player.ask("move"), Err(CommandError::Ended { .. })));
     }
 
-    /// The shell is not all that a command starts.
+    /// The shell's children are killed too.
     #[test]
-    fn nothing_is_left_of_a_program_that_hangs() {
+    fn a_hanging_program_is_killed_with_its_children() {
         let mut player = External::start("sleep 1000 & echo $!; wait").unwrap();
         let pid: i32 = player.ask("which").unwrap().trim().parse().unwrap();
         let sleeping = Pid::from_raw(pid).unwrap();
         assert!(test_kill_process(sleeping).is_ok());
         drop(player);
-        // One that nobody has waited for yet is still known by its number.
+        // A process that has not been waited for keeps its number.
         let is_over = || {
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             state.is_empty() || state.contains(") Z")

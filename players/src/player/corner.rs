@@ -1,4 +1,4 @@
-//! A model of the board with the largest tile in a corner, and a direction that is never taken by choice.
+//! A model of the board with the largest tile in a corner, and a direction that is avoided.
 
 use std::fmt;
 
@@ -9,12 +9,14 @@ use exact2048_game::rules::Move;
 use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// Takes the move after which the board is nearest to its model: its own tiles in descending order along a snake that
-/// begins in a corner. A direction away from the first line of the snake is taken only where no other is legal.
+/// Takes the move after which the board is nearest to its model.
 ///
-/// The distance is the sum over cells of the difference of tiles. Before it is measured a 2 is put where the next tile
-/// is expected: in the last cell of the snake that is empty. Of equal moves the one that leaves most cells empty is
-/// taken, then the first.
+/// The model is the board's tiles in descending order along a snake that begins in a corner. A direction away from the
+/// first line of the snake is taken only if no other is legal.
+///
+/// The distance is the sum over cells of the difference of tiles. It is measured after a 2 is placed in the last empty cell
+/// of the snake, where the next tile is expected. Among equal moves, the one that leaves most cells empty wins, then the
+/// first.
 ///
 /// Source: the answer with a "model chosen by default" and a "forbidden move" at stackoverflow.com/questions/22342854. It
 /// gives the idea, and leaves the distance and the changes of the model to the reader.
@@ -27,9 +29,9 @@ pub struct CornerModel {
 /// Parameters of the model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CornerParams {
-    /// Where the largest tile is to be.
+    /// The intended place of the largest tile.
     pub corner: Corner,
-    /// The direction that is avoided: one that leads away from the corner.
+    /// The avoided direction: one that leads away from the corner.
     pub forbidden: Move,
 }
 
@@ -73,7 +75,7 @@ impl CornerModel {
         Self { params, snake: snake(engine, params.corner, by_rows) }
     }
 
-    /// How far a board is from its model, with the tile that is expected next.
+    /// Distance of a board, with the expected next tile, from its model.
     fn distance(&self, mut board: Board) -> u32 {
         let expected = self.snake.iter().rev().find(|&&cell| board.get(usize::from(cell)) == 0);
         if let Some(&cell) = expected {
@@ -89,7 +91,7 @@ impl CornerModel {
     }
 }
 
-/// The cells from a corner on, line by line and there and back again.
+/// The cells from a corner on, line by line in alternating directions.
 pub fn snake(engine: &Engine, corner: Corner, by_rows: bool) -> Vec<u8> {
     let (rows, cols) = (engine.size().rows(), engine.size().cols());
     let (lines, length) = if by_rows { (rows, cols) } else { (cols, rows) };

@@ -8,23 +8,22 @@ use rustc_hash::FxHashMap;
 use super::{ExpectimaxParams, Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// Searches all moves and all spawns some moves ahead, and takes the move with the highest expected value of a
-/// heuristic at the end. Ways that are less likely than a cutoff end earlier. Values of boards that come up again in
-/// one search are kept.
+/// Searches all moves and spawns some moves ahead for the highest expected value of a heuristic.
 ///
-/// The heuristic is a sum over rows and columns, by table; constants and form are those of R. Xiao's program
+/// Paths less likely than a cutoff end earlier. Each search caches the values of its boards.
+///
+/// The heuristic is a sum over rows and columns, from tables. Its constants and form are those of R. Xiao's program
 /// (github.com/nneonneo/2048-ai), which found the constants by optimisation.
 pub struct Expectimax {
     params: ExpectimaxParams,
     /// Heuristic of a line by its bits, for rows and for columns.
     rows: Vec<f32>,
     columns: Vec<f32>,
-    /// Boards before a spawn: how deep they were searched, and their value.
+    /// Cached boards before a spawn, with their search depth and value.
     known: FxHashMap<Board, (u32, f32)>,
 }
 
-/// What each line of a board is worth to begin with, so that games that go on are worth more than those that end, which
-/// are worth nothing.
+/// Base value of each line, which ranks every continuing game above a lost one of value 0.
 const ALIVE: f32 = 200_000.0;
 const EMPTY_WEIGHT: f32 = 270.0;
 const MERGES_WEIGHT: f32 = 700.0;
@@ -32,13 +31,13 @@ const MONOTONICITY_WEIGHT: f32 = 47.0;
 const SUM_WEIGHT: f32 = 11.0;
 
 impl Expectimax {
-    /// Makes the tables of the heuristic.
+    /// Builds the tables of the heuristic.
     pub fn new(engine: &Engine, params: ExpectimaxParams) -> Self {
         let size = engine.size();
         Self { params, rows: table(size.cols()), columns: table(size.rows()), known: FxHashMap::default() }
     }
 
-    /// The value of a board after a move, before the spawn. `likely` is how likely the way there is.
+    /// The value of a board after a move, before the spawn. `likely` is the probability of the path to it.
     fn before_spawn(&mut self, engine: &Engine, board: Board, depth: u32, likely: f32) -> f32 {
         if depth == 0 || likely < self.params.cutoff {
             return self.heuristic(engine, board);
@@ -66,7 +65,7 @@ impl Expectimax {
         value
     }
 
-    /// The value of a board before a move; 0 where the game is over.
+    /// The value of a board before a move; 0 if the game is over.
     fn before_move(&mut self, engine: &Engine, board: Board, depth: u32, likely: f32) -> f32 {
         let moves = engine.moves(board);
         moves.iter().fold(0.0, |best: f32, (_, after, _)| {
@@ -103,8 +102,7 @@ impl Player for Expectimax {
     }
 }
 
-/// Three moves, and more where there are more than five different tiles: these boards are the ones that games are lost
-/// on.
+/// Search depth: three moves, and more with more than five different tiles, because games are lost on these boards.
 fn depth_for(turn: &Turn<'_>) -> u32 {
     let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
     (kinds & !1).count_ones().saturating_sub(2).max(3)
@@ -122,15 +120,16 @@ fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
     table.get(line).copied().unwrap_or_else(|| of_line(line, length))
 }
 
-/// The heuristic of a line: for empty cells and for equal neighbours, against tiles that do not fall to one side and
-/// against many tiles of middling size.
+/// The heuristic of a line.
+///
+/// It rewards empty cells and equal neighbours. It penalises tiles that do not fall to one side, and many middling tiles.
 fn of_line(line: usize, length: usize) -> f32 {
     let exponents = || (0..length).map(move |cell| (line >> (4 * cell)) as u8 & 15);
     let power = |exponent: u8| f32::from(exponent).powi(4);
     let (mut sum, mut empty, mut merges, mut run) = (0.0, 0.0, 0.0, 0u8);
     let mut previous = 0;
     for exponent in exponents() {
-        // e^3.5: the root is exact on every machine, which a power with a fraction need not be.
+        // e^3.5. The square root is exact on every machine; a fractional power need not be.
         sum += f32::from(exponent).powi(3) * f32::from(exponent).sqrt();
         if exponent == 0 {
             empty += 1.0;
@@ -162,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_worth_what_the_constants_say() {
+    fn values_of_lines_follow_from_the_constants() {
         assert_eq!(of_line(0, 4), ALIVE + 4.0 * EMPTY_WEIGHT);
         let two_equal = of_line(0x0011, 4);
         assert_eq!(two_equal, ALIVE + 2.0 * EMPTY_WEIGHT + 2.0 * MERGES_WEIGHT - 2.0 * SUM_WEIGHT);

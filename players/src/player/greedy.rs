@@ -4,8 +4,9 @@ use exact2048_game::rules::Move;
 
 use super::{Player, PlayerError, Turn};
 
-/// Takes the move that leaves most cells empty, which is the one that merges most pairs; among equals the one with
-/// the highest score, and then the first.
+/// Takes the move that leaves most cells empty, that is, merges most pairs.
+///
+/// Among equal moves, the one with the highest score wins, then the first.
 pub struct Greedy;
 
 impl Player for Greedy {

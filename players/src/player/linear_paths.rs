@@ -8,11 +8,13 @@ use super::corner::{Corner, snake};
 use super::{Player, PlayerError, Turn};
 use crate::engine::{Engine, LegalMoves};
 
-/// Values a board by its best path: the sum of the tiles along a snake, each weighted by the power of a ratio, the most
-/// over all snakes. Looks some moves ahead without luck: a 2 is put into the first empty cell of the best path.
+/// Values a board by its best path, and looks some moves ahead.
 ///
-/// The value of a move is that of the board after it plus the value of the best move that follows, times 0.9 raised to the
-/// number of moves made; a board without a legal move is worth −1.
+/// The value of a path is the sum of the tiles along a snake, each weighted by a power of a ratio. The search assumes that
+/// each spawn is a 2 in the first empty cell of the best path.
+///
+/// The value of a move is that of the board after it, plus a discounted value of the best next move. The discount is 0.9
+/// raised to the number of moves made. A board without a legal move has value −1.
 ///
 /// Source: N. Pezzotti (diaryofatinker.blogspot.com, 2014), who gives ratio 1/4, depth 3 and either two paths, both from
 /// one corner, or eight.
@@ -27,21 +29,21 @@ type Path = Vec<(u8, f64)>;
 /// Parameters of linear paths.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinearPathsParams {
-    /// Paths from every corner: eight, or else the two from the top left.
+    /// Whether the eight paths from all corners are used, or only the two from the top left.
     pub all_corners: bool,
-    /// Weight of a cell against that of the cell before it.
+    /// Ratio of a cell's weight to that of the cell before it.
     pub ratio: f64,
-    /// Moves that are looked ahead after the first.
+    /// Moves to look ahead after the first.
     pub depth: u32,
 }
 
-/// What a move further on counts for.
+/// Discount per move ahead.
 const BASE: f64 = 0.9;
-/// What a board without a legal move is worth.
+/// Value of a board without a legal move.
 const LOST: f64 = -1.0;
 
 impl LinearPaths {
-    /// The paths of a board.
+    /// Builds the weighted paths of a board size.
     pub fn new(engine: &Engine, params: LinearPathsParams) -> Self {
         let weighted = |cells: Vec<u8>| {
             let weights = std::iter::successors(Some(1.0), |weight| Some(weight * params.ratio));
@@ -71,7 +73,7 @@ impl LinearPaths {
         best
     }
 
-    /// The best move and its value; no move where none is legal. `further` moves follow it, and `made` went before.
+    /// The best move and its value; `None` if no move is legal. The search continues for `further` moves.
     fn best_move(&self, engine: &Engine, moves: &LegalMoves, further: u32) -> (f64, Option<Move>) {
         let mut best = (LOST, None);
         for (direction, after, _) in moves.iter() {

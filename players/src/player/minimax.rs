@@ -1,4 +1,4 @@
-//! The best move against spawns that are meant to hurt.
+//! The best move against adversarial spawns.
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
@@ -6,13 +6,14 @@ use exact2048_game::rules::Move;
 use super::{Player, PlayerError, Turn};
 use crate::engine::{Engine, LegalMoves};
 
-/// Searches moves and spawns alternately with alpha-beta cuts, deeper and deeper until enough boards were seen, and
-/// takes the move whose worst outcome is best by a heuristic. Of the spawns it follows only those that hurt most at
-/// once: which leave the board roughest, with the most groups of equal tiles.
+/// Takes the move whose worst outcome is best by a heuristic.
+///
+/// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the spawns that
+/// hurt most at once: those that leave the roughest board with the most groups of equal tiles.
 ///
 /// The heuristic after a move is 0.1 smoothness + monotonicity + 2.7 ln(empty cells) + the largest exponent. The source
-/// deepens for 100 ms; here boards are counted instead, so that the same board has the same move on every machine.
-/// There, too, a 2048 is a win and ends the search; here the game goes on.
+/// deepens for 100 ms; this search counts boards instead, so the same board has the same move on every machine. In the
+/// source, a 2048 wins and ends the search; here the game continues.
 ///
 /// Source: M. Overlan (github.com/ovolve/2048-AI).
 pub struct Minimax {
@@ -22,12 +23,12 @@ pub struct Minimax {
 
 const SMOOTH_WEIGHT: f64 = 0.1;
 const EMPTY_WEIGHT: f64 = 2.7;
-/// What a board without a legal move is worth.
+/// Value of a board without a legal move.
 const LOST: f64 = -10_000.0;
-/// Moves that are looked ahead at most: where hardly any move is legal, few boards reach far.
+/// Most moves to look ahead. With few legal moves, the limit on boards alone would let the search go very deep.
 const DEEPEST: u32 = 32;
 
-/// Natural logarithms of the numbers of empty cells: written down, so that they have the same bits on every machine.
+/// Natural logarithms of the numbers of empty cells, as constants so that their bits are the same on every machine.
 #[rustfmt::skip]
 const LN: [f64; 17] = [
     f64::NEG_INFINITY, 0.0, std::f64::consts::LN_2, 1.098_612_288_668_109_8, 1.386_294_361_119_890_6,
@@ -43,7 +44,7 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The value of a board before a move, and the best move, with `further` moves to follow. `first` is tried first.
+    /// The value of a board before a move, and the best move, with `further` moves to follow. Tries `first` first.
     fn before_move(
         &mut self,
         moves: &LegalMoves,
@@ -109,7 +110,7 @@ impl Player for Minimax {
             let window = (f64::NEG_INFINITY, f64::INFINITY);
             let (value, found) = search.before_move(turn.moves, further, window, best);
             if best.is_some() && value <= LOST {
-                // Whatever is done the game can be lost by then: the shallower search tells more.
+                // The spawns can force a loss at this depth, so the shallower search is more informative.
                 break;
             }
             best = found;
@@ -154,8 +155,10 @@ fn smoothness(engine: &Engine, board: Board) -> f64 {
     -f64::from(sum)
 }
 
-/// Minus the sum of exponents by which tiles fall, or by which they rise, whichever is less; for rows and for columns
-/// apart. As in the source, empty cells are skipped, but the first and the last cell of a line count as 0 if empty.
+/// Minus the sum of exponents by which tiles fall, or by which they rise, whichever is less.
+///
+/// Rows and columns are counted separately. As in the source, empty cells are skipped, except that an empty first or last
+/// cell of a line counts as 0.
 fn monotonicity(engine: &Engine, board: Board) -> f64 {
     let of = |by_rows: bool| {
         let length = if by_rows { engine.size().cols() } else { engine.size().rows() };
@@ -190,13 +193,13 @@ fn groups(engine: &Engine, board: Board) -> f64 {
             let cell = open.trailing_zeros() as usize;
             open &= open - 1;
             let (row, col) = (cell / cols, cell % cols);
-            let beside = [
+            let neighbours = [
                 (col > 0).then(|| cell - 1),
                 (col + 1 < cols).then(|| cell + 1),
                 (row > 0).then(|| cell - cols),
                 (row + 1 < rows).then(|| cell + cols),
             ];
-            for next in beside.into_iter().flatten() {
+            for next in neighbours.into_iter().flatten() {
                 if left >> next & 1 == 1 && board.get(next) == board.get(first) {
                     open |= 1 << next;
                     left &= !(1 << next);

@@ -1,4 +1,4 @@
-//! Players, one in a file, and how they are named.
+//! Players, one in each file, and their names.
 
 mod canonical;
 mod command;
@@ -26,7 +26,7 @@ pub use linear_paths::LinearPathsParams;
 pub use spec::{Decides, ExpectimaxParams, PlayerSpec, SpecError};
 pub use win_fraction::RandomGameCount;
 
-/// What a player sees when it is to move. At least one move is legal.
+/// Input of a player's decision. At least one move is legal.
 #[derive(Debug)]
 pub struct Turn<'a> {
     /// The game.
@@ -35,16 +35,16 @@ pub struct Turn<'a> {
     pub board: Board,
     /// Its legal moves.
     pub moves: &'a LegalMoves,
-    /// Whether a move may be chosen that changes nothing, while there is an empty cell: see
+    /// Whether a move that changes nothing is allowed while a cell is empty: see
     /// [`Rules::of_the_paper`](crate::Rules::of_the_paper).
     pub takes_idle_moves: bool,
-    /// For players that draw lots: of this game and player alone, so that the same seed gives the same game.
+    /// Random numbers for players that draw lots. Only this game's player uses them, so the same seed gives the same game.
     pub generator: &'a mut ChaCha8Rng,
 }
 
-/// Somebody who plays. One object plays one game after another.
+/// A player. One object plays one game after another.
 pub trait Player: Send {
-    /// A game begins.
+    /// Begins a game.
     ///
     /// # Errors
     ///
@@ -57,23 +57,23 @@ pub trait Player: Send {
     ///
     /// # Errors
     ///
-    /// If the player has none: its game is over then.
+    /// If the player has no move; its game then ends.
     fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError>;
 
-    /// The game is over.
+    /// Ends the game.
     fn end(&mut self, _score: u64) {}
 }
 
 /// Why a game could not be played to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayerError {
-    /// The program that plays did not answer as it should.
+    /// The external program failed.
     #[error(transparent)]
     Command(#[from] CommandError),
-    /// The run does not know the board.
+    /// The run could not answer for the board.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// A move was chosen that changes nothing.
+    /// The chosen move changes nothing.
     #[error("{} changes nothing on {board}", direction.name())]
     Illegal {
         /// The move.

@@ -8,12 +8,11 @@ use rand_chacha::ChaCha8Rng;
 use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// After each legal move, plays games to their end with random moves, and takes the move after which the mean score was
-/// highest.
+/// Plays random games after each legal move, and takes the move with the highest mean score.
 ///
 /// Source: R. Zefroni (github.com/ronenz/ai-2048), who reports 2048 in 80% of games with 100 games a move.
 pub struct MonteCarlo {
-    /// Games after each move.
+    /// Number of games after each move.
     pub runs: u32,
 }
 

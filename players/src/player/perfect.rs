@@ -1,4 +1,4 @@
-//! A best move, by a solved run.
+//! The best move, from a solved run.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use exact2048_solution::Oracle;
 
 use super::{Player, PlayerError, Turn};
 
-/// Looks every move up: where the run stores best moves there, else by their values, of equal ones the first.
+/// Looks up every move: in the stored best moves if the run has them, else by value, the first of equal ones.
 pub struct Perfect(pub Arc<Oracle>);
 
 impl Player for Perfect {

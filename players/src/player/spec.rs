@@ -1,4 +1,4 @@
-//! How players are named, with their parameters.
+//! Names of players and their parameters.
 
 use std::fmt;
 use std::str::FromStr;
@@ -47,12 +47,12 @@ pub enum PlayerSpec {
         runs: u32,
         /// Steps of each at most.
         steps: u32,
-        /// What of these games counts.
+        /// Quantity counted in these games.
         counted: RandomGameCount,
     },
-    /// A best move, by a solved run.
+    /// The best move, from a solved run.
     Perfect,
-    /// A program that is asked.
+    /// An external program.
     Command {
         /// The program and its arguments, as a shell would read them.
         command: String,
@@ -62,29 +62,29 @@ pub enum PlayerSpec {
 /// Parameters of expectimax.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ExpectimaxParams {
-    /// Moves and spawns that are looked ahead; `None` looks further the more different tiles there are.
+    /// Moves and spawns to look ahead; `None` looks further the more different tiles the board has.
     pub depth: Option<u32>,
-    /// A way is not searched further where its spawns together are less likely than this.
+    /// Probability of a path's spawns below which the search stops.
     pub cutoff: f32,
 }
 
-/// What a player's moves depend on.
+/// Inputs that a player's moves depend on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decides {
     /// The board alone, up to its symmetries.
     ByBoard,
-    /// The board alone, and how it is turned.
+    /// The board alone, including its orientation.
     ByTurnedBoard,
-    /// Lots: each legal move is as likely.
+    /// Chance: each legal move is equally likely.
     ByEvenLots,
-    /// Anything else: lots of its own, or a program that may remember.
+    /// Anything else, such as other random numbers or the memory of a program.
     Freely,
 }
 
-/// Why a text names no player.
+/// Why a text does not name a player.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
-    /// There is no such player.
+    /// No player has this name.
     #[error("there is no player {name:?}: expected one of {}", PlayerSpec::NAMES.join(", "))]
     Unknown {
         /// The name given.
@@ -97,17 +97,17 @@ pub enum SpecError {
         player: &'static str,
         /// The name given.
         name: String,
-        /// The names that there are.
+        /// The valid names.
         expected: &'static str,
     },
-    /// The parameter has no such value.
+    /// The parameter's value is invalid.
     #[error("{name}={value} is not possible: expected {expected}")]
     Value {
         /// The parameter.
         name: &'static str,
         /// The value given.
         value: String,
-        /// What is possible.
+        /// The valid values.
         expected: &'static str,
     },
 }
@@ -127,15 +127,15 @@ impl PlayerSpec {
         "cmd:PROGRAM",
     ];
 
-    /// A player. `oracle` is for the one that needs a run.
+    /// Creates the player. Only [`PlayerSpec::Perfect`] needs `oracle`.
     ///
     /// # Errors
     ///
-    /// The program of [`PlayerSpec::Command`] cannot be started.
+    /// If the program of [`PlayerSpec::Command`] cannot be started.
     ///
     /// # Panics
     ///
-    /// [`PlayerSpec::Perfect`] without an oracle.
+    /// If [`PlayerSpec::Perfect`] has no oracle.
     pub fn player(
         &self,
         engine: &Engine,
@@ -163,7 +163,7 @@ impl PlayerSpec {
         })
     }
 
-    /// What the moves depend on.
+    /// Returns the inputs that the moves depend on.
     #[must_use]
     pub fn decides(&self) -> Decides {
         match self {
@@ -200,7 +200,7 @@ impl PlayerSpec {
     }
 }
 
-/// Games or boards that a player may look at for one move.
+/// Most games or boards that a player may try for one move.
 const MOST_RUNS: u32 = 1_000_000;
 
 impl FromStr for PlayerSpec {
@@ -303,10 +303,10 @@ const CORNERS: [(&str, Corner); 4] = [
 const MOVES: [(&str, Move); 4] =
     [("left", Move::Left), ("right", Move::Right), ("up", Move::Up), ("down", Move::Down)];
 
-/// Parameters that were given, as far as they were not taken yet.
+/// Given parameters that are not yet used.
 struct Given(Vec<(String, String)>);
 
-/// A range of numbers, and how it is told.
+/// A range of numbers, and its description.
 type Numbers = (std::ops::RangeInclusive<u32>, &'static str);
 
 impl Given {
@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn players_are_named_as_they_are_shown() {
+    fn names_of_players_parse_as_they_are_printed() {
         for text in [
             "random",
             "greedy",
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_player_is_answered_with_what_would() {
+    fn errors_list_the_valid_players_and_parameters() {
         for (text, says) in [
             ("best", "expected one of random, greedy"),
             ("random:depth=3", "random has no parameter \"depth\": expected none"),

@@ -1,4 +1,4 @@
-//! Random games that are cut short, and how many of them were not lost by then.
+//! Random games of limited length, counted by survival.
 
 use exact2048_game::Board;
 use exact2048_game::rules::Move;
@@ -6,34 +6,36 @@ use rand::Rng;
 
 use super::{Player, PlayerError, Turn};
 
-/// After each move, plays random games of at most `steps` steps, and takes the move after which most of them are not
-/// lost by then, or after which they last longest in all; among equals it draws lots.
+/// Plays random games of at most `steps` steps after each move.
 ///
-/// Source: a paper on Monte Carlo play that tabulates mean lengths of games by the number of runs and of steps; see
-/// docs/players.md for what its printed code does otherwise.
+/// Takes the move after which most games survive, or after which the games last longest in total. Among equal moves it
+/// draws lots.
+///
+/// Source: a paper on Monte Carlo play that tabulates mean lengths of games by the number of runs and of steps;
+/// docs/players.md lists the differences of its printed code.
 pub struct WinFraction {
-    /// Games after each move.
+    /// Number of games after each move.
     pub runs: u32,
-    /// Moves of each at most.
+    /// Most moves of each game.
     pub steps: u32,
-    /// What is counted of these games.
+    /// Quantity counted in these games.
     pub counted: RandomGameCount,
 }
 
-/// What counts of random games that are cut short.
+/// Quantity counted in random games of limited length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RandomGameCount {
-    /// Games that are not lost by then.
+    /// Games that survive all steps.
     Games,
-    /// The steps that each game lasts.
+    /// Steps that each game lasts.
     Steps,
 }
 
 impl WinFraction {
-    /// What a random game that begins at an afterstate adds to the count.
+    /// Contribution to the count of one random game from an afterstate on.
     fn worth(&self, turn: &mut Turn<'_>, mut board: Board) -> u64 {
         for step in 0..self.steps {
-            // No cell is empty where a move changed nothing on a full board.
+            // A move that changed nothing may leave a full board.
             if turn.engine.empty(board) != 0 {
                 board = turn.engine.spawn(board, turn.generator).0;
             }
