@@ -1,8 +1,7 @@
 //! Charts as SVG: lines over numbers, and bars.
 //!
-//! The library draws; what it lacks is done here: a line for names above the chart, dashes, and the title and
-//! description for people who do not see it. Colours are few and known, so that a page can replace them in its dark
-//! mode.
+//! The library draws. This module adds a legend above the chart, dashes, and the title and description for screen readers.
+//! The colours are a fixed set, so a page can replace them in its dark mode.
 
 use std::fmt::Write;
 
@@ -12,24 +11,24 @@ use plotters::prelude::*;
 
 use crate::escape::escaped;
 
-/// Width and height of a chart, as it is meant to be seen.
+/// Width and height of a displayed chart in pixels.
 const SIZE: (u32, u32) = (720, 400);
 
-/// The library draws on whole pixels, so a chart is drawn this many times larger than it is meant to be seen.
+/// Scale of a drawing relative to the displayed chart, because the library draws on whole pixels.
 const FINE: u32 = 5;
 
-/// Heights and widths in pixels of a chart as it is meant to be seen.
+/// Heights and widths in pixels of the displayed chart.
 const TEXT: u32 = 15;
 const LEGEND_LINE: i32 = 20;
 const LABELS: (u32, u32) = (40, 74);
 
-/// Points from which on a line is drawn thinner, since it goes up and down all the time.
+/// Number of points above which a line is drawn thinner, because it goes up and down all the time.
 const MANY_POINTS: usize = 200;
 
-/// Width of a letter, about, as a share of the height of a line. The program that shows the drawing chooses the font.
+/// Estimated width of a letter, as a share of the height of a line. The displaying program chooses the font.
 const LETTER: f64 = 0.50;
 
-/// Colours of lines that colour-blind people can tell apart; and dashes, for people who see no colours.
+/// Colours of lines that colour-blind readers can distinguish, and dashes for readers who see no colours.
 pub(crate) const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9", "#8B5CF6", "#7A7A7A"];
 const DASHES: [&str; 4] = ["", "9 4", "2 3", "9 3 2 3"];
@@ -46,7 +45,7 @@ pub(crate) struct ChartLine {
     pub points: Vec<(f64, f64)>,
 }
 
-/// How numbers of an axis are written.
+/// Formats a number of an axis.
 pub(crate) type AxisText = fn(f64) -> String;
 
 /// An axis.
@@ -56,10 +55,10 @@ pub(crate) struct Axis {
     pub text: AxisText,
 }
 
-/// What is drawn.
+/// Content of a chart.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Lines; with a logarithmic second axis only what is above 0 is drawn.
+    /// Lines. A logarithmic second axis omits numbers that are not above 0.
     Lines { x: Axis, lines: Vec<ChartLine>, is_logarithmic: bool },
     /// A bar for each name.
     Bars { x: String, bars: Vec<(String, f64)> },
@@ -72,19 +71,19 @@ pub(crate) struct Chart {
     pub y: Axis,
 }
 
-/// Why the library cannot draw. Drawing into memory does not fail.
+/// Failure of the library to draw. Drawing into memory does not fail.
 type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 
 impl Chart {
-    /// The drawing, without what is around it.
+    /// Draws the chart without the enclosing element.
     pub fn draw(&self) -> String {
         let mut drawn = String::new();
-        self.draw_into(&mut drawn).expect("a drawing in memory, of numbers that were looked at before");
+        self.draw_into(&mut drawn).expect("drawing finite numbers into memory does not fail");
         let inner = drawn.split_once('\n').map_or("", |(_, inner)| inner);
         dashed(inner.trim_end().trim_end_matches("</svg>"))
     }
 
-    /// The drawing as an element, with a title and a description; no other element of the document has this `id`.
+    /// Draws the chart as an element with a title and a description. The `id` must be unique in the document.
     pub fn element(&self, id: &str, title: &str, description: &str, is_file: bool) -> String {
         let (width, height) = SIZE;
         let (wide, high) = (width * FINE, height * FINE);
@@ -195,7 +194,7 @@ impl Chart {
             .axis_desc_style(text_style());
         mesh.draw()?;
         let gap = (SIZE.0 * FINE / (6 * count as u32)) as i32;
-        // The library places the end of the last segment right only by this name: a single bar has no other end.
+        // The library places the end of the last segment correctly only as `Last`; a single bar has no other end.
         let end = |at: usize| if at + 1 == count { SegmentValue::Last } else { SegmentValue::Exact(at + 1) };
         let rectangles = bars.iter().enumerate().map(|(at, (_, height))| {
             let ends = [(SegmentValue::Exact(at), 0.0), (end(at), *height)];
@@ -208,13 +207,13 @@ impl Chart {
     }
 }
 
-/// Room for labels.
+/// Reserves space for labels.
 fn set_up(builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
     builder.x_label_area_size(LABELS.0 * FINE).y_label_area_size(LABELS.1 * FINE);
     builder.margin_right(16 * FINE).margin_top(8 * FINE).margin_bottom(2 * FINE);
 }
 
-/// Names of lines above the chart, with a piece of each line; gives the height that they take.
+/// Draws the names of lines above the chart, with a piece of each line; returns their height.
 fn draw_legend(
     root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[&str],
@@ -243,15 +242,16 @@ fn text_style() -> TextStyle<'static> {
     ("sans-serif", TEXT * FINE).into_font().color(&colour(INK))
 }
 
-/// A colour that is written as `#RRGGBB`.
+/// Parses a colour written as `#RRGGBB`.
 fn colour(text: &str) -> RGBColor {
     let part =
         |at: usize| text.get(at..at + 2).and_then(|part| u8::from_str_radix(part, 16).ok()).unwrap_or(0);
     RGBColor(part(1), part(3), part(5))
 }
 
-/// On a logarithmic axis numbers below this part of the largest are not drawn: the ticks of an axis whose ends have no finite
-/// ratio would never be found.
+/// Smallest share of the largest number that a logarithmic axis shows.
+///
+/// Without it, the library would search forever for the ticks of an axis whose ends have no finite ratio.
 const LEAST_OF_MOST: f64 = 1e-300;
 
 /// The least and the largest of numbers, never the same.
@@ -266,8 +266,10 @@ fn range_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
-/// The points of a line that have to be drawn: of those that are drawn above each other only the first, the lowest, the
-/// highest and the last. So the size of a drawing has a bound, and the line looks the same.
+/// Thins the points of a line without changing its look.
+///
+/// Of the points in one narrow vertical stripe, only the first, the lowest, the highest and the last are kept. This bounds
+/// the size of a drawing.
 fn thinned(points: &[(f64, f64)], (first, last): (f64, f64)) -> Vec<(f64, f64)> {
     const STRIPES: f64 = SIZE.0 as f64 * 2.0;
     let stripe = |x: f64| ((x - first) / (last - first) * STRIPES) as i64;
@@ -290,7 +292,7 @@ fn thinned(points: &[(f64, f64)], (first, last): (f64, f64)) -> Vec<(f64, f64)> 
     kept
 }
 
-/// Gives lines that have a name their dashes, by their colours.
+/// Adds dashes to the named lines, according to their colours.
 fn dashed(drawn: &str) -> String {
     let mut out = String::with_capacity(drawn.len() + drawn.len() / 16);
     for line in drawn.lines() {
@@ -316,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_thinned_to_what_can_be_seen() {
+    fn thinned_lines_keep_their_peaks() {
         let points: Vec<(f64, f64)> = (0..100_000).map(|at| (f64::from(at), f64::from(at % 997))).collect();
         let kept = thinned(&points, (0.0, 99_999.0));
         assert!(kept.len() <= 4 * (2 * SIZE.0 as usize + 1) && kept.len() > 1_000, "{}", kept.len());

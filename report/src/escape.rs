@@ -1,9 +1,8 @@
-//! Text in HTML and SVG.
+//! Escapes text for HTML and SVG.
 
 use exact2048_text::plain;
 
-/// A text as it is written in an element or an attribute: markup is shown as text, and so are characters that cannot be
-/// seen.
+/// Escapes a text for an element or an attribute, so that markup and invisible characters appear as text.
 pub(crate) fn escaped(text: &str) -> String {
     let plain = plain(text);
     let mut escaped = String::with_capacity(plain.len());

@@ -1,4 +1,4 @@
-//! Gathering what a report says: one pass through the layers of a run, and one along perfect play.
+//! Gathers the numbers of a report in one pass through the layers of a run and one along perfect play.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,22 +20,22 @@ use crate::gathered::{
     LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
 };
 
-/// States that one thread sums up at a time. Sums are taken in this order, whatever the threads.
+/// Number of states that one thread sums at a time. Sums are added in order, so they do not depend on the threads.
 const AT_ONCE: usize = 4096;
 
-/// Makes the kernels for a run; the number is the bytes of memory that they may take.
+/// Creates the kernels for a run; the number is their memory limit in bytes.
 pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 
-/// What is gathered, and what that may take.
+/// Options and limits of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportOptions {
-    /// Of which layers values are reported.
+    /// Layers whose values are reported.
     pub values: ReportedValues,
-    /// What follows perfect play, and the chance below which boards are not followed; `None` for no statistics of it.
+    /// Follower of perfect play, and the least probability that it follows; `None` omits its statistics.
     pub perfect_play: Option<(FollowerOfRun, f64)>,
-    /// Bytes of memory for what is in memory at once.
+    /// Memory limit in bytes.
     pub memory_bytes: u64,
-    /// What backs up layers that a run does not store, where kernels are at hand.
+    /// Kernels that back up layers that a run does not store, if available.
     pub layer_solver: Option<SolverOfRun>,
 }
 
@@ -49,50 +49,51 @@ impl ReportOptions {
     }
 }
 
-/// How far gathering is.
+/// Progress of gathering.
 #[derive(Clone, Copy, Debug)]
 pub struct ReportProgress {
-    /// What is gathered.
+    /// Name of the current step.
     pub what: &'static str,
-    /// The share that is done.
+    /// The completed share.
     pub share: f64,
-    /// The layer that is worked on.
+    /// The current layer.
     pub layer: Layer,
 }
 
-/// Why there is no report.
+/// Reason why a report failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The run does not answer.
+    /// The run could not answer.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// Layers take more memory than they may.
+    /// The layers exceed the memory limit.
     #[error(
-        "the largest layers take up to {needed_bytes} bytes of memory while they are summed up, and {limit_bytes} are allowed: \
-         allow more, or report values of fewer layers"
+        "the largest layers need up to {needed_bytes} bytes of memory, and the limit is {limit_bytes}: raise it, or report \
+         values of fewer layers"
     )]
     Memory {
-        /// Bytes that are taken at most.
+        /// Most bytes needed at once.
         needed_bytes: u64,
-        /// Bytes that may be taken.
+        /// Bytes allowed.
         limit_bytes: u64,
     },
-    /// A layer has other states than the run counted.
-    #[error("layer {layer} has {found} states, expected {expected} as the run counted them: verify the run")]
+    /// The number of a layer's states differs from the run's count.
+    #[error("expected {expected} states in layer {layer}, as the run counted, found {found}: verify the run")]
     Count {
         /// The layer.
         layer: Layer,
-        /// States that were found.
+        /// States found.
         found: u64,
-        /// As they were counted.
+        /// States counted by the run.
         expected: u64,
     },
 }
 
-/// Gathers what a report says of a solved run; `name` is what the report calls it, and `kept` is the file for its
-/// statistics of perfect play. Works with the threads of the rayon
-/// pool that this is called in; what comes out does not depend on them, nor on what the run stores where values of all
-/// layers are wanted.
+/// Gathers the numbers of a solved run for a report.
+///
+/// `name` is the run's name in the report, and `kept` is the file for its statistics of perfect play. Uses the threads of
+/// the caller's rayon pool; the result does not depend on them. With values of all layers, it does not depend on the
+/// layers that the run stores either.
 ///
 /// # Errors
 ///
@@ -122,7 +123,7 @@ pub fn gather(
                         progress(ReportProgress { what: "perfect play", share: at.share, layer });
                     };
                     let found = ToldStatistics::follow(run, &*follower, least_chance, &mut show)?;
-                    // A folder that cannot be written to costs the next reader time, and no report.
+                    // If the folder is not writable, the next report computes the statistics again.
                     let _ = kept.map(|kept| kept.keep(&found));
                     found
                 }
@@ -204,7 +205,7 @@ fn gather_layers(
     Ok(layers)
 }
 
-/// Entries of the blocks of each layer, rows × columns.
+/// Number of entries of the blocks of each layer, rows × columns.
 fn entries(params: &Params) -> BTreeMap<Layer, u64> {
     let locator = Locator::new(params);
     let mut entries = BTreeMap::new();
@@ -219,7 +220,7 @@ fn entries(params: &Params) -> BTreeMap<Layer, u64> {
     entries
 }
 
-/// Boards up to symmetry that could be states, by layer.
+/// Number of possible boards up to symmetry, by layer.
 fn boards(params: &Params) -> BTreeMap<Layer, u128> {
     let target = params.winning_exponent().map(|exponent| 1 << exponent);
     let Ok(bounds) = Bounds::new(params.board, target, |_| {}) else { return BTreeMap::new() };
@@ -228,7 +229,7 @@ fn boards(params: &Params) -> BTreeMap<Layer, u128> {
     layers.filter_map(|layer| Some((of_layer(layer.sum)?, layer.within_tile_bound.orbits))).collect()
 }
 
-/// What is the same for all layers.
+/// Context shared by all layers.
 struct Work<'a> {
     run: &'a Run,
     oracle: &'a Oracle,
@@ -243,7 +244,7 @@ impl Work<'_> {
                 let reader = self.oracle.state_reader(&|| true);
                 reader.bytes(Layer::FIRST..=self.run.params().last_layer())
             }
-            // A layer, sorted beside what it is made from.
+            // A layer and a sorted copy.
             _ if self.values == ReportedValues::Stored || self.run.params().best_moves => {
                 48 * counts.iter().map(|counts| counts.states).max().unwrap_or(0)
             }
@@ -255,7 +256,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// What is summed up over the states of a layer, as far as that is wanted and stored.
+    /// Sums over the states of a layer, as far as the report needs and the run stores them.
     fn layer(&self, reader: &mut StateReader<'_>, counts: &LayerCounts) -> Result<StateSums, ReportError> {
         let sums = match self.summed(reader, counts.layer) {
             Err(QueryError::ReachRemoved(_)) => return Ok(StateSums::default()),
@@ -277,7 +278,7 @@ impl Work<'_> {
         };
         let valued = is_wanted.then(|| reader.states(layer)).transpose()?;
         if self.values == ReportedValues::All {
-            // Where the layers above are not stored any more, there are values and no moves.
+            // Without the layers above, values are known but moves are not.
             let moves = match reader.moves(layer) {
                 Err(QueryError::ReachRemoved(_)) => None,
                 moves => Some(moves?),
@@ -293,7 +294,7 @@ impl Work<'_> {
         Ok(sums)
     }
 
-    /// Sums over states with their values, and their moves where these are known.
+    /// Sums over states with their values, and their moves if known.
     fn sums(&self, states: &LayerStates, moves: Option<&LayerMoves>) -> StateSums {
         let some = |(nth, boards): (usize, &[Board])| {
             let mut sums = StateSums::default();
@@ -311,7 +312,7 @@ impl Work<'_> {
         in_order(states.boards.par_chunks(AT_ONCE).enumerate().map(some))
     }
 
-    /// Sums over states with the best moves that are stored.
+    /// Sums over states with stored best moves.
     fn stored_moves(&self, states: &[(Board, Option<Move>)]) -> StateSums {
         let some = |states: &[(Board, Option<Move>)]| {
             let mut sums = StateSums::default();
@@ -332,7 +333,7 @@ impl Work<'_> {
     }
 }
 
-/// Adds sums up in their order.
+/// Adds sums in their order.
 fn in_order(sums: impl IndexedParallelIterator<Item = StateSums>) -> StateSums {
     let mut all = StateSums::default();
     sums.collect::<Vec<_>>().iter().for_each(|sums| all.append(sums));

@@ -1,75 +1,75 @@
-//! What a report says of a run, as numbers.
+//! The numbers of a report on a run.
 
 use exact2048_game::board::EXPONENTS;
 use exact2048_game::{Layer, Params, certainty};
 use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
 
-/// How many numbers of empty cells there are, from 0 to the most cells of a board.
+/// Number of possible counts of empty cells, from 0 to the most cells of a board.
 pub const EMPTIES: usize = 17;
 
-/// A solved run, as it is reported.
+/// The report on a solved run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RunReport {
-    /// What the run is called in the report.
+    /// The run's name in the report.
     pub name: String,
     /// Its parameters.
     pub params: Params,
-    /// What tells it from other runs.
+    /// Its identity.
     pub identity: RunIdentity,
-    /// What the starts are worth.
+    /// Values of the starts.
     pub starts: StartValues,
-    /// The mean over the starts up to symmetry, each counted once, as some publish it.
+    /// The mean over the starts up to symmetry, each counted once, as in some publications.
     pub canonical_starts: f64,
     /// The layers, ascending.
     pub layers: Vec<LayerReport>,
-    /// Of which layers there are values.
+    /// Layers whose values are reported.
     pub values: ReportedValues,
-    /// What perfect play comes to.
+    /// Statistics of perfect play.
     pub play: ReportedPlay,
 }
 
-/// What tells a run from others.
+/// Facts that identify a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunIdentity {
-    /// The identity that it was given when it was begun.
+    /// Its random identifier.
     pub run_id: String,
-    /// The program that began it.
+    /// The program that created it.
     pub created_by: String,
     /// The version of its format.
     pub format_version: u32,
     /// Its fingerprint.
     pub fingerprint: u128,
-    /// Its shards of reachable states: how many, and their bytes.
+    /// Number and bytes of its shards of reachable states.
     pub reach_shards: (u64, u64),
-    /// Its shards of values and best moves: how many, and their bytes.
+    /// Number and bytes of its shards of values and best moves.
     pub values_shards: (u64, u64),
 }
 
-/// Of which layers values are reported.
+/// Layers whose values are reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReportedValues {
-    /// Of all: what is not stored is worked out.
+    /// All layers; values that are not stored are computed.
     All,
-    /// Of those whose values are stored.
+    /// The layers whose values are stored.
     Stored,
-    /// Of none.
+    /// No layer.
     None,
 }
 
-/// What is reported of perfect play.
+/// Report on perfect play.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ReportedPlay {
-    /// What it comes to.
+    /// Its statistics.
     Statistics(PlayStatistics),
-    /// Statistics were not asked for.
+    /// The caller did not request statistics.
     LeftOut,
-    /// By the rules of the run games are not worth what values say: a discount, the worst tiles, or chances to lose.
+    /// The run's values do not describe random games: it has a discount, the worst tiles, or probabilities to lose.
     OtherRules,
 }
 
 impl ReportedPlay {
-    /// The statistics, where there are some.
+    /// The statistics, if reported.
     pub fn statistics(&self) -> Option<&PlayStatistics> {
         match self {
             Self::Statistics(found) => Some(found),
@@ -87,7 +87,7 @@ pub struct LayerReport {
     pub states: u64,
     /// Its afterstates, up to symmetry.
     pub afterstates: u64,
-    /// Its states in which no move is legal; `None` where it is not stored any more which states there are.
+    /// Its states without a legal move; `None` if the run no longer stores its states.
     pub dead: Option<u64>,
     /// Entries of its blocks: rows × columns, reachable or not.
     pub entries: u64,
@@ -95,18 +95,18 @@ pub struct LayerReport {
     pub boards: u128,
     /// Whether its values are stored.
     pub is_stored: bool,
-    /// What is summed up over its states, as far as that was looked at.
+    /// Sums over its reported states.
     pub sums: StateSums,
 }
 
-/// What is summed up over the states of a layer, or of all layers.
+/// Sums over the states of a layer, or of all layers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StateSums {
     /// Their values.
     pub values: ValueSums,
     /// The same, by the exponent of the largest tile.
     pub by_largest: [ValueSums; EXPONENTS],
-    /// How many states have each number of empty cells.
+    /// States by the number of their empty cells.
     pub empties: [u64; EMPTIES],
     /// Their moves.
     pub moves: MoveCounts,
@@ -117,15 +117,17 @@ pub struct StateSums {
 pub struct MoveCounts {
     /// States by the number of their legal moves.
     pub legal: [u64; 5],
-    /// States by their best move: left, right, up, down. Of several best ones the first is counted; of a run that stores best
-    /// moves, and whose values are not worked out, the one that is stored.
+    /// States by their best move: left, right, up, down.
+    ///
+    /// The first of several best moves counts. If only best moves are stored and no values are computed, the stored move
+    /// counts.
     pub best: [u64; 4],
-    /// States of which several moves are best, as far as values say so.
+    /// States with several best moves, if values are known.
     pub several_best: u64,
 }
 
 impl StateSums {
-    /// Adds what is summed up over other states, after these.
+    /// Adds the sums over other states, after these.
     pub fn append(&mut self, other: &Self) {
         self.values.append(&other.values);
         self.by_largest.iter_mut().zip(&other.by_largest).for_each(|(sum, more)| sum.append(more));
@@ -135,12 +137,12 @@ impl StateSums {
         self.moves.several_best += other.moves.several_best;
     }
 
-    /// States that were looked at.
+    /// Number of reported states.
     pub fn states(&self) -> u64 {
         self.empties.iter().sum()
     }
 
-    /// States whose moves were looked at.
+    /// Number of states with reported moves.
     pub fn moved(&self) -> u64 {
         self.moves.legal.iter().sum()
     }
@@ -151,17 +153,17 @@ fn add(sums: &mut [u64], more: &[u64]) {
 }
 
 impl RunReport {
-    /// All states.
+    /// Number of all states.
     pub fn states(&self) -> u64 {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// All afterstates.
+    /// Number of all afterstates.
     pub fn afterstates(&self) -> u64 {
         self.layers.iter().map(|layer| layer.afterstates).sum()
     }
 
-    /// The value of the starts, with its bound or with the proof.
+    /// The value of the starts, with its error bound or its proof.
     #[must_use]
     pub fn start_text(&self) -> String {
         let (params, starts) = (&self.params, &self.starts);
@@ -171,20 +173,21 @@ impl RunReport {
         certainty::value_text(params, starts.expected, starts.error_bound, proved)
     }
 
-    /// All states in which no move is legal, where that is known of all layers.
+    /// Number of states without a legal move, if known for all layers.
     pub fn dead(&self) -> Option<u64> {
         self.layers.iter().map(|layer| layer.dead).sum()
     }
 
-    /// Sums over the states of all layers that were looked at.
+    /// Sums over the reported states of all layers.
     pub fn sums(&self) -> StateSums {
         let mut sums = StateSums::default();
         self.layers.iter().for_each(|layer| sums.append(&layer.sums));
         sums
     }
 
-    /// Layers whose states should have been looked at, but not all were: it is not stored any more which states they
-    /// have, or which states the layers above them have that their values or moves follow from.
+    /// Layers that should be reported, but are incomplete.
+    ///
+    /// The run no longer stores their states, or the states of the layers above that their values or moves follow from.
     pub fn gaps(&self) -> Vec<Layer> {
         let is_gap = |layer: &&LayerReport| match self.values {
             ReportedValues::All => layer.sums.moved() < layer.states,

@@ -1,10 +1,10 @@
 //! Reports on solved runs.
 //!
-//! [`gather()`] goes through the layers of a run and sums up what a report says of it, as plain numbers ([`RunReport`]).
-//! [`figures()`] draws them, with a text and a table for each figure, and [`page()`] makes one HTML file of it all. The same
-//! runs give the same bytes.
+//! First, [`gather()`] reads the layers of a run and sums them into plain numbers ([`RunReport`]). Then [`figures()`] draws
+//! these numbers, with a text and a table for each figure. At last, [`page()`] makes one HTML file of it all. The same runs
+//! give the same bytes.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod chart;
 mod escape;

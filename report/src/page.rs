@@ -1,4 +1,4 @@
-//! The page: one HTML file without scripts, that loads nothing.
+//! The page: one HTML file that has no scripts and loads nothing.
 
 use std::fmt::Write;
 
@@ -14,10 +14,10 @@ use crate::published::compared;
 use crate::table::Numbers;
 use crate::words::{kept_words, share_left_out, value_name};
 
-/// How the page looks.
+/// Style of the page.
 const STYLE: &str = include_str!("page.css");
 
-/// The page of some runs with their figures.
+/// Makes the page of some runs with their figures.
 #[must_use]
 pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
     let names: Vec<String> = runs.iter().map(|run| escaped(&heading(run))).collect();
@@ -29,9 +29,9 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     );
     page.push_str(
-        "<p>What solved boards of 2048 come to. A <em>state</em> is a board on which the player has to move, an \
-         <em>afterstate</em> what a move leaves before the next tile comes, a <em>layer</em> all of them with one sum of \
-         tiles. Boards that are turned or mirrored into each other count once. Values are those of perfect play.</p>\n</header>\n",
+        "<p>Results of solved boards of 2048. On a <em>state</em>, the player has to move. An <em>afterstate</em> is the board \
+         after a move, before the next tile. A <em>layer</em> is all of them with one sum of tiles. Boards that are turned or \
+         mirrored into each other count once. Values assume perfect play.</p>\n</header>\n",
     );
     write_contents(&mut page, runs, figures);
     for (nth, run) in runs.iter().enumerate() {
@@ -52,13 +52,13 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let _ = write!(
         page,
-        "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. What every number \
-         means, and how to make the page again, is in docs/report.md of its source code.</p></footer>\n</body>\n</html>\n"
+        "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. Its source code explains \
+         every number, and how to reproduce the page, in docs/report.md.</p></footer>\n</body>\n</html>\n"
     );
     page
 }
 
-/// A run in a line.
+/// Describes a run in one line.
 fn heading(run: &RunReport) -> String {
     let job = format!("{}, {}", run.params.board, run.params.objective);
     if run.name == run.params.board.to_string() { job } else { format!("{} ({job})", run.name) }
@@ -85,20 +85,20 @@ fn write_contents(page: &mut String, runs: &[RunReport], figures: &[Figure]) {
 fn write_run(page: &mut String, nth: usize, run: &RunReport, figures: &[Figure]) {
     let id = nth + 1;
     let _ = write!(page, "<section>\n<h2 id=\"run{id}\">{}</h2>\n", escaped(&heading(run)));
-    page.push_str("<h3>What was solved, and the certificate</h3>\n");
+    page.push_str("<h3>The run and its certificate</h3>\n");
     page.push_str(&certificate(run).html());
     page.push_str(
-        "<p>The error is a proved bound of what rounding can have done to any value at the start. The fingerprint is a sum \
-         over the values of all states: runs of one format with the same fingerprint have the same values, bit for bit. \
-         Neither was worked out anew for this page: exact2048 verify does that.</p>\n",
+        "<p>The error is a proved bound on the effect of rounding on any value at the start. The fingerprint is a sum over the \
+         values of all states. Runs of one format with the same fingerprint have the same values, bit for bit. This page \
+         repeats both from the run; exact2048 verify recomputes them.</p>\n",
     );
     let published = compared(run);
     if !published.is_empty() {
         page.push_str("<h3>Published numbers of this board</h3>\n");
         let row = |number: &crate::published::Compared| {
             let verdict = if number.agrees { "agrees" } else { "differs" };
-            let told = [number.what, &number.published, &number.found, verdict, number.source.name()];
-            told.map(str::to_owned).to_vec()
+            let cells = [number.what, &number.published, &number.found, verdict, number.source.name()];
+            cells.map(str::to_owned).to_vec()
         };
         let header = ["number", "published", "this run", "", "source"];
         let table = Numbers { is_of_words: true, ..Numbers::new(&header, published.iter().map(row)) };
@@ -128,62 +128,62 @@ fn write_figure(page: &mut String, figure: &Figure) {
     page.push_str("</details>\n</figure>\n");
 }
 
-/// What was solved, and what tells its values from others.
+/// Parameters of the run, and the identity of its values.
 fn certificate(run: &RunReport) -> Numbers {
     let (params, identity) = (&run.params, &run.identity);
     let (first, last) = run.range();
     let mut rows: Vec<(String, String)> = Vec::new();
-    let mut tell = |name: &str, text: String| rows.push((name.to_owned(), text));
-    tell("board", format!("{} rows, {} columns", params.board.rows(), params.board.cols()));
-    tell("played for", params.objective.to_string());
-    tell("values are the", value_name(params));
-    tell("chance of a 4", format!("{} ({})", params.spawn4, params.spawn4.probability()));
-    tell(
-        "tiles come",
+    let mut add = |name: &str, text: String| rows.push((name.to_owned(), text));
+    add("board", format!("{} rows, {} columns", params.board.rows(), params.board.cols()));
+    add("objective", params.objective.to_string());
+    add("values are the", value_name(params));
+    add("probability of a 4", format!("{} ({})", params.spawn4, params.spawn4.probability()));
+    add(
+        "spawns",
         match params.spawner {
-            Spawner::Random => "by chance, in any empty cell alike".to_owned(),
-            Spawner::Worst => "where and as they are worst for the player".to_owned(),
+            Spawner::Random => "random, in any empty cell with equal probability".to_owned(),
+            Spawner::Worst => "the tile and cell that are worst for the player".to_owned(),
         },
     );
     if params.discount != Discount::NONE {
-        tell("discount", format!("{} a move", params.discount));
+        add("discount", format!("{} a move", params.discount));
     }
-    tell("value at the start", run.start_text());
+    add("value at the start", run.start_text());
     for (layer, value) in &run.starts.by_layer {
         let name = format!("starts of layer {layer}");
-        tell(&name, value_with_bound(*value, run.starts.error_bound));
+        add(&name, value_with_bound(*value, run.starts.error_bound));
     }
-    tell("fingerprint", format!("{:032x}", identity.fingerprint));
-    tell("layers", format!("{}, tile sums {} to {}", count(run.layers.len()), count(first), count(last)));
-    tell("states", count(run.states()));
+    add("fingerprint", format!("{:032x}", identity.fingerprint));
+    add("layers", format!("{}, tile sums {} to {}", count(run.layers.len()), count(first), count(last)));
+    add("states", count(run.states()));
     if let Some(dead) = run.dead() {
         let part = share(dead as f64 / run.states() as f64);
-        tell("dead states", format!("{} ({part}): no move is legal", count(dead)));
+        add("dead states", format!("{} ({part}): no move is legal", count(dead)));
     }
-    tell("afterstates", count(run.afterstates()));
+    add("afterstates", count(run.afterstates()));
     let bits = match params.precision {
         Precision::Bits32 => 32,
         Precision::Bits64 => 64,
     };
-    tell("precision", format!("{bits} bits a value"));
-    tell("layers with stored values", kept_words(run));
+    add("precision", format!("{bits} bits a value"));
+    add("layers with stored values", kept_words(run));
     let best = if params.best_moves { "of all states" } else { "none" };
-    tell("stored best moves", best.to_owned());
+    add("stored best moves", best.to_owned());
     let shards = |(number, bytes): (u64, u64)| format!("{}, {}", several(number, "shard"), size(bytes));
-    tell("reachable states on disk", shards(identity.reach_shards));
-    tell("values on disk", shards(identity.values_shards));
+    add("reachable states on disk", shards(identity.reach_shards));
+    add("values on disk", shards(identity.values_shards));
     let format = match identity.format_version {
-        1 => "version 1, whose fingerprints are other sums than those of later versions".to_owned(),
+        1 => "version 1, whose fingerprints are not comparable with those of later versions".to_owned(),
         version => format!("version {version}"),
     };
-    tell("format", format);
-    tell("begun by", format!("exact2048 {}", identity.created_by.trim_start_matches("exact2048 ")));
-    tell("run", identity.run_id.clone());
+    add("format", format);
+    add("created by", format!("exact2048 {}", identity.created_by.trim_start_matches("exact2048 ")));
+    add("run", identity.run_id.clone());
     let rows = rows.into_iter().map(|(name, text)| vec![name, text]);
     Numbers { is_of_words: true, ..Numbers::new(&[], rows) }
 }
 
-/// What the report of a run lacks, and why.
+/// Sentences that say which parts the report of a run lacks, and why.
 fn missing(run: &RunReport) -> Vec<String> {
     let mut missing = Vec::new();
     let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
@@ -191,12 +191,12 @@ fn missing(run: &RunReport) -> Vec<String> {
     match run.values {
         ReportedValues::All => {}
         ReportedValues::Stored if run.params.best_moves => missing.push(format!(
-            "Values are those of the {of_all} whose values the run stores; the others were not to be worked out. Best moves \
-             and empty cells are those of all layers, since the run stores best moves."
+            "Values cover only the {of_all} whose values the run stores; the others were not computed. Best moves and empty \
+             cells cover all layers, because the run stores best moves."
         )),
         ReportedValues::Stored => missing.push(format!(
-            "Values and empty cells are those of the {of_all} whose values the run stores; the others were not to be worked \
-             out. Without them it is not known which moves are best."
+            "Values and empty cells cover only the {of_all} whose values the run stores; the others were not computed. Without \
+             them, the best moves are unknown."
         )),
         ReportedValues::None if run.params.best_moves => {
             missing.push("Values were left out. Best moves are those that the run stores.".to_owned());
@@ -209,54 +209,53 @@ fn missing(run: &RunReport) -> Vec<String> {
     if !gaps.is_empty() {
         let which = ranges(&joined(gaps.iter().map(|layer| [layer.0, layer.0])));
         missing.push(format!(
-            "Layers {which} are not summed up, or without their moves: which states they or the layers above them have is \
-             not stored any more, because the run was kept small. A run of the same job without a limit of the disk has all \
-             of them."
+            "The sums of layers {which} are missing, or lack moves. To save disk space, the run no longer stores the states of \
+             these layers or of the layers above them. A run of the same job without a disk limit has all of them."
         ));
     }
     match run.play {
         ReportedPlay::Statistics(_) => {}
         ReportedPlay::LeftOut => missing.push("Statistics of perfect play were left out.".to_owned()),
         ReportedPlay::OtherRules => missing.push(
-            "There are no statistics of perfect play: they are of games in which tiles come by chance, for the score or the \
-             chance of a tile, without a discount."
+            "There are no statistics of perfect play: they require random spawns, the score or a tile to reach as the \
+             objective, and no discount."
                 .to_owned(),
         ),
     }
     missing
 }
 
-/// What perfect play comes to, in a few numbers.
+/// Statistics of perfect play, in a few numbers.
 fn perfect_play(run: &RunReport) -> Option<Numbers> {
     let found = run.play.statistics()?;
     let (mean_layer, deviation) = found.last_layer()?;
     let rows = [
-        ("moves of a game, in the mean", value_with_bound(found.moves, found.moves_error)),
-        ("last layer, in the mean", mean(mean_layer, 1)),
+        ("mean number of moves of a game", value_with_bound(found.moves, found.moves_error)),
+        ("mean last layer", mean(mean_layer, 1)),
         ("its standard deviation", mean(deviation, 1)),
         (
-            "states that were followed",
+            "states followed",
             format!(
                 "{}, {} of all",
                 count(found.states()),
                 share(found.states() as f64 / run.states() as f64)
             ),
         ),
-        ("value by these chances", value_with_bound(found.value, found.value_error)),
+        ("value from these probabilities", value_with_bound(found.value, found.value_error)),
         ("games not followed", share_left_out(found.dropped)),
     ];
     let rows = rows.map(|(name, text)| vec![name.to_owned(), text]);
     Some(Numbers { is_of_words: true, ..Numbers::new(&[], rows) })
 }
 
-/// A fact of a run, and its name.
+/// Name of a fact, and a function that returns it for a run.
 type SideFact = (&'static str, fn(&RunReport) -> String);
 
-/// The runs beside each other.
+/// A table that compares the runs, one in each column.
 fn side_by_side(runs: &[RunReport]) -> Numbers {
     let facts: [SideFact; 9] = [
         ("board", |run| run.params.board.to_string()),
-        ("played for", |run| run.params.objective.to_string()),
+        ("objective", |run| run.params.objective.to_string()),
         ("value at the start", RunReport::start_text),
         ("layers", |run| count(run.layers.len())),
         ("states", |run| count(run.states())),

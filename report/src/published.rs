@@ -1,16 +1,16 @@
-//! Published numbers that runs of some boards can be held against, each with its source (`docs/published.md`).
+//! Published numbers to compare runs of some boards with, each with its source (`docs/published.md`).
 
 use exact2048_game::{Params, Spawner};
 use exact2048_text::numbers::{count, mean};
 
 use crate::gathered::RunReport;
 
-/// Where a number was published.
+/// Source of a published number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Source {
     /// States by enumeration.
     Enumeration,
-    /// Chances and discounted wins by perfect play.
+    /// Probabilities and discounted wins under perfect play.
     OptimalPlay,
     /// Strong solutions.
     StrongSolutions,
@@ -37,13 +37,13 @@ impl Source {
 enum Published {
     /// States with a legal move, before the tile is made.
     Live(u64),
-    /// States, those without a legal move too.
+    /// States, including those without a legal move.
     States(u64),
     /// Afterstates.
     Afterstates(u64),
     /// The mean over the starts up to symmetry, each counted once.
     Starts(f64),
-    /// What two 2s are worth at the start, cut off after the first decimal.
+    /// The value of two 2s at the start, cut off after the first decimal.
     TwoTwos(f64),
 }
 
@@ -103,7 +103,7 @@ const NUMBERS: &[(&str, &str, &str, Source, Published)] = {
     ]
 };
 
-/// A published number beside what a run has.
+/// A published number and that of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Compared {
     pub what: &'static str,
@@ -113,8 +113,7 @@ pub(crate) struct Compared {
     pub source: Source,
 }
 
-/// The published numbers that a run of these parameters can be held against, as far as the report has numbers to
-/// compare them with.
+/// Compares the report with all published numbers that apply to the run's parameters and that it has.
 pub(crate) fn compared(run: &RunReport) -> Vec<Compared> {
     let of_run = numbers_of(&run.params);
     of_run.filter_map(|(source, published)| compare(run, source, published)).collect()
@@ -131,7 +130,7 @@ fn numbers_of(params: &Params) -> impl Iterator<Item = (Source, Published)> {
     let (objective, discount) = (params.objective.to_string(), params.discount.to_string());
     let has_usual_tiles = params.spawner == Spawner::Random && params.spawn4 == Default::default();
     let is_of_run = move |of: &&(&str, &str, &str, Source, Published)| {
-        // States are the same with any discount.
+        // A discount does not change the states.
         let is_discount = of.2 == discount || is_count(of.4);
         has_usual_tiles && of.0 == board && of.1 == objective && is_discount
     };
@@ -161,7 +160,7 @@ fn compare(run: &RunReport, source: Source, published: Published) -> Option<Comp
             what: "mean over the starts up to symmetry",
             published: mean.to_string(),
             found: format!("{} ± {bound:.1e}", run.canonical_starts),
-            // Floating-point numbers of 64 bits lose a little on the way, there as here.
+            // Both numbers have rounding errors of 64-bit floating point.
             agrees: (mean - run.canonical_starts).abs() <= bound + 1e-12 * mean,
             source,
         },

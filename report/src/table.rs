@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::escape::escaped;
 
-/// Rows that a table of layers has at most, about.
+/// Approximate maximum number of rows of a table of layers.
 const MOST_ROWS: usize = 200;
 
 /// A table. The first column names its rows; the others are numbers unless it is a table of facts.
@@ -27,7 +27,7 @@ impl Numbers {
         let class = match (self.is_of_words, self.header.is_empty()) {
             (false, _) => "",
             (true, false) => " class=\"words\"",
-            // On narrow screens each fact is below its name.
+            // Narrow screens show each fact below its name.
             (true, true) => " class=\"words facts\"",
         };
         let _ = writeln!(html, "<div class=\"wide\"><table{class}>");
@@ -47,8 +47,7 @@ impl Numbers {
     }
 }
 
-/// Some of many things, evenly spread, with the first and the last; all where there are not many. Also returns the step
-/// from one to the next.
+/// Picks evenly spread items with the first and the last, or all if they are few. Also returns the step between them.
 pub(crate) fn some_of<T>(all: &[T]) -> (Vec<&T>, usize) {
     let step = all.len().div_ceil(MOST_ROWS).max(1);
     let mut some: Vec<&T> = all.iter().step_by(step).collect();

@@ -1,21 +1,21 @@
-//! What a report says in words of a run, its rules and its values.
+//! Words and number formats of a report.
 
 use exact2048_game::{Discount, KeptLayers, Objective, Params, Spawner};
 use exact2048_text::numbers::{bound, count, mean, probability, rough};
 
 use crate::gathered::RunReport;
 
-/// What the values of a run are, in words.
+/// Describes the values of a run in words.
 pub(crate) fn value_name(params: &Params) -> String {
     let tile = params.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
     let worst = if params.spawner == Spawner::Worst { ", against the worst tiles" } else { "" };
     match params.objective {
-        Objective::Score => format!("score still to come{worst}"),
+        Objective::Score => format!("expected remaining score{worst}"),
         Objective::Reach { .. } if params.discount != Discount::NONE => {
-            format!("discounted chance of making {tile}{worst}")
+            format!("discounted probability of making {tile}{worst}")
         }
-        Objective::Reach { .. } => format!("chance of making {tile}{worst}"),
-        Objective::Lose { .. } => format!("chance of never making {tile}{worst}"),
+        Objective::Reach { .. } => format!("probability of making {tile}{worst}"),
+        Objective::Lose { .. } => format!("probability of never making {tile}{worst}"),
     }
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn value_text(params: &Params, value: f64) -> String {
     }
 }
 
-/// Of which layers the values are stored.
+/// Describes the layers whose values are stored.
 pub(crate) fn kept_words(run: &RunReport) -> String {
     let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
     let of_all = format!("{} of {}", count(stored), count(run.layers.len()));
@@ -39,7 +39,7 @@ pub(crate) fn kept_words(run: &RunReport) -> String {
     }
 }
 
-/// The share of games that are not followed, as their chances are too small.
+/// Formats the share of games that are not followed because their probabilities are too small.
 pub(crate) fn share_left_out(dropped: f64) -> String {
     if dropped == 0.0 { "none".to_owned() } else { format!("{} of all", bound(dropped)) }
 }

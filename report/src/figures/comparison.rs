@@ -9,7 +9,7 @@ use crate::gathered::{LayerReport, RunReport};
 use crate::table::Numbers;
 use crate::words::{count_axis, number_axis, share_axis, value_text};
 
-/// How far a layer is, on the first axis: runs of different boards have different layers.
+/// First axis: layers as shares of the last, because runs of different boards have different layers.
 const BY_SHARE: (&str, AxisText) = ("layer, as a share of the last", share_axis);
 
 pub(super) fn figures(runs: &[RunReport]) -> Vec<Figure> {
@@ -17,7 +17,7 @@ pub(super) fn figures(runs: &[RunReport]) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// A line for each run, of what `of` gives for its layers.
+/// A line for each run, with the results of `of` for its layers.
 fn lines(runs: &[RunReport], of: impl Fn(&RunReport, &LayerReport) -> Option<f64>) -> Vec<ChartLine> {
     let line = |run: &RunReport| {
         let last = f64::from(run.range().1);
@@ -37,8 +37,8 @@ fn states(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-states",
         title: "States by layer, compared".to_owned(),
-        caption: "States of each layer, on a logarithmic scale. So that boards of different sizes lie above each other, \
-                  layers are shares of the last one."
+        caption: "States of each layer, on a logarithmic scale. Layers are shares of the last one, so that boards of \
+                  different sizes can be compared."
             .to_owned(),
         x: BY_SHARE,
         y: ("states".to_owned(), count_axis),
@@ -83,11 +83,11 @@ fn values(runs: &[RunReport]) -> Option<Figure> {
         let mean = run.sums().values.mean().map_or("–".to_owned(), |mean| value_text(&run.params, mean));
         vec![run.name.clone(), value_text(&run.params, run.starts.expected), mean]
     };
-    let header = ["run", "value at the start", "mean over all states that were looked at"];
+    let header = ["run", "value at the start", "mean over all reported states"];
     Plan {
         name: "compare-values",
         title: "Mean values by layer, compared".to_owned(),
-        caption: "The mean value of the states of each layer, as a multiple of what the start is worth."
+        caption: "The mean value of the states of each layer, as a multiple of the value at the start."
             .to_owned(),
         x: BY_SHARE,
         y: ("mean value / value at the start".to_owned(), number_axis),
@@ -127,7 +127,7 @@ fn empties(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-empty-cells",
         title: "States by number of empty cells, compared".to_owned(),
-        caption: "Shares of the states that were looked at, each counted once.".to_owned(),
+        caption: "Shares of the reported states, each counted once.".to_owned(),
         x: ("empty cells", count_axis),
         y: ("share of the states".to_owned(), share_axis),
         lines: shares.iter().map(line).collect(),

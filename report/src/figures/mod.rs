@@ -1,4 +1,4 @@
-//! The figures of a report: what is drawn, what it shows in words, and its numbers.
+//! The figures of a report: drawings, descriptions in words, and numbers.
 
 mod comparison;
 mod play;
@@ -11,22 +11,22 @@ use crate::table::Numbers;
 /// A figure.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it is called among the figures of a report: letters, digits and hyphens.
+    /// Its name, unique in a report: letters, digits and hyphens.
     pub name: String,
     /// Its title.
     pub title: String,
-    /// What it shows, and how that was found.
+    /// Its content, and the source of the numbers.
     pub caption: String,
-    /// The number of the run that it is of; `None` for a comparison.
+    /// The number of its run; `None` for a comparison.
     pub run: Option<usize>,
-    /// What can be seen in it, for those who do not see it.
+    /// Description for screen readers.
     pub description: String,
     chart: Chart,
     pub(crate) numbers: Vec<Numbers>,
 }
 
 impl Figure {
-    /// The drawing as a file of its own.
+    /// The drawing as a separate file.
     #[must_use]
     pub fn svg_file(&self) -> String {
         self.chart.element(&self.name, &self.title, &self.description, true)
@@ -38,7 +38,7 @@ impl Figure {
     }
 }
 
-/// The figures of some runs, run by run, and then those that compare them, where they are several.
+/// The figures of each run in turn, then those that compare several runs.
 #[must_use]
 pub fn figures(runs: &[RunReport]) -> Vec<Figure> {
     let mut figures = Vec::new();
@@ -55,7 +55,7 @@ pub fn figures(runs: &[RunReport]) -> Vec<Figure> {
     figures
 }
 
-/// What a figure of lines is made from.
+/// Parts of a figure of lines.
 struct Plan {
     name: &'static str,
     title: String,
@@ -68,15 +68,15 @@ struct Plan {
 }
 
 impl Plan {
-    /// The figure; none where nothing would be drawn.
+    /// Makes the figure; `None` if it would be empty.
     fn figure(self) -> Option<Figure> {
         let Self { name, title, caption, x, y, lines, is_logarithmic, numbers } = self;
         let lines: Vec<ChartLine> = lines.into_iter().filter(|line| !line.points.is_empty()).collect();
         if lines.is_empty() {
             return None;
         }
-        let said: Vec<String> = lines.iter().map(|line| said_of(line, x, y.1)).collect();
-        let description = format!("Lines of {} over {}. {}", y.0, x.0, said.join(" "));
+        let described: Vec<String> = lines.iter().map(|line| describe(line, x, y.1)).collect();
+        let description = format!("Lines of {} over {}. {}", y.0, x.0, described.join(" "));
         let x = Axis { label: x.0.to_owned(), text: x.1 };
         let content = Content::Lines { x, lines, is_logarithmic };
         let chart = Chart { content, y: Axis { label: y.0, text: y.1 } };
@@ -84,7 +84,7 @@ impl Plan {
     }
 }
 
-/// A figure of bars; none where there are none.
+/// Makes a figure of bars; `None` without bars.
 fn of_bars(
     (name, title): (&str, &str),
     caption: String,
@@ -104,8 +104,8 @@ fn of_bars(
     Some(Figure { name, title, caption, run: None, description, chart, numbers })
 }
 
-/// What a line shows, in words.
-fn said_of(line: &ChartLine, x: (&str, AxisText), y_text: AxisText) -> String {
+/// Describes a line in words.
+fn describe(line: &ChartLine, x: (&str, AxisText), y_text: AxisText) -> String {
     let seen: Vec<(f64, f64)> = line.points.iter().copied().filter(|point| point.1.is_finite()).collect();
     let highest = seen.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1));
     let (Some(first), Some(last), Some(highest)) = (seen.first(), seen.last(), highest) else {

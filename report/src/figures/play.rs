@@ -11,7 +11,7 @@ use crate::gathered::RunReport;
 use crate::table::{Numbers, some_of};
 use crate::words::{share_axis, share_left_out};
 
-/// Shares of games for which it is said by which layer they have ended.
+/// Shares of games for which the table lists the layer by which they have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
 pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
@@ -28,9 +28,9 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
     };
     let header = ["tile", "largest at the end", "reached"];
     let caption = format!(
-        "The largest tile when a perfect game ends, as shares of games. Games are followed by their chances and none is \
-         played (exact2048 stats). Games not followed, as their chances are too small: {}. No share of games that make these \
-         moves is off by more.",
+        "The largest tile when a perfect game ends, as shares of games. The shares are computed from probabilities, without \
+         playing games (exact2048 stats). Games not followed, because their probabilities are too small: {}. This bounds the \
+         error of every share.",
         share_left_out(found.dropped)
     );
     let heading = ("largest-tile", "Largest tile at the end of perfect games");
@@ -56,13 +56,13 @@ fn last_layers(found: &PlayStatistics) -> Option<Figure> {
     };
     let points = found.layers.iter().map(|layer| (f64::from(layer.layer), layer.ended_in_all())).collect();
     let caption = format!(
-        "In which layer perfect games end: with a state that has no legal move or, where a tile is played for, with the move \
-         that makes it. The mean is layer {mean:.1}, the standard deviation {deviation:.1}; a game takes {:.3} moves in the \
-         mean.{}",
+        "The layer in which perfect games end: with a state that has no legal move or, if a tile is the objective, with the \
+         move that makes it. The mean is layer {mean:.1}, the standard deviation {deviation:.1}. A game takes {:.3} moves on \
+         average.{}",
         found.moves,
         thinned(step)
     );
-    let header = ["layer", "states followed", "games that come to it", "games that end in it"];
+    let header = ["layer", "states followed", "games that reach it", "games that end in it"];
     Plan {
         name: "last-layers",
         title: "Layers in which perfect games end".to_owned(),

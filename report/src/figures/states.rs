@@ -12,7 +12,7 @@ use crate::published::{Source, is_in};
 use crate::table::{Numbers, some_of};
 use crate::words::{count_axis, number_axis, share_axis, value_name, value_text};
 
-/// The four moves, in the order in which they are counted.
+/// The four moves, in the order of [`MoveCounts::best`](crate::gathered::MoveCounts::best).
 const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 
 /// Layers on the first axis.
@@ -31,7 +31,7 @@ pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// A line of what `of` gives for the layers of a run; without a point where it gives nothing.
+/// A line with the results of `of` for the layers of a run, without a point where there is none.
 pub(super) fn line(
     name: impl Into<String>,
     run: &RunReport,
@@ -41,44 +41,43 @@ pub(super) fn line(
     ChartLine { name: name.into(), points: run.layers.iter().filter_map(point).collect() }
 }
 
-/// What is said where a table has not all layers.
+/// Caption of a table that does not have all layers.
 pub(super) fn thinned(step: usize) -> String {
-    if step > 1 { format!(" The table has one in {step} layers, and the last.") } else { String::new() }
+    if step > 1 { format!(" The table has one in {step} layers and the last.") } else { String::new() }
 }
 
-/// What is said where only some layers were looked at. `counts_of` gives how many states of a layer were looked at.
+/// Caption that says which layers a figure has. `counts_of` returns the number of reported states of a layer.
 fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> String {
-    let looked_at = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
+    let reported = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
     match run.values {
-        _ if looked_at == run.layers.len() => {
-            " All states of all layers are in it, none is sampled.".to_owned()
+        _ if reported == run.layers.len() => {
+            " It includes all states of all layers, without sampling.".to_owned()
         }
         ReportedValues::Stored => format!(
-            " Only the {} layers are in it whose values the run stores, of {}: all of their states, none is sampled.",
-            count(looked_at),
+            " It includes only the layers whose values the run stores, {} of {}, with all of their states.",
+            count(reported),
             count(run.layers.len())
         ),
         ReportedValues::All | ReportedValues::None => format!(
-            " {} of {} layers are in it: of the others it is not stored any more which states they have.",
-            count(looked_at),
+            " It includes {} of {} layers, because the run no longer stores the states of the others.",
+            count(reported),
             count(run.layers.len())
         ),
     }
 }
 
 fn counts(run: &RunReport) -> Option<Figure> {
-    let mut caption = "How many boards have each sum of tiles: states, on which the player has to move, afterstates, which \
-                       a move leaves before the next tile comes, and dead states, in which no move is legal and which \
-                       count as states. Boards that are turned or mirrored into each other are one. All of them are \
-                       counted."
+    let mut caption = "Number of boards with each sum of tiles. On a state, the player has to move. An afterstate is the \
+                       board after a move, before the next tile. In a dead state no move is legal; dead states count as \
+                       states. Boards that are turned or mirrored into each other count once. All boards are counted."
         .to_owned();
     if is_in(Source::Enumeration, &run.params) {
-        caption += " Lees-Miller counted the same boards by an enumeration of his own (The Mathematics of 2048, part 3, \
-                    jdlm.info, 2017): his states of a sum are the states here less the dead ones.";
+        caption += " Lees-Miller enumerated the same boards independently (The Mathematics of 2048, part 3, jdlm.info, \
+                    2017): his states of a sum are the states here without the dead ones.";
     }
     if is_in(Source::StrongSolutions, &run.params) {
-        caption += " The states are those that Yamashita and Kaneko enumerate by the sum of tiles for their strong \
-                    solutions (arXiv:2510.04580), who call it the age.";
+        caption += " Yamashita and Kaneko enumerate the same states by the sum of tiles, which they call the age, for their \
+                    strong solutions (arXiv:2510.04580).";
     }
     let (some, step) = some_of(&run.layers);
     let row = |layer: &&LayerReport| {
@@ -118,16 +117,16 @@ fn fill(run: &RunReport) -> Option<Figure> {
         vec![count(layer.layer.0), count(layer.entries), of_entries, count(layer.boards), of_boards]
     };
     let header = ["layer", "rows × columns", "states of these", "possible boards", "states of these"];
-    let mut caption = "What share of the boards that there is room for occurs. Rows × columns: a layer is stored as blocks, \
-                       with a row for each pattern of small tiles and a column for each sequence of large ones; \
-                       entries that no game reaches are holes, as are further images of boards with a symmetry of \
-                       their own. Possible boards: those with this sum, up to symmetry, with a 2 or a 4 that came \
-                       last and no more large tiles than a board has cells for, by a formula (exact2048 count). Both \
-                       are exact."
+    let mut caption = "Share of the stored entries, and of the possible boards, that occur. Rows × columns: a layer is \
+                       stored as blocks, with a row for each pattern of small tiles and a column for each sequence of \
+                       large ones. Some entries are holes: no game reaches them, or they repeat a symmetric board. \
+                       Possible boards: those with this sum, up to symmetry. They contain a 2 or a 4, the last spawn, and \
+                       no more large tiles than a board has cells for. A formula counts them (exact2048 count). Both \
+                       numbers are exact."
         .to_owned();
     if is_in(Source::Enumeration, &run.params) {
-        caption += " Lees-Miller compares the boards that he enumerates with such a count (parts 2 and 3 of The Mathematics \
-                    of 2048, jdlm.info, 2017); his count has no limit of large tiles, and no symmetry.";
+        caption += " Lees-Miller compares his enumerated boards with such a count (parts 2 and 3 of The Mathematics of \
+                    2048, jdlm.info, 2017). His count has no limit of large tiles and ignores symmetry.";
     }
     Plan {
         name: "fill",
@@ -163,14 +162,14 @@ fn values(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     };
     let name = value_name(&run.params);
     let mut caption = format!(
-        "The least, the mean and the largest {name}, by perfect play, over the states of each layer; each state \
-         counts once, however likely it is.{}",
+        "The least, the mean and the largest {name} under perfect play, over the states of each layer. Each state counts \
+         once, regardless of its probability.{}",
         which_layers(run, |sums| sums.values.count())
     );
     if run.params.discount != Discount::NONE && is_in(Source::OptimalPlay, &run.params) {
-        caption += " The same three numbers of each sum of tiles are in the data of Lees-Miller's article on optimal play \
-                    (The Mathematics of 2048, part 4, jdlm.info, 2018, layer_stats.csv); states that have no legal \
-                    move are among those here.";
+        caption += " The data of Lees-Miller's article on optimal play has the same three numbers for each sum of tiles \
+                    (The Mathematics of 2048, part 4, jdlm.info, 2018, layer_stats.csv). The numbers here include \
+                    states without a legal move.";
     }
     Plan {
         name: "values",
@@ -203,8 +202,8 @@ fn by_largest(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         name: "values-by-largest-tile",
         title: "Values by layer and largest tile".to_owned(),
         caption: format!(
-            "The mean {name}, over the states of each layer with the same largest tile. The table has all layers \
-             together.{}",
+            "The mean {name}, over the states of each layer with the same largest tile. The table combines all \
+             layers.{}",
             which_layers(run, |sums| sums.values.count())
         ),
         x: BY_LAYER,
@@ -233,7 +232,7 @@ fn empties(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         .map(|((empty, part), &states)| vec![empty.clone(), count(states), share(*part)]);
     let numbers = Numbers::new(&["empty cells", "states", "share"], rows);
     let caption = format!(
-        "How many cells of a state are empty: shares of all states, each counted once.{}",
+        "Number of empty cells of a state, as shares of all states, each counted once.{}",
         which_layers(run, StateSums::states)
     );
     let heading = ("empty-cells", "States by number of empty cells");
@@ -260,22 +259,21 @@ fn best_moves(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let is_by_values = run.values == ReportedValues::All;
     let which = if is_by_values {
         format!(
-            " Of several best moves the first of left, right, up, down is counted, as query names it for the canonical board; \
-             exact2048 stats may follow another one that is as good. {} states have several ({} of those with a legal move).",
+            " Of several best moves, the first of left, right, up, down counts, as query reports it for the canonical board. \
+             The command exact2048 stats may follow another, equally good one. {} states have several ({} of those with a legal move).",
             count(sums.moves.several_best),
             part(sums.moves.several_best, chosen)
         )
     } else {
-        " The move that the run stores is counted: of several best ones the first on the image of the board that is stored."
+        " The stored move counts: of several best ones, the first on the stored image of the board."
             .to_owned()
     };
     let caption = format!(
-        "Which move is best, as shares of the states of a layer that have a legal move. What counts is the canonical image \
-         of a state: of the images of a board by turning and mirroring the one that is least as a packed number (first \
-         the last cell, row by row from the top left, then the one before it), so that large tiles tend to the first \
-         cells.{which}{}",
+        "The best move, as shares of the states of a layer that have a legal move. A move is counted on the canonical image \
+         of a state: the turned or mirrored image that is least as a packed number. The last cell counts most, row by row \
+         from the top left, so large tiles tend to be in the first cells.{which}{}",
         match run.gaps().len() {
-            0 => " All states are in it, none is sampled.".to_owned(),
+            0 => " It includes all states, without sampling.".to_owned(),
             gaps => format!(" {} layers are missing.", count(gaps)),
         }
     );
