@@ -3,21 +3,21 @@
 use exact2048_game::Board;
 use exact2048_game::board::tile;
 
-/// What a table is of.
+/// Kind of a table.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ExportTable {
     /// States with their values.
     States,
-    /// Afterstates with theirs.
+    /// Afterstates with their values.
     Afterstates,
-    /// States with what each move is worth, and which are best.
+    /// States with the value of each move, and the best moves.
     Policy,
-    /// States with one best move each, of a run that stores best moves.
+    /// States with one best move each, from a run that stores best moves.
     BestMoves,
 }
 
 impl ExportTable {
-    /// Its name, which files begin with.
+    /// Its name, the prefix of its files' names.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -42,11 +42,11 @@ pub enum ExportColumn {
     U64(&'static str, Vec<u64>),
     /// Floating-point numbers of 64 bits.
     F64(&'static str, Vec<f64>),
-    /// The same where rows may have none: NaN stands for a missing number here, and each format has its own way to say so.
+    /// Optional floating-point numbers of 64 bits. NaN is a missing number, which each format writes in a different way.
     OptionalF64(&'static str, Vec<f64>),
 }
 
-/// Does the same with the values of a column, whatever their type.
+/// Evaluates an expression on the name and the values of a column of any type.
 macro_rules! each_type {
     ($column:expr, $name:pat, $values:pat => $do:expr) => {
         match $column {
@@ -73,8 +73,9 @@ impl ExportColumn {
     }
 }
 
-/// Boards of a layer, and what the rows of a table say of them: their best moves, and the numbers of each column of
-/// floating-point numbers. Empty where the table has no such column.
+/// Boards of a layer, their best moves, and the numbers of each floating-point column.
+///
+/// Best moves and numbers are empty if the table has no such column.
 #[derive(Debug)]
 pub(crate) struct BoardAnswers {
     pub(crate) boards: Vec<Board>,
@@ -87,7 +88,7 @@ pub(crate) struct BoardAnswers {
 pub struct ExportRows(Vec<ExportColumn>);
 
 impl ExportRows {
-    /// No rows.
+    /// The columns of a table, without rows.
     #[must_use]
     pub fn none(table: ExportTable) -> Self {
         let board = ExportColumn::U64("board", Vec::new());
@@ -115,7 +116,7 @@ impl ExportRows {
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
         for column in &mut rows.0 {
             match column {
-                // Filled in at the end, since this takes the boards.
+                // Filled at the end, because this moves the boards.
                 ExportColumn::U64(..) => {}
                 ExportColumn::F64(_, to) | ExportColumn::OptionalF64(_, to) => {
                     *to = numbers.next().unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Exporting: from layers to files.
+//! Exports the layers of a run to files.
 
 use std::fs::File;
 use std::io;
@@ -13,45 +13,45 @@ use crate::files::{FileRange, Folder, FolderError, cut};
 use crate::format::{FileFormat, TableFiles, TableFormat};
 use crate::groups::{Group, Groups, Work};
 
-/// A file with at least this many rows gets no further layer.
+/// Number of rows from which on a file gets no further layer.
 const FILE_ROWS: u64 = 8 << 20;
 
-/// What is exported, and how.
+/// Options of an export.
 #[derive(Clone, Debug)]
 pub struct ExportOptions {
-    /// What rows are of.
+    /// The table.
     pub table: ExportTable,
     /// The layers; all of them if `None`.
     pub layers: Option<RangeInclusive<Layer>>,
-    /// Only this many rows, spread evenly; all rows if `None`.
+    /// Number of rows of an evenly spread sample; all rows if `None`.
     pub sample: Option<u64>,
     /// The format of the files.
     pub format: FileFormat,
-    /// The folder that the files are written to.
+    /// The output folder.
     pub folder: PathBuf,
-    /// Bytes of memory that the layers that are worked on may take.
+    /// Memory limit in bytes for the layers in work.
     pub memory_bytes: u64,
 }
 
-/// How far an export is.
+/// Progress of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExportProgress {
-    /// The layer that is worked on.
+    /// The current layer.
     pub layer: Layer,
-    /// Rows of the layers before it, those in files that were there already included.
+    /// Rows of the layers before it, including those in existing files.
     pub rows: u64,
-    /// All rows, before a sample is taken of them.
+    /// All rows, before sampling.
     pub all_rows: u64,
 }
 
-/// What was exported.
+/// Result of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exported {
-    /// Number of files, those that were there already included.
+    /// Number of files, including existing ones.
     pub files: usize,
-    /// Number of files that were there already and are whole.
+    /// Number of existing, undamaged files.
     pub files_before: usize,
-    /// Number of files that were written again because they, or another column of their rows, were damaged.
+    /// Number of files written again because they, or another column of their rows, were damaged.
     pub files_damaged: usize,
     /// Rows in all files.
     pub rows: u64,
@@ -59,56 +59,56 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Why there is no export.
+/// Reason why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
-    /// The run does not answer.
+    /// The run could not answer.
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// No layer of the run is asked for.
+    /// The requested range contains no layer of the run.
     #[error(
-        "layers {first} to {} are asked for, and the run has layers {run_first} to {run_last}, which are even",
+        "expected some of the layers {run_first} to {run_last} of the run, which are even, found the range {first} to {}",
         if *last == Layer(u32::MAX) { "the last".to_owned() } else { last.to_string() }
     )]
     NoLayers {
-        /// As asked for.
+        /// First requested layer.
         first: Layer,
-        /// As asked for.
+        /// Last requested layer.
         last: Layer,
-        /// Of the run.
+        /// First layer of the run.
         run_first: Layer,
-        /// Of the run.
+        /// Last layer of the run.
         run_last: Layer,
     },
-    /// It takes more memory than it may.
+    /// The layers exceed the memory limit.
     #[error(
-        "the largest layers that are exported take up to {needed_bytes} bytes of memory, and {limit_bytes} are allowed: allow \
-         more, or export fewer layers"
+        "the largest exported layers need up to {needed_bytes} bytes of memory, and the limit is {limit_bytes}: raise it, or \
+         export fewer layers"
     )]
     Memory {
-        /// Bytes that are taken at most.
+        /// Most bytes needed at once.
         needed_bytes: u64,
-        /// Bytes that may be taken.
+        /// Bytes allowed.
         limit_bytes: u64,
     },
-    /// A layer has other rows than the run counted.
-    #[error("layer {layer} has {found} rows, expected {expected} as the run counted them: verify the run")]
+    /// The number of a layer's rows differs from the run's count.
+    #[error("expected {expected} rows in layer {layer}, as the run counted, found {found}: verify the run")]
     Count {
         /// The layer.
         layer: Layer,
-        /// Rows that were found.
+        /// Rows found.
         found: u64,
-        /// As they were counted.
+        /// Rows counted by the run.
         expected: u64,
     },
-    /// The folder holds something else.
-    #[error("{} holds {held}; expected an empty folder, or one of {wanted}", folder.display())]
+    /// The folder has other contents.
+    #[error("expected an empty folder, or one of {wanted}, found in {}: {held}", folder.display())]
     Occupied {
         /// The folder.
         folder: PathBuf,
-        /// What it holds.
+        /// Its contents.
         held: String,
-        /// What is exported.
+        /// Description of this export.
         wanted: String,
     },
     /// Another process exports to the folder.
@@ -122,17 +122,19 @@ pub enum ExportError {
     Io {
         /// The file or the folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: io::Error,
     },
 }
 
-/// Writes an export, or what is missing of it. A file gets its name only when it is whole; one that was cut off or
-/// overwritten since is written again. The threads of the rayon pool that this is called in share the work.
+/// Writes an export, or the missing files of it.
+///
+/// A file gets its name only when it is complete. Files that were truncated or overwritten later are written again. Uses
+/// the threads of the caller's rayon pool.
 ///
 /// # Errors
 ///
-/// See [`ExportError`]; what is written stays, and another call with the same options goes on from there.
+/// See [`ExportError`]. Written files stay, so another call with the same options resumes.
 pub fn export(
     run: &Run,
     oracle: &Oracle,
@@ -177,7 +179,7 @@ pub fn export(
     Ok(Exported { files: names.len(), files_before, files_damaged, rows, bytes: bytes.sum() })
 }
 
-/// Whether the files of a range, all of which are there, are what this export writes.
+/// Whether the existing files of a range are those that this export writes.
 fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) -> Result<bool, ExportError> {
     let open = |name: &String| {
         let place = folder.place(name);
@@ -187,7 +189,7 @@ fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) 
     format.are_whole(files, rows).map_err(|error| failed(&folder.place(&names.join(", ")), error))
 }
 
-/// What an export is of, in a line.
+/// Describes an export in one line.
 fn describe(run: &Run, options: &ExportOptions) -> String {
     let Params { board, objective, spawn4, discount, spawner, .. } = run.params();
     let layers = options.layers.as_ref().map_or_else(
@@ -195,7 +197,7 @@ fn describe(run: &Run, options: &ExportOptions) -> String {
         |layers| format!("layers {} to {}", layers.start(), layers.end()),
     );
     let sample = options.sample.map_or_else(String::new, |rows| format!(", a sample of {rows} rows"));
-    // Which of several best moves a run stores follows from how its tiles are split.
+    // The split of tiles decides which of several best moves a run stores.
     let Params { large, huge, .. } = run.params();
     let split = match options.table {
         ExportTable::BestMoves => format!(", tiles split at 2^{large} and 2^{huge}"),
@@ -215,13 +217,12 @@ struct Writer<'a> {
     work: &'a Work<'a>,
     folder: &'a Folder,
     format: &'a TableFormat,
-    /// The files that are being written, with their names.
+    /// The open files, with their names.
     open: Option<(Vec<String>, Box<dyn TableFiles>)>,
 }
 
 impl Writer<'_> {
-    /// Writes the rows of a group to their files, which are begun with the first and finished with the last of their
-    /// groups.
+    /// Writes the rows of a group to their files. The first group of the files creates them, and the last finishes them.
     fn write(&mut self, group: &Group) -> Result<(), ExportError> {
         let (names, mut files) = match self.open.take() {
             Some(open) => open,

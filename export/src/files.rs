@@ -1,4 +1,4 @@
-//! The folder of an export: which file holds which layers, and files that are there whole or not at all.
+//! The folder of an export: the division of layers into files, and files that appear only when complete.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use exact2048_files::{OFlags, open_with};
 use exact2048_game::Layer;
 
-/// The file that says, in a line, what the folder holds an export of, so that files of two runs are never mixed. The
-/// exporter holds its lock. Empty, or without the end of its line, it says that nothing is exported yet.
+/// Name of the file that describes the export in one line, so that files of two runs are never mixed.
+///
+/// The exporter holds its lock. If it is empty, or its line is not terminated, nothing is exported yet.
 const DESCRIPTION: &str = "_export.txt";
 
 /// The folder of finished files. Programs that read a folder as one table read every file in it.
 const DATA: &str = "data";
 
-/// How names of files end while they are written.
+/// Suffix of the names of unfinished files.
 const UNFINISHED: &str = ".part";
 
 /// Consecutive layers that one file holds.
@@ -22,12 +23,12 @@ const UNFINISHED: &str = ".part";
 pub(crate) struct FileRange {
     pub first: Layer,
     pub last: Layer,
-    /// Rows of all layers before the first, in whatever files.
+    /// Rows of all layers before the first, in any file.
     pub rows_before: u64,
     pub rows: u64,
 }
 
-/// Cuts layers into files: each gets layers until it has `rows_each` rows or more.
+/// Divides layers into files: each gets layers until it has `rows_each` rows or more.
 pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) -> Vec<FileRange> {
     let mut files: Vec<FileRange> = Vec::new();
     let mut rows_before = 0;
@@ -44,10 +45,10 @@ pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) ->
     files
 }
 
-/// Why a folder cannot be exported to.
+/// Reason why a folder is not usable for an export.
 #[derive(Debug)]
 pub(crate) enum FolderError {
-    /// It holds something else.
+    /// It has other contents.
     Occupied(String),
     /// Another process exports to it.
     Busy,
@@ -59,12 +60,12 @@ pub(crate) enum FolderError {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// The description, locked where the file system can: two processes would write to the same unfinished file.
+    /// The description, locked if the file system can. Otherwise two processes could write to the same unfinished file.
     description: File,
 }
 
 impl Folder {
-    /// Makes the folder, or takes one that holds the beginning of the same export.
+    /// Creates the folder, or opens one that holds a part of the same export.
     pub fn open(path: &Path, description: &str) -> Result<Self, FolderError> {
         let io = |error| FolderError::Io(path.to_path_buf(), error);
         if path.is_file() {
@@ -72,7 +73,7 @@ impl Folder {
         }
         fs::create_dir_all(path).map_err(io)?;
         let place = path.join(DESCRIPTION);
-        // A folder that is refused stays as it is. Another process may take it at the same moment.
+        // A refused folder stays unchanged. Another process may open it at the same moment.
         if !place.exists()
             && let Err(error) = check_free(path)
             && !place.exists()
@@ -100,17 +101,17 @@ impl Folder {
             }
         }
         fs::create_dir_all(path.join(DATA)).map_err(io)?;
-        // Else a table could outlive a loss of power without the description.
+        // Without this, a table could survive a loss of power without its description.
         file.sync_all().map_err(in_description)?;
         File::open(path).and_then(|folder| folder.sync_all()).map_err(io)?;
         Ok(Self { path: path.to_path_buf(), description: file })
     }
 
-    /// Leaves a folder without a file as if it had not been taken, so that it can be used for another export.
+    /// Frees a folder without files for another export.
     pub fn leave(&self) {
-        // This removes an empty folder alone.
+        // This call only removes an empty folder.
         if fs::remove_dir(self.path.join(DATA)).is_ok() {
-            // If it fails, the folder stays one of this export. The file stays, since its lock is the exporter's.
+            // If it fails, the folder still belongs to this export. The file stays, because the exporter holds its lock.
             let _ = self.description.set_len(0);
         }
     }
@@ -125,7 +126,7 @@ impl Folder {
         self.path.join(format!("{name}{UNFINISHED}"))
     }
 
-    /// Gives files that are written their names.
+    /// Syncs written files and renames them to their final names.
     pub fn finish(&self, names: &[String], files: &[File]) -> io::Result<()> {
         files.iter().try_for_each(File::sync_all)?;
         names.iter().try_for_each(|name| fs::rename(self.unfinished(name), self.place(name)))?;
@@ -133,13 +134,13 @@ impl Folder {
     }
 }
 
-/// An error where a folder holds more than an export that has not begun.
+/// Checks that a folder holds at most an export that has not begun.
 fn check_free(path: &Path) -> Result<(), FolderError> {
     let io = |error| FolderError::Io(path.to_path_buf(), error);
     for entry in fs::read_dir(path).map_err(io)? {
         let entry = entry.map_err(io)?;
         let name = entry.file_name();
-        // A folder of data that is empty is left where an export ended before its first file.
+        // An export that ended before its first file leaves an empty data folder.
         let is_ours = name == DESCRIPTION
             || name == DATA && fs::read_dir(entry.path()).is_ok_and(|mut files| files.next().is_none());
         if !is_ours {
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_of_one_process_at_a_time() {
+    fn one_process_at_a_time_uses_a_folder() {
         let place = tempfile::tempdir().unwrap();
         let first = Folder::open(place.path(), "all").unwrap();
         let second = Folder::open(place.path(), "all").unwrap_err();
@@ -163,9 +164,9 @@ mod tests {
         Folder::open(place.path(), "all").unwrap();
     }
 
-    /// All begin before one of them has made the folder.
+    /// All begin before one of them has created the folder.
     #[test]
-    fn of_many_that_begin_at_once_one_has_the_folder() {
+    fn concurrent_exports_give_the_folder_to_one() {
         for round in 0..20 {
             let place = tempfile::tempdir().unwrap();
             let folder = place.path().join("folder");
@@ -189,7 +190,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         Folder::open(place.path(), "all").unwrap().leave();
         Folder::open(place.path(), "some").unwrap();
-        // A description that was cut off is none.
+        // A truncated description does not count.
         fs::write(place.path().join(DESCRIPTION), "so").unwrap();
         let folder = Folder::open(place.path(), "other").unwrap();
         fs::write(folder.place("table"), "rows").unwrap();

@@ -30,9 +30,9 @@ use crate::columns::{ExportColumn, ExportRows};
 pub enum FileFormat {
     /// Columns, compressed, with statistics.
     Parquet,
-    /// An array a column, as `numpy.save` writes it, each in a file of its own.
+    /// One array for each column, in separate files, as `numpy.save` writes them.
     Npy,
-    /// A line of text a row, with a header.
+    /// One line of text for each row, with a header.
     Csv,
 }
 
@@ -40,7 +40,7 @@ impl FileFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Parquet, Self::Npy, Self::Csv];
 
-    /// How names of such files end.
+    /// The extension of such files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ pub(crate) trait TableFiles: Send {
     /// Adds the rows of some layers.
     fn write(&mut self, group: &[ExportRows]) -> io::Result<()>;
 
-    /// Writes what is left, and gives the files back.
+    /// Writes the rest and returns the files.
     fn finish(self: Box<Self>) -> io::Result<Vec<File>>;
 }
 
@@ -81,12 +81,12 @@ pub(crate) struct TableFormat {
     pub(crate) format: FileFormat,
     /// The columns, without rows.
     pub(crate) columns: ExportRows,
-    /// The description of the export, in a format that has a place for it.
+    /// The description of the export, for formats that can store it.
     pub(crate) description: String,
 }
 
 impl TableFormat {
-    /// The names of the files of some rows, which begin with `stem`.
+    /// The names of the files of some rows, with the prefix `stem`.
     pub(crate) fn names(&self, stem: &str) -> Vec<String> {
         match self.format {
             FileFormat::Parquet | FileFormat::Csv => vec![format!("{stem}.{}", self.format)],
@@ -96,7 +96,7 @@ impl TableFormat {
         }
     }
 
-    /// Files without rows yet, in the order of their names.
+    /// Creates tables without rows in files, given in the order of their names.
     pub(crate) fn create(&self, files: Vec<File>) -> io::Result<Box<dyn TableFiles>> {
         let (columns, description) = (&self.columns, &self.description);
         Ok(match self.format {
@@ -108,8 +108,9 @@ impl TableFormat {
         })
     }
 
-    /// Whether files, in the order of their names, are what this writes of so many rows, by their beginnings, their ends
-    /// and their lengths. Lines of text are counted, so that a CSV file is read whole.
+    /// Whether files, in the order of their names, match the files that this format writes for `rows` rows.
+    ///
+    /// Checks their beginnings, ends and lengths. A CSV file is read completely to count its lines.
     pub(crate) fn are_whole(&self, files: Vec<File>, rows: u64) -> io::Result<bool> {
         match self.format {
             FileFormat::Parquet => is_whole_parquet(only(files)?, &self.description, rows),
@@ -123,7 +124,7 @@ fn only(mut files: Vec<File>) -> io::Result<File> {
     files.pop().ok_or_else(|| io::Error::other("expected a file, found none"))
 }
 
-/// Fills `bytes` from a file; `false` where the file ends before.
+/// Fills `bytes` from a file; returns `false` if the file ends earlier.
 fn read_all(file: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     match file.read_exact(bytes) {
         Ok(()) => Ok(true),
@@ -176,7 +177,7 @@ fn io_error(error: ParquetError) -> io::Error {
 /// Bytes of a column that are compressed together.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Rows of a page, which readers can skip by its least and its largest value.
+/// Rows of a page. Readers can skip a page by its least and largest values.
 const PAGE_ROWS: usize = 1 << 17;
 
 /// Groups of rows, column by column.
@@ -205,7 +206,7 @@ impl ParquetFile {
         writer.close().map(drop)
     }
 
-    /// A column of a group as it comes into the file.
+    /// Encodes a column of a group for the file.
     fn encode(&self, group: &[ExportRows], nth: usize) -> Result<(Bytes, ColumnCloseResult), ParquetError> {
         let (description, properties) = (self.writer.schema_descr().column(nth), self.writer.properties());
         let mut encoded = TrackedWrite::new(Vec::new());
@@ -241,14 +242,14 @@ fn put<T: DataType>(column: &mut ColumnWriter<'_>, values: &[T::T]) -> Result<()
     get_typed_column_writer_mut::<T>(column).write_batch(values, None, None).map(drop)
 }
 
-/// Adds numbers of which some are missing: their definition levels are 0, and they take no place among the numbers.
+/// Adds optional numbers. Missing ones have definition level 0 and take no space among the numbers.
 fn put_some(column: &mut ColumnWriter<'_>, values: &[f64]) -> Result<(), ParquetError> {
     let levels: Vec<i16> = values.iter().map(|value| i16::from(!value.is_nan())).collect();
     let some: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
     get_typed_column_writer_mut::<DoubleType>(column).write_batch(&some, Some(&levels), None).map(drop)
 }
 
-/// Small integers as Parquet knows them.
+/// Widens small integers to the 32 bits of Parquet.
 fn widened<T: Copy + Into<i32>>(values: &[T]) -> Vec<i32> {
     values.iter().map(|&value| value.into()).collect()
 }
@@ -271,8 +272,10 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// How columns are coded: integers as differences, since boards and layers ascend and what is said of neighbouring boards is
-/// much the same; floating-point numbers as they are, since equal ones repeat as a whole.
+/// Sets the encoding of the columns.
+///
+/// Integers are stored as differences, because boards and layers ascend and neighbouring boards have similar columns.
+/// Floating-point numbers are stored plainly, because equal ones repeat as a whole.
 fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPtr, ParquetError> {
     let described = KeyValue::new("exact2048".to_owned(), description.to_owned());
     let mut properties = WriterProperties::builder()

@@ -1,4 +1,4 @@
-//! Rows of an export, as many layers at a time as are written together.
+//! Rows of an export, in groups of layers that are written together.
 
 use std::borrow::Cow;
 
@@ -12,19 +12,19 @@ use crate::export::{ExportError, ExportOptions, ExportProgress};
 use crate::files::FileRange;
 use crate::sample::Sample;
 
-/// Bytes of rows that are about to be written, for each row of the largest layer or a group of rows.
+/// Bytes of unwritten rows, for each row of the largest layer or of a group.
 const ROW_BYTES: u64 = 3 * 64;
 
-/// Rows that are written together: those of some layers, which readers of Parquet files take at once. Some MiB.
+/// Number of rows, some MiB, from which on a group gets no further layer. Readers of Parquet files read a group at once.
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Rows that are written together.
 pub(crate) struct Group {
-    /// The file that they belong to.
+    /// The file of the rows.
     pub(crate) file: FileRange,
-    /// Of some layers, in their order.
+    /// The rows of some layers, in their order.
     pub(crate) rows: Vec<ExportRows>,
-    /// Whether the file has no more.
+    /// Whether this is the file's last group.
     pub(crate) is_last: bool,
 }
 
@@ -33,17 +33,17 @@ pub(crate) struct Groups<'a> {
     work: &'a Work<'a>,
     reader: StateReader<'a>,
     files: std::vec::IntoIter<FileRange>,
-    /// The file that has more groups, its layers that are left, and the number of their first row.
+    /// The file that has more groups, its remaining layers, and the number of their first row.
     open: Option<(FileRange, &'a [LayerCounts], u64)>,
 }
 
 impl<'a> Groups<'a> {
-    /// For these files, which are all or some of the export's.
+    /// The groups of all or some files of an export.
     pub(crate) fn new(work: &'a Work<'a>, files: Vec<FileRange>) -> Self {
         Self { work, reader: work.oracle.state_reader(&|| true), files: files.into_iter(), open: None }
     }
 
-    /// The next group; `None` after the last one of the last file. Calls `progress` as each layer begins.
+    /// The next group; `None` after the last one of the last file. Calls `progress` at the start of each layer.
     pub(crate) fn next(
         &mut self,
         progress: &mut impl FnMut(ExportProgress),
@@ -71,7 +71,7 @@ impl<'a> Groups<'a> {
     }
 }
 
-/// What is exported.
+/// Contents of an export.
 pub(crate) struct Work<'a> {
     oracle: &'a Oracle,
     pub(crate) table: ExportTable,
@@ -83,7 +83,7 @@ pub(crate) struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// Finds out what is exported, and whether there is memory for it.
+    /// Determines the contents of an export, and checks the memory limit.
     pub(crate) fn new(run: &Run, oracle: &'a Oracle, options: &ExportOptions) -> Result<Self, ExportError> {
         let counts = run.layer_counts();
         let all = Layer::FIRST..=run.params().last_layer();
@@ -110,12 +110,12 @@ impl<'a> Work<'a> {
         Ok(work)
     }
 
-    /// How the names of the files of some layers begin.
+    /// The prefix of the names of the files of some layers.
     pub(crate) fn stem(&self, file: &FileRange) -> String {
         format!("{}-{:06}-{:06}", self.table.name(), file.first.0, file.last.0)
     }
 
-    /// Rows that the files of some layers get.
+    /// Number of rows in the files of some layers.
     pub(crate) fn rows_of(&self, file: &FileRange) -> u64 {
         self.sample.map_or(file.rows, |sample| sample.within(file.rows_before, file.rows).count() as u64)
     }
@@ -127,7 +127,7 @@ impl<'a> Work<'a> {
         &self.layers[first..end]
     }
 
-    /// Rows of a layer, before a sample is taken.
+    /// Number of rows of a layer, before sampling.
     pub(crate) fn rows(&self, counts: &LayerCounts) -> u64 {
         match self.table {
             ExportTable::States | ExportTable::Policy | ExportTable::BestMoves => counts.states,
@@ -135,7 +135,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The rows of a layer, or those of them that are in the sample.
+    /// The rows of a layer that are in the sample, or all of them.
     fn layer(
         &self,
         reader: &mut StateReader<'_>,
@@ -189,7 +189,11 @@ impl<'a> Work<'a> {
         Ok(BoardAnswers { boards: boards.into_owned(), best: Vec::new(), numbers: vec![numbers] })
     }
 
-    /// The rows that are in the sample; an error where there are not as many rows as the run counted.
+    /// The rows in the sample.
+    ///
+    /// # Errors
+    ///
+    /// [`ExportError::Count`] if the number of rows differs from the run's count.
     fn pick<'b, T: Copy>(
         &self,
         rows: &'b [T],
@@ -206,7 +210,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// The best moves of a state as bits, and what each move is worth.
+    /// The best moves of a state as bits, and the value of each move.
     fn actions(&self, state: Board, bits: [Option<Stored>; 4]) -> (u8, [f64; 4]) {
         let most = bits.iter().flatten().max();
         let is_best = |bits: &Option<Stored>| bits.is_some() && bits.as_ref() == most;

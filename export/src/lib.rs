@@ -1,11 +1,10 @@
 //! Tables of a run for other programs: its states, its afterstates or its policy, as Parquet, NumPy or CSV files.
 //!
-//! [`export()`] goes through the layers in their order and writes a folder of files, each a range of layers
-//! (`docs/export.md`). Rows ascend by layer and canonical board, so that a run has the same rows however it was computed.
-//! [`ExportRows`] holds rows, `format` writes them, `files` says which file holds which layers and sees to it that a file is
-//! there whole or not at all.
+//! The function [`export()`] writes a folder of files, each with a range of layers (`docs/export.md`). Rows ascend by layer
+//! and canonical board, so they do not depend on how the run was computed. The type [`ExportRows`] holds rows and `format`
+//! writes them. The module `files` divides layers into files, which appear only when complete.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod columns;
 mod export;

@@ -1,9 +1,10 @@
-//! Which rows a sample has.
+//! An even sample of rows.
 
-/// A sample of rows that are numbered in the order in which they are written: the rows are cut into as many equally
-/// long stretches as rows are wanted, and the sample has one row of each. So it is spread evenly over the layers, each
-/// row is as likely as any other, and which rows it has follows from their number alone: a range of rows can be sampled
-/// without those before it.
+/// A sample of rows, which are numbered in the order of writing.
+///
+/// The rows are divided into equally long stretches, one for each wanted row, and the sample has one row of each stretch.
+/// So it is spread evenly over the layers, and each row is equally likely. The chosen rows follow from the number of rows
+/// alone, so a range can be sampled without the rows before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     wanted: u64,
@@ -11,7 +12,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// A sample of `wanted` of `rows` rows; all of them where there are no more.
+    /// A sample of `wanted` out of `rows` rows, or all rows if there are fewer.
     pub fn new(wanted: u64, rows: u64) -> Self {
         Self { wanted: wanted.min(rows), rows }
     }
@@ -27,7 +28,7 @@ impl Sample {
             .map(move |row| (row - first) as usize)
     }
 
-    /// The row that a stretch has: any of those that begin in it.
+    /// The sampled row of a stretch: any row that begins in it.
     fn row(self, stretch: u64) -> u64 {
         let begin = |stretch: u64| {
             (u128::from(stretch) * u128::from(self.rows)).div_ceil(u128::from(self.wanted)) as u64
@@ -37,7 +38,7 @@ impl Sample {
     }
 }
 
-/// Numbers as if by chance, the same for everybody: SplitMix64.
+/// A fixed pseudorandom number for each input: SplitMix64.
 fn mixed(number: u64) -> u64 {
     let z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -50,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_has_as_many_rows_as_are_wanted_whatever_the_ranges() {
+    fn a_sample_has_the_wanted_number_of_rows_in_any_ranges() {
         for (wanted, rows) in [(1, 1), (1, 10), (7, 10), (10, 10), (20, 10), (99, 1000), (1000, 1001)] {
             let sample = Sample::new(wanted, rows);
             let whole: Vec<usize> = sample.within(0, rows).collect();
@@ -67,8 +68,8 @@ mod tests {
     }
 
     #[test]
-    fn every_row_is_as_likely() {
-        // The tenth of each ten: by chance each place comes as often.
+    fn every_row_is_equally_likely() {
+        // Each stretch has ten rows, and each place in it is equally likely.
         let mut places = [0; 10];
         Sample::new(10_000, 100_000).within(0, 100_000).for_each(|row| places[row % 10] += 1);
         assert!(places.iter().all(|count| (850..1150).contains(count)), "{places:?}");

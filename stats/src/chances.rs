@@ -1,35 +1,37 @@
-//! The boards of a layer, each with how likely a game is to come to it.
+//! The boards of a layer, each with the probability that a game reaches it.
 //!
-//! What is sent from one layer to another is added up in an order that does not depend on threads, and it is counted how
-//! often a number was rounded (`docs/dev/error-bound.md`, "Chances").
+//! Probabilities are sent from one layer to the next and added in an order that does not depend on threads. The tables
+//! count the roundings of each number (`docs/dev/error-bound.md`, "Chances").
 
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
 use rayon::prelude::*;
 
-/// The least chance that can be followed: further down, numbers of 64 bits have fewer digits.
+/// Smallest probability that can be followed. Below it, 64-bit floating point has fewer digits.
 pub const LEAST_CHANCE: f64 = 1e-290;
 
-/// The number of parts of a layer, which can be worked on at once. It does not depend on the threads, so that sums are
-/// taken in one order, and is large enough that the boards of one part fit a fast cache.
+/// Number of buckets of a layer, which are processed in parallel.
+///
+/// It does not depend on the threads, so sums have one order. It is large enough for the boards of a bucket to fit a fast
+/// cache.
 pub const BUCKETS: usize = 64;
 
-/// Buckets of a layer whose moves one thread makes, one after the other.
+/// Number of buckets whose moves one thread makes in sequence.
 const GROUP: usize = 4;
 
-/// Sorts boards into buckets by what no spawn and no symmetry changes: so the images of a board are in one bucket, and
-/// a spawn stays in it. Most of a bucket's number follows from which tiles of 8 and more there are, so that moves lead
-/// to few buckets; the rest from which cells they are on, where cells that are images of each other count as one, since
-/// many boards have the same tiles.
+/// Assigns boards to buckets by properties that no spawn and no symmetry changes.
+///
+/// So the images of a board are in one bucket, and a spawn stays in it. Most bits of a bucket's number follow from the
+/// tiles of 8 and more, so that moves lead to few buckets. The other bits follow from the cells of these tiles, because
+/// many boards have the same tiles; cells that are images of each other count as one.
 #[derive(Debug)]
 pub struct Buckets {
-    /// For each two neighbouring cells, by what is on them: a summand of 16 bits for the tiles, and below it one of 16
-    /// bits for their cells.
+    /// Summands for each two neighbouring cells, by their tiles: 16 bits for the tiles, and below them 16 bits for the cells.
     pairs: Box<[[u32; 256]; 8]>,
 }
 
 impl Buckets {
-    /// For boards of the size of the rules.
+    /// Creates buckets for boards of the size of the rules.
     #[must_use]
     pub fn new(packed: &PackedRules) -> Self {
         let cell_class = |cell: usize| {
@@ -62,33 +64,33 @@ impl Buckets {
 /// Bits of a bucket's number that follow from cells.
 const CELL_BITS: u32 = 2;
 
-/// A board, and how likely a game is to come to it.
+/// A board, and the probability that a game reaches it.
 #[derive(Clone, Copy, Debug)]
 pub struct Chance {
     /// The board.
     pub board: Board,
-    /// The share of games that come to it.
+    /// The share of games that reach it.
     pub chance: f64,
-    /// How many numbers were added up to `chance`.
+    /// Number of terms in `chance`.
     terms: u32,
 }
 
-/// What some buckets send to boards of any bucket of a layer.
+/// Probabilities that some buckets send to boards in any bucket of a layer.
 pub struct ChanceList<'a> {
     buckets: &'a Buckets,
     by_bucket: [Vec<(Board, f64)>; BUCKETS],
-    /// The bucket of each board in the order in which they were sent, where that is to be known.
+    /// The bucket of each board in the order of sending, if requested.
     order: Option<Vec<u8>>,
 }
 
 impl ChanceList<'_> {
-    /// Empties it, and keeps its room.
+    /// Empties the list, and keeps its memory.
     fn begin(&mut self, with_order: bool) {
         self.by_bucket.iter_mut().for_each(Vec::clear);
         self.order = with_order.then(Vec::new);
     }
 
-    /// Sends a chance to a board.
+    /// Sends a probability to a board.
     #[inline]
     pub fn push(&mut self, board: Board, chance: f64) {
         let bucket = self.buckets.of(board);
@@ -99,11 +101,11 @@ impl ChanceList<'_> {
     }
 }
 
-/// The lists of what is on its way to a layer, whose memory is kept from layer to layer.
+/// Lists of probabilities sent to a layer, which reuse their memory from layer to layer.
 pub struct ChanceLists<'a>(Vec<ChanceList<'a>>);
 
 impl<'a> ChanceLists<'a> {
-    /// Lists that have no memory yet.
+    /// Creates lists without memory.
     #[must_use]
     pub fn new(buckets: &'a Buckets) -> Self {
         let list = || ChanceList { buckets, by_bucket: [const { Vec::new() }; BUCKETS], order: None };
@@ -121,15 +123,15 @@ impl<'a> ChanceLists<'a> {
 /// The bucket of a layer to which the bucket of the same number sends its spawns.
 pub struct SpawnChances<'a> {
     bucket: &'a mut ChanceBucket,
-    /// The entry of each board in the order in which they were sent, where that is to be known.
+    /// The entry of each board in the order of sending, if requested.
     entries: Option<Vec<u32>>,
 }
 
-/// In a list of entries, in place of that of a board that was left out.
+/// Placeholder in a list of entries for a board that was left out.
 pub const LEFT_OUT: u32 = u32::MAX;
 
 impl SpawnChances<'_> {
-    /// Adds `chance` to the chance of each of some boards, which must have the bucket's tiles of 8 and more.
+    /// Adds `chance` to each of some boards, which must have the bucket's tiles of 8 and more.
     #[inline]
     pub fn push_all(&mut self, boards: &[Board], chance: f64) {
         match &mut self.entries {
@@ -140,7 +142,7 @@ impl SpawnChances<'_> {
         }
     }
 
-    /// Leaves some boards out.
+    /// Leaves out this number of boards.
     pub fn skip(&mut self, boards: usize) {
         if let Some(entries) = &mut self.entries {
             entries.resize(entries.len() + boards, LEFT_OUT);
@@ -148,7 +150,7 @@ impl SpawnChances<'_> {
     }
 }
 
-/// Where a board is in a [`ChanceTable`], for as long as that is there.
+/// Place of a board in a [`ChanceTable`], valid for the table's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChancePlace {
     /// Its bucket.
@@ -157,14 +159,14 @@ pub struct ChancePlace {
     pub entry: u32,
 }
 
-/// Where the boards are that a bucket's moves lead to, in the order in which they were sent.
+/// Places of the boards after a bucket's moves, in the order of sending.
 pub type ChancePlaces = Vec<ChancePlace>;
 
 /// The boards of a layer, by bucket.
 pub struct ChanceTable {
     /// The boards, by their tiles of 8 and more.
     pub buckets: Vec<ChanceBucket>,
-    /// The most roundings that any number sent here has gone through.
+    /// Most roundings of any number sent here.
     sent_roundings: u64,
 }
 
@@ -175,15 +177,16 @@ impl Default for ChanceTable {
 }
 
 impl ChanceTable {
-    /// No boards, with room for about as many as another layer has.
+    /// Creates an empty table with memory for about as many boards as another layer has.
     pub fn with_room_of(other: &Self) -> Self {
         let room = |bucket: &ChanceBucket| ChanceBucket::with_room(bucket.entries.len());
         Self { buckets: other.buckets.iter().map(room).collect(), sent_roundings: 0 }
     }
 
-    /// Calls `send` for each bucket and adds the chances that it sends to the boards of the layer `to`. Returns what
-    /// `send` returned, in order, and, if `with_places`, where the boards that were sent to are, bucket by bucket. What
-    /// is sent was rounded `roundings` times on its way.
+    /// Calls `send` for each bucket and adds the probabilities that it sends to the boards of the layer `to`.
+    ///
+    /// Returns the results of `send`, in order. If `with_places`, also returns the places of the receiving boards, bucket by
+    /// bucket. The sender rounds each probability `roundings` times.
     pub fn send_moves<T: Send>(
         &self,
         to: &mut ChanceTable,
@@ -220,9 +223,10 @@ impl ChanceTable {
         (flat(found), flat(places.map(of_group).collect()))
     }
 
-    /// Calls `send` for each bucket and adds the chances that it sends to the boards of two layers, the one after a
-    /// spawned 2 and the one after a 4. Returns what `send` returned, in order, and, if `with_places`, the entries that
-    /// were sent to, bucket by bucket. What is sent was rounded `roundings` times on its way.
+    /// Calls `send` for each bucket and adds the probabilities that it sends to the boards after a spawned 2 and a 4.
+    ///
+    /// Returns the results of `send`, in order. If `with_places`, also returns the receiving entries, bucket by bucket. The
+    /// sender rounds each probability `roundings` times.
     pub fn send_spawns<T: Send>(
         &self,
         to: [&mut ChanceTable; 2],
@@ -244,13 +248,13 @@ impl ChanceTable {
         self.buckets.par_iter().zip(twos.zip(fours)).map(of).unzip()
     }
 
-    /// Adds to the chance of one board.
+    /// Adds to the probability of one board.
     pub fn add(&mut self, buckets: &Buckets, board: Board, chance: f64, roundings: u64) {
         self.sent_roundings = self.sent_roundings.max(roundings);
         self.buckets[buckets.of(board)].add(board, chance);
     }
 
-    /// Where a board is.
+    /// The place of a board.
     pub fn find(&self, buckets: &Buckets, board: Board) -> Option<ChancePlace> {
         let bucket = buckets.of(board);
         Some(ChancePlace { bucket: bucket as u8, entry: self.buckets[bucket].find(board)? })
@@ -266,7 +270,7 @@ impl ChanceTable {
         self.buckets.iter().map(|bucket| bucket.entries.len()).sum()
     }
 
-    /// Boards of the largest bucket.
+    /// Number of boards of the largest bucket.
     pub fn longest(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.entries.len()).max().unwrap_or(0)
     }
@@ -279,20 +283,21 @@ impl ChanceTable {
         self.buckets.iter().map(of).sum()
     }
 
-    /// The most roundings that a number here has gone through, those of the numbers that were added up to it included.
+    /// Most roundings of any number here, including those of its terms.
     pub fn roundings(&self) -> u64 {
         let terms = self.buckets.iter().flat_map(|bucket| &bucket.entries).map(|entry| entry.terms).max();
         self.sent_roundings + u64::from(terms.unwrap_or(0))
     }
 }
 
-/// The boards of one bucket of a layer, in the order in which they came.
+/// The boards of one bucket of a layer.
 #[derive(Default)]
 pub struct ChanceBucket {
-    /// The boards, in the order in which they came.
+    /// The boards, in the order of arrival.
     pub entries: Vec<Chance>,
-    /// By the first bits of a board's hash: one more than the number of its entry, or 0 where there is none. The number
-    /// of slots is a power of two, and at least twice that of entries.
+    /// Hash table, by the first bits of a board's hash: the number of its entry plus 1, or 0 for an empty slot.
+    ///
+    /// The number of slots is a power of two, and at least twice that of entries.
     slots: Vec<u32>,
 }
 
@@ -305,8 +310,9 @@ impl ChanceBucket {
         Self { entries: Vec::with_capacity(boards), slots: vec![0; slots] }
     }
 
-    /// Adds what was sent to this bucket, number `at` of its layer. Returns the entry of each board sent, by group, if
-    /// `with_entries`.
+    /// Adds the probabilities sent to this bucket, number `at` of its layer.
+    ///
+    /// If `with_entries`, returns the entry of each board sent, by group.
     fn take_in(&mut self, sent: &[ChanceList<'_>], at: usize, with_entries: bool) -> Vec<Vec<u32>> {
         let mut entries = Vec::new();
         for sent in sent {
@@ -322,7 +328,7 @@ impl ChanceBucket {
         entries
     }
 
-    /// Adds to the chance of a board, and gives its entry.
+    /// Adds to the probability of a board, and returns its entry.
     #[inline]
     fn add(&mut self, board: Board, chance: f64) -> u32 {
         if self.slots.len() < 2 * (self.entries.len() + 1) {
@@ -349,7 +355,7 @@ impl ChanceBucket {
         if self.slots.is_empty() { None } else { self.search(board).ok() }
     }
 
-    /// The entry of a board, or the slot that it would get.
+    /// The entry of a board, or the free slot for it.
     #[inline]
     fn search(&self, board: Board) -> Result<u32, usize> {
         let mask = self.slots.len() - 1;
@@ -377,8 +383,9 @@ impl ChanceBucket {
     }
 }
 
-/// Where the boards are that one group sent to, in the order in which it sent; `entries` has their entries by bucket
-/// and group.
+/// Places of the boards that one group sent to, in the order of sending.
+///
+/// `entries` has their entries by bucket and group.
 fn in_order(sent: &ChanceList<'_>, group: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
     let mut next = [0; BUCKETS];
     let place = |&bucket: &u8| {
@@ -408,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_a_board_adds_up() {
+    fn probabilities_sent_to_a_board_are_added() {
         let (buckets, mut from, mut to) =
             (Buckets::new(&rules()), ChanceTable::default(), ChanceTable::default());
         (1..=5_000).for_each(|n| from.add(&buckets, Board(n), 0.5, 3));

@@ -1,43 +1,46 @@
-//! What follows games of perfect play, and how far it is.
+//! Interface of the solver's follower of perfect play, and its progress.
 
 use exact2048_game::{Discount, Objective, Params, Spawner};
 use exact2048_solution::{QueryError, Run};
 
 use crate::outcome::PlayStatistics;
 
-/// Chances below this are not followed unless told otherwise.
+/// Default of the smallest probability that is followed.
 pub const LEAST_FOLLOWED: f64 = 1e-18;
 
-/// Whether a run's values are what games with random spawns are worth in the mean, as a score or a chance of a tile.
-/// Runs with a discount, the worst spawns or chances to lose have no statistics.
+/// Whether a run's values are the mean score of random games, or the probability of a tile.
+///
+/// Runs with a discount, the worst spawns or probabilities to lose have no statistics.
 #[must_use]
 pub fn has_usual_rules(params: &Params) -> bool {
     let is_loss = matches!(params.objective, Objective::Lose { .. });
     !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random
 }
 
-/// How far the statistics are.
+/// Progress of the statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct StatsProgress {
-    /// The layer that was worked on last: layers come several times, since which moves are best is found downward.
+    /// The layer processed last. Layers occur several times, because best moves are found downward.
     pub layer: u32,
-    /// The last layer that there can be.
+    /// The highest layer possible.
     pub last_layer: u32,
-    /// States that games came to so far.
+    /// Number of states that games have reached so far.
     pub states: u64,
-    /// The share of the work that is done.
+    /// The completed share of the work.
     pub share: f64,
 }
 
-/// Follows games of perfect play through a solved run. Crates that read runs link no kernels of the solver: a program
-/// that has them hands them in by this trait.
+/// Follows games of perfect play through a solved run.
 ///
-/// Perfect play makes in each state the best move that a run of best moves would store: of equal ones the first, of the
-/// image of the board that is stored. The result is the same whatever the threads, which are those of the rayon pool that
-/// this is called in, and whatever the run keeps.
+/// Crates that read runs do not link the kernels of the solver, so a program with kernels passes them through this trait.
+///
+/// In each state, perfect play makes the best move that a run of best moves would store: the first of equal ones, on the
+/// stored image of the board. The threads are those of the caller's rayon pool. The result depends neither on them nor on
+/// the layers that the run keeps.
 pub trait FollowPlay: Send + Sync {
-    /// Statistics of a run with [usual rules](has_usual_rules); boards that games come to with a chance below
-    /// `least_chance` are left out.
+    /// Computes the statistics of a run with [usual rules](has_usual_rules).
+    ///
+    /// Leaves out boards that games reach with a probability below `least_chance`.
     ///
     /// # Errors
     ///
@@ -49,5 +52,5 @@ pub trait FollowPlay: Send + Sync {
     ) -> Result<PlayStatistics, QueryError>;
 }
 
-/// Makes what follows games through a run, within `memory_bytes` bytes of memory.
+/// Creates a follower of games through a run that uses at most `memory_bytes` bytes of memory.
 pub type FollowerOfRun = fn(run: &Run, memory_bytes: u64) -> Result<Box<dyn FollowPlay>, QueryError>;

@@ -1,11 +1,11 @@
 //! Statistics of perfect play, without sampling.
 //!
-//! [`PlayStatistics`] say how likely each tile is the largest at the end, how many games end in which layer, and so how many
-//! moves a game takes. They come from following games upward through the layers of a run, which takes the kernels of
-//! the solver ([`FollowPlay`]). [`chances`] holds the boards of a layer with their chances, to evaluate players that
-//! are not perfect.
+//! The type [`PlayStatistics`] has the distribution of the largest tile at the end and of the layers in which games end,
+//! and so the number of moves of a game. The kernels of the solver compute it by following games upward through the layers
+//! of a run ([`FollowPlay`]). The module [`chances`] holds the boards of a layer with their probabilities, to evaluate
+//! imperfect players.
 
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 pub mod chances;
 mod follow;

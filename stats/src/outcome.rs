@@ -1,19 +1,20 @@
-//! What is known of perfect play.
+//! Statistics of perfect play.
 
 use exact2048_game::board::EXPONENTS;
 use serde::Serialize;
 
-/// Games, by how they go on in a layer.
+/// Shares of games that reach a layer and end in it.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct LayerStatistics {
     /// The layer.
     pub layer: u32,
-    /// Its states that were followed, up to symmetry.
+    /// Number of followed states, up to symmetry.
     pub states: u64,
-    /// The share of games that come to a state of it.
+    /// The share of games that reach a state of it.
     pub reached: f64,
-    /// The share of games that end in it, by the exponent of their largest tile: with a state that has no legal move, or
-    /// with the move that makes the wanted tile.
+    /// The share of games that end in it, by the exponent of their largest tile.
+    ///
+    /// A game ends with a state that has no legal move, or with the move that makes the target tile.
     pub ended: [f64; EXPONENTS],
 }
 
@@ -24,33 +25,32 @@ impl LayerStatistics {
     }
 }
 
-/// What is known of perfect play.
+/// Statistics of perfect play.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PlayStatistics {
-    /// The layers that games come to, ascending.
+    /// The layers that games reach, ascending.
     pub layers: Vec<LayerStatistics>,
-    /// Expected score, or the chance of reaching the tile, by these chances.
+    /// Expected score, or the probability of reaching the tile, computed from these shares.
     pub value: f64,
-    /// Bound on what rounding and chances that were not followed add to the error of `value`.
+    /// Bound on the error of `value` from rounding and from probabilities that were not followed.
     pub value_error: f64,
-    /// Moves of a game, in the mean.
+    /// Mean number of moves of a game.
     pub moves: f64,
     /// Bound on the error of `moves`.
     pub moves_error: f64,
-    /// The share of games that was not followed: it ends in other layers than those counted here, with any tiles.
+    /// The share of games that was not followed. These games may end in any layer, with any tiles.
     pub dropped: f64,
-    /// Bound on what rounding adds to the error of any share, relative to it.
+    /// Bound on the relative error of any share from rounding.
     pub rounding: f64,
 }
 
 impl PlayStatistics {
-    /// States that were followed, up to symmetry.
+    /// Number of followed states, up to symmetry.
     pub fn states(&self) -> u64 {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// For each exponent that is the largest of some game at its end, from the largest down: the share of games that end
-    /// with it, and of those that come to a tile as large.
+    /// Shares of games that end with each largest tile, and of those that reach it, by exponent from the largest down.
     pub fn tiles(&self) -> Vec<(u8, f64, f64)> {
         let ended = |exponent: usize| self.layers.iter().map(|layer| layer.ended[exponent]).sum::<f64>();
         let mut reached = 0.0;
@@ -62,7 +62,7 @@ impl PlayStatistics {
         (1..EXPONENTS).rev().filter_map(share).collect()
     }
 
-    /// Mean and standard deviation of the last layer of a game; `None` where no game was followed to its end.
+    /// Mean and standard deviation of the last layer of a game; `None` if no game was followed to its end.
     pub fn last_layer(&self) -> Option<(f64, f64)> {
         let over_games = |of: &dyn Fn(f64) -> f64| {
             let layers = self.layers.iter();
@@ -77,8 +77,7 @@ impl PlayStatistics {
         Some((mean, variance.sqrt()))
     }
 
-    /// The lowest layer that a share of all games that were followed to their end have ended in or before; `None` where no
-    /// game was.
+    /// The lowest layer by which a share of the completely followed games has ended; `None` without such games.
     pub fn ended_by(&self, share: f64) -> Option<u32> {
         let all: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
         let mut ended = 0.0;
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tiles_and_layers_are_read_from_where_games_end() {
+    fn tiles_and_layers_follow_from_the_ends_of_games() {
         let layer = |layer, ended: [(usize, f64); 2]| {
             let mut all = [0.0; EXPONENTS];
             ended.iter().for_each(|&(exponent, share)| all[exponent] = share);

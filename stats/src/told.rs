@@ -1,4 +1,4 @@
-//! Statistics of perfect play as they are told and kept.
+//! Statistics of perfect play as JSON, and the file that keeps them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -16,21 +16,21 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::follow::{FollowPlay, LEAST_FOLLOWED, StatsProgress};
 use crate::outcome::{LayerStatistics, PlayStatistics};
 
-/// Statistics of perfect play, as JSON tells them.
+/// Statistics of perfect play as JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ToldStatistics {
     board: String,
     objective: String,
     spawn4: Spawn4,
-    /// What the start is worth by the values of the run.
+    /// The value of the start in the run.
     perfect: Bounded,
-    /// The same by the chances that were followed.
+    /// The value of the start, computed from the followed probabilities.
     value: Bounded,
     moves: Bounded,
-    /// None where no game was followed to its end.
+    /// `None` if no game was followed to its end.
     last_layer: Option<Spread>,
     states: u64,
-    /// Boards with a smaller chance were left out. Files of earlier versions lack it and used the default.
+    /// Smallest probability that was followed. Files of earlier versions lack it and used the default.
     #[serde(default = "least_followed")]
     cutoff: f64,
     left_out: f64,
@@ -44,7 +44,7 @@ fn least_followed() -> f64 {
     LEAST_FOLLOWED
 }
 
-/// A number with the bound of its error.
+/// A number with the bound on its error.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 struct Bounded {
     value: f64,
@@ -74,8 +74,9 @@ struct ToldLayer {
 }
 
 impl ToldStatistics {
-    /// Follows the games of a run, except boards that a game reaches with a chance below `cutoff`. Reads the starts first,
-    /// so that a run without values fails before hours of work.
+    /// Follows the games of a run, except boards that a game reaches with a probability below `cutoff`.
+    ///
+    /// Reads the starts first, so that a run without values fails before hours of work.
     ///
     /// # Errors
     ///
@@ -93,8 +94,9 @@ impl ToldStatistics {
         Ok(Self::new(&found, run.params(), cutoff, perfect, begun.elapsed().as_secs_f64()))
     }
 
-    /// The statistics of a run. `perfect` is the value of the start in the run, with its error bound; `seconds` is the time
-    /// that the statistics took.
+    /// The statistics of a run.
+    ///
+    /// `perfect` is the value of the start in the run, with its error bound. `seconds` is the computing time.
     #[must_use]
     fn new(found: &PlayStatistics, params: &Params, cutoff: f64, perfect: (f64, f64), seconds: f64) -> Self {
         let spread = |(mean, standard_deviation)| Spread { mean, standard_deviation };
@@ -137,13 +139,13 @@ impl ToldStatistics {
         (self.perfect.value, self.perfect.error)
     }
 
-    /// Seconds that the statistics took.
+    /// Computing time of the statistics in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// The same numbers as they were followed: JSON keeps every bit of them.
+    /// The original numbers. JSON keeps every bit of them.
     #[must_use]
     pub fn statistics(&self) -> PlayStatistics {
         let layer = |of: &ToldLayer| {
@@ -167,17 +169,17 @@ impl ToldStatistics {
 
 /// The file that keeps the statistics of a run for later readers, in a folder that runs may share.
 ///
-/// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged, or of other
-/// values, counts as none.
+/// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged or belongs to
+/// other values is ignored.
 #[derive(Debug)]
 pub struct KeptStatistics {
     place: PathBuf,
-    /// What the first line begins with.
+    /// Beginning of the first line.
     run: String,
 }
 
 impl KeptStatistics {
-    /// The statistics of a run, by its id and its fingerprint.
+    /// The file for a run, by its id and its fingerprint.
     #[must_use]
     pub fn new(folder: &Path, run_id: &str, fingerprint: u128) -> Self {
         Self {
@@ -186,13 +188,13 @@ impl KeptStatistics {
         }
     }
 
-    /// The statistics of an open run.
+    /// The file for an open run.
     #[must_use]
     pub fn of_run(folder: &Path, run: &Run) -> Self {
         Self::new(folder, &run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default())
     }
 
-    /// The statistics that are kept; `None` if there are none.
+    /// The kept statistics, if any.
     #[must_use]
     pub fn read(&self) -> Option<ToldStatistics> {
         let mut text = String::new();
@@ -201,17 +203,17 @@ impl KeptStatistics {
         (checksum == checksum_of(json)).then(|| serde_json::from_str(json).ok())?
     }
 
-    /// The statistics that are kept, if `cutoff` gave them: so a caller gets the bits that it would compute.
+    /// The kept statistics, if they have this `cutoff`. So a caller gets the bits that it would compute.
     #[must_use]
     pub fn read_with(&self, cutoff: f64) -> Option<ToldStatistics> {
         self.read().filter(|kept| kept.cutoff == cutoff)
     }
 
-    /// Keeps statistics, unless their cutoff is above the usual one.
+    /// Keeps statistics, unless their cutoff is above the default.
     ///
     /// # Errors
     ///
-    /// A failure of the system; then the earlier file stays.
+    /// If the file cannot be written; the earlier file then stays.
     pub fn keep(&self, statistics: &ToldStatistics) -> Result<(), StorageError> {
         if statistics.cutoff > LEAST_FOLLOWED {
             return Ok(());
@@ -253,7 +255,7 @@ mod tests {
         }
     }
 
-    fn told(cutoff: f64) -> ToldStatistics {
+    fn kept_with(cutoff: f64) -> ToldStatistics {
         ToldStatistics::new(&found(), &params(), cutoff, (1.0 / 7.0, 1e-9), 0.3)
     }
 
@@ -264,14 +266,14 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let kept = KeptStatistics::new(&folder, "a1", 7);
         assert_eq!(kept.read(), None);
-        kept.keep(&told(0.0)).unwrap();
-        kept.keep(&told(LEAST_FOLLOWED)).unwrap();
+        kept.keep(&kept_with(0.0)).unwrap();
+        kept.keep(&kept_with(LEAST_FOLLOWED)).unwrap();
         let read = kept.read().unwrap();
-        assert_eq!(read, told(LEAST_FOLLOWED));
+        assert_eq!(read, kept_with(LEAST_FOLLOWED));
         assert_eq!(read.statistics(), found());
         assert_eq!((read.perfect(), read.seconds()), ((1.0 / 7.0, 1e-9), 0.3));
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "no temporary file is left");
-        assert_eq!(KeptStatistics::new(&folder, "a1", 8).read(), None, "solved anew with other values");
+        assert_eq!(KeptStatistics::new(&folder, "a1", 8).read(), None, "solved again with other values");
         let file = folder.join("perfect-play-a1.json");
         for damaged in ["", "exact2048", &fs::read_to_string(&file).unwrap().replace('2', "3")] {
             fs::write(&file, damaged).unwrap();
@@ -280,23 +282,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_cutoff_of_the_caller_gives_its_statistics() {
+    fn statistics_of_another_cutoff_are_not_returned() {
         let place = tempfile::tempdir().unwrap();
         let kept = KeptStatistics::new(place.path(), "a1", 7);
-        kept.keep(&told(LEAST_FOLLOWED)).unwrap();
+        kept.keep(&kept_with(LEAST_FOLLOWED)).unwrap();
         assert_eq!(kept.read_with(0.0), None);
-        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(told(LEAST_FOLLOWED)));
-        kept.keep(&told(1e-9)).unwrap();
-        assert_eq!(kept.read_with(1e-9), None, "a large cutoff leaves too much out for the explorer");
-        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(told(LEAST_FOLLOWED)));
+        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(kept_with(LEAST_FOLLOWED)));
+        kept.keep(&kept_with(1e-9)).unwrap();
+        assert_eq!(kept.read_with(1e-9), None, "a large cutoff leaves out too much for the explorer");
+        assert_eq!(kept.read_with(LEAST_FOLLOWED), Some(kept_with(LEAST_FOLLOWED)));
     }
 
-    /// Files of earlier versions name no cutoff.
+    /// Files of earlier versions have no cutoff.
     #[test]
-    fn files_without_a_cutoff_have_the_usual_one() {
-        let mut json = serde_json::to_value(told(0.5)).unwrap();
+    fn files_without_a_cutoff_have_the_default() {
+        let mut json = serde_json::to_value(kept_with(0.5)).unwrap();
         json.as_object_mut().unwrap().remove("cutoff").unwrap();
         let read: ToldStatistics = serde_json::from_value(json).unwrap();
-        assert_eq!(read, told(LEAST_FOLLOWED));
+        assert_eq!(read, kept_with(LEAST_FOLLOWED));
     }
 }

@@ -1,4 +1,4 @@
-//! CSV: a line of text a row, with a header.
+//! CSV: one line of text for each row, with a header.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -6,7 +6,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use super::{TableFiles, read_all};
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
-/// Lines of text.
+/// A CSV file.
 pub(super) struct CsvFile {
     out: BufWriter<File>,
 }
@@ -30,7 +30,7 @@ impl CsvFile {
                 ExportColumn::OptionalF64(_, values) if values[row].is_nan() => {
                     self.out.write_all(separator.as_bytes())?;
                 }
-                // Numbers are as short as they can be to be read back the same, tiny ones with an exponent.
+                // Debug formatting gives the shortest text that parses to the same number, tiny ones with an exponent.
                 column => each_type!(column, _, values => write!(self.out, "{separator}{:?}", values[row])?),
             }
         }
@@ -49,7 +49,7 @@ impl TableFiles for CsvFile {
     }
 }
 
-/// Whether a file has the header and as many lines as rows, all of them ended.
+/// Whether a file has the header and one terminated line for each row.
 pub(super) fn is_whole(file: File, columns: &ExportRows, rows: u64) -> io::Result<bool> {
     let mut file = BufReader::with_capacity(1 << 20, file);
     let expected = header(columns) + "\n";

@@ -1,5 +1,6 @@
-//! NumPy's format, version 1.0: an array a column, each in a file of its own, so that a program that maps one column
-//! touches no other, and elements are aligned.
+//! NumPy's format, version 1.0: one array for each column.
+//!
+//! The arrays are in separate files with aligned elements, so a program that maps one column touches no other.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -7,14 +8,14 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use super::TableFiles;
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
-/// Bytes of the header of an array: enough for all types, and what follows is aligned.
+/// Bytes of the header of an array, which suffices for all types and aligns the elements.
 const HEADER: usize = 128;
 
-/// An array: which column it is made of, and how.
+/// An array of a column.
 #[derive(Clone, Copy)]
 struct Array {
     column: usize,
-    /// Whether it is the mask of the column: true where a row has no number, as in NumPy's masked arrays.
+    /// Whether it is the column's mask, which is true for missing numbers, as in NumPy's masked arrays.
     is_mask: bool,
 }
 
@@ -67,7 +68,7 @@ impl Array {
     }
 }
 
-/// Arrays of as many rows.
+/// Arrays of equal length.
 pub(super) struct NpyFiles {
     arrays: Vec<(Array, BufWriter<File>)>,
     columns: ExportRows,
@@ -104,7 +105,7 @@ impl TableFiles for NpyFiles {
     }
 }
 
-/// Whether files have the headers of so many rows, and as many bytes as their headers say.
+/// Whether files have the headers for `rows` rows, and the lengths that their headers imply.
 pub(super) fn are_whole(files: Vec<File>, columns: &ExportRows, rows: u64) -> io::Result<bool> {
     for (array, mut file) in arrays(columns).zip(files) {
         let (_, width) = array.element(columns);

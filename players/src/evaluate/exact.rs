@@ -414,7 +414,7 @@ impl<'a> Pass<'a> {
         tables.iter().for_each(|found| table.take_in(self.engine, found));
     }
 
-    /// Values of a bucket's afterstates under perfect play, from their spawns' entries in that bucket of the next two layers.
+    /// Values of a bucket's afterstates under perfect play, from the entries of their spawns in the next two layers.
     ///
     /// `None` if one of these entries was not kept.
     fn worth(
