@@ -1,4 +1,4 @@
-// The page: which run, which view, and keys.
+// The page: choice of run and view, the address, and keys.
 
 import { ask, onceBack } from "./api.js";
 import { toText } from "./board.js";
@@ -6,15 +6,15 @@ import { byId, element, isWriting, say, tell } from "./dom.js";
 import { axisText, count, valueText } from "./numbers.js";
 import * as play from "./play.js";
 
-/** Views that are loaded when they are first opened. @type {Record<string, () => Promise<any>>} */
+/** Views that are loaded when first opened. @type {Record<string, () => Promise<any>>} */
 const LATER = { quiz: () => import("./quiz.js"), study: () => import("./study.js") };
 
 const VIEWS = ["play", "quiz", "study"];
 
-/** Milliseconds without a change after which the address follows: browsers refuse to change it all the time. */
+/** Milliseconds without a change before the address is updated, because browsers limit such updates. */
 const SETTLED = 250;
 
-/** Milliseconds after which it is asked whether a run was solved meanwhile. */
+/** Milliseconds between checks for an unsolved run. */
 const UNSOLVED = 3000;
 
 /** @type {any[]} */
@@ -26,15 +26,15 @@ let settling = 0;
 let waiting = 0;
 /** The address that was last followed or written. */
 let followed = "";
-/** Those of LATER that were opened. @type {Record<string, any>} */
+/** Opened views of LATER. @type {Record<string, any>} */
 const loaded = {};
 
-/** What the address says behind its #. */
+/** The parameters in the address, after its #. */
 function address() {
   return new URLSearchParams(location.hash.slice(1));
 }
 
-/** Puts into the address what is shown. @param {string | null} board */
+/** Updates the address to the current view. @param {string | null} board */
 function setAddress(board) {
   const parts = new URLSearchParams();
   parts.set("view", view);
@@ -44,7 +44,7 @@ function setAddress(board) {
   followed = location.hash;
 }
 
-/** Shows what the address asks for. */
+/** Shows the view that the address names. */
 function followAddress() {
   followed = location.hash;
   const parts = address();
@@ -71,7 +71,7 @@ function followAddress() {
   byId(view === "quiz" ? "quiz-board" : "board").focus({ preventScroll: true });
 }
 
-/** Opens a view that may not be loaded yet. @param {string} name */
+/** Loads a view if needed, and opens it. @param {string} name */
 async function openLater(name) {
   const module = await LATER[name]();
   if (!(name in loaded)) module.setUp(openInPlay);
@@ -79,7 +79,7 @@ async function openLater(name) {
   module.openRun(run);
 }
 
-/** Shows a board in the view where it can be played. @param {number[]} board */
+/** Opens a board in the Play view. @param {number[]} board */
 function openInPlay(board) {
   view = "play";
   setAddress(toText(board, run.size));
@@ -90,14 +90,14 @@ function openInPlay(board) {
 function showFacts() {
   const what = run.objective === "score" ? "score" : `${run.less_is_better ? "not to lose" : "to reach"} ${count(run.target)}`;
   const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
-  if (run.start !== null) facts.push(`worth ${valueText(run.start.expected, run.isChance)} at the start`);
+  if (run.start !== null) facts.push(`value ${valueText(run.start.expected, run.isChance)} at the start`);
   if (run.discount !== 1) facts.push(`wins discounted by ${axisText(run.discount, false)} a move`);
-  if (run.spawner === "worst") facts.push("tiles come where they hurt most");
+  if (run.spawner === "worst") facts.push("worst-case spawns");
   if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
   byId("run-facts").textContent = facts.join(" · ");
 }
 
-/** Asks which runs there are, and again in a while where one of them is not solved. */
+/** Loads the runs, and again later if one of them is not solved. */
 async function loadRuns() {
   window.clearTimeout(waiting);
   try {
@@ -108,15 +108,15 @@ async function loadRuns() {
 }
 
 async function readRuns() {
-  const told = await ask("runs");
+  const answer = await ask("runs");
   const before = run;
-  runs = told.runs.map((/** @type {any} */ of) => ({
+  runs = answer.runs.map((/** @type {any} */ of) => ({
     discount: 1, ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.objective !== "score",
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;
   const again = runs.find((of) => of.name === before?.name);
-  // Another run may be in the place of the one that was shown; of the same one the game goes on.
+  // If the shown run is still the same, the game continues; another one may have its name.
   if (again !== undefined && again.run_id === before.run_id) {
     const isSolvedNow = before.not_solved !== null && again.not_solved === null;
     Object.assign(before, again);
@@ -140,16 +140,16 @@ document.addEventListener("keydown", (event) => {
   if (isUsed) event.preventDefault();
 });
 
-/** Goes on where the server did not answer. */
+/** Repeats the questions that the server did not answer. */
 function goOn() {
   play.askAgain();
   if (view in LATER) openLater(view).catch((error) => tell(error.message, "error"));
 }
 
-/** Has the address follow the board, when that stays for a moment. */
+/** Updates the address after the board has stayed the same for a moment. */
 function boardChanged() {
   window.clearTimeout(settling);
-  // An address that was asked for meanwhile, and is followed in a moment, stays.
+  // An address that the user has opened meanwhile, and that is about to be followed, stays.
   settling = window.setTimeout(() => view === "play" && location.hash === followed && setAddress(play.boardText()), SETTLED);
 }
 
@@ -157,9 +157,9 @@ async function copyLink() {
   setAddress(play.boardText());
   try {
     await navigator.clipboard.writeText(location.href);
-    tell("The link is copied.");
+    tell("Link copied.");
   } catch {
-    tell(`The link: ${location.href}`);
+    tell(`Link: ${location.href}`);
   }
 }
 

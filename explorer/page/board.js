@@ -21,7 +21,7 @@ function lines(move, { rows, columns }) {
 }
 
 /**
- * Makes a move: the board after it, and its score. `null` where nothing would change.
+ * Makes a move: returns the board after it and its score; `null` if nothing changes.
  * @param {number[]} board @param {Move} move @param {Size} size
  */
 export function makeMove(board, move, size) {
@@ -64,7 +64,7 @@ export function withTile(board, cell, exponent) {
   return other;
 }
 
-/** Draws a cell and a tile as the game does. @param {number[]} board @param {number} spawn4 the chance of a 4 */
+/** Draws a random cell and tile. @param {number[]} board @param {number} spawn4 the probability of a 4 */
 export function drawSpawn(board, spawn4) {
   const empty = emptyCells(board);
   const cell = empty[Math.floor(Math.random() * empty.length)];
@@ -76,7 +76,7 @@ export function tileOf(exponent) {
   return exponent === 0 ? 0 : 2 ** exponent;
 }
 
-/** The exponent of a tile; `null` for what is no tile. @param {number} tile */
+/** The exponent of a tile; `null` for an invalid tile. @param {number} tile */
 export function exponentOf(tile) {
   const exponent = Math.log2(tile);
   return Number.isInteger(exponent) && exponent >= 1 && exponent <= LARGEST ? exponent : null;
@@ -87,22 +87,22 @@ export function layerOf(board) {
   return board.reduce((sum, exponent) => sum + tileOf(exponent), 0);
 }
 
-/** A board as the API reads and writes it. @param {number[]} board @param {Size} size */
+/** A board in the text form of the API. @param {number[]} board @param {Size} size */
 export function toText(board, { rows, columns }) {
   const row = (/** @type {number} */ r) => board.slice(r * columns, (r + 1) * columns).map(tileOf).join(" ");
   return Array.from({ length: rows }, (_, r) => row(r)).join(" / ");
 }
 
-/** Reads a board; an error says what is wrong with the text. @param {string} text @param {Size} size */
+/** Parses a board; throws a description of the mistake. @param {string} text @param {Size} size */
 export function parseBoard(text, { rows, columns }) {
   const found = text.trim().split(/[/\n]/).map((row) => row.split(/[\s,]+/).filter((cell) => cell !== ""));
   if (found.length !== rows || found.some((row) => row.length !== columns)) {
-    throw new Error(`That is no ${rows}×${columns} board: expected ${rows} rows of ${columns} tiles, separated by /.`);
+    throw new Error(`This is not a ${rows}×${columns} board: expected ${rows} rows of ${columns} tiles, separated by /.`);
   }
   return found.flat().map((cell) => {
     if (cell === "." || cell === "0") return 0;
     const exponent = /^[0-9]{1,5}$/.test(cell) ? exponentOf(Number(cell)) : null;
-    if (exponent === null) throw new Error(`“${cell.slice(0, 20)}” is no tile: expected 0, 2, 4, 8 and so on.`);
+    if (exponent === null) throw new Error(`“${cell.slice(0, 20)}” is not a tile: expected 0, 2, 4, 8 and so on.`);
     return exponent;
   });
 }

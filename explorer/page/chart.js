@@ -2,13 +2,13 @@
 
 import { svg } from "./dom.js";
 
-/** The most; on narrow screens it is less, so that the text keeps its size. */
+/** Maximum width. On narrow screens charts are narrower, so that their text keeps its size. */
 const WIDTH = 640;
 const HEIGHT = 240;
 const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
 
 /**
- * A chart of lines over one axis. `label` says in words what it shows; a table beside it should have the numbers.
+ * Draws a chart of lines over one axis. `label` describes it in words; a table near it should have the numbers.
  * @param {{label: string, across: string, lines: {name: string, points: [number, number][]}[], isLog?: boolean,
  *   text: (value: number) => string}} what
  */
@@ -49,7 +49,7 @@ export function chart({ label, across, lines, isLog = false, text }) {
   return drawing;
 }
 
-/** The least and the largest of some numbers, apart from each other. @param {number[]} numbers */
+/** The least and the largest of some numbers, made distinct. @param {number[]} numbers */
 function range(numbers) {
   const low = numbers.reduce((a, b) => Math.min(a, b));
   const high = numbers.reduce((a, b) => Math.max(a, b));
@@ -58,7 +58,7 @@ function range(numbers) {
 }
 
 /** Round numbers within a range. @param {number} low @param {number} high @param {number} most
- * @param {boolean} [areWhole] whether they may have no fraction */
+ * @param {boolean} [areWhole] whether they must be integers */
 function ticks(low, high, most, areWhole = false) {
   const raw = (high - low) / most;
   const size = 10 ** Math.floor(Math.log10(raw));

@@ -5,13 +5,13 @@ import { drawSpawn, makeMove, withTile } from "./board.js";
 /** @typedef {import("./board.js").Move} Move */
 /** @typedef {import("./board.js").Size} Size */
 /**
- * A board of a game and how it came to be: the move and the tiles that led here, of an edited board none. `answer` is what
- * the server says of the board, once it has.
+ * A board of a game with the move and the spawns that led to it; an edited board has none. `answer` is the server's
+ * answer for the board, once known.
  * @typedef {{board: number[], score: number, move?: Move, spawns: {cell: number, exponent: number}[],
  *   answer?: any}} Step
  */
 
-/** What a move loses: how much better the best one is. @param {any[]} moves as the server tells them @param {Move} move */
+/** Loss of a move against the best one. @param {any[]} moves the server's @param {Move} move */
 export function lossOf(moves, move) {
   const best = moves.find((other) => other.best);
   const made = moves.find((other) => other.move === move);
@@ -43,7 +43,7 @@ export class Game {
     return this.steps[this.at];
   }
 
-  /** What the move that led to a step has lost; `undefined` while that is not known. @param {number} at */
+  /** Loss of the move that led to a step; `undefined` while unknown. @param {number} at */
   loss(at) {
     const { move } = this.steps[at];
     const moves = this.steps[at - 1]?.answer?.moves;
@@ -59,22 +59,22 @@ export class Game {
     return this.steps.slice(0, this.at + 1);
   }
 
-  /** Goes on from here; what was undone is forgotten. @param {Step} step */
+  /** Adds a step, and drops the undone ones. @param {Step} step */
   add(step) {
     this.steps.length = this.at + 1;
     this.steps.push(step);
     this.at += 1;
   }
 
-  /** Makes a move and puts a tile. @param {Move} move @param {{cell: number, exponent: number}} spawn */
+  /** Makes a move and places a tile. @param {Move} move @param {{cell: number, exponent: number}} spawn */
   play(move, spawn) {
     const made = makeMove(this.board, move, this.size);
-    if (made === null || made.after[spawn.cell] !== 0) throw new Error("That move or tile is not possible here.");
+    if (made === null || made.after[spawn.cell] !== 0) throw new Error("This move or tile is not possible here.");
     const board = withTile(made.after, spawn.cell, spawn.exponent);
     this.add({ board, score: this.now.score + made.score, move, spawns: [spawn] });
   }
 
-  /** Puts another board in place of what there is: a game of its own. @param {number[]} board */
+  /** Replaces the board, which starts a new record. @param {number[]} board */
   edit(board) {
     this.add({ board, score: this.now.score, spawns: [] });
   }

@@ -1,11 +1,11 @@
-// Boards on the page: to look at, to edit, to put a tile on, to swipe over.
+// Boards on the page: display, editing, placing of tiles, swipes.
 
 import { tileOf } from "./board.js";
 import { element } from "./dom.js";
 
 /** @typedef {import("./board.js").Size} Size */
 
-/** Shortest way of a finger that is a swipe, in pixels. */
+/** Minimum length of a swipe in pixels. */
 const SWIPE = 24;
 
 /** A board in words. @param {number[]} board @param {Size} size */
@@ -16,7 +16,7 @@ export function inWords(board, { rows, columns }) {
 }
 
 /**
- * Shows a board in a place. `spawned` are the cells whose tiles are new, `notes` what small print the cells have.
+ * Shows a board in a place. `spawned` are the cells with new tiles; `notes` is the small print of the cells.
  * @param {HTMLElement} place @param {number[]} board @param {Size} size
  * @param {{spawned?: number[], notes?: (string[] | undefined)[]}} [more]
  */
@@ -32,7 +32,7 @@ export function showBoard(place, board, size, { spawned = [], notes = [] } = {})
 }
 
 /**
- * Shows a board whose cells can be pressed, by mouse, finger and keyboard: arrows go from cell to cell.
+ * Shows a board whose cells can be pressed by mouse, touch and keyboard; arrow keys move between cells.
  * @param {HTMLElement} place @param {number[]} board @param {Size} size @param {(cell: number) => boolean} isOpen
  * @param {(cell: number, event: MouseEvent | KeyboardEvent) => void} press
  */
@@ -74,7 +74,7 @@ export function showCells(place, board, size, isOpen, press) {
   if (next >= 0) /** @type {HTMLElement} */ (place.children[next]).focus();
 }
 
-/** The next open cell in a direction, around the end. @param {number} cell @param {number} step @param {number} cells
+/** The next open cell in a direction, with wraparound. @param {number} cell @param {number} step @param {number} cells
  * @param {(cell: number) => boolean} isOpen */
 function nextOpen(cell, step, cells, isOpen) {
   for (let i = 1; i <= cells; i++) {
@@ -84,7 +84,7 @@ function nextOpen(cell, step, cells, isOpen) {
   return cell;
 }
 
-/** Calls something for each swipe over a place. @param {HTMLElement} place
+/** Calls `swiped` for each swipe over a place. @param {HTMLElement} place
  * @param {(move: import("./board.js").Move) => void} swiped */
 export function onSwipe(place, swiped) {
   /** @type {{x: number, y: number} | null} */

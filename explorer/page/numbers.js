@@ -1,11 +1,11 @@
-// Numbers as people read them.
+// Formats numbers for readers.
 
 /** A count. @param {number} number */
 export function count(number) {
   return number.toLocaleString("en");
 }
 
-/** Points, to as many digits as tell something. @param {number} number */
+/** Points, to as many digits as are useful. @param {number} number */
 function points(number) {
   const size = Math.abs(number);
   if (size > 0 && size < 0.0005) return "<0.001";
@@ -13,20 +13,20 @@ function points(number) {
   return number.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
-/** A value: points, or a chance where the run is about a tile. @param {number} value @param {boolean} isChance */
+/** A value: points, or a probability if the run's objective is a tile. @param {number} value @param {boolean} isChance */
 export function valueText(value, isChance) {
   if (!isChance) return points(value);
   if (value !== 0 && value < 0.001) return `${(value * 100).toExponential(2)}%`;
   return `${(value * 100).toFixed(value > 0.999 && value < 1 ? 6 : 3)}%`;
 }
 
-/** The same beside an axis, which has round numbers. @param {number} value @param {boolean} isChance */
+/** A round value for an axis. @param {number} value @param {boolean} isChance */
 export function axisText(value, isChance) {
   const rounded = Number((isChance ? 100 * value : value).toPrecision(8));
   return `${rounded.toLocaleString("en", { maximumSignificantDigits: 8 })}${isChance ? "%" : ""}`;
 }
 
-/** What is lost. @param {number} loss @param {boolean} isChance */
+/** A loss. @param {number} loss @param {boolean} isChance */
 export function lossText(loss, isChance) {
   return loss === 0 ? "0" : `−${valueText(loss, isChance)}`;
 }

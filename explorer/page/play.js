@@ -1,4 +1,4 @@
-// Playing: the board, what each move is worth, what can come, and the course of the game.
+// Playing: the board, the values of moves and spawns, and the course of the game.
 
 import { Refused, ask } from "./api.js";
 import * as boards from "./board.js";
@@ -12,7 +12,7 @@ import { axisText, count, lossText, valueText } from "./numbers.js";
 
 const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 
-/** Steps of a game whose values are asked for at once. */
+/** Number of steps whose values are requested at once. */
 const TOGETHER = 8;
 
 /** @type {any} */
@@ -20,21 +20,21 @@ let run;
 /** @type {Game} */
 let game;
 /**
- * Cells that are edited, or a move that waits for its tile: for somebody who puts it, or until values tell the worst.
+ * Edited cells, or a move that waits for its tile: for the user to place it, or for the values that determine the worst.
  * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
  */
 let open = null;
-/** Digits of a tile that were typed so far, and the cell that they are for. */
+/** Typed digits of a tile, and their cell. */
 let [typed, typedInto] = ["", 0];
 /** The move whose spawns are shown. @type {Move | null} */
 let shownMove = null;
 let isPlaying = false;
-/** Ends what is asked about a board that is not shown any more. */
+/** Cancels requests about a board that is no longer shown. */
 let asking = new AbortController();
-/** Whether an answer about the board that is shown may still come. */
+/** Whether an answer for the shown board may still arrive. */
 let isAsked = false;
 let drawing = 0;
-/** When the last key was pressed, until its values are shown. @type {number | null} */
+/** Time of the last key press, until its values are shown. @type {number | null} */
 let pressedAt = null;
 /** Called when the board changes. */
 let changed = () => {};
@@ -57,32 +57,32 @@ export function setUp(whenChanged) {
   onSwipe(byId("board"), (move) => open === null && play(move));
 }
 
-/** Opens a run, with a board of a link where there is one. @param {any} opened @param {string | null} text */
+/** Opens a run, with the board of a link if given. @param {any} opened @param {string | null} text */
 export function openRun(opened, text) {
   run = opened;
   setPlaying(false);
   open = null;
   byId("value-name").textContent = nameOfValue();
-  byId("worth-name").textContent = !run.isChance ? "Worth with score" : run.discount === 1 ? "Chance" : nameOfValue();
+  byId("worth-name").textContent = !run.isChance ? "Value with score" : run.discount === 1 ? "Probability" : nameOfValue();
   if (text !== null) {
     try {
       openBoard(boards.parseBoard(text, run.size));
       return;
     } catch (error) {
-      tell(`The link has no board: ${/** @type {Error} */ (error).message}`, "error");
+      tell(`The link has no valid board: ${/** @type {Error} */ (error).message}`, "error");
     }
   }
   openGame(Game.start(run.size, run.spawn4));
 }
 
-/** What the value of a board is. */
+/** The name of a board's value. */
 function nameOfValue() {
-  if (!run.isChance) return "Still to come";
-  if (run.less_is_better) return "Chance to lose";
+  if (!run.isChance) return "Remaining score";
+  if (run.less_is_better) return "Risk of losing";
   return run.discount === 1 ? "Chance to win" : "Discounted win";
 }
 
-/** Opens a board as a game of its own. @param {number[]} board */
+/** Opens a board as a new game. @param {number[]} board */
 export function openBoard(board) {
   openGame(new Game(run.size, board));
 }
@@ -101,7 +101,7 @@ function openGame(opened) {
   changedBoard();
 }
 
-/** A key that is for the game. @param {KeyboardEvent} event @returns {boolean} whether it was */
+/** Handles a key. @param {KeyboardEvent} event @returns {boolean} whether the game used it */
 export function key(event) {
   const letters = { a: "left", d: "right", w: "up", s: "down" };
   const arrow = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1].toLowerCase();
@@ -113,7 +113,7 @@ export function key(event) {
   if (open !== null) {
     const isEdited = open.move === undefined;
     if (event.key === "Escape" || (isEdited ? name === "e" : isUndo)) undo();
-    // While the worst tile is waited for moves have to wait, too; nor do their keys scroll the page.
+    // While the page waits for the worst tile, moves wait too, and their keys do not scroll the page.
     else return open.isByHand === false && (move !== undefined || event.key === " ");
     return true;
   }
@@ -135,7 +135,7 @@ function startNew() {
 
 function undo() {
   setPlaying(false);
-  // What is open is no step of the game yet: it is taken back alone.
+  // An open edit or move is not yet a step of the game, so only that is cancelled.
   if (open !== null) endEdit();
   else if (game.undo()) changedBoard();
 }
@@ -150,7 +150,7 @@ function isWon() {
   return run.target !== null && game.board.some((exponent) => boards.tileOf(exponent) >= run.target);
 }
 
-/** Makes a move, and has a tile come. @param {Move} move */
+/** Makes a move, and spawns a tile. @param {Move} move */
 function play(move) {
   if (isWon()) return;
   const made = boards.makeMove(game.board, move, run.size);
@@ -166,7 +166,7 @@ function play(move) {
   else showWaiting();
 }
 
-/** Puts the tile after a move that waits for it. @param {{cell: number, exponent: number}} spawn */
+/** Places the tile for the waiting move. @param {{cell: number, exponent: number}} spawn */
 function putTile(spawn) {
   const { move } = /** @type {{move: Move}} */ (open);
   game.play(move, spawn);
@@ -174,17 +174,17 @@ function putTile(spawn) {
   changedBoard();
 }
 
-/** Puts the tile that is worst to get, now that it is known what each is worth. */
+/** Places the worst tile, now that the values are known. */
 function putWorst() {
   const { board, move } = /** @type {{board: number[], move: Move}} */ (open);
   const { spawns } = game.now.answer;
   const worst = worstOf(spawns?.[move] ?? []);
   putTile(worst ?? boards.drawSpawn(board, run.spawn4));
-  // After a move that wins none is worse than another.
-  if (worst === null && !isWon()) tell("It is not known which tile is the worst here: this one came by chance.");
+  // After a winning move, all tiles are equal.
+  if (worst === null && !isWon()) tell("The worst tile is unknown here, so this one is random.");
 }
 
-/** Shows a move whose tile comes when it is known which is the worst. */
+/** Shows a move that waits for the worst tile to be known. */
 function showWaiting() {
   const { board } = /** @type {{board: number[]}} */ (open);
   showControls();
@@ -192,7 +192,7 @@ function showWaiting() {
   if (!isAsked) load(asking.signal);
 }
 
-/** The tile that is worst to get; `null` where no value is known. @param {any[]} spawns as the server tells them */
+/** The worst tile; `null` if no value is known. @param {any[]} spawns the server's */
 function worstOf(spawns) {
   const sign = run.less_is_better ? -1 : 1;
   const known = spawns.filter(({ value }) => value !== null);
@@ -211,11 +211,11 @@ function setPlaying(is) {
   if (is === isPlaying) return;
   isPlaying = is;
   byId("auto").setAttribute("aria-pressed", String(is));
-  byId("auto").textContent = is ? "Pause" : "Let it play";
+  byId("auto").textContent = is ? "Pause" : "Autoplay";
   if (is) playOn();
 }
 
-/** Plays the best move, if it is known, and goes on when its values are there. */
+/** Plays the best move if it is known; the answer for the next board continues. */
 function playOn() {
   if (!isPlaying || game.now.answer === undefined) return;
   if (!game.now.answer.best || open !== null || isWon()) {
@@ -225,13 +225,13 @@ function playOn() {
   playBest();
 }
 
-// Editing, and tiles that are put by hand.
+// Editing, and tiles placed by hand.
 
 function edit() {
   setPlaying(false);
   open = { board: game.board.slice() };
   typed = "";
-  // Values of the board before are not values of the edited one.
+  // Hides the values of the previous board.
   showAll();
   byId("board-text").value = boards.toText(open.board, run.size);
   showEditing();
@@ -251,7 +251,7 @@ function showEditing() {
 }
 
 /**
- * The exponent in a cell after one more digit of its tile: 1 and 6 are 16. A digit that continues no tile begins a new one.
+ * The exponent in a cell after another typed digit: 1 and 6 make 16. A digit that continues no tile begins a new one.
  * @param {number} cell @param {string} digit
  */
 function typeTile(cell, digit) {
@@ -267,7 +267,7 @@ function readEdit() {
   try {
     open = { board: boards.parseBoard(byId("board-text").value, run.size) };
   } catch {
-    // Somebody is still writing; it is said when the board is to be played.
+    // The user is still typing. Submitting the form reports errors.
     return;
   }
   const written = document.activeElement;
@@ -294,7 +294,7 @@ function endEdit() {
   byId("board").focus();
 }
 
-/** Lets somebody put the tile after a move. */
+/** Lets the user place the tile after a move. */
 function showPlacing() {
   const { board } = /** @type {{board: number[]}} */ (open);
   showControls();
@@ -305,12 +305,12 @@ function showPlacing() {
     putTile({ cell, exponent: isFour ? 2 : 1 });
     byId("board").focus();
   });
-  say("Put a tile on an empty cell.");
+  say("Place a tile on an empty cell.");
 }
 
-// What is shown.
+// Display.
 
-/** Shows the board, and asks what it is worth. */
+/** Shows the board, and requests its value. */
 function changedBoard() {
   asking.abort();
   asking = new AbortController();
@@ -320,12 +320,12 @@ function changedBoard() {
   load(asking.signal);
 }
 
-/** Asks again what is not known, as after the server was away. */
+/** Repeats unanswered requests, after the server was away. */
 export function askAgain() {
   if (game) load(asking.signal);
 }
 
-/** Asks for the values of the board, and then of the boards before it. @param {AbortSignal} signal */
+/** Requests the values of the board, and then of the boards before it. @param {AbortSignal} signal */
 async function load(signal) {
   const { steps, at } = game;
   isAsked = true;
@@ -353,19 +353,19 @@ async function load(signal) {
     if (open?.isByHand === false) {
       open = null;
       showAll();
-      tell(`It is not known which tile is the worst here, and the move is taken back: ${message}`, "error");
+      tell(`The worst tile is unknown here, so the move was undone: ${message}`, "error");
     }
     byId("answer-note").hidden = false;
     byId("answer-note").textContent = message;
   }
 }
 
-/** Whether all that can be known of a board is, tiles that may come included. @param {import("./game.js").Step} step */
+/** Whether the answer for a board is complete, with its spawns. @param {import("./game.js").Step} step */
 function isKnown({ answer }) {
   return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
 }
 
-/** Asks what a board is worth, unless that is known. @param {import("./game.js").Step} step @param {boolean} isShown
+/** Requests the value of a board, unless known. @param {import("./game.js").Step} step @param {boolean} isShown
  * @param {AbortSignal} signal */
 async function learn(step, isShown, signal) {
   if (isShown ? isKnown(step) : step.answer !== undefined) return;
@@ -373,33 +373,33 @@ async function learn(step, isShown, signal) {
     const board = boards.toText(step.board, run.size);
     step.answer = await ask("values", { run: run.name, board, spawns: isShown ? true : undefined }, signal);
   } catch (error) {
-    // A board that the run does not reach stays one; other failures may pass.
+    // A board that is unreachable in the run stays unreachable; other failures may be temporary.
     const isFinal = error instanceof Refused && (error.code === "NOT_FOUND" || error.code === "INVALID_ARGUMENT");
     if (!isFinal) throw error;
     step.answer = { refused: error.message };
   }
 }
 
-/** How long the values took from the key on: for who measures the page. */
+/** Records the time from the key press to the values, for measurements of the page. */
 function measure() {
   if (pressedAt === null) return;
   performance.measure("key to values", { start: pressedAt, end: performance.now() });
   pressedAt = null;
 }
 
-/** Says the values of the board again, as when this view is shown again. */
+/** Announces the values of the board again, after this view is reopened. */
 export function sayAgain() {
   if (game?.now.answer !== undefined && open === null) sayValues();
 }
 
 function sayValues() {
   const { answer } = game.now;
-  // Another view may be shown by now, and the reader would take the text for its board.
+  // In another view, a screen reader's user would take the text for that view's board.
   if (byId("play").hidden) return;
   if (answer.refused) say(answer.refused);
   else if (!byId("hints").checked || answer.value === undefined) say(inWords(game.board, run.size));
   else if (answer.best === null) say(`${inWords(game.board, run.size)} No move is legal.`);
-  else say(`${inWords(game.board, run.size)} Worth ${worth(answer.value)}. Best: ${bestOf(answer).join(" or ")}.`);
+  else say(`${inWords(game.board, run.size)} Value ${worth(answer.value)}. Best: ${bestOf(answer).join(" or ")}.`);
 }
 
 /** @param {number} value */
@@ -412,7 +412,7 @@ function bestOf(answer) {
   return answer.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
 }
 
-/** Shows what can be done with the board. */
+/** Shows the controls that apply to the board. */
 function showControls() {
   const isEdited = open !== null && open.move === undefined;
   byId("edit").setAttribute("aria-pressed", String(isEdited));
@@ -420,7 +420,7 @@ function showControls() {
   byId("place-note").hidden = !open?.isByHand;
   byId("undo").disabled = open === null && game.at === 0;
   byId("redo").disabled = game.at === game.steps.length - 1;
-  // Which tile is the worst is told by values.
+  // Finding the worst tile needs values.
   const spawning = byId("spawning");
   const worst = spawning.querySelector("[value=worst]");
   worst.disabled = run.best_moves || run.not_solved !== null;
@@ -440,7 +440,7 @@ function showAll() {
   byId("best").disabled = !answer?.best;
   const isOver = !boards.canMove(game.board, run.size);
   byId("over").hidden = isEdited || (!isOver && !isWon());
-  byId("over").textContent = isWon() ? "Won." : "No move is legal: the game is over.";
+  byId("over").textContent = isWon() ? "Won." : "Game over: no move is legal.";
   byId("hint-panel").hidden = !isShown;
   byId("course").hidden = !isShown;
   const note = noteOf(answer);
@@ -451,18 +451,18 @@ function showAll() {
   byId("lost").textContent = isShown && losses.length > 0 ? lossText(lost, run.isChance) : "–";
   showMoves(answer);
   showSpawns(answer);
-  // After the values, which somebody waits for.
+  // The values are more urgent than the chart.
   window.clearTimeout(drawing);
   drawing = window.setTimeout(showCourse);
 }
 
-/** What is to be said beside the values, or why there are none. @param {any} answer @returns {string | undefined} */
+/** A note on the values, or the reason for their absence. @param {any} answer @returns {string | undefined} */
 function noteOf(answer) {
   if (answer?.refused) return answer.refused;
   if (run.not_solved) return run.not_solved;
-  if (run.best_moves) return "This run stores best moves and few values: the best move is marked, and values are left out.";
+  if (run.best_moves) return "This run stores best moves and few values, so only the best move is shown.";
   if (answer?.known_reachable === false) {
-    return `The run stores no more which boards of tile sum ${count(boards.layerOf(game.board))} games come to: this one may be impossible.`;
+    return `The run no longer stores the reachable boards of tile sum ${count(boards.layerOf(game.board))}, so this one may be impossible.`;
   }
   return undefined;
 }
@@ -471,7 +471,7 @@ function noteOf(answer) {
 function showMoves(answer) {
   const rows = boards.MOVES.map((move) => {
     const made = boards.makeMove(game.board, move, run.size);
-    const told = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
+    const answered = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
     const loss = answer?.moves ? lossOf(answer.moves, move) : undefined;
     const button = element("button", { type: "button", "aria-keyshortcuts": `Arrow${move[0].toUpperCase()}${move.slice(1)}` }, `${ARROWS[move]} ${move}`);
     button.toggleAttribute("disabled", made === null);
@@ -480,10 +480,10 @@ function showMoves(answer) {
       shownMove = move;
       showSpawns(game.now.answer);
     };
-    const isTie = told?.best && bestOf(answer).length > 1;
-    if (told?.best) button.append(element("span", { class: "badge" }, isTie ? "equally best" : "best"));
-    const value = told?.value === undefined || told.value === null ? "–" : worth(told.value);
-    return element("tr", { class: `${told?.best ? "best" : ""} ${made === null ? "illegal" : ""}`, "data-move": move },
+    const isTie = answered?.best && bestOf(answer).length > 1;
+    if (answered?.best) button.append(element("span", { class: "badge" }, isTie ? "equally best" : "best"));
+    const value = answered?.value === undefined || answered.value === null ? "–" : worth(answered.value);
+    return element("tr", { class: `${answered?.best ? "best" : ""} ${made === null ? "illegal" : ""}`, "data-move": move },
       element("td", {}, button),
       element("td", { class: run.best_moves ? "greyed" : "" }, made === null ? "not legal" : value),
       element("td", { class: loss ? "loses" : "" }, loss === undefined ? "" : lossText(loss, run.isChance)));
@@ -494,22 +494,22 @@ function showMoves(answer) {
   if (focused >= 0) table.querySelectorAll("button")[focused].focus();
 }
 
-/** What each tile that may come changes. @param {any} answer */
+/** Shows the change of value by each possible spawn. @param {any} answer */
 function showSpawns(answer) {
   const move = shownMove ?? answer?.best;
   const spawns = answer?.spawns?.[move];
-  const told = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
+  const made = answer?.moves?.find((/** @type {any} */ other) => other.move === move);
   for (const row of byId("moves").children) row.classList.toggle("shown", row.dataset.move === move && spawns !== undefined);
   byId("spawn-title").hidden = byId("spawns").hidden = byId("spawn-note").hidden = spawns === undefined;
   if (spawns === undefined) return;
-  byId("spawn-title").textContent = `What can come after ${move}`;
+  byId("spawn-title").textContent = `Possible spawns after ${move}`;
   const after = boards.makeMove(game.board, move, run.size)?.after ?? game.board;
   /** @type {string[][]} */
   const notes = after.map(() => []);
-  // What a move is worth is the discount times what its tiles are worth, all together or at the least.
-  const expected = run.isChance ? told.value / run.discount : told.value - told.score;
+  // The value of a move is the discount times the mean, or the least, of the values after its spawns.
+  const expected = run.isChance ? made.value / run.discount : made.value - made.score;
   for (const { cell, tile, value } of spawns) {
-    // What the last bits differ by is of rounding.
+    // Differences in the last bits are rounding errors.
     const change = Math.abs(value - expected) > 1e-12 * expected ? value - expected : 0;
     const sign = change < 0 ? "−" : "+";
     notes[cell].push(value === null ? `${tile}: –` : `${tile}: ${sign}${valueText(Math.abs(change), run.isChance)}`);
@@ -519,16 +519,16 @@ function showSpawns(answer) {
     `a ${spawn.tile} in cell ${spawn.cell + 1}: ${worth(spawn.value)}`).join("; "));
   const which = run.spawner === "worst" ? "least" : "mean";
   byId("spawn-note").textContent =
-    `By how much each tile makes the board better or worse than ${worth(expected)}, the ${which} after this move.`;
+    `Change of the value by each tile, compared with ${worth(expected)}, the ${which} after this move.`;
 }
 
-/** What was expected at each board of the game, and what each move lost. */
+/** Shows the expected result at each board of the game, and the loss of each move. */
 function showCourse() {
   const past = game.past;
   const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.isChance ? 0 : step.score));
   const points = /** @type {[number, number][]} */ (expected.flatMap((value, i) => (value === undefined ? [] : [[i, value]])));
-  const chance = run.discount === 1 ? "The chance, move by move" : "The discounted win, move by move";
-  const title = run.isChance ? chance : "Score to be expected in the end, move by move";
+  const chance = run.discount === 1 ? "Probability, move by move" : "Discounted win, move by move";
+  const title = run.isChance ? chance : "Expected final score, move by move";
   byId("course-title").textContent = title;
   byId("course-chart").replaceChildren(chart({
     label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,
@@ -570,7 +570,7 @@ async function importGame(event) {
     const imported = read(await file.text(), run.size);
     imported.at = imported.steps.length - 1;
     openGame(imported);
-    tell(`A game of ${count(imported.steps.length - 1)} moves. Undo goes back through it.`);
+    tell(`A game of ${count(imported.steps.length - 1)} moves. Use Undo to step back through it.`);
   } catch (error) {
     tell(/** @type {Error} */ (error).message, "error");
   }

@@ -9,7 +9,7 @@ import { lossText, percent, valueText } from "./numbers.js";
 
 /** @typedef {import("./board.js").Move} Move */
 
-/** Positions that are fetched at once. */
+/** Number of positions fetched at once. */
 const AT_ONCE = 40;
 
 /** @type {any} */
@@ -19,7 +19,7 @@ let waiting = [];
 /** @type {{board: number[], position: any, isAnswered: boolean} | null} */
 let now = null;
 let [answers, right, lost] = [0, 0, 0];
-/** Ends what is asked about a run that is not shown any more. */
+/** Cancels requests about a run that is no longer shown. */
 let asking = new AbortController();
 
 /** Sets the buttons up. @param {(board: number[]) => void} openInPlay */
@@ -42,13 +42,13 @@ export function openRun(opened) {
   asking = new AbortController();
   [answers, right, lost, waiting] = [0, 0, 0, []];
   byId("quiz-counts").textContent = run.best_moves
-    ? "This run stores best moves alone: of several that are equally good it knows one, and only that counts as right."
-    : "An answer counts as right where no stored digit tells it from the best move.";
+    ? "This run stores one best move for each position. Only that one is right, even if others are equally good."
+    : "An answer is right if its stored value equals the best one.";
   showNone("");
   next();
 }
 
-/** A key that is for the quiz. @param {KeyboardEvent} event @returns {boolean} whether it was */
+/** Handles a key. @param {KeyboardEvent} event @returns {boolean} whether the quiz used it */
 export function key(event) {
   const move = /^Arrow(Left|Right|Up|Down)$/.exec(event.key)?.[1].toLowerCase();
   if (move !== undefined) answer(/** @type {Move} */ (move));
@@ -62,14 +62,14 @@ async function next() {
   try {
     if (waiting.length === 0) {
       const seed = Math.floor(Math.random() * 2 ** 31);
-      const told = await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed }, signal);
+      const found = await ask("positions", { run: run.name, kind: "any", sample: 400, limit: AT_ONCE, seed }, signal);
       if (signal.aborted) return;
-      waiting = told.positions;
+      waiting = found.positions;
       waiting.sort(() => Math.random() - 0.5);
     }
     const position = waiting.pop();
     if (position === undefined) {
-      showNone("No position with a choice was found in this run.");
+      showNone("This run has no position with a choice.");
       return;
     }
     now = { board: parseBoard(position.board, run.size), position, isAnswered: false };
@@ -93,17 +93,17 @@ function answer(move) {
   right += isRight ? 1 : 0;
   lost += loss ?? 0;
   const best = now.position.moves.filter((/** @type {any} */ other) => other.best).map((/** @type {any} */ other) => other.move);
-  const loses = loss === undefined ? `what ${move} loses, this run does not store` : `${move} loses ${valueText(loss, run.isChance)}`;
-  const said = isRight ? `Right: ${best.join(" or ")}.` : `${best.join(" or ")} is best; ${loses}.`;
-  show(said[0].toUpperCase() + said.slice(1));
+  const loses = loss === undefined ? `this run does not store the loss of ${move}` : `${move} loses ${valueText(loss, run.isChance)}`;
+  const text = isRight ? `Right: ${best.join(" or ")}.` : `${best.join(" or ")} is best; ${loses}.`;
+  show(text[0].toUpperCase() + text.slice(1));
 }
 
-/** @param {string} said */
-function show(said) {
+/** @param {string} text */
+function show(text) {
   if (now === null) return;
   const { board, position, isAnswered } = now;
   showBoard(byId("quiz-board"), board, run.size);
-  byId("quiz-answer").textContent = said;
+  byId("quiz-answer").textContent = text;
   for (const button of byId("quiz-moves").children) {
     button.toggleAttribute("disabled", isAnswered || makeMove(board, button.dataset.move, run.size) === null);
   }
@@ -117,13 +117,13 @@ function show(said) {
   }));
 }
 
-/** Takes the board away. @param {string} said what is said in its place */
-function showNone(said) {
+/** Removes the board. @param {string} text the message in its place */
+function showNone(text) {
   now = null;
   const place = byId("quiz-board");
   place.replaceChildren();
   for (const name of ["role", "aria-label"]) place.removeAttribute(name);
-  byId("quiz-answer").textContent = said;
+  byId("quiz-answer").textContent = text;
   for (const button of byId("quiz-moves").children) button.disabled = true;
   byId("quiz-table").hidden = true;
   showTally();

@@ -1,4 +1,4 @@
-// A game's record: the line of JSON that the program writes and reads, too. Loaded when a game is exported or imported.
+// A game's record: a line of JSON, as the program writes it too. Loaded when a game is exported or imported.
 
 import { MOVES, exponentOf, toText, withTile } from "./board.js";
 import { Game } from "./game.js";
@@ -8,10 +8,10 @@ import { Game } from "./game.js";
 
 const LETTERS = { left: "L", right: "R", up: "U", down: "D" };
 
-/** Most moves of a game that is imported: no game on a board that can be solved is longer. */
+/** Most moves of an imported game. No game on a solvable board is longer. */
 const MOST_MOVES = 1_000_000;
 
-/** A game from its last edited board to where it is, as `exact2048 play --record` writes it. @param {Game} game */
+/** A record from the last edited board to the current one, as `exact2048 play --record` writes it. @param {Game} game */
 export function record(game) {
   const past = game.past;
   const from = past.findLastIndex((step) => step.move === undefined);
@@ -32,7 +32,7 @@ export function record(game) {
   });
 }
 
-/** The game of a record's first line; an error says what is wrong with it. @param {string} text @param {Size} size */
+/** Reads the game in a record's first line; throws a description of the mistake. @param {string} text @param {Size} size */
 export function read(text, size) {
   const line = text.split("\n").find((line) => line.trim() !== "") ?? "";
   /** @type {any} */
@@ -40,14 +40,14 @@ export function read(text, size) {
   try {
     record = JSON.parse(line);
   } catch {
-    throw new Error("That is no game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
+    throw new Error("This is not a game: expected a line of JSON, as “exact2048 play --record FILE” writes it.");
   }
   const { board: given, start, moves, spawns } = record ?? {};
   const own = `${size.rows}x${size.columns}`;
-  if (given !== own) throw new Error(`That game is on a board of ${String(given).slice(0, 20)}, and this run of ${own}.`);
+  if (given !== own) throw new Error(`The game is on a board of ${String(given).slice(0, 20)}, but this run has ${own}.`);
   const isList = Array.isArray(start) && Array.isArray(spawns) && typeof moves === "string";
   if (!isList || spawns.length !== moves.length || moves.length > MOST_MOVES) {
-    throw new Error("That is no game: expected “start”, and as many “spawns” as “moves”.");
+    throw new Error("This is not a game: expected “start”, and as many “spawns” as “moves”.");
   }
   let first = Array.from({ length: size.rows * size.columns }, () => 0);
   const placed = start.map((tile) => readTile(tile, first));
@@ -66,7 +66,7 @@ export function read(text, size) {
   return game;
 }
 
-/** The tiles of a board that was edited. @param {number[]} board */
+/** The tiles of an edited board. @param {number[]} board */
 function tilesOf(board) {
   return board.flatMap((exponent, cell) => (exponent === 0 ? [] : [[cell, 2 ** exponent]]));
 }
@@ -76,7 +76,7 @@ function readTile(tile, board) {
   const [cell, value] = Array.isArray(tile) ? tile : [];
   const exponent = exponentOf(value);
   if (!Number.isInteger(cell) || cell < 0 || cell >= board.length || exponent === null) {
-    throw new Error(`${JSON.stringify(tile)?.slice(0, 40)} is no tile: expected a cell and a tile, as in [0,2].`);
+    throw new Error(`${JSON.stringify(tile)?.slice(0, 40)} is not a tile: expected a cell and a tile, as in [0,2].`);
   }
   return { cell, exponent };
 }

@@ -1,4 +1,4 @@
-// Studying a run: positions worth a look, search by pattern, how perfect games end, layers.
+// Studying a run: interesting positions, search by pattern, ends of perfect games, layers.
 
 import { Refused, ask } from "./api.js";
 import { parseBoard } from "./board.js";
@@ -8,13 +8,13 @@ import { smallBoard } from "./grid.js";
 import { axisText, count, percent, valueText } from "./numbers.js";
 import { showPerfectPlay } from "./perfect.js";
 
-/** Layers whose values are looked at. */
+/** Number of layers whose values are sampled. */
 const LAYERS = 32;
 
-/** States of each. */
+/** Number of states sampled in each layer. */
 const SAMPLE = 200;
 
-/** Codes of failures that are over when the server is there again. */
+/** Codes of failures that end when the server is back. */
 const PASSING = ["AWAY", "UNAVAILABLE"];
 
 /** @type {any} */
@@ -23,12 +23,12 @@ let isSolved = false;
 /** @type {(board: number[]) => void} */
 let openInPlay = () => {};
 let seed = 0;
-/** A search; `from` is where it goes on. @typedef {{layer: string, pattern: string, from?: string}} Search */
-/** What “More” searches. @type {Search | null} */
+/** A search; `from` is the place to resume. @typedef {{layer: string, pattern: string, from?: string}} Search */
+/** The search that “More” resumes. @type {Search | null} */
 let goingOn = null;
-/** Ends what is asked for a part of the page, by the part's note. @type {Map<string, AbortController>} */
+/** Cancels the requests of a part of the page, by the part's note. @type {Map<string, AbortController>} */
 const asking = new Map();
-/** Parts that were not filled since the server was away, by their notes. @type {Map<string, () => void>} */
+/** Parts left unfilled because the server was away, by their notes. @type {Map<string, () => void>} */
 const failed = new Map();
 
 /** Sets the forms up. @param {(board: number[]) => void} open */
@@ -51,7 +51,7 @@ export function setUp(open) {
   byId("more").onclick = () => goingOn && search(goingOn);
 }
 
-/** Shows a run, or of the same one goes on with what the server did not answer. @param {any} opened */
+/** Shows a run. For the same run, repeats the requests that the server did not answer. @param {any} opened */
 export function openRun(opened) {
   const isSolvedNow = opened.not_solved === null;
   if (run === opened && isSolved === isSolvedNow) {
@@ -67,7 +67,7 @@ export function openRun(opened) {
   const open = Array.from({ length: run.size.rows }, () => Array(run.size.columns).fill("*"));
   open[0][0] = "16";
   byId("pattern").value = open.map((row) => row.join(" ")).join(" / ");
-  // What moves lose is not known of a run of best moves.
+  // The losses of moves are unknown in a run of best moves.
   const kinds = byId("kind");
   for (const option of kinds.options) option.disabled = run.best_moves && option.value !== "any";
   if (kinds.selectedOptions[0].disabled) kinds.value = "any";
@@ -80,8 +80,7 @@ export function openRun(opened) {
 }
 
 /**
- * Fills a part of the page with what is asked for it, in place of what was asked for it before; its note says why that
- * fails.
+ * Fills a part of the page and cancels its earlier requests; its note shows a failure.
  * @param {string} note @param {(signal: AbortSignal) => Promise<void>} part
  */
 async function fill(note, part) {
@@ -98,7 +97,7 @@ async function fill(note, part) {
   }
 }
 
-/** A board that opens in Play, with some lines below. @param {string} text @param {string[]} lines */
+/** A board that opens in Play, with lines of text below. @param {string} text @param {string[]} lines */
 function card(text, lines) {
   const board = parseBoard(text, run.size);
   const button = element("button", { type: "button", title: "Open in Play" }, smallBoard(board, run.size), ...lines.map((line) => element("span", {}, line)));
@@ -111,29 +110,29 @@ function findPositions() {
     const note = byId("positions-note");
     const [first, last] = [byId("from-layer").value, byId("to-layer").value].map((text) => (text === "" ? undefined : text));
     const asked = { run: run.name, kind: byId("kind").value, first, last, limit: 12, seed };
-    const told = await ask("positions", asked, signal);
-    note.textContent = `Among ${count(told.sampled)} states of ${told.layers.length} layers, tile sums ${told.layers[0]} to ${told.layers.at(-1)}.`;
-    byId("positions").replaceChildren(...told.positions.map((/** @type {any} */ position) => {
+    const found = await ask("positions", asked, signal);
+    note.textContent = `From ${count(found.sampled)} states of ${found.layers.length} layers, tile sums ${found.layers[0]} to ${found.layers.at(-1)}.`;
+    byId("positions").replaceChildren(...found.positions.map((/** @type {any} */ position) => {
       const best = position.moves.filter((/** @type {any} */ move) => move.best).map((/** @type {any} */ move) => move.move);
       const ahead = position.gap === null ? [] : [`ahead by ${valueText(position.gap, run.isChance)}, ${percent(position.share)}`];
       return card(position.board, [`Tile sum ${position.layer}. Best: ${best.join(", ")}`, ...ahead]);
     }));
-    if (run.best_moves) note.textContent += " This run stores best moves and few values: what the other moves lose is not known, so none are picked by it.";
+    if (run.best_moves) note.textContent += " This run stores best moves and few values. The losses of the other moves are unknown, so positions cannot be ranked by them.";
   });
 }
 
-/** Searches, or goes on. @param {Search} asked */
+/** Starts or resumes a search. @param {Search} asked */
 function search(asked) {
   return fill("search-note", async (signal) => {
     const [note, more] = [byId("search-note"), byId("more")];
     note.textContent = "Searching…";
-    // Pressed twice it would find the same states twice.
+    // A second press would find the same states again.
     more.disabled = true;
     const answer = ask("search", { run: run.name, ...asked, limit: 24 }, signal);
-    const told = await answer.finally(() => (more.disabled = signal.aborted));
-    byId("found").append(...told.states.map((/** @type {any} */ state) =>
-      card(state.board, state.value === null ? [] : [`worth ${valueText(state.value, run.isChance)}`])));
-    goingOn = told.next === null ? null : { ...asked, from: told.next };
+    const result = await answer.finally(() => (more.disabled = signal.aborted));
+    byId("found").append(...result.states.map((/** @type {any} */ state) =>
+      card(state.board, state.value === null ? [] : [`value ${valueText(state.value, run.isChance)}`])));
+    goingOn = result.next === null ? null : { ...asked, from: result.next };
     more.hidden = goingOn === null;
     const found = byId("found").children.length;
     const rest = goingOn === null ? ", and no more in this layer." : " so far.";
@@ -157,7 +156,7 @@ async function showLayers(signal) {
   await showValues(layers, signal);
 }
 
-/** Shows what states of some layers are worth. @param {any[]} layers @param {AbortSignal} signal */
+/** Shows the values of states of some layers. @param {any[]} layers @param {AbortSignal} signal */
 async function showValues(layers, signal) {
   const step = Math.max(1, (layers.length - 1) / (LAYERS - 1));
   const chosen = [...new Set(Array.from({ length: LAYERS }, (_, i) => Math.round(i * step)))].filter((i) => i < layers.length);
@@ -165,9 +164,9 @@ async function showValues(layers, signal) {
   const rows = isBare ? layers : chosen.map((i) => layers[i]);
   showTable(rows);
   /** @type {any[]} */
-  const told = [];
-  for (const layer of isBare ? [] : rows) told.push(await valuesOf(layer, signal));
-  const known = told.filter((of) => typeof of.mean === "number");
+  const answers = [];
+  for (const layer of isBare ? [] : rows) answers.push(await valuesOf(layer, signal));
+  const known = answers.filter((of) => typeof of.mean === "number");
   const line = (/** @type {string} */ name) => ({ name, points: known.map((of) => [of.layer, of[name]]) });
   byId("layer-values-title").hidden = byId("value-chart").hidden = known.length === 0;
   byId("value-chart").replaceChildren(chart({
@@ -175,16 +174,16 @@ async function showValues(layers, signal) {
     across: "tile sum", text: (value) => axisText(value, run.isChance), lines: /** @type {any} */ ([line("least"), line("mean"), line("most")]),
   }));
   const notes = [];
-  if (known.length > 0) notes.push(`Values of up to ${SAMPLE} states of each of ${known.length} layers.`);
-  const others = told.length - known.length;
+  if (known.length > 0) notes.push(`Values of up to ${SAMPLE} states in each of ${known.length} layers.`);
+  const others = answers.length - known.length;
   if (others > 0) {
-    notes.push(`Of ${others} layers it is not stored any more which states they have: the table has their counts.`);
+    notes.push(`The run no longer stores the states of ${others} layers, so the table has only their counts.`);
   }
   byId("value-note").textContent = notes.join(" ");
-  if (!isBare) showTable(told);
+  if (!isBare) showTable(answers);
 }
 
-/** What states of a layer are worth; its counts alone where its reach was removed. @param {any} layer
+/** Values of states of a layer, or only its counts if its reach was removed. @param {any} layer
  * @param {AbortSignal} signal */
 async function valuesOf(layer, signal) {
   try {
@@ -195,7 +194,7 @@ async function valuesOf(layer, signal) {
   }
 }
 
-/** Shows layers with their counts, and with values where they have any. @param {any[]} layers */
+/** Shows layers with their counts, and with values if they have any. @param {any[]} layers */
 function showTable(layers) {
   const text = (/** @type {any} */ value) => (typeof value === "number" ? valueText(value, run.isChance) : "–");
   byId("layer-table").replaceChildren(...layers.map((of) => {
