@@ -1,4 +1,4 @@
-//! What requests ask for, from the parts of their URLs.
+//! Parameters of requests, from their URLs.
 
 use axum::extract::{FromRequestParts, Query};
 use axum::http::request::Parts;
@@ -7,7 +7,7 @@ use exact2048_net::status::invalid_argument;
 use serde::de::DeserializeOwned;
 use tonic::{Code, Status};
 
-/// The query of a URL: what follows its `?`.
+/// The parsed query of a URL, the part after its `?`.
 pub struct Asked<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
@@ -18,26 +18,26 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
         let Query(asked) = asked.map_err(|rejection| {
             let why =
                 std::error::Error::source(&rejection).map_or(rejection.body_text(), ToString::to_string);
-            Status::invalid_argument(format!("{why}; what a URL may ask is in /api/v1/openapi.json"))
+            Status::invalid_argument(format!("{why}; see the parameters in /api/v1/openapi.json"))
         })?;
         Ok(Self(asked))
     }
 }
 
-/// How many of something are asked for: `unless_told` where the URL does not say it, and at most `most`.
+/// Checks a requested number of at most `most`; the default is `default`.
 ///
 /// # Errors
 ///
 /// If it is 0, or more than `most`.
-pub fn count_of(field: &str, asked: Option<u32>, unless_told: u32, most: u32) -> Result<usize, Status> {
-    match asked.unwrap_or(unless_told) {
+pub fn count_of(field: &str, asked: Option<u32>, default: u32, most: u32) -> Result<usize, Status> {
+    match asked.unwrap_or(default) {
         count if (1..=most).contains(&count) => Ok(count as usize),
         count => Err(invalid_argument(field, format!("{count}: expected 1 to {most}"))),
     }
 }
 
-/// The answer for a path that is none of ours.
+/// The answer for an unknown path.
 pub async fn no_such_path() -> RequestFailure {
-    let what = "there is nothing here; the paths of the API are in /api/v1/openapi.json";
+    let what = "unknown path; the paths of the API are in /api/v1/openapi.json";
     Status::new(Code::NotFound, what).into()
 }

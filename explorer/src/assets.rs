@@ -1,8 +1,8 @@
-//! The files of the page, which are part of the program.
+//! The files of the page, embedded in the program.
 
 use exact2048_net::pages::{Asset, SHARED};
 
-/// Those that only this page has.
+/// The files of this page alone.
 const FILES: [Asset; 13] = [
     Asset::html("/", include_str!("../page/index.html")),
     Asset::css("/style.css", include_str!("../page/style.css")),

@@ -1,4 +1,4 @@
-//! What the states of a layer are worth, by a sample of them.
+//! Values of a sample of the states of a layer.
 
 use axum::extract::State;
 use exact2048_game::Layer;
@@ -11,7 +11,7 @@ use crate::asked::{Asked, count_of};
 use crate::runs::Explorer;
 use crate::sample::sample;
 
-/// States of a layer that are looked at unless told otherwise, and at most.
+/// Default and maximum number of sampled states of a layer.
 const SAMPLE: u32 = 500;
 const MOST_SAMPLED: u32 = 10_000;
 
@@ -31,7 +31,7 @@ pub struct ToldValues {
     layer: u32,
     states: u64,
     afterstates: u64,
-    /// How many states the values are of.
+    /// Number of states that the values are of.
     sampled: u64,
     least: Option<f64>,
     mean: Option<f64>,
@@ -45,8 +45,7 @@ pub async fn layer(
 ) -> Result<ToldAnswer<ToldValues>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     if run.params.best_moves {
-        let what =
-            "the run stores best moves and few values: what the states of a layer are worth is not told here";
+        let what = "the run stores best moves and few values, so the values of a layer are not available";
         return Err(Status::failed_precondition(what).into());
     }
     let (layer, seed) = (Layer(asked.layer), asked.seed);
@@ -70,11 +69,11 @@ pub async fn layer(
     }))
 }
 
-/// Says that a run has no such layer.
+/// The error for a layer that the run does not have.
 pub fn no_such_layer(layer: Layer, last: Option<Layer>) -> Status {
     let expected = match last {
         Some(last) => format!("an even number from {} to {last}", Layer::FIRST),
-        None => "one that is finished, and none is yet".to_owned(),
+        None => "a finished layer, and none is finished yet".to_owned(),
     };
     exact2048_net::status::invalid_argument(
         "layer",

@@ -1,10 +1,10 @@
-//! The explorer: a page on which people play and study solved boards, and the API that it asks, as JSON over HTTP.
+//! The explorer: a page to play and study solved boards, and its API as JSON over HTTP.
 //!
-//! [`Explorer`] holds the runs; [`router`] has the page, the API and its description (`openapi.json`). Who may ask, how much
-//! is taken on at once, deadlines and what is counted are those of every other server (`exact2048-net`), and values come
-//! from where the query service has them (`exact2048-server`).
+//! The type [`Explorer`] holds the runs. The function [`router`] has the page, the API and its description
+//! (`openapi.json`). Access control, request limits, deadlines and metrics are those of every server (`exact2048-net`).
+//! Values are read as in the query service (`exact2048-server`).
 
-#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod asked;
 mod assets;

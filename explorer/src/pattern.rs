@@ -1,4 +1,4 @@
-//! Patterns of boards: some cells as they must be, others open.
+//! Patterns of boards: some cells are given, others are open.
 
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::symmetry::Symmetries;
@@ -6,32 +6,34 @@ use exact2048_game::symmetry::Symmetries;
 /// Longest text of a pattern.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// What a cell must hold.
+/// Required contents of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
     /// Anything.
     Open,
     /// Any tile.
     Tile,
-    /// This exponent; 0 is no tile.
+    /// This exponent; 0 is an empty cell.
     Exponent(u8),
 }
 
-/// A pattern that boards match as they are, or turned, or mirrored.
+/// A pattern that boards match directly, turned or mirrored.
 #[derive(Clone, Debug)]
 pub struct BoardPattern(Vec<Cell>);
 
 impl BoardPattern {
-    /// Reads a pattern as boards are read: rows separated by `/`, cells by blanks or commas; a tile, `0` or `.` for an empty
-    /// cell, `+` for any tile, `*` for anything.
+    /// Parses a pattern.
+    ///
+    /// As in boards, rows are separated by `/` and cells by blanks or commas. A cell is a tile, `0` or `.` for empty, `+` for
+    /// any tile, or `*` for anything.
     ///
     /// # Errors
     ///
-    /// What was expected, and what was found.
+    /// The expected and the found text.
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, String> {
         if text.len() > MAX_TEXT_BYTES {
             return Err(format!(
-                "{} bytes of text: expected a pattern, in at most {MAX_TEXT_BYTES}",
+                "expected a pattern of at most {MAX_TEXT_BYTES} bytes, found {} bytes",
                 text.len()
             ));
         }
@@ -43,7 +45,7 @@ impl BoardPattern {
             .collect();
         if rows.len() != size.rows() || rows.iter().any(|row: &Vec<&str>| row.len() != size.cols()) {
             return Err(format!(
-                "{text:?} is no pattern of {size}: expected {} rows of {} cells, separated by /",
+                "{text:?} is not a pattern of {size}: expected {} rows of {} cells, separated by /",
                 size.rows(),
                 size.cols()
             ));
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pattern_is_refused() {
+    fn invalid_patterns_are_refused() {
         let size: BoardSize = "2x2".parse().unwrap();
         for text in
             ["", "2 2", "2 2 / 2", "3 * / * *", "65536 * / * *", "<b> * / * *", "-2 * / * *", "1 * / * *"]

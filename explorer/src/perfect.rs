@@ -1,4 +1,4 @@
-//! How games of perfect play end: worked out once for a run, beside the requests, and kept.
+//! Statistics of perfect play, computed once for each run in the background, and kept.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,98 +21,99 @@ use tonic::Status;
 use crate::asked::Asked;
 use crate::runs::Explorer;
 
-/// States of the largest run whose statistics a server works out: some minutes of one core. Those of larger runs it has where
-/// `exact2048 stats` has kept them.
+/// Most states of a run whose statistics a server computes, which takes some minutes of one core.
+///
+/// For larger runs, the server reads the statistics that `exact2048 stats` has kept.
 const MOST_STATES: u64 = 200_000_000;
 
-/// Time that a request waits for what may soon be there.
+/// Time that a request waits for statistics that may be complete soon.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How far the statistics of a run are.
+/// Progress of the statistics of a run.
 #[derive(Clone)]
 enum PlayState {
-    /// The share of the work that is done.
+    /// The completed share of the work.
     Working(f64),
     Done(Arc<RawValue>),
     Failed(Status),
 }
 
-/// The statistics of the runs of a server, as far as they were asked for.
+/// The requested statistics of the runs of a server.
 pub struct PerfectPlay {
-    /// By id and fingerprint: other values have other statistics.
+    /// Statistics by id and fingerprint, because other values have other statistics.
     of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
-    /// Held by the thread that works statistics out: for one run after the other.
+    /// Lock of the computing thread, so that runs are processed one after the other.
     turn: Arc<Mutex<()>>,
     limits: PlayLimits,
 }
 
-/// What works statistics out, and what that may take.
+/// Method and limits of the computation.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayLimits {
-    /// Makes what follows games through a run.
+    /// Creates a follower of games through a run.
     pub follower: FollowerOfRun,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Bytes of memory.
+    /// Memory limit in bytes.
     pub memory_bytes: u64,
 }
 
 impl PerfectPlay {
-    /// Nothing yet.
+    /// Creates a store without statistics.
     pub fn new(limits: PlayLimits) -> Self {
         Self { of_runs: Mutex::default(), turn: Arc::default(), limits }
     }
 
-    /// How far the statistics of a run are; begins to work them out where nobody has.
+    /// Returns the progress of a run's statistics; starts the computation if necessary.
     fn of(&self, run: &RunSnapshot, work: PlayWork) -> Result<watch::Receiver<PlayState>, Status> {
         let key = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
         let mut of_runs = self.of_runs.lock();
         if let Some(known) = of_runs.get(&key).filter(|known| is_of_use(known)) {
             return Ok(known.clone());
         }
-        let (tell, told) = watch::channel(PlayState::Working(0.0));
+        let (sender, state) = watch::channel(PlayState::Working(0.0));
         let (turn, limits) = (Arc::clone(&self.turn), self.limits);
-        // A thread of its own: a server that stops does not wait for it.
+        // A detached thread: a stopping server does not wait for it.
         let begun = thread::Builder::new().name("perfect play".to_owned()).spawn(move || {
-            let end = work.end(&turn, limits, &tell).unwrap_or_else(PlayState::Failed);
-            tell.send_replace(end);
+            let end = work.end(&turn, limits, &sender).unwrap_or_else(PlayState::Failed);
+            sender.send_replace(end);
         });
         begun.map_err(|error| Status::internal(format!("cannot start a thread: {error}")))?;
-        of_runs.insert(key, told.clone());
-        Ok(told)
+        of_runs.insert(key, state.clone());
+        Ok(state)
     }
 }
 
-/// Whether work need not begin anew. It does after a failure, since a file that was missing may be back.
-fn is_of_use(told: &watch::Receiver<PlayState>) -> bool {
-    match *told.borrow() {
-        PlayState::Working(_) => is_worked_on(told),
+/// Whether a state is still usable. Work restarts after a failure, because a missing file may be back.
+fn is_of_use(state: &watch::Receiver<PlayState>) -> bool {
+    match *state.borrow() {
+        PlayState::Working(_) => is_worked_on(state),
         PlayState::Done(_) => true,
         PlayState::Failed(_) => false,
     }
 }
 
-/// Whether the thread that tells how far it is still runs.
-fn is_worked_on(told: &watch::Receiver<PlayState>) -> bool {
-    told.has_changed().is_ok()
+/// Whether the thread that sends the state is still running.
+fn is_worked_on(state: &watch::Receiver<PlayState>) -> bool {
+    state.has_changed().is_ok()
 }
 
-/// What is to be worked out.
+/// Statistics to compute.
 struct PlayWork {
     served: Arc<Served>,
-    /// The run that was asked about, by id and fingerprint.
+    /// Id and fingerprint of the requested run.
     asked: (String, u128),
     kept: Option<KeptStatistics>,
     states: u64,
 }
 
 impl PlayWork {
-    /// The statistics: those that are kept, or new ones.
+    /// Returns the kept statistics, or computes them.
     fn end(
         &self,
         turn: &Mutex<()>,
         limits: PlayLimits,
-        tell: &watch::Sender<PlayState>,
+        sender: &watch::Sender<PlayState>,
     ) -> Result<PlayState, Status> {
         if let Some(kept) = self.kept.as_ref().and_then(KeptStatistics::read) {
             return done(&kept);
@@ -120,20 +121,24 @@ impl PlayWork {
         check_size(self.states)?;
         let _turn = turn.lock();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
-        let found = pool.map_err(|error| internal(&error))?.install(|| self.follow(limits, tell))?;
+        let found = pool.map_err(|error| internal(&error))?.install(|| self.follow(limits, sender))?;
         if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&found)) {
             tracing::warn!(%error, "perfect-play statistics not kept; the next server follows the games again");
         }
         done(&found)
     }
 
-    fn follow(&self, limits: PlayLimits, tell: &watch::Sender<PlayState>) -> Result<ToldStatistics, Status> {
+    fn follow(
+        &self,
+        limits: PlayLimits,
+        sender: &watch::Sender<PlayState>,
+    ) -> Result<ToldStatistics, Status> {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
         // The work continues without requests, so that the next request gets its answer at once.
         let mut progress = |at: StatsProgress| {
-            tell.send_replace(PlayState::Working(at.share));
+            sender.send_replace(PlayState::Working(at.share));
         };
         let found = ToldStatistics::follow(&run, &*follower, LEAST_FOLLOWED, &mut progress);
         found.map_err(|error| of_query(&error))
@@ -149,7 +154,7 @@ fn internal(error: &dyn std::fmt::Display) -> Status {
     Status::internal(error.to_string())
 }
 
-/// An error if another run lies in the place of the one that was asked about: its statistics are not this run's.
+/// Checks that the requested run was not replaced by another one, whose statistics differ.
 fn check_identity(asked: &(String, u128), found: (String, u128)) -> Result<(), Status> {
     if found == *asked {
         return Ok(());
@@ -161,14 +166,14 @@ fn check_identity(asked: &(String, u128), found: (String, u128)) -> Result<(), S
     )))
 }
 
-/// An error for a run with more states than a server works statistics out for.
+/// Checks that a server may compute the statistics of a run with this number of states.
 fn check_size(states: u64) -> Result<(), Status> {
     if states <= MOST_STATES {
         return Ok(());
     }
     Err(Status::failed_precondition(format!(
-        "the run has {} states, and how perfect games end is worked out here for up to {}: \
-         \"exact2048 stats\" does it for any run, and keeps the answer where this server finds it",
+        "the run has {} states, and this server computes how perfect games end for up to {}. Run \
+         \"exact2048 stats\", which has no such limit and keeps the answer for this server",
         count(states),
         count(MOST_STATES)
     )))
@@ -180,17 +185,17 @@ pub struct PlayAsked {
     run: Option<String>,
 }
 
-/// The statistics, or how far they are.
+/// The statistics, or their progress.
 #[derive(Serialize)]
 pub struct PlayAnswer {
-    /// The share of the work that is done, about.
+    /// Estimate of the completed share of the work.
     progress: f64,
-    /// What `exact2048 stats --json` prints; `None` while it is worked out.
+    /// The output of `exact2048 stats --json`; `None` during the computation.
     statistics: Option<Box<RawValue>>,
 }
 
 /// `GET /api/v1/perfect-play`.
-pub async fn told(
+pub async fn perfect_play(
     State(explorer): State<Explorer>,
     Asked(asked): Asked<PlayAsked>,
 ) -> Result<ToldAnswer<PlayAnswer>, RequestFailure> {
@@ -198,8 +203,8 @@ pub async fn told(
     let run = served.now();
     run.oracle()?;
     if !has_usual_rules(&run.params) {
-        let what = "games by chance are not worth what the values of this run say: how they end is told of runs of the \
-                    score or a tile to reach, without a discount, where tiles come by chance";
+        let what = "the values of this run do not describe random games. Statistics require random spawns, the score or a \
+                    tile to reach as the objective, and no discount";
         return Err(Status::failed_precondition(what).into());
     }
     let asked = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
@@ -209,16 +214,16 @@ pub async fn told(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // Looked at before the state: a thread that ends in between has told its last state.
+    // Checked before the state, because a thread that ends in between has sent its last state.
     let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {
         PlayState::Working(_) if !is_worked_on => {
-            Err(Status::internal("the server failed on this question; its log says how").into())
+            Err(Status::internal("the server failed to compute the statistics; see its log").into())
         }
         PlayState::Working(progress) => Ok(ToldAnswer(PlayAnswer { progress, statistics: None })),
-        PlayState::Done(told) => {
-            Ok(ToldAnswer(PlayAnswer { progress: 1.0, statistics: Some((*told).to_owned()) }))
+        PlayState::Done(found) => {
+            Ok(ToldAnswer(PlayAnswer { progress: 1.0, statistics: Some((*found).to_owned()) }))
         }
         PlayState::Failed(status) => Err(status.into()),
     }
@@ -229,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn large_runs_are_left_to_the_program() {
+    fn large_runs_are_left_to_the_command() {
         assert!(check_size(MOST_STATES).is_ok());
         let refused = check_size(1_814_373_350).unwrap_err();
         assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
@@ -239,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_replaced_in_place_has_statistics_of_its_own() {
+    fn a_replaced_run_does_not_get_the_old_statistics() {
         let asked = ("a1".to_owned(), 7);
         assert!(check_identity(&asked, asked.clone()).is_ok());
         for replaced in [("a2".to_owned(), 7), ("a1".to_owned(), 8)] {

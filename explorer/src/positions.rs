@@ -1,4 +1,4 @@
-//! Positions worth a look: where one move is much better than all others, or hardly better.
+//! Interesting positions, in which one move is much better than all others, or hardly better.
 
 use std::collections::HashSet;
 
@@ -15,29 +15,29 @@ use crate::asked::{Asked, count_of};
 use crate::runs::{Explorer, less_is_better};
 use crate::sample::sample;
 
-/// States that are looked at unless told otherwise, and at most.
+/// Default and maximum number of sampled states.
 const SAMPLE: u32 = 2_000;
 const MOST_SAMPLED: u32 = 20_000;
 
-/// The most layers that states are taken from.
+/// Most layers that states are sampled from.
 const LAYERS: u32 = 8;
 
-/// Positions in an answer unless told otherwise, and at most.
+/// Default and maximum number of positions in an answer.
 const LIMIT: u32 = 20;
 const MOST: u32 = 200;
 
-/// What makes a position worth a look.
+/// Criterion of an interesting position.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "lowercase")]
 pub enum PositionKind {
-    /// The second-best move is worse by much.
+    /// The second-best move is much worse.
     #[default]
     Gap,
     /// The second-best move is hardly worse.
     Close,
-    /// Of three or four moves all but one lose a large share of the value.
+    /// Of three or four moves, all but one lose a large share of the value.
     Only,
-    /// Anything where there is a choice.
+    /// Any position with a choice.
     Any,
 }
 
@@ -57,9 +57,9 @@ pub struct PositionsAsked {
 
 #[derive(Serialize)]
 pub struct PositionList {
-    /// Layers that states were taken from.
+    /// Layers that states were sampled from.
     layers: Vec<u32>,
-    /// States that were looked at.
+    /// Number of sampled states.
     sampled: usize,
     positions: Vec<ToldPosition>,
 }
@@ -68,18 +68,18 @@ pub struct PositionList {
 struct ToldPosition {
     #[serde(flatten)]
     state: ToldState,
-    /// By how much the best move is better than the second-best; `None` where the run has best moves alone.
+    /// Difference between the best and the second-best move; `None` if the run has only best moves.
     gap: Option<f64>,
-    /// The same as a share of the best move's value.
+    /// The difference as a share of the larger value.
     share: Option<f64>,
 }
 
-/// A position before it is told.
+/// A position before it is formatted.
 #[derive(Clone)]
 struct Position {
     answer: StateAnswer,
-    /// By how much the best move is better than the second-best, and the same as a share of its value; 0 where the run
-    /// has best moves alone.
+    /// Difference between the best and the second-best move; 0 if the run has only best moves. `share` is the difference as a
+    /// share of the larger value.
     gap: f64,
     share: f64,
 }
@@ -91,8 +91,8 @@ pub async fn positions(
 ) -> Result<ToldAnswer<PositionList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     if run.params.best_moves && asked.kind != PositionKind::Any {
-        let what = "the run stores best moves and few values: how much a move loses is not known here, and positions are \
-                    not told apart by it; with kind=any they are told with their best moves";
+        let what = "the run stores best moves and few values, so the losses of moves are unknown and cannot select \
+                    positions; kind=any returns positions with their best moves";
         return Err(Status::failed_precondition(what).into());
     }
     let first = asked.first.unwrap_or(0);
@@ -100,7 +100,7 @@ pub async fn positions(
     let last = asked.last.unwrap_or(last_of_run).min(last_of_run);
     if first > last {
         let what = format!(
-            "layers from {first} to {last}: expected a first that is not above the last, which is {last_of_run}"
+            "layers from {first} to {last}: expected a first layer up to the last one, which is {last_of_run}"
         );
         return Err(status::invalid_argument("first", what).into());
     }
@@ -145,12 +145,11 @@ pub async fn positions(
     Ok(ToldAnswer(PositionList {
         layers,
         sampled,
-        positions: chosen.into_iter().map(|position| told(position, size)).collect(),
+        positions: chosen.into_iter().map(|position| listed(position, size)).collect(),
     }))
 }
 
-/// Some layers of a range, evenly spread, each just below two that are stored, so that what its moves lead to is looked
-/// up.
+/// Evenly spread layers of a range, each just below two stored ones, so that the values after its moves are stored.
 fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
     let near = |sum: u32| Layer::at_most(sum).unwrap_or(Layer::FIRST);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
@@ -163,8 +162,8 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut there is nothing to look up, and little to work out. Or no layer of the range is just
-            // below a cut: then another one has to do.
+            // Above the last cut, nothing is stored and little has to be computed. Otherwise, no layer of the range is just
+            // below a cut, so another one must suffice.
             layers.push(layer);
         }
     }
@@ -172,7 +171,7 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
     layers
 }
 
-/// What is to be said of a state; `None` where it is no position of this kind.
+/// Makes a position of a state; `None` if it is not of this kind.
 fn position(evaluation: Evaluation, kind: PositionKind, is_less_better: bool) -> Option<Position> {
     let mut values: Vec<f64> = evaluation.moves.iter().filter_map(|m| Some(m.outcome?.value)).collect();
     values.sort_by(f64::total_cmp);
@@ -185,18 +184,18 @@ fn position(evaluation: Evaluation, kind: PositionKind, is_less_better: bool) ->
     counts.then(|| Position { answer: StateAnswer::Values(evaluation), gap, share: gap / larger })
 }
 
-/// A position of a run that has best moves alone.
+/// A position of a run that has only best moves.
 fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// The positions that show their kind best, the best first, as different from each other as there are.
+/// Chooses the positions that show their kind best, the best first, with a preference for different ones.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
-        // Taken from all layers evenly.
+        // Evenly from all layers.
         PositionKind::Any => return every_so_often(found, limit),
     }
     different(&found.iter().map(|position| position.answer.state().1).collect::<Vec<_>>(), limit)
@@ -205,11 +204,12 @@ fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Pos
         .collect()
 }
 
-/// Exponents below this are small tiles, in which boards that look the same differ.
+/// Exponent below which a tile is small. Boards that differ only in small tiles look the same.
 const SMALL: u8 = 3;
 
-/// Up to `limit` of these boards, by their numbers, ascending. A board looks like an earlier one if their large tiles stand
-/// in the same cells: such a board is chosen only where there are too few others.
+/// Chooses up to `limit` of these boards; returns their numbers, ascending.
+///
+/// A board whose large tiles are in the same cells as an earlier one's is chosen only if there are too few others.
 fn different(boards: &[Board], limit: usize) -> Vec<usize> {
     let large = |board: &Board| {
         let exponents = (0..MOST_CELLS).map(|cell| board.get(cell));
@@ -228,7 +228,7 @@ fn every_so_often(found: Vec<Position>, limit: usize) -> Vec<Position> {
     found.into_iter().step_by(step).take(limit).collect()
 }
 
-fn told(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosition {
+fn listed(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosition {
     let is_known = matches!(answer, StateAnswer::Values(_));
     let [gap, share] = [gap, share].map(|number| is_known.then_some(number));
     ToldPosition { state: ToldState::new(&answer, size), gap, share }

@@ -1,4 +1,4 @@
-//! Which path is answered by what, and what holds for all.
+//! Handlers of the paths, and rules for all of them.
 
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -14,7 +14,7 @@ use crate::{assets, layers, perfect, positions, runs, search, values};
 /// The description of the API.
 const OPENAPI: &str = include_str!("openapi.json");
 
-/// Each path of the API, and what answers it.
+/// Each path of the API, and its handler.
 fn api() -> [(&'static str, MethodRouter<Explorer>); 8] {
     [
         ("/api/v1/runs", get(runs::runs)),
@@ -23,18 +23,18 @@ fn api() -> [(&'static str, MethodRouter<Explorer>); 8] {
         ("/api/v1/layer", get(layers::layer)),
         ("/api/v1/positions", get(positions::positions)),
         ("/api/v1/search", get(search::search)),
-        ("/api/v1/perfect-play", get(perfect::told)),
+        ("/api/v1/perfect-play", get(perfect::perfect_play)),
         ("/api/v1/openapi.json", get(|| async { ([(CONTENT_TYPE, "application/json")], OPENAPI) })),
     ]
 }
 
-/// All paths, by which requests are counted.
+/// All paths, as labels of the request counters.
 #[must_use]
 pub fn paths() -> Vec<&'static str> {
     assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()
 }
 
-/// The page for anyone, and the API for those who show the token. Browsers let pages from `origins` read answers of the API.
+/// Serves the page without a token and the API with it. Browsers let pages from `origins` read answers of the API.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
     let mut api = for_known(api, explorer.token().clone());
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(described, answered);
     }
 
-    /// But for what is loaded when Quiz or Study is opened, or a game is exported.
+    /// Excludes files that are loaded when the user opens Quiz or Study, or exports a game.
     #[test]
     fn the_page_is_small() {
         let is_first = |path: &str| !["/perfect.js", "/quiz.js", "/record.js", "/study.js"].contains(&path);

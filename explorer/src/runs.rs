@@ -1,4 +1,4 @@
-//! The runs that are served, by name.
+//! The served runs, by name.
 
 use std::sync::Arc;
 
@@ -17,23 +17,24 @@ use tonic::Status;
 use crate::asked::Asked;
 use crate::perfect::{PerfectPlay, PlayLimits};
 
-/// What answers requests.
+/// State shared by all request handlers.
 #[derive(Clone)]
 pub struct Explorer(Arc<Shared>);
 
 struct Shared {
     runs: Runs,
     turns: Turns,
-    /// A permit for each request that looks at many states and may be worked on at once.
+    /// Permits of concurrent requests that read many states.
     threads: Arc<Semaphore>,
     perfect_play: PerfectPlay,
     token: CheckToken,
 }
 
 impl Explorer {
-    /// Answers about some runs, the first of them where a request names none. Requests that look at many states are worked
-    /// on by this number of `threads`, and what takes long in `turns`. `follower` follows perfect play, within
-    /// `memory_bytes` bytes of memory.
+    /// Creates an explorer of some runs, the first of which is the default.
+    ///
+    /// Up to `threads` requests that read many states run at once, and long ones wait in `turns`. `follower` follows perfect
+    /// play within `memory_bytes` bytes of memory.
     #[must_use]
     pub fn new(
         runs: Runs,
@@ -42,7 +43,7 @@ impl Explorer {
         token: CheckToken,
         (follower, memory_bytes): (FollowerOfRun, u64),
     ) -> Self {
-        // Half of the threads are left to those who ask for something else.
+        // Half of the threads are reserved for other requests.
         let perfect_play =
             PerfectPlay::new(PlayLimits { follower, threads: (threads / 2).max(1), memory_bytes });
         Self(Arc::new(Shared {
@@ -54,7 +55,7 @@ impl Explorer {
         }))
     }
 
-    /// The run of a name as it was read last.
+    /// The latest snapshot of the run of a name.
     pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
         Ok(self.0.runs.named(name)?.now())
     }
@@ -64,7 +65,7 @@ impl Explorer {
         self.0.runs.named(name)
     }
 
-    /// How games of perfect play end.
+    /// The statistics of perfect play.
     pub(crate) fn perfect_play(&self) -> &PerfectPlay {
         &self.0.perfect_play
     }
@@ -79,7 +80,7 @@ impl Explorer {
         &self.0.token
     }
 
-    /// Puts a question that looks at many states.
+    /// Asks a question that reads many states.
     pub(crate) async fn ask_much<T: Send + 'static>(
         &self,
         oracle: Arc<Oracle>,
@@ -90,7 +91,7 @@ impl Explorer {
     }
 }
 
-/// What a run is.
+/// Description of a run.
 #[derive(Serialize)]
 pub struct ToldRun {
     name: String,
@@ -103,14 +104,13 @@ pub struct ToldRun {
     /// The tile that ends the game.
     target: Option<u32>,
     spawn4: f64,
-    /// What a win is worth that takes one move more.
+    /// Factor of the value of a win for each further move.
     discount: f64,
     spawner: String,
-    /// Whether the run stores best moves: then the answer for a state has a best move, and values only if they are
-    /// asked for.
+    /// Whether the run stores best moves. Then the answer for a state has a best move, and values only on request.
     best_moves: bool,
     phase: &'static str,
-    /// Why states have no values, or not all.
+    /// Reason why some or all states have no values.
     not_solved: Option<String>,
     first_layer: u32,
     last_layer: u32,
@@ -174,8 +174,8 @@ pub struct RunList {
 
 /// `GET /api/v1/runs`.
 pub async fn runs(State(explorer): State<Explorer>) -> ToldAnswer<RunList> {
-    let told = |run: &NamedRun| ToldRun::new(&run.name, &run.served.now());
-    ToldAnswer(RunList { runs: explorer.0.runs.iter().map(told).collect() })
+    let describe = |run: &NamedRun| ToldRun::new(&run.name, &run.served.now());
+    ToldAnswer(RunList { runs: explorer.0.runs.iter().map(describe).collect() })
 }
 
 #[derive(Deserialize)]
@@ -202,10 +202,10 @@ pub async fn layers(
     Asked(asked): Asked<LayersAsked>,
 ) -> Result<ToldAnswer<LayerList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    let told = run.layers.iter().map(|counts| ToldLayer {
+    let layers = run.layers.iter().map(|counts| ToldLayer {
         layer: counts.layer.0,
         states: counts.states,
         afterstates: counts.afterstates,
     });
-    Ok(ToldAnswer(LayerList { layers: told.collect() }))
+    Ok(ToldAnswer(LayerList { layers: layers.collect() }))
 }

@@ -1,4 +1,4 @@
-//! Some states of a layer.
+//! Samples of the states of a layer.
 
 use exact2048_game::{Board, Layer};
 use exact2048_solution::{Oracle, QueryError, Wanted};
@@ -6,12 +6,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// States that are read for each that is wanted, so that a sample is not of one part of the layer alone.
+/// Number of states read for each wanted one, so that a sample covers several parts of the layer.
 const READ_FOR_EACH: usize = 8;
 
-/// Up to `most` states of a layer as canonical boards, all where there are no more. The same seed gives the same ones. Parts
-/// of the layer are drawn first and then states within them: each state may be drawn, but not all are quite equally
-/// likely.
+/// Draws up to `most` states of a layer as canonical boards. The same seed gives the same states.
+///
+/// Draws parts of the layer first and then states within them. So each state may be drawn, but not all are equally likely.
 pub fn sample(
     oracle: &Oracle,
     layer: Layer,

@@ -1,4 +1,4 @@
-//! The states of a layer that match a pattern, some at a time.
+//! Search for states of a layer that match a pattern, page by page.
 
 use axum::extract::State;
 use exact2048_game::Layer;
@@ -14,11 +14,11 @@ use crate::layers::no_such_layer;
 use crate::pattern::BoardPattern;
 use crate::runs::Explorer;
 
-/// States in an answer unless told otherwise, and at most.
+/// Default and maximum number of states in an answer.
 const LIMIT: u32 = 50;
 const MOST: u32 = 1_000;
 
-/// States that one request looks at, about: a second of one thread.
+/// Approximate number of states that one request scans, which takes a second of one thread.
 const SCANNED: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -28,16 +28,16 @@ pub struct SearchAsked {
     layer: u32,
     pattern: String,
     limit: Option<u32>,
-    /// `next` of the answer before.
+    /// `next` of the previous answer.
     from: Option<String>,
 }
 
 #[derive(Serialize)]
 pub struct SearchAnswer {
     states: Vec<FoundState>,
-    /// States that were looked at.
+    /// Number of scanned states.
     scanned: usize,
-    /// Where to go on; none where the layer ends.
+    /// The place to resume; `None` at the end of the layer.
     next: Option<String>,
 }
 
@@ -45,7 +45,7 @@ pub struct SearchAnswer {
 struct FoundState {
     /// The image that matches.
     board: String,
-    /// `None` of a run that stores best moves.
+    /// `None` if the run stores best moves.
     value: Option<f64>,
 }
 
@@ -67,7 +67,7 @@ impl ScanPlace {
     }
 }
 
-/// What a scan has found.
+/// Result of a scan.
 struct Scan {
     boards: Vec<Board>,
     scanned: usize,
@@ -91,7 +91,7 @@ pub async fn search(
         Some(text) => ScanPlace::parse(text).ok_or_else(|| {
             status::invalid_argument(
                 "from",
-                format!("{text:?}: expected what \"next\" was in the answer before"),
+                format!("{text:?}: expected the value of \"next\" in the previous answer"),
             )
         })?,
     };
@@ -106,9 +106,9 @@ pub async fn search(
         Ok((found, values))
     };
     let (Scan { boards, scanned, next }, values) = explorer.ask_much(run.oracle()?, question).await?;
-    let told =
+    let states =
         boards.iter().zip(values).map(|(board, value)| FoundState { board: board.to_text(size), value });
-    Ok(ToldAnswer(SearchAnswer { states: told.collect(), scanned, next: next.map(ScanPlace::text) }))
+    Ok(ToldAnswer(SearchAnswer { states: states.collect(), scanned, next: next.map(ScanPlace::text) }))
 }
 
 fn scan(
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_as_they_are_told() {
+    fn places_parse_as_they_are_printed() {
         let place = ScanPlace { part: 12, state: 345 };
         assert_eq!(ScanPlace::parse(&place.text()), Some(place));
         for text in ["", "1", ".", "1.", "a.b", "-1.2", "1.99999999999999999999999"] {

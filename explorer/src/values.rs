@@ -1,4 +1,4 @@
-//! What a state is worth, each of its moves, and each tile that may come after them.
+//! Values of a state, of its moves, and of the possible spawns after them.
 
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ use crate::runs::Explorer;
 pub struct ValuesAsked {
     run: Option<String>,
     board: String,
-    /// Whether to tell what each tile that may come is worth.
+    /// Whether to return the value of each possible spawn.
     #[serde(default)]
     spawns: bool,
-    /// Of a run that stores best moves: whether values are to be worked out.
+    /// Whether to compute values, in a run that stores best moves.
     #[serde(default)]
     values: bool,
 }
@@ -31,18 +31,18 @@ pub struct ValuesAsked {
 pub struct ValuesTold {
     #[serde(flatten)]
     state: ToldState,
-    /// By move, of those that are legal and do not win.
+    /// Spawns by move, for legal moves that do not win.
     #[serde(skip_serializing_if = "Option::is_none")]
     spawns: Option<BTreeMap<&'static str, Vec<ToldSpawn>>>,
     cost: ToldCost,
 }
 
-/// A tile that may come, and what the board is worth then.
+/// A possible spawn, and the value of the board after it.
 #[derive(Serialize)]
 struct ToldSpawn {
     cell: usize,
     tile: u32,
-    /// `None` where tiles do not come by chance.
+    /// `None` if spawns are not random.
     chance: Option<f64>,
     value: Option<f64>,
 }
@@ -80,10 +80,10 @@ pub async fn values(
             let question = move |oracle: &Oracle, asking: &Asking<'_>| oracle.values_as(&boards, asking);
             let (values, _) = explorer.turns().ask(oracle, None, question).await?;
             for (place, value) in places.iter_mut().zip(values) {
-                place.told.value = value;
+                place.spawn.value = value;
             }
             let mut by_move: BTreeMap<_, Vec<_>> = BTreeMap::new();
-            places.into_iter().for_each(|place| by_move.entry(place.made).or_default().push(place.told));
+            places.into_iter().for_each(|place| by_move.entry(place.made).or_default().push(place.spawn));
             Some(by_move)
         }
         _ => None,
@@ -91,14 +91,14 @@ pub async fn values(
     Ok(ToldAnswer(ValuesTold { state: ToldState::new(&answer, size), spawns, cost: cost.into() }))
 }
 
-/// A tile that may come after a move, and the board with it.
+/// A possible spawn after a move, and the board with it.
 struct SpawnPlace {
     made: &'static str,
     board: Board,
-    told: ToldSpawn,
+    spawn: ToldSpawn,
 }
 
-/// The tiles that may come after the moves of a state. None come after a move that wins.
+/// The possible spawns after the moves of a state. A winning move has none.
 fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
     let size = params.board;
     let wins = |board: Board| params.winning_exponent().is_some_and(|target| board.largest() >= target);
@@ -115,13 +115,13 @@ fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
             }
             let chance = f64::from(weight) / (f64::from(params.spawn4.denominator()) * empty.len() as f64);
             let board = outcome.after.with(cell, spawn.exponent());
-            let told = ToldSpawn {
+            let spawn = ToldSpawn {
                 cell,
                 tile: tile(spawn.exponent()),
                 chance: (params.spawner == Spawner::Random).then_some(chance),
                 value: None,
             };
-            places.push(SpawnPlace { made, board, told });
+            places.push(SpawnPlace { made, board, spawn });
         }
     }
     places
