@@ -1,32 +1,32 @@
-//! Anderson acceleration: a better next iterate than the last image, from how the last few residuals changed.
+//! Anderson acceleration: improves the next iterate by the changes of the last few residuals.
 //!
-//! For a map G, iterates u and residuals f = G(u) − u, the next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that make f − Σ γᵢ Δfᵢ
-//! smallest in the sum of squares. Where G is linear, that is GMRES. What it proposes is only a starting point: how
-//! good that is shows when G is applied to it.
+//! For a map G and iterates u, the residuals are f = G(u) − u. The next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that minimise
+//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, this is GMRES. The proposed iterate is only a starting point;
+//! applying G to it shows its quality.
 //!
 //! Source: D. G. Anderson, "Iterative procedures for nonlinear integral equations" (1965).
 
 use rayon::prelude::*;
 
-/// Differences that are kept: more of them save few sweeps, and each takes two vectors.
+/// Number of differences kept. More of them would save few sweeps, and each takes two vectors.
 pub(crate) const DEPTH: usize = 5;
 
-/// Numbers that one thread sums up at a time: sums are of the same bits for any number of threads.
+/// Count of numbers that one thread sums at a time. It is fixed, so that sums do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
-/// What is kept of the last steps. Vectors are allocated once.
+/// History of the last steps. Vectors are allocated once.
 #[derive(Default)]
 pub(crate) struct Anderson {
     /// Steps since the beginning or the last [`Self::reset`].
     steps: usize,
     last: Change,
-    /// What the last few steps changed; step n has place n mod `DEPTH`.
+    /// Changes by the last few steps; step n has place n mod `DEPTH`.
     changes: [Change; DEPTH],
     /// Products of the residuals' changes.
     products: [[f64; DEPTH]; DEPTH],
 }
 
-/// A residual and an image, or what they changed by.
+/// A residual and an image, or their changes.
 #[derive(Default)]
 struct Change {
     residual: Vec<f64>,
@@ -34,12 +34,12 @@ struct Change {
 }
 
 impl Anderson {
-    /// Forgets all steps before.
+    /// Forgets all previous steps.
     pub fn reset(&mut self) {
         self.steps = 0;
     }
 
-    /// Takes an image and its residual, and turns `image` into the next iterate.
+    /// Replaces `image`, which has this residual, by the next iterate.
     pub fn step(&mut self, image: &mut [f64], residual: &[f64]) {
         if self.steps == 0 {
             self.last = Change { residual: residual.to_vec(), image: image.to_vec() };
@@ -65,8 +65,9 @@ impl Anderson {
         self.steps += 1;
     }
 
-    /// Puts the newest change in its place, in one pass over all vectors; returns the products of its residual with
-    /// those of the `known` changes, and the products of `residual` with those of the `known` changes.
+    /// Stores the newest change in its place, in one pass over all vectors.
+    ///
+    /// Returns the scalar products of its residual, and of `residual`, with the residuals of the `known` changes.
     fn take(
         &mut self,
         place: usize,
@@ -112,7 +113,7 @@ impl Anderson {
     }
 }
 
-/// Replaces old numbers by new ones and says what the difference is.
+/// Replaces old numbers by new ones and writes the differences.
 fn replace(old: &mut [f64], new: &[f64], difference: &mut [f64]) {
     for ((old, new), difference) in old.iter_mut().zip(new).zip(difference) {
         *difference = new - *old;
@@ -120,8 +121,7 @@ fn replace(old: &mut [f64], new: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// Solves symmetric equations by elimination from the last unknown on, leaving out unknowns that nearly depend on those
-/// after them.
+/// Solves symmetric equations by elimination from the last unknown on. Skips unknowns that nearly depend on later ones.
 fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let n = matrix.len();
     let diagonal: Vec<f64> = (0..n).map(|i| matrix[i][i]).collect();
@@ -147,7 +147,7 @@ fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     weights
 }
 
-/// The scalar product, in eight sums side by side, which the vector unit adds at once.
+/// The scalar product, in eight parallel sums for the vector unit.
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     let mut sums = [0.0; 8];
     let (a, b) = (a.chunks(8), b.chunks(8));
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_linear_map_is_solved_in_as_many_steps_as_it_has_dimensions() {
+    fn a_linear_map_is_solved_in_few_steps() {
         let map = |u: &[f64]| [1.0 + 0.9 * u[1], 2.0 - 0.5 * u[0] + 0.3 * u[2], 0.8 * u[2] + 0.1 * u[0]];
         let mut anderson = Anderson::default();
         let mut iterate = vec![0.0; 3];

@@ -1,4 +1,4 @@
-//! Where a piece can come to rest.
+//! Resting places of a piece.
 
 use std::collections::VecDeque;
 
@@ -7,24 +7,24 @@ use rustc_hash::FxHashSet;
 use crate::field::Field;
 use crate::piece::{Cell, Piece, Turn};
 
-/// Which ways of dropping a piece are allowed.
+/// Allowed ways to drop a piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Drops {
     /// Straight down from above.
     Hard,
-    /// Moves to the left, to the right, and down, and quarter turns with the kicks of SRS, as often as one likes.
+    /// Any number of moves left, right and down, and of quarter turns with the kicks of SRS.
     #[default]
     Srs,
-    /// Wherever the piece fits and something is below it, whether or not it can get there.
+    /// Any place in which the piece fits and is supported, even if it cannot get there.
     Anywhere,
 }
 
-/// Where a piece is: its turn, and the column and row of the bottom left corner of its square.
+/// Place of a piece: its turn, and the column and row of the bottom left corner of its square.
 type Place = (Turn, Cell);
 
-/// The sets of cells in which a piece can come to rest, in order and each once.
+/// The sets of cells in which a piece can rest, in order and each once.
 ///
-/// Above the field all is free, so that a piece may enter in any column and turn.
+/// All cells above the field are empty, so a piece may enter in any column and turn.
 pub(crate) fn resting(field: Field, piece: Piece, drops: Drops) -> Vec<Field> {
     let shapes: [_; 4] = std::array::from_fn(|turn| piece.cells(turn));
     let fit = |(turn, at): Place| field.fit(&shapes[turn], at);
@@ -72,7 +72,7 @@ fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> 
             let kicks = piece.kicks(turn, to).into_iter();
             kicks.map(|(dx, dy)| (to, (x + dx, y + dy))).find(|&next| fit(next).is_some())
         });
-        // Places above where pieces enter are left out: what a kick lifts there could have entered there as well.
+        // Places above the entry are skipped, because a piece that a kick lifts there could also have entered there.
         waiting
             .extend(moves.chain(turns).filter(|&(_, (_, y))| y <= above).filter(|&next| seen.insert(next)));
     }

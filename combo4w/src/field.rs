@@ -7,36 +7,36 @@ use crate::piece::Cell;
 
 /// Columns of a field.
 pub const WIDTH: i8 = 4;
-/// Rows that the bits have room for.
+/// Number of rows that fit into the bits.
 const ROWS: i8 = 16;
 /// Bits of one full row.
 const ROW: u64 = 0b1111;
 
-/// The filled cells between two walls that are higher than anything in between: four bits a row, from the bottom left.
+/// The filled cells between two high walls: four bits for each row, from the bottom left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field(u64);
 
-/// A text that is no field.
+/// Error of an invalid field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
-    /// A row has not four cells.
+    /// A row does not have four cells.
     #[error("row {0:?} is not four cells wide: expected X for a filled and . for an empty cell, as in X..X")]
     Row(String),
-    /// There are more rows than a combo can use.
-    #[error("{0} rows are too many: expected at most 10, the top one first")]
+    /// The field has more rows than a combo can use.
+    #[error("expected at most 10 rows, the top one first, found {0}")]
     Height(usize),
     /// A row is empty below a filled one.
-    #[error("a row is empty below one that is not, which no piece can leave: expected rows without a gap")]
+    #[error("expected rows without a gap, found an empty row below a filled one, which no piece can leave")]
     Gap,
     /// A row is full.
     #[error(
-        "row {0:?} is full, and would be gone before a piece comes: expected a cell without a block in each row"
+        "expected an empty cell in each row, found full row {0:?}, which would be cleared before a piece enters"
     )]
     Full(String),
 }
 
 impl Field {
-    /// A field of columns of these heights, without holes.
+    /// Creates a field of columns of these heights, without holes.
     #[must_use]
     pub fn of_heights(heights: [u8; 4]) -> Self {
         let cells = |x: i8| (0..heights[x as usize] as i8).map(move |y| (x, y));
@@ -55,14 +55,14 @@ impl Field {
         self.0.checked_ilog2().map_or(0, |top| top as i8 / 4 + 1)
     }
 
-    /// The field as seen in a mirror.
+    /// The mirror image of the field.
     #[must_use]
     pub fn mirrored(self) -> Self {
         let (a, b) = (0x1111_1111_1111_1111, 0x2222_2222_2222_2222);
         Self((self.0 & a) << 3 | (self.0 & b) << 1 | self.0 >> 1 & b | self.0 >> 3 & a)
     }
 
-    /// The cells of a shape as bits, moved to a place; `None` where it would overlap a wall, the floor or a filled cell.
+    /// The cells of a shape as bits, moved to a place; `None` if it overlaps a wall, the floor or a filled cell.
     pub(crate) fn fit(self, shape: &[Cell; 4], (dx, dy): Cell) -> Option<Self> {
         let mut bits = 0;
         for &(x, y) in shape {
@@ -71,7 +71,7 @@ impl Field {
         (bits & self.0 == 0).then_some(Self(bits))
     }
 
-    /// This field with the cells of another one filled and full rows taken out; `None` where no row is full.
+    /// This field with the cells of a piece filled and full rows removed; `None` if no row is full.
     pub(crate) fn cleared_with(self, piece: Self) -> Option<Self> {
         let filled = self.0 | piece.0;
         let rows = (0..ROWS).map(|y| filled >> (4 * y) & ROW);
@@ -85,7 +85,7 @@ fn bit((x, y): Cell) -> Option<u64> {
     ((0..WIDTH).contains(&x) && (0..ROWS).contains(&y)).then(|| 1 << (4 * y + x))
 }
 
-/// Rows from the top, with slashes in between: `X.../X.../X...`; with `#`, rows are lines.
+/// Rows from the top, separated by slashes: `X.../X.../X...`. With `#`, each row is a line.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if f.alternate() { "\n" } else { "/" };
@@ -123,12 +123,12 @@ impl FromStr for Field {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#[allow(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_as_they_are_shown() {
+    fn fields_parse_as_they_are_printed() {
         let field: Field = "X.../XX.X".parse().unwrap();
         assert_eq!(field.to_string(), "X.../XX.X");
         assert_eq!(format!("{field:#}"), "X...\nXX.X");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn full_rows_are_taken_out() {
+    fn full_rows_are_removed() {
         let field: Field = "X.../XX.X".parse().unwrap();
         let shown = |piece| field.cleared_with(Field(piece)).map(|after| after.to_string());
         assert_eq!(shown(0b0100).as_deref(), Some("X..."));

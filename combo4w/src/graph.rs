@@ -1,4 +1,4 @@
-//! States and where they lead, whatever they are: what minimisation and pruning work on.
+//! Graphs of states and their successors, for minimisation and pruning.
 
 use crate::piece::PIECES;
 use crate::space::{ComboSpace, ComboState};
@@ -6,25 +6,26 @@ use crate::space::{ComboSpace, ComboState};
 /// A state by its number among all states of a graph.
 pub type Node = u32;
 
-/// A Markov decision process in which every step counts one: chance picks a *branch*, then the player one of its successors. A
-/// branch without successors is the end.
+/// A Markov decision process in which every step counts one.
+///
+/// Chance picks a *branch*, then the player picks one of its successors. A branch without successors ends the process.
 pub trait Graph: Sync {
     /// Number of states.
     fn nodes(&self) -> usize;
 
-    /// Calls `see` for each branch of a state, with its weight and its successors; several may be the same.
+    /// Calls `see` for each branch of a state, with its weight and its successors; branches may repeat.
     fn branches(&self, node: Node, see: impl FnMut(u32, &[Node]));
 }
 
 impl ComboSpace {
-    /// The number of a state; `None` where there is none.
+    /// The number of a state; `None` if it is not in this space.
     #[must_use]
     pub fn node(&self, state: &ComboState) -> Option<Node> {
         let (level, at) = self.find(state)?;
         Some((self.first_node(level) + at) as Node)
     }
 
-    /// A state by its number.
+    /// The state of a number.
     ///
     /// # Panics
     ///
@@ -40,7 +41,7 @@ impl ComboSpace {
         self.sequences().levels()[..level].iter().map(|level| level.len() * self.row()).sum()
     }
 
-    /// Level and number there of a state.
+    /// The level of a state, and its number there.
     fn at(&self, node: Node) -> (usize, usize) {
         let mut at = node as usize;
         for (number, level) in self.sequences().levels().iter().enumerate() {
@@ -91,10 +92,10 @@ impl Graph for ComboSpace {
     }
 }
 
-/// A graph that is written out.
+/// An explicitly stored graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explicit {
-    /// By state, the distinct branches in order: successors in order and each once, and the weight.
+    /// The distinct branches of each state, in order: successors in order and each once, and the weight.
     pub(crate) branches: Vec<Vec<(Vec<Node>, u32)>>,
 }
 
@@ -117,7 +118,7 @@ impl Explicit {
         self.branches.iter().flatten().map(|(successors, _)| successors.len()).sum()
     }
 
-    /// The lives of all states: swept in turn, each with the newest ones, until no sweep changes one by more than `goal`.
+    /// Computes the lives of all states, by sweeps until one changes no state by more than `goal`.
     #[must_use]
     pub fn lives(&self, goal: f64) -> Vec<f64> {
         let mut lives = vec![1.0; self.branches.len()];

@@ -1,11 +1,15 @@
 //! The longest expected combo in a field four columns wide, solved exactly.
 //!
-//! In a field of four columns between walls, each piece has to fill a row, or else the combo ends. [`Placements`] has the fields that
-//! occur and where each piece leads, found by playing them with the rules of the game; [`Sequences`] what is known of the pieces to
-//! come; [`ComboSpace`] the states, which are the product of both and of the piece in hold. [`solve`] finds the expected number of further
-//! placements under the best policy in all states, with a proved interval around each value. [`minimise`] merges states that
-//! go on alike, [`prune`] takes out successors that are never better. `docs/combo.md` has
-//! definitions, formulas, proofs, sources and the published table.
+//! In a field of four columns between walls, each piece must fill a row, or the combo ends. `docs/combo.md` has definitions,
+//! formulas, proofs, sources and the published table.
+//!
+//! * [`Placements`] has the reachable fields and the successors by each piece, found with the rules of the game.
+//! * [`Sequences`] has the possible knowledge of the next pieces.
+//! * [`ComboSpace`] has the states, the product of both with the piece in hold.
+//! * [`solve`] computes the expected number of further placements under the best policy for all states, with a proved
+//!   interval around each value.
+//! * [`minimise`] merges equivalent states.
+//! * [`prune`] removes successors that are never better.
 
 mod anderson;
 mod drops;

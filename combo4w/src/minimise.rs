@@ -1,9 +1,10 @@
-//! The greatest bisimulation: states are merged as far as the same choices lead to merged states with the same chances.
+//! The greatest bisimulation: merges states whose choices lead to merged states with the same probabilities.
 //!
-//! Partition refinement: all states begin in one class. In each round a state's *signature* is what its branches are when every
-//! successor is replaced by its class: a set of classes for each branch, and how likely each set is. States of one class with different
-//! signatures are put apart, until a round puts none apart. The number of rounds is at most that of classes, each takes time in
-//! proportion to the edges. That a state and its mirror image, or swapped pieces, are worth the same, comes out by itself.
+//! The method is partition refinement, which begins with all states in one class. In each round, a state's *signature* is its
+//! branches with every successor replaced by its class: a set of classes for each branch, and the probability of each set.
+//! The round splits each class by signature, until a round splits none. There are at most as many rounds as classes, and a
+//! round takes time in proportion to the edges. Symmetries, such as mirror images and swapped pieces, need no special
+//! treatment.
 
 use rayon::prelude::*;
 use rustc_hash::FxHasher;
@@ -20,13 +21,13 @@ pub struct Minimised {
     pub class_of: Vec<Node>,
 }
 
-/// The branches of a state as sets of classes, in order, each set once and with its chance in lowest terms.
+/// The branches of a state as sets of classes, in order, each set once and with its weight in lowest terms.
 type Signature = Vec<(Vec<Node>, u32)>;
 
-/// Merges all that can be merged.
+/// Merges all equivalent states.
 ///
-/// Rounds compare hashes of signatures, so that states with different ones might stay together; signatures are compared in
-/// the end, and where that happened everything is done again with other hashes.
+/// Rounds compare hashes of signatures, so a collision may keep different states together. The last step compares the
+/// signatures; after a collision, everything is repeated with other hashes.
 #[must_use]
 pub fn minimise(graph: &impl Graph) -> Minimised {
     (0..).find_map(|seed| refine(graph, seed)).unwrap_or_else(|| unreachable!("hashes differ for some seed"))
@@ -100,9 +101,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_goes_on_alike_is_merged_and_nothing_else() {
+    fn only_equivalent_states_are_merged() {
         let end = || vec![(vec![], 1)];
-        // 0 and 1 end; 2 and 3 lead to one of them or end, with the same chances; 4 with others; 5 may choose 2.
+        // 0 and 1 end; 2 and 3 lead to one of them or end, with the same probabilities; 4 with others; 5 may choose 2.
         let branches = vec![
             end(),
             end(),

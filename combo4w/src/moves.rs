@@ -1,4 +1,4 @@
-//! The fields that combos lead to, and which of them lead to which.
+//! The reachable fields of combos, and their successors.
 
 use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
@@ -11,8 +11,9 @@ use crate::piece::{PIECES, Piece};
 /// A field by its number.
 pub type FieldId = usize;
 
-/// All fields that can be reached from one without breaking the combo, and where each piece leads: a *placement* is a field, a
-/// piece, and a field after it. Every placement fills a row at least.
+/// All fields that can be reached from one without breaking the combo, and their successors.
+///
+/// A *placement* is a field, a piece, and a field after it. Every placement fills at least one row.
 #[derive(Clone, Debug)]
 pub struct Placements {
     fields: Vec<Field>,
@@ -20,17 +21,16 @@ pub struct Placements {
     next: Vec<[Vec<FieldId>; 7]>,
 }
 
-/// A field from which too many others can be reached.
+/// Error of a field from which too many others can be reached.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0} filled cells lead to too many fields: expected at most {most}", most = Placements::MOST_CELLS)]
+#[error("expected at most {most} filled cells, found {0}, which lead to too many fields", most = Placements::MOST_CELLS)]
 pub struct TooManyCells(u32);
 
 impl Placements {
-    /// Filled cells of a first field at most: no field after it has more, and none is higher.
+    /// Most filled cells of a first field. No field after it has more, and none is higher.
     pub const MOST_CELLS: u32 = 8;
 
-    /// Finds all fields from a first one, which has number 0; the others are numbered in the order in which they are
-    /// found.
+    /// Finds all fields from a first one, which has number 0. The others are numbered in the order of discovery.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Placements {
         self.by_field.get(&field).copied()
     }
 
-    /// The fields that a piece leads to, each once; none where it ends the combo.
+    /// The fields that a piece leads to, each once; none if it ends the combo.
     #[must_use]
     pub fn next(&self, field: FieldId, piece: Piece) -> &[FieldId] {
         &self.next[field][piece.index()]

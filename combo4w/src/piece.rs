@@ -1,4 +1,4 @@
-//! The seven pieces, how they turn, and where a turn moves them.
+//! The seven pieces, their turns and their kicks.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,15 +19,15 @@ pub enum Piece {
 /// All pieces, in the order of their numbers.
 pub const PIECES: [Piece; 7] = [Piece::I, Piece::O, Piece::T, Piece::S, Piece::Z, Piece::J, Piece::L];
 
-/// A letter that is no piece.
+/// Error of an invalid letter.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no piece: expected one of I, O, T, S, Z, J, L")]
+#[error("{0:?} is not a piece: expected one of I, O, T, S, Z, J, L")]
 pub struct PieceError(String);
 
 /// Column and row, from the left and from the bottom.
 pub(crate) type Cell = (i8, i8);
 
-/// Quarter turns clockwise from how a piece enters the field: 0 to 3.
+/// Quarter turns clockwise from the entering position: 0 to 3.
 pub(crate) type Turn = usize;
 
 impl Piece {
@@ -37,7 +37,7 @@ impl Piece {
         self as usize
     }
 
-    /// The piece as seen in a mirror.
+    /// The mirror image of the piece.
     #[must_use]
     pub fn mirrored(self) -> Self {
         match self {
@@ -73,7 +73,7 @@ impl Piece {
         upright.map(|cell| (0..turn).fold(cell, |(x, y), _| (y, last - x)))
     }
 
-    /// The five moves that are tried in this order when the piece turns by a quarter, the first that fits being taken: its *kicks*.
+    /// The *kicks* of a quarter turn: five moves, of which the first that fits is made.
     pub(crate) fn kicks(self, from: Turn, to: Turn) -> [Cell; 5] {
         let offsets = if self == Self::I { &I_OFFSETS } else { &OFFSETS };
         std::array::from_fn(|test| {
@@ -83,7 +83,7 @@ impl Piece {
     }
 }
 
-/// By turn: a kick is the difference of the offsets before and after. This is the usual table of SRS, which lists the
+/// Offsets by turn. A kick is the difference of the offsets before and after a turn; the usual table of SRS lists these
 /// differences.
 const OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0); 5],
@@ -92,7 +92,7 @@ const OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0), (-1, 0), (-1, -1), (0, 2), (-1, 2)],
 ];
 
-/// The same for the I, whose table is not symmetric in left and right.
+/// Offsets of the I, whose table is not symmetric in left and right.
 const I_OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0); 5],
     [(0, 0), (2, 0), (-1, 0), (2, 1), (-1, -2)],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn four_quarter_turns_are_none() {
+    fn four_quarter_turns_change_nothing() {
         for piece in PIECES {
             assert_eq!(piece.cells(4), piece.cells(0), "{piece}");
         }

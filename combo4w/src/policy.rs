@@ -6,34 +6,34 @@ use crate::sequence::Outlook;
 use crate::solve::Solution;
 use crate::space::{ComboSpace, ComboState};
 
-/// What a player decides on: a piece has come, and either it or the held one is to be dropped.
+/// A player's decision to drop either the current piece or the held one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// The field.
     pub field: Field,
-    /// The piece in hold, where there is one.
+    /// The piece in hold, if any.
     pub hold: Option<Piece>,
-    /// The piece that has come.
+    /// The current piece.
     pub current: Piece,
-    /// What is known of the pieces after it.
+    /// Knowledge of the pieces after it.
     pub outlook: Outlook,
 }
 
-/// One way to go on.
+/// A possible placement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placement {
-    /// The piece that is dropped.
+    /// The dropped piece.
     pub piece: Piece,
-    /// The field after that.
+    /// The field after it.
     pub after: Field,
-    /// The piece that is in hold then.
+    /// The piece then in hold.
     pub hold: Option<Piece>,
-    /// Expected placements from now on, this one included.
+    /// Expected placements from now on, including this one.
     pub value: f64,
 }
 
 impl Solution {
-    /// All ways to go on, the best one first; none where the combo ends. `None` where the decision is none of this space.
+    /// All possible placements, the best one first; none if the combo ends. `None` if the decision is not in this space.
     #[must_use]
     pub fn placements(&self, space: &ComboSpace, decision: &Decision) -> Option<Vec<Placement>> {
         let Decision { field, hold, current, outlook } = decision;
@@ -41,7 +41,7 @@ impl Solution {
         if !space.sequences().can_come(*current, outlook) {
             return None;
         }
-        // The current piece is dropped and the hold stays, or the other way round.
+        // Either piece may be dropped; the other one is then in hold.
         let mut hands = vec![(*current, *hold)];
         hands.extend(hold.filter(|hold| hold != current).map(|hold| (hold, Some(*current))));
         let mut placements = Vec::new();
@@ -59,7 +59,7 @@ impl Solution {
 }
 
 impl ComboSpace {
-    /// All decisions that can come, each once.
+    /// All possible decisions, each once.
     pub fn decisions(&self) -> impl Iterator<Item = Decision> + '_ {
         let levels = self.sequences().levels();
         let hold = self.problem().hold;

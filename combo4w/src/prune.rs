@@ -1,9 +1,11 @@
-//! Successors that are never better than another one of the same branch, found without values: by the simulation preorder.
+//! Removes successors that are never better than another one of the same branch, by the simulation preorder.
 //!
-//! A state i is *simulated* by a state j, i ≤ j, when whatever can be had from i can be had from j: the chances of i's branches can be moved to j's
-//! branches, all of each, so that each successor in a branch of i is simulated by some successor in the branch it is moved
-//! to. The greatest such relation is found from all pairs that the values allow, by taking out those for which this
-//! fails, until none does. i ≤ j implies V(i) ≤ V(j), so that i need not be kept in a branch that has j.
+//! A state i is *simulated* by a state j, i ≤ j, if j can do everything that i can. More precisely, the probabilities of
+//! i's branches can be moved completely to j's branches under one condition. Each successor in a branch of i is simulated
+//! by some successor in the branch of j that it is moved to.
+//!
+//! The search for the greatest such relation begins with all pairs that the values allow. It removes the pairs for which
+//! the condition fails, until none is left. Because i ≤ j implies V(i) ≤ V(j), a branch that has j does not need i.
 
 use rayon::prelude::*;
 
@@ -13,23 +15,23 @@ use crate::minimise::gcd;
 /// A set of states, one bit each.
 type Bits = Vec<u64>;
 
-/// Branches of a state at most: chance draws one of seven pieces.
+/// Most branches of a state: chance draws one of seven pieces.
 const MOST_BRANCHES: usize = 7;
 
-/// By how much values may be off: the search begins with all pairs of states but those whose values differ by more.
+/// Allowance for errors of the values. The search begins without the pairs whose values exclude them by more.
 const SLACK: f64 = 1e-6;
 
-/// Takes out of each branch the successors that another successor of the branch simulates; returns how many they were.
+/// Removes from each branch the successors that another successor of the branch simulates; returns their number.
 ///
-/// `lives` are those of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: at 4,000
-/// of them, seconds and 2 MB.
+/// `lives` are those of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: 4,000
+/// states take seconds and 2 MB.
 pub fn prune(graph: &mut Explicit, lives: &[f64]) -> usize {
     let below = simulation(graph, lives);
     let is_below = |a: Node, b: Node| holds(&below[b as usize], a);
     let before = graph.edges();
     for (successors, _) in graph.branches.iter_mut().flatten() {
         let all = successors.clone();
-        // Of two that simulate each other, the first one is kept.
+        // The first of two successors that simulate each other is kept.
         let is_dominated =
             |a: Node| all.iter().any(|&b| a != b && is_below(a, b) && !(is_below(b, a) && a < b));
         successors.retain(|&a| !is_dominated(a));
@@ -41,7 +43,7 @@ fn holds(set: &Bits, node: Node) -> bool {
     set[node as usize / 64] >> (node % 64) & 1 == 1
 }
 
-/// For each state, those that it simulates.
+/// For each state, the states that it simulates.
 fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
     let words = lives.len().div_ceil(64);
     let worth_less = |of: f64| {
@@ -52,7 +54,7 @@ fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
         set
     };
     let mut below: Vec<Bits> = lives.par_iter().map(|&of| worth_less(of)).collect();
-    // A set depends on those of the successors alone: it is looked at again when one of them has changed.
+    // A set depends only on those of the successors, so it is checked again only after one of them has changed.
     let mut has_changed = vec![true; lives.len()];
     while has_changed.contains(&true) {
         let is_affected = |node: usize| {
@@ -74,10 +76,10 @@ fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
     below
 }
 
-/// Of the states that were held to be below one, those that pass the test once more.
+/// The candidates below a state that still pass the test.
 fn still_below(graph: &Explicit, node: usize, below: &[Bits]) -> Bits {
     let branches = &graph.branches[node];
-    // What is below one of the successors of each branch.
+    // For each branch, the states below any of its successors.
     let covered: Vec<Bits> = branches
         .iter()
         .map(|(successors, _)| {
@@ -121,7 +123,7 @@ fn still_below(graph: &Explicit, node: usize, below: &[Bits]) -> Bits {
 /// Branches of a state, one bit each.
 type Targets = u8;
 
-/// Whether all of some weights can be moved onto others, each only where it fits; both are shares of a whole.
+/// Whether some weights can be moved completely to others, each only where it fits. Both are shares of a whole.
 fn can_move(from: impl Iterator<Item = u32> + Clone, to: &[u32], fits: &[Targets]) -> bool {
     let (of_from, of_to): (u32, u32) = (from.clone().sum(), to.iter().sum());
     let common = of_from / gcd(of_from, of_to) * of_to;
@@ -143,16 +145,16 @@ fn can_move(from: impl Iterator<Item = u32> + Clone, to: &[u32], fits: &[Targets
     true
 }
 
-/// Weights on their way.
+/// A partial flow of weights.
 struct Moving<'a> {
     fits: &'a [Targets],
-    /// From each source to each target.
+    /// Flow from each source to each target.
     moved: [[u32; MOST_BRANCHES]; MOST_BRANCHES],
     free: [u32; MOST_BRANCHES],
 }
 
 impl Moving<'_> {
-    /// Moves some of a weight, where need be after moving others elsewhere; says how much.
+    /// Moves a part of a weight, if necessary after moving others elsewhere; returns the moved amount.
     fn push(&mut self, source: usize, amount: u32, seen: &mut Targets) -> u32 {
         for target in 0..MOST_BRANCHES {
             if self.fits[source] & !*seen & 1 << target == 0 {
@@ -184,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_are_moved_where_they_fit_if_need_be_after_others() {
+    fn weights_are_moved_after_others_if_necessary() {
         let can = |from: &[u32], to: &[u32], fits: &[Targets]| can_move(from.iter().copied(), to, fits);
         assert!(can(&[1, 1], &[1, 1], &[0b11, 0b01]), "the first gives way");
         assert!(!can(&[1, 1], &[1, 1], &[0b01, 0b01]));
@@ -194,8 +196,8 @@ mod tests {
     }
 
     #[test]
-    fn what_another_successor_is_as_good_as_is_taken_out() {
-        // 0 ends; 1 goes on for one more step with chance 1/2, 2 always; 3 may choose each of them.
+    fn simulated_successors_are_removed() {
+        // 0 ends; 1 makes one more step with probability 1/2, 2 always; 3 may choose each of them.
         let branches = vec![
             vec![(vec![], 1)],
             vec![(vec![], 1), (vec![0], 1)],

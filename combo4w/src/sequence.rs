@@ -1,17 +1,17 @@
-//! Which pieces come next: what is seen of it, and how it goes on.
+//! Sequences of pieces: the visible ones, and the possible continuations.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
 
 use crate::piece::{PIECES, Piece};
 
-/// How pieces are drawn.
+/// Method of drawing pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Draw {
-    /// Each piece is any of the seven, whatever came before.
+    /// Each piece is any of the seven, independently of the earlier ones.
     #[default]
     Random,
-    /// From a bag of all seven pieces, which is filled again when it is empty.
+    /// From a bag of all seven pieces, which is refilled when it is empty.
     Bag,
 }
 
@@ -19,12 +19,12 @@ pub enum Draw {
 pub(crate) type Bits = u8;
 pub(crate) const FULL: Bits = 0b111_1111;
 
-/// What is known of the pieces to come: those that are seen, and what the bag can still give after them.
+/// Knowledge of the next pieces: the visible ones, and the possible ones after them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outlook {
-    /// The pieces that are seen, the next one first.
+    /// The visible pieces, the next one first.
     pub previews: Vec<Piece>,
-    /// The pieces that can come after them, in order.
+    /// The possible pieces after them, in order.
     pub bag: Vec<Piece>,
 }
 
@@ -32,15 +32,16 @@ pub struct Outlook {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Key(u64);
 
-/// Bits that a piece takes in a key.
+/// Bits of a piece in a key.
 const PIECE_BITS: u32 = 3;
 
 impl Key {
-    /// Most previews that a key has room for.
+    /// Most previews that fit into a key.
     const MOST_PREVIEWS: usize = 17;
 
-    /// In order of the previews after the first, then of the bag, then of the first preview: outlooks that go on alike are
-    /// neighbours.
+    /// Packs an outlook, sorted by the previews after the first, then by the bag, then by the first preview.
+    ///
+    /// So outlooks with the same continuations are neighbours.
     fn new(first: usize, rest: u64, bag: Bits) -> Self {
         Self((rest << 7 | u64::from(bag)) << PIECE_BITS | first as u64)
     }
@@ -58,16 +59,16 @@ impl Key {
         self.0 >> (PIECE_BITS + 7)
     }
 
-    /// The key without the first preview: outlooks with equal ones go on alike.
+    /// The key without the first preview. Outlooks with the same tail have the same continuations.
     fn tail(self) -> u64 {
         self.0 >> PIECE_BITS
     }
 }
 
-/// All outlooks with a given number of previews, each by its number, and how they follow one another.
+/// All outlooks with a given number of previews, by number, and their transitions.
 ///
-/// They lie in *levels*: each level is followed by the next one, and the last one by level 0. With a bag, that is
-/// by how many pieces have been taken out of it; otherwise there is one level.
+/// They form *levels*: each level leads to the next one, and the last one to level 0. With a bag, the level is the number of
+/// pieces drawn from it; otherwise there is one level.
 #[derive(Clone, Debug)]
 pub struct Sequences {
     previews: usize,
@@ -75,22 +76,22 @@ pub struct Sequences {
     levels: Vec<Level>,
 }
 
-/// The outlooks of a level, and how they go on.
+/// The outlooks of a level, and their transitions.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     keys: Vec<Key>,
-    /// Outlooks that differ only in the next piece go on alike: such a group, as a range of outlooks, begins here and ends where the next one does.
+    /// Starts of the groups of outlooks that differ only in the next piece; they have the same continuations.
     starts: Vec<u32>,
-    /// `branches` entries for each group: the piece that is drawn, and the outlook of the next level that it leads to.
+    /// Transitions, `branches` for each group: the drawn piece, and the resulting outlook of the next level.
     follow: Vec<(u8, u32)>,
     branches: usize,
 }
 
-/// Outlooks that differ in the next piece only.
+/// Outlooks that differ only in the next piece.
 pub(crate) struct Group<'a> {
     /// Their numbers within the level.
     pub outlooks: std::ops::Range<usize>,
-    /// Equally likely: the piece that is drawn, and the outlook of the next level after that.
+    /// Equally likely transitions: the drawn piece, and the resulting outlook of the next level.
     pub follow: &'a [(u8, u32)],
 }
 
@@ -119,7 +120,7 @@ impl Level {
         self.starts.partition_point(|&start| start as usize <= outlook) - 1
     }
 
-    /// The next piece of an outlook, if it is seen.
+    /// The next piece of an outlook, if visible.
     pub fn first(&self, outlook: usize) -> usize {
         self.keys[outlook].first()
     }
@@ -130,10 +131,10 @@ impl Sequences {
     ///
     /// # Panics
     ///
-    /// Where there are more than 17 previews: a key has no room for them.
+    /// With more than 17 previews, which do not fit into a key.
     #[must_use]
     pub fn new(draw: Draw, previews: usize) -> Self {
-        assert!(previews <= Key::MOST_PREVIEWS, "{previews} previews are more than a key has room for");
+        assert!(previews <= Key::MOST_PREVIEWS, "{previews} previews do not fit into a key");
         let count = match draw {
             Draw::Random => 1,
             Draw::Bag => PIECES.len(),
@@ -148,14 +149,14 @@ impl Sequences {
         Self { levels, ..this }
     }
 
-    /// How many outlooks there are, without finding them; `None` where that is more than 2^64.
+    /// Counts the outlooks without finding them; `None` if there are more than 2^64.
     #[must_use]
     pub fn count(draw: Draw, previews: usize) -> Option<u64> {
         let Draw::Bag = draw else { return 7u64.checked_pow(u32::try_from(previews).ok()?) };
         let ordered = |taken: u64, seen: u64| (0..seen).map(|i| taken - i).product::<u64>();
         let previews = previews as u64;
         (0..7u64).try_fold(0u64, |sum, taken| {
-            // Of the bag that is being emptied, the last pieces are seen in order and the others known as a set.
+            // The last pieces of the current bag are visible in order, and the others are known as a set.
             let seen = taken.min(previews);
             let sets = ordered(7, taken) / ordered(taken, taken);
             let before = previews - seen;
@@ -172,7 +173,7 @@ impl Sequences {
         }
     }
 
-    /// All outlooks, as they follow from one of them.
+    /// All outlooks, found from one of them.
     fn all(&self) -> Vec<Key> {
         let mut bag = FULL;
         let mut start = Key::new(0, 0, FULL);
@@ -193,7 +194,7 @@ impl Sequences {
         found
     }
 
-    /// The bag after a piece was drawn.
+    /// The bag after drawing a piece.
     fn without(&self, bag: Bits, piece: usize) -> Bits {
         match (self.draw, bag & !(1 << piece)) {
             (Draw::Random, _) | (Draw::Bag, 0) => FULL,
@@ -201,7 +202,7 @@ impl Sequences {
         }
     }
 
-    /// What is drawn, and the outlook after the next piece has come.
+    /// Each possible drawn piece, and the resulting outlook.
     fn following(&self, key: Key) -> impl Iterator<Item = (u8, Key)> + '_ {
         let drawn = (0..PIECES.len()).filter(move |piece| key.bag() >> piece & 1 == 1);
         drawn.map(move |piece| {
@@ -230,7 +231,7 @@ impl Sequences {
         Level { keys: keys.to_vec(), starts, follow, branches }
     }
 
-    /// Number of pieces that are seen.
+    /// Number of visible pieces.
     #[must_use]
     pub fn previews(&self) -> usize {
         self.previews
@@ -260,14 +261,14 @@ impl Sequences {
         }
     }
 
-    /// Whether a piece can come before an outlook.
+    /// Whether a piece can precede an outlook.
     pub(crate) fn can_come(&self, current: Piece, outlook: &Outlook) -> bool {
         let mut seen = vec![current];
         seen.extend(&outlook.previews);
         let drawn = seen.pop().unwrap_or(current);
         let bag = match self.draw {
             Draw::Random => outlook.bag.clone(),
-            // Where the bag is full, `drawn` was the last piece of the bag before; else it is of this bag.
+            // If the bag is full, `drawn` was the last piece of the previous bag; otherwise it is from this bag.
             Draw::Bag if outlook.bag.len() == PIECES.len() => vec![drawn],
             Draw::Bag if outlook.bag.contains(&drawn) => return false,
             Draw::Bag => {
@@ -277,7 +278,7 @@ impl Sequences {
         self.find(&Outlook { previews: seen, bag }).is_some()
     }
 
-    /// Level and number there of an outlook; `None` where it cannot be.
+    /// The level of an outlook, and its number there; `None` if it is impossible.
     pub(crate) fn find(&self, outlook: &Outlook) -> Option<(usize, usize)> {
         if outlook.previews.len() != self.previews {
             return None;
@@ -297,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outlooks_are_as_many_as_published() {
+    fn numbers_of_outlooks_match_published_ones() {
         for (previews, states) in [127, 448, 1393, 3948, 11_424].into_iter().enumerate() {
             assert_eq!(Sequences::new(Draw::Bag, previews).len(), states, "{previews}");
             assert_eq!(Sequences::count(Draw::Bag, previews), Some(states as u64), "{previews}");
@@ -308,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn outlooks_are_found_by_what_is_seen() {
+    fn outlooks_are_found_by_their_pieces() {
         for draw in [Draw::Random, Draw::Bag] {
             for previews in 0..=3 {
                 let sequences = Sequences::new(draw, previews);

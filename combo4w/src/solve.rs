@@ -7,43 +7,41 @@ use crate::sequence::Sequences;
 use crate::space::{ComboProblem, ComboSpace, ComboState, Stage};
 use crate::sweep::{Lives, Plan};
 
-/// How far a solve is.
+/// Progress of a solve.
 #[derive(Clone, Copy, Debug)]
 pub struct ComboProgress {
-    /// Sweeps of the present stage.
+    /// Sweeps of the current stage.
     pub sweeps: u64,
-    /// Share of the states that are in the present stage or in one before it.
+    /// Share of the states in the current and the earlier stages.
     pub share: f64,
     /// Largest change in the last sweep.
     pub residual: f64,
-    /// The residual at which the stage is done.
+    /// The residual at which the stage ends.
     pub goal: f64,
 }
 
-/// Why nothing was solved.
+/// Reason why a solve failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SolveError {
-    /// The values do not get better.
-    #[error(
-        "no convergence: a residual of {residual:e} is left after {sweeps} sweeps, {goal:e} was asked for"
-    )]
+    /// The values do not converge.
+    #[error("no convergence: expected a residual of {goal:e}, found {residual:e} after {sweeps} sweeps")]
     Stuck {
-        /// What is left.
+        /// The residual.
         residual: f64,
-        /// What was asked for.
+        /// The goal.
         goal: f64,
-        /// Sweeps that were made.
+        /// Number of sweeps.
         sweeps: u64,
     },
-    /// The caller wanted no more.
+    /// The caller stopped the solve.
     #[error("stopped")]
     Stopped,
 }
 
 /// Expected further placements in all states under the best policy.
 ///
-/// With m ≤ 0 ≤ M the smallest and the largest change that one more sweep makes, widened by its rounding, the true
-/// lives W* of a state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
+/// Let m ≤ 0 ≤ M be the smallest and the largest change by one more sweep, widened by its rounding. Then the true lives W*
+/// of a state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
 #[derive(Clone, Debug)]
 pub struct Solution {
     lives: Lives,
@@ -57,48 +55,47 @@ pub struct Solution {
 pub struct ValueSummary {
     /// The mean, all states weighted equally.
     pub mean: f64,
-    /// How far the mean can be from that of the computed values: the roundings of its sum.
+    /// Bound on the rounding error of the mean of the computed values.
     pub mean_rounding: f64,
     /// The largest.
     pub max: f64,
 }
 
 impl ValueSummary {
-    /// Of `states` states whose lives are positive and come to `sum`. No term of the sum is rounded more than `additions`
-    /// times.
+    /// Summarises `states` states with positive lives of this `sum`, each term rounded at most `additions` times.
     fn new(sum: f64, states: usize, additions: usize, largest: f64) -> Self {
         let mean = sum / states as f64;
-        // The division is one more rounding. Twice the first-order bound covers the rest of the series.
+        // The division adds a rounding. Twice the first-order bound covers the rest of the series.
         let mean_rounding = (additions + 1) as f64 * f64::EPSILON * mean;
         Self { mean: mean - 1.0, mean_rounding, max: largest - 1.0 }
     }
 }
 
-/// States whose lives are summed one after the other.
+/// Number of states whose lives are summed in sequence.
 const CHUNK: usize = 1 << 14;
-/// Roundings of one sweep at most: seven sums, a division and one more sum, and the difference to what was.
+/// Most roundings of one sweep: seven sums, a division, one more sum, and the difference to the old value.
 const ROUNDINGS: f64 = 10.0;
-/// Sweeps after which a stage that is not done will not be.
+/// Number of sweeps after which a stage is stuck.
 const MOST_SWEEPS: u64 = 1_000_000;
 
-/// Bytes that solving a problem takes at most, by the number of its fields; `None` where it is more than 2^64.
+/// Upper bound on the bytes for solving a problem, by the number of its fields; `None` if it exceeds 2^64.
 #[must_use]
 pub fn memory_bytes(problem: &ComboProblem, fields: usize) -> Option<u64> {
     let outlooks = Sequences::count(problem.draw, problem.previews)?;
     let states = (fields as u64).checked_mul(if problem.hold { 7 } else { 1 })?.checked_mul(outlooks)?;
-    // Lives, the image of a sweep, and what the acceleration keeps; an outlook has a key, twice while they are
-    // found, and up to seven that follow.
+    // The vectors are lives, the image of a sweep, and those of the acceleration. An outlook has a key, twice during the
+    // search, and up to seven successors.
     let vectors = 4 + 2 * anderson::DEPTH as u64;
     states.checked_mul(8 * vectors)?.checked_add(outlooks.checked_mul(100)?)
 }
 
-/// Solves a space until one more sweep changes no value by more than `goal`, or by more than rounding does.
+/// Solves a space until a sweep changes no value by more than `goal` or its rounding.
 ///
-/// Values are of the same bits for any number of threads. `watch` is called after every sweep; the solve ends when it says `false`.
+/// The values have the same bits for any number of threads. Calls `watch` after every sweep, and stops if it returns `false`.
 ///
 /// # Errors
 ///
-/// If the values do not converge, or `watch` wants no more.
+/// If the values do not converge, or if `watch` stops the solve.
 pub fn solve(
     space: &ComboSpace,
     goal: f64,
@@ -125,7 +122,7 @@ fn largest(lives: &Lives) -> f64 {
     lives.par_iter().flat_map(|level| level.par_iter().copied()).reduce(|| 1.0, f64::max)
 }
 
-/// Solves one stage, given those before it; says how many sweeps it took.
+/// Solves one stage, given the earlier ones; returns the number of sweeps.
 fn solve_stage(
     space: &ComboSpace,
     stage: &Stage,
@@ -137,13 +134,13 @@ fn solve_stage(
     let levels = lives.len();
     let tiles: Vec<_> = (0..levels).map(|level| plan.tiles(level)).collect();
     let states = |level: usize| space.sequences().levels()[level].len() * plan.row();
-    // What a sweep makes of one level.
+    // The image of one level under a sweep.
     let mut image = vec![0.0; (0..levels).map(states).max().unwrap_or(0)];
     let mut residual = vec![0.0; states(0)];
     let mut anderson = Anderson::default();
     let (mut sweeps, mut last) = (0, f64::INFINITY);
     loop {
-        // Level 0 is the iterate. The others follow from it in turn, each with the newest lives of the one after it.
+        // Level 0 is the iterate. The others follow from it in turn, each with the newest lives of the next one.
         for level in (1..levels).rev() {
             let new = &mut image[..states(level)];
             plan.sweep(lives, level, &tiles[level], new);
@@ -176,13 +173,13 @@ fn solve_stage(
     }
 }
 
-/// Puts the lives of a stage where they belong.
+/// Stores the lives of a stage in the rows of a level.
 fn store(space: &ComboSpace, stage: &Stage, lives: &mut [f64], new: &[f64]) {
     let rows = lives.par_chunks_exact_mut(space.width()).zip(new.par_chunks_exact(stage.len()));
     rows.with_min_len(1 << 10).for_each(|(row, new)| row[stage.clone()].copy_from_slice(new));
 }
 
-/// By how much the lives of a stage change; says the largest of the changes.
+/// Computes the changes of the lives of a stage; returns the largest one.
 fn differences(space: &ComboSpace, stage: &Stage, lives: &[f64], new: &[f64], changes: &mut [f64]) -> f64 {
     let width = stage.len();
     let rows = (
@@ -202,15 +199,17 @@ fn differences(space: &ComboSpace, stage: &Stage, lives: &[f64], new: &[f64], ch
 }
 
 impl Solution {
-    /// Expected further placements in a state; `None` where there is no such state.
+    /// Expected further placements in a state; `None` if the space lacks it.
     #[must_use]
     pub fn value(&self, space: &ComboSpace, state: &ComboState) -> Option<f64> {
         let (level, at) = space.find(state)?;
         Some(self.lives[level][at] - 1.0)
     }
 
-    /// Where the true value lies, for a value that was computed; `rounding` is 0 for the value of a state, and
-    /// [`ValueSummary::mean_rounding`] for a mean. Each operation is rounded outward.
+    /// The interval that contains the true value, for a computed value.
+    ///
+    /// `rounding` is 0 for the value of a state, and [`ValueSummary::mean_rounding`] for a mean. Each operation is rounded
+    /// outward.
     #[must_use]
     pub fn interval(&self, value: f64, rounding: f64) -> (f64, f64) {
         let low = (value - rounding).next_down() + 1.0;
@@ -220,19 +219,19 @@ impl Solution {
         (low.next_down(), high.next_up())
     }
 
-    /// Smallest and largest change of one more sweep, with its rounding.
+    /// Smallest and largest change by one more sweep, with its rounding.
     #[must_use]
     pub fn changes(&self) -> (f64, f64) {
         (self.low, self.high)
     }
 
-    /// Sweeps of all stages together, most of them of a part of the states.
+    /// Number of sweeps of all stages. Most of them cover a part of the states.
     #[must_use]
     pub fn sweeps(&self) -> u64 {
         self.sweeps
     }
 
-    /// The lives of all states, one more than their values, in the order of [`crate::Graph`].
+    /// The lives of all states, which are their values plus one, in the order of [`crate::Graph`].
     pub fn lives(&self) -> impl Iterator<Item = f64> + '_ {
         self.lives.iter().flatten().copied()
     }

@@ -6,18 +6,18 @@ use crate::moves::{FieldId, Placements, TooManyCells};
 use crate::piece::{PIECES, Piece};
 use crate::sequence::{Draw, Outlook, Sequences};
 
-/// What is to be solved.
+/// A combo problem to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComboProblem {
     /// The field from which all others are found.
     pub first: Field,
-    /// How pieces may be dropped.
+    /// Allowed ways to drop a piece.
     pub drops: Drops,
     /// Whether one piece can be held.
     pub hold: bool,
-    /// How pieces are drawn.
+    /// Method of drawing pieces.
     pub draw: Draw,
-    /// How many pieces are seen besides the one in hand.
+    /// Number of visible pieces after the current one.
     pub previews: usize,
 }
 
@@ -26,16 +26,16 @@ pub struct ComboProblem {
 pub struct ComboState {
     /// The field.
     pub field: Field,
-    /// The piece in hold, where there is one.
+    /// The piece in hold, if any.
     pub hold: Option<Piece>,
-    /// What is known of the pieces to come.
+    /// Knowledge of the next pieces.
     pub outlook: Outlook,
 }
 
 /// The states of a problem.
 ///
 /// A state is numbered by its outlook, then by its piece in hold, then by its field. Fields are in the order of their
-/// components, each before those that lead to it: those that a component depends on are before it.
+/// components, so that each component comes after those that it depends on.
 #[derive(Clone, Debug)]
 pub struct ComboSpace {
     problem: ComboProblem,
@@ -67,13 +67,13 @@ impl ComboSpace {
         Ok(Self { problem, moves, sequences, order, place_of, stages })
     }
 
-    /// The problem whose states these are.
+    /// The problem of these states.
     #[must_use]
     pub fn problem(&self) -> &ComboProblem {
         &self.problem
     }
 
-    /// The fields and where they lead.
+    /// The fields and their successors.
     #[must_use]
     pub fn moves(&self) -> &Placements {
         &self.moves
@@ -96,7 +96,7 @@ impl ComboSpace {
         &self.stages
     }
 
-    /// Pieces that can be in hold, or 1 where none can.
+    /// Number of pieces that can be in hold, or 1 without hold.
     pub(crate) fn holds(&self) -> usize {
         if self.problem.hold { PIECES.len() } else { 1 }
     }
@@ -111,7 +111,7 @@ impl ComboSpace {
         self.holds() * self.width()
     }
 
-    /// Where a field is in a row of values.
+    /// The place of a field in a row of values.
     pub(crate) fn place(&self, field: FieldId) -> usize {
         self.place_of[field]
     }
@@ -122,7 +122,7 @@ impl ComboSpace {
         next.iter().map(|&field| self.place_of[field])
     }
 
-    /// Level and number there of a state; `None` where it cannot be.
+    /// The level of a state, and its number there; `None` if it is impossible.
     #[must_use]
     pub(crate) fn find(&self, state: &ComboState) -> Option<(usize, usize)> {
         let place = self.place(self.moves.find(state.field)?);
@@ -147,10 +147,10 @@ impl ComboSpace {
     }
 }
 
-/// Fields in an order in which they can be solved, and which of them at once.
+/// Sorts fields into stages, in the order of solving.
 ///
-/// A component's depth is the length of the longest way from it to one that leads nowhere else. Those of one depth do not lead to
-/// one another and are one stage. Within any component combos can stay: an I that lies flat on top changes nothing.
+/// A component's depth is the length of the longest path from it to a component without successors. Components of one depth
+/// are independent and form one stage. Every component has cycles, because an I that lies flat on top changes nothing.
 fn stages(moves: &Placements) -> (Vec<FieldId>, Vec<Stage>) {
     let components = moves.components();
     let mut component_of = vec![0; moves.fields().len()];

@@ -1,11 +1,11 @@
-//! One sweep: from the values of the outlooks that follow, those of the outlooks of a level.
+//! One sweep: computes the values of a level's outlooks from those of the next level.
 //!
-//! What is swept are *lives*: one more than the expected number of placements, 0 for a combo that has ended. With W for lives,
+//! A sweep works on *lives*: the expected number of placements plus one, or 0 for a combo that has ended. With W for lives,
 //! the equation of a state is W = 1 + mean over the pieces drawn of the largest W that a placement leads to.
 //!
-//! Outlooks that differ only in the next piece have the same mean for the same two pieces in hand, whichever of them is the held
-//! one; so means are taken by pairs of pieces, 28 of them instead of 49. Eight groups of outlooks go side by side, one
-//! to a lane of the vector unit.
+//! Outlooks that differ only in the next piece have the same mean for the same two pieces in hand, in either order. So
+//! means are computed for 28 pairs of pieces instead of 49. Eight groups of outlooks run in parallel, one in each lane of
+//! the vector unit.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -14,19 +14,19 @@ use crate::piece::PIECES;
 use crate::sequence::Level;
 use crate::space::{ComboSpace, Stage};
 
-/// Groups that are swept side by side.
+/// Number of groups swept in parallel.
 const LANES: usize = 8;
 
 type Lanes = [f64; LANES];
 
-/// Lives by level: by outlook, then by piece in hold, then by place of the field.
+/// Lives of each level, by outlook, then by piece in hold, then by place of the field.
 pub(crate) type Lives = Vec<Vec<f64>>;
 
-/// What a placement can be chosen from, for one pair of pieces in hand and one field.
+/// Possible placements for one pair of pieces in hand and one field.
 struct Choice {
-    /// Place of the field, from the first of the stage on.
+    /// Place of the field, relative to the first of the stage.
     place: u32,
-    /// Range of what it leads to, in `Plan::next`.
+    /// Range of its successors in `Plan::next`.
     next: std::ops::Range<u32>,
 }
 
@@ -34,9 +34,9 @@ struct Choice {
 pub(crate) struct Plan<'a> {
     space: &'a ComboSpace,
     stage: &'a Stage,
-    /// For each pair of pieces in hand, or each piece where none is held.
+    /// Choices of each pair of pieces in hand, or of each piece without hold.
     choices: Vec<Vec<Choice>>,
-    /// Indices into the rows of an outlook that follows, cut after the stage.
+    /// Indices into the rows of a following outlook, which end with the stage.
     next: Vec<u32>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
         } else {
             for high in pieces {
                 for low in 0..high {
-                    // One is dropped, the other one held.
+                    // One piece is dropped, the other one held.
                     plan.add(&[(low, high), (high, low)]);
                 }
                 plan.add(&[(high, high)]);
@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Adds the choices between dropping these pieces, each with what is held afterwards.
+    /// Adds the choices between dropping these pieces, each with the piece held afterwards.
     fn add(&mut self, drops: &[(usize, usize)]) {
         let mut choices = Vec::new();
         for place in self.stage.clone() {
@@ -97,12 +97,12 @@ impl<'a> Plan<'a> {
         self.choices.push(choices);
     }
 
-    /// Fields that the stage reads or writes: it depends on none after its own.
+    /// Number of fields that the stage reads or writes. It depends on no field after its own.
     fn width(&self) -> usize {
         self.stage.end
     }
 
-    /// States of the stage of one outlook.
+    /// Number of states of the stage for one outlook.
     pub fn row(&self) -> usize {
         self.space.holds() * self.stage.len()
     }
@@ -110,7 +110,7 @@ impl<'a> Plan<'a> {
     /// The tiles of a level, in order.
     pub fn tiles(&self, level: usize) -> Vec<Tile> {
         let level = &self.space.sequences().levels()[level];
-        // Without previews lanes would drop different pieces.
+        // Without previews, the lanes would drop different pieces.
         let size = if self.space.sequences().previews() == 0 { 1 } else { LANES };
         (0..level.groups())
             .step_by(size)
@@ -137,8 +137,7 @@ impl<'a> Plan<'a> {
         });
     }
 
-    /// The smallest and the largest change that a sweep of a level would make: by these it is known how far off the
-    /// lives are.
+    /// The smallest and the largest change by a sweep of a level, which bound the error of the lives.
     pub fn changes(&self, lives: &Lives, level: usize) -> (f64, f64) {
         let row = self.row();
         let tiles = self.tiles(level);
@@ -172,7 +171,7 @@ impl<'a> Plan<'a> {
                     accumulate(choices, &self.next, rows, sums);
                 }
             } else {
-                // The piece that is drawn is the one in hand.
+                // The drawn piece is the current one.
                 let drawn = usize::from(level.group(tile.groups.start).follow[branch].0);
                 for (hold, sums) in sums.chunks_exact_mut(own).take(holds).enumerate() {
                     accumulate(&self.choices[self.hand(hold, drawn)], &self.next, rows, sums);
@@ -197,12 +196,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Number of what is in hand: a held piece and the next one.
+    /// The number of a pair in hand: a held piece and the next one.
     fn hand(&self, hold: usize, piece: usize) -> usize {
         if self.space.holds() == 1 { piece } else { pair(hold, piece) }
     }
 
-    /// Puts the rows of what follows side by side, up to the end of the stage.
+    /// Interleaves the rows of the following outlooks, up to the end of the stage.
     fn load(&self, level: &Level, tile: &Tile, branch: usize, after: &[f64], rows: &mut [Lanes]) {
         let (width, row) = (self.width(), self.space.row());
         let last = tile.groups.end - 1;

@@ -1,5 +1,5 @@
-//! The published numbers; docs/combo.md says where they come from.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! The published numbers; docs/combo.md has their sources.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use exact2048_combo4w::{
     ComboProblem, ComboSpace, ComboState, Decision, Draw, Drops, Field, Outlook, PIECES, Piece, Placements,
@@ -20,7 +20,7 @@ fn solved(hold: bool, draw: Draw, previews: usize) -> (ComboSpace, Solution) {
     (space, solution)
 }
 
-/// Whether a published decimal number is what the interval allows, up to half a digit of its last one.
+/// Whether a published decimal number is in the interval, up to half a unit of its last digit.
 fn agrees(published: &str, (low, high): (f64, f64)) -> bool {
     let value: f64 = published.parse().unwrap();
     let half = 0.5000001 * 10f64.powi(-(published.split_once('.').unwrap().1.len() as i32));
@@ -39,7 +39,7 @@ fn mean_of(of: ValueSummary) -> (f64, f64) {
 }
 
 #[test]
-fn fields_placements_and_components_are_as_many_as_published() {
+fn numbers_of_fields_placements_and_components_match_published_ones() {
     for (drops, placements) in [(Drops::Srs, 190), (Drops::Hard, 178), (Drops::Anywhere, 196)] {
         let moves = moves(THREE, drops);
         assert_eq!((moves.fields().len(), moves.placements()), (40, placements), "{drops:?}");
@@ -122,7 +122,7 @@ fn the_bound_of_a_mean_covers_the_roundings_of_its_sum() {
     assert!(rounded > 0, "no sum was rounded: the test shows nothing");
 }
 
-/// The same game once more, one state after the other, straight from the definition.
+/// The same game, solved state by state, directly from the definition.
 fn plainly(hold: bool) -> f64 {
     let moves = moves(THREE, Drops::Srs);
     let (fields, holds) = (moves.fields().len(), if hold { 7 } else { 1 });
@@ -157,10 +157,10 @@ fn plainly(hold: bool) -> f64 {
     }
 }
 
-/// What c4w is on record with for bags without previews, 1.635337731 and 10.731794, is not the mean over these
-/// outlooks, nor over any mixture of levels.
+/// The published values of c4w for bags without previews, 1.635337731 and 10.731794, are not the mean over these outlooks,
+/// nor over any mixture of levels.
 #[test]
-fn bags_without_previews_are_worth_what_a_plain_iteration_says() {
+fn values_of_bags_without_previews_match_a_plain_iteration() {
     for (hold, on_record) in [(false, 1.635_337_731), (true, 10.731_794)] {
         let (space, solution) = solved(hold, Draw::Bag, 0);
         let (mean, rounding) = mean_of(solution.summary());
@@ -207,7 +207,7 @@ fn values_are_the_means_of_the_best_placements() {
 }
 
 #[test]
-fn values_are_of_the_same_bits_for_any_number_of_threads() {
+fn values_have_the_same_bits_for_any_number_of_threads() {
     let bits = |threads: usize, draw: Draw, previews: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
@@ -221,11 +221,11 @@ fn values_are_of_the_same_bits_for_any_number_of_threads() {
 }
 
 #[test]
-fn decisions_are_all_there_once() {
+fn every_decision_is_listed_once() {
     for (hold, draw, previews, count) in [
         (false, Draw::Random, 0, 40 * 7),
         (true, Draw::Random, 1, 40 * 7 * 7 * 7),
-        // A bag and the piece that was drawn from it last.
+        // A bag and the piece drawn from it last.
         (false, Draw::Bag, 0, 40 * 7 * 64),
     ] {
         let first = Field::of_heights(THREE);
@@ -254,7 +254,7 @@ fn mirror_images_are_merged(space: &ComboSpace, class_of: &[u32]) -> bool {
 }
 
 #[test]
-fn minimised_and_pruned_states_are_worth_the_same() {
+fn minimised_and_pruned_states_keep_their_values() {
     for (hold, draw, previews) in [
         (false, Draw::Random, 0),
         (false, Draw::Random, 2),
