@@ -1,19 +1,19 @@
-//! Where the chain ends.
+//! The end of the chain.
 
 use crate::arithmetic::Arithmetic;
 use crate::chain::{Chain, StateId};
 use crate::{Bag, chain};
 
-/// How likely the chain ends in each absorbing state.
+/// Probabilities that the chain ends in each absorbing state.
 #[derive(Clone, Debug)]
 pub struct Absorption<T> {
-    /// The absorbing states that can be reached, by rising sum.
+    /// The reachable absorbing states, by rising sum.
     pub states: Vec<(Bag, T)>,
-    /// The same by sum, rising. Sums in which no state absorbs are left out.
+    /// Probabilities by rising sum, for the sums that have an absorbing state.
     pub sums: Vec<(u64, T)>,
 }
 
-/// How likely the chain ends in each absorbing state, by one pass from the first layer to the last.
+/// Computes the probability of each absorbing state, in one pass from the first layer to the last.
 #[must_use]
 pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A::Value> {
     let mut reached: Vec<Option<A::Number>> = vec![None; chain.states().len()];
@@ -35,7 +35,7 @@ pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A:
         let steps = u32::try_from(sum / 2).expect("sums are below 2^25");
         let mut in_layer: Option<A::Number> = None;
         for id in layer {
-            // Taken, as it is not needed again and exact numbers are long.
+            // Moved out, because exact numbers are long and this one is not needed again.
             let Some(number) = reached[id].take() else { continue };
             let chain::BagState { bag, next } = chain.states()[id];
             if let Some([two, four]) = next {

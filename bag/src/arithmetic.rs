@@ -1,4 +1,4 @@
-//! Numbers that expectations are computed with: f64 with a bound of its error, or exact fractions.
+//! Arithmetic of expectations: f64 with an error bound, or exact fractions.
 
 use num_bigint::{BigInt, BigUint};
 use num_rational::BigRational;
@@ -8,36 +8,36 @@ use exact2048_game::Spawn4;
 
 /// The arithmetic of a pass over the layers.
 ///
-/// A pass carries a [`Self::Number`] for each state. Where d is the denominator of the spawn's probabilities, a number
-/// that has passed `steps` steps (a spawned 2 is one step, a spawned 4 two) is an integer divided by d^steps, so that
-/// fractions need no common denominators to be found, and no division before the end.
+/// A pass carries a [`Self::Number`] for each state. A spawned 2 is one step, a spawned 4 two. Let d be the denominator of the
+/// spawn's probabilities. A number after `steps` steps is an integer divided by d^steps. So fractions need no search for
+/// common denominators, and no division before the end.
 pub trait Arithmetic {
-    /// What is carried along.
+    /// Number carried by a pass.
     type Number: Clone;
-    /// What comes out.
+    /// Result of a pass.
     type Value: Clone;
 
     /// The number 0.
     fn zero(&self) -> Self::Number;
     /// 1, before the first step.
     fn one(&self) -> Self::Number;
-    /// The same number, as one that has passed one step more.
+    /// The same number, represented after one more step.
     fn raised(&self, number: &Self::Number) -> Self::Number;
     /// A number times an integer.
     fn times(&self, factor: i64, number: &Self::Number) -> Self::Number;
-    /// Adds a number to another that has passed as many steps.
+    /// Adds a number to another with the same number of steps.
     fn add(&self, sum: &mut Self::Number, number: &Self::Number);
     /// A number times the probability of a 2; one step.
     fn by_two(&self, number: &Self::Number) -> Self::Number;
     /// A number times the probability of a 4; two steps.
     fn by_four(&self, number: &Self::Number) -> Self::Number;
-    /// The value of a number that has passed `steps` steps, divided by an integer.
+    /// The value of a number after `steps` steps, divided by an integer.
     fn value(&self, number: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
-    /// `second − first²`, where both have passed `steps` steps, divided by the square of an integer.
+    /// `second − first²`, both after `steps` steps, divided by the square of an integer.
     fn variance(&self, first: &Self::Number, second: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
 }
 
-/// An f64 and how far from the true number it can be.
+/// An f64 with a bound on its error.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Bounded {
     /// The number.
@@ -48,7 +48,7 @@ pub struct Bounded {
 
 /// Half a unit in the last place of 1: the relative error of one rounding.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
-/// Covers the roundings of the bound itself, which takes at most a dozen of them an operation.
+/// Factor that covers the roundings of the bound itself, at most a dozen for each operation.
 const SLACK: f64 = 1.0 + 32.0 * f64::EPSILON;
 
 impl Bounded {
@@ -74,15 +74,16 @@ impl Bounded {
     pub fn sqrt(self) -> Self {
         let value = self.value.max(0.0).sqrt();
         let low = (self.value - self.error).max(0.0).sqrt();
-        // The root is concave, so that it falls further below than it rises above. At 0 it is off by sqrt(error).
+        // The root is concave, so it falls further below than it rises above. At 0 its error is sqrt(error).
         let error = (value - low).max((self.value + self.error).max(0.0).sqrt() - value);
-        // The roots of both ends have roundings of their own: each end, rounded, and its root.
+        // Each end of the interval is rounded, and so is its root.
         Self::new(value, error + 3.0 * ROUNDING * value)
     }
 }
 
-/// [`Arithmetic`] in f64, each number with a bound of its error (running error analysis: N. Higham, "Accuracy and
-/// Stability of Numerical Algorithms", 3.3).
+/// [`Arithmetic`] in f64, each number with an error bound.
+///
+/// Source: running error analysis (N. Higham, "Accuracy and Stability of Numerical Algorithms", 3.3).
 #[derive(Clone, Copy, Debug)]
 pub struct Floating {
     two: Bounded,
@@ -145,10 +146,10 @@ impl Arithmetic for Floating {
     }
 }
 
-/// [`Arithmetic`] in fractions: nothing is rounded. Values are not in lowest terms: finding these takes longer than all
-/// else.
+/// [`Arithmetic`] in exact fractions.
 ///
-/// A number of s steps takes s · log₂ d bits, so that a pass takes time in proportion to the square of the target.
+/// Values are not in lowest terms, because reducing them takes longer than everything else. A number of s steps takes
+/// s · log₂ d bits, so the time of a pass is proportional to the square of the target.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     spawn4: Spawn4,
@@ -195,7 +196,7 @@ impl Arithmetic for Exact {
     }
 
     fn by_four(&self, number: &BigInt) -> BigInt {
-        // The weight of a 4, and the denominator once more, since a 4 is two steps.
+        // The weight of a 4, times the denominator, because a 4 is two steps.
         number * (u64::from(self.spawn4.weight4()) * u64::from(self.spawn4.denominator()))
     }
 
@@ -216,7 +217,7 @@ mod tests {
     use num_traits::ToPrimitive;
 
     #[test]
-    fn the_bound_covers_what_was_rounded() {
+    fn the_bound_covers_the_roundings() {
         let spawn4: Spawn4 = "1/7".parse().unwrap();
         let (floating, exact) = (Floating::new(spawn4), Exact::new(spawn4));
         let (mut near, mut right) = (floating.one(), exact.one());
@@ -230,7 +231,7 @@ mod tests {
             let value = exact.value(&right, step, 1);
             let difference = (BigRational::from_float(near.value).unwrap() - value).to_f64().unwrap().abs();
             assert!(difference <= near.error, "step {step}: {difference:e} > {:e}", near.error);
-            assert!(near.error <= 1e-12 * near.value, "a bound that says nothing is none");
+            assert!(near.error <= 1e-12 * near.value, "the bound is useless");
         }
     }
 
@@ -245,7 +246,7 @@ mod tests {
         }
     }
 
-    /// Errors of about a rounding, where those of the ends of the interval are as large as the interval.
+    /// Errors of about one rounding, so that those of the interval's ends are as large as the interval.
     #[test]
     fn roots_count_the_roundings_of_both_ends() {
         let exact = |number: f64| BigRational::from_float(number).unwrap();

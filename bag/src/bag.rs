@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A multiset of tiles, at most three of each kind: two bits a tile, the 2s in the lowest.
+/// A multiset of tiles, at most three of each kind, in two bits for each kind; the 2s are in the lowest.
 ///
-/// Three are enough: a move leaves at most one tile of each kind unmerged, brings at most one merged tile of each kind,
-/// and the spawn adds one tile.
+/// Three suffice. A move leaves at most one tile of each kind unmerged and makes at most one of each kind by merging, and
+/// the spawn adds one tile.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Bag(u64);
 
@@ -26,7 +26,7 @@ impl Bag {
         Bag(self.0 + (1 << (2 * (exponent - 1))))
     }
 
-    /// How many tiles `2^exponent` it holds.
+    /// Number of its tiles `2^exponent`.
     #[must_use]
     pub fn count(self, exponent: u8) -> u32 {
         (self.0 >> (2 * (exponent - 1))) as u32 & 3
@@ -35,7 +35,7 @@ impl Bag {
     /// Merges every pair once: of n equal tiles, ⌊n/2⌋ pairs become tiles twice as large, which do not merge again.
     #[must_use]
     pub fn merged(self) -> Bag {
-        // Two and three tiles are one pair each, and the upper bit of the count says so.
+        // Two tiles and three tiles are one pair, and then the upper bit of the count is set.
         let pairs = (self.0 >> 1) & LOW;
         Bag((self.0 & LOW) + (pairs << 2))
     }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn merging_is_what_the_definition_says() {
+    fn merging_matches_the_definition() {
         for bits in 0..1u64 << 14 {
             let bag = Bag(bits);
             let mut want = BTreeMap::<u64, u32>::new();
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_bag_says_of_itself() {
+    fn bags_have_properties_of_their_tiles() {
         let bag = bag(&[1, 1, 3, 11]);
         assert_eq!((bag.len(), bag.sum(), bag.largest()), (4, 2060, 11));
         assert_eq!(bag.to_string(), "2,2,8,2048");

@@ -9,14 +9,14 @@ use crate::bag::Bag;
 /// A state of the chain, by its number: states are numbered by sum, and within a sum in the order of [`Bag`].
 pub type StateId = usize;
 
-/// The Markov chain of a bag of tiles, until a target tile is there.
+/// The Markov chain of a bag of tiles, until it has a target tile.
 ///
 /// The chain starts empty. Its first transition puts two random tiles into the bag. Every further one is a *move*: all
 /// pairs merge once ([`Bag::merged`]), then a random tile is added. Bags that hold the target, or a larger tile, are
 /// absorbing.
 ///
-/// A random tile raises the sum by 2 or by 4, so that the states of one sum, a *layer*, depend on those of two others
-/// alone, and every expectation is computed in one pass without solving equations.
+/// A random tile raises the sum by 2 or by 4. So the states of one sum, a *layer*, depend only on those of two others, and
+/// one pass computes every expectation without solving equations.
 ///
 /// The number of states doubles with the target: about 1.7 times its tile.
 /// Source: J. Lees-Miller, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017).
@@ -29,21 +29,20 @@ pub struct Chain {
     layers: Vec<Range<StateId>>,
 }
 
-/// A state, and where it leads.
+/// A state and its successors.
 #[derive(Clone, Copy, Debug)]
 pub struct BagState {
     /// Its tiles.
     pub bag: Bag,
-    /// Where it leads if the spawned tile is a 2, and where if it is a 4; a tile that is never spawned leads nowhere.
-    /// `None` if the state is absorbing.
+    /// Successors by a spawned 2 and by a spawned 4, `None` for a tile that never spawns. `None` if the state is absorbing.
     pub next: Option<[Option<StateId>; 2]>,
 }
 
-/// Why there is no such chain.
+/// Reason why a chain is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// The target is no tile, or one that is there from the start.
-    #[error("{0} is no target: expected a power of two from 8 to {max}", max = 1u64 << Chain::MAX_TARGET)]
+    /// The target is not a tile, is out of range, or may be spawned.
+    #[error("{0} is not a target: expected a power of two from 8 to {max}", max = 1u64 << Chain::MAX_TARGET)]
     Target(u64),
 }
 
@@ -51,10 +50,10 @@ pub enum ChainError {
 pub(crate) const FIRST_SUM: u64 = 4;
 
 impl Chain {
-    /// Exponent of the largest target: the chain to 2^23 has 14 million states and takes a gigabyte.
+    /// Exponent of the largest target. The chain to 2^23 has 14 million states and takes a gigabyte.
     pub const MAX_TARGET: u8 = 23;
 
-    /// The chain to a tile.
+    /// Builds the chain to a tile.
     ///
     /// # Errors
     ///
@@ -67,7 +66,7 @@ impl Chain {
         Ok(Self::build(target, spawn4))
     }
 
-    /// Finds the states layer by layer; of the layers above only bags are known when their turn has not come yet.
+    /// Finds the states layer by layer. For the layers above, only some bags are known.
     fn build(target: u8, spawn4: Spawn4) -> Self {
         let spawns = [spawn4.weight2() > 0, spawn4.weight4() > 0];
         let mut found = Window::default();
@@ -85,7 +84,7 @@ impl Chain {
             bags.extend(layer);
             layers.push(first..bags.len());
         }
-        // A bag may be a state although the tile that would lead to it is never spawned: other tiles may lead there.
+        // A bag may be a state even if the tile that would lead to it never spawns, because other tiles may lead to it.
         let next_by = |layer: usize, bag: Bag, step: u8| -> Option<StateId> {
             let range: Range<StateId> = layers.get(layer + usize::from(step))?.clone();
             let at = bags[range.clone()].binary_search(&bag.merged().with(step)).ok()?;
@@ -109,7 +108,7 @@ impl Chain {
         self.target
     }
 
-    /// How likely a spawned tile is a 4.
+    /// Probability that a spawned tile is a 4.
     #[must_use]
     pub fn spawn4(&self) -> Spawn4 {
         self.spawn4
@@ -121,8 +120,7 @@ impl Chain {
         &self.states
     }
 
-    /// The states of each layer, and their sum, upward. The first layers may be empty where no 2 or no 4 is ever
-    /// spawned.
+    /// The states of each layer, with their sum, upward. The first layers may be empty if 2s or 4s never spawn.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = (u64, Range<StateId>)> + ExactSizeIterator + '_ {
         self.layers.iter().enumerate().map(|(at, states)| (FIRST_SUM + 2 * at as u64, states.clone()))
     }
@@ -155,7 +153,7 @@ impl Chain {
     }
 }
 
-/// The bags of two tiles that can be spawned.
+/// The possible bags of two spawned tiles.
 fn starts(spawn4: Spawn4) -> impl Iterator<Item = Bag> {
     let weights = [spawn4.weight2(), spawn4.weight4()];
     [[1, 1], [1, 2], [2, 2]]
@@ -164,10 +162,10 @@ fn starts(spawn4: Spawn4) -> impl Iterator<Item = Bag> {
         .map(|tiles| tiles.into_iter().fold(Bag::EMPTY, Bag::with))
 }
 
-/// The bags of the next layers, as far as they have been found: never of more than five at once.
+/// The bags found so far of the next layers, at most five at once.
 #[derive(Default)]
 struct Window {
-    /// Layers that were taken out.
+    /// Number of layers removed.
     begun: u64,
     layers: std::collections::VecDeque<Vec<Bag>>,
 }

@@ -1,10 +1,10 @@
-//! The chain as a picture.
+//! The chain as a drawing.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::chain::Chain;
 
-/// The chain in the language of Graphviz: a layer is a rank, absorbing states have two circles, edges carry the spawned
+/// The chain in the language of Graphviz. Layers are ranks, absorbing states have two circles, and edges have the spawned
 /// tile.
 #[derive(Debug)]
 pub struct Dot<'a>(pub &'a Chain);

@@ -1,9 +1,12 @@
-//! 2048 without a board: how many moves a win takes at least on average, whatever the player does.
+//! 2048 without a board: a lower bound on the mean number of moves to a win, for any player.
 //!
-//! A [`Chain`] holds the states of a bag of tiles in which every pair merges at each move. [`moments`] are mean and
-//! variance of the number of moves, [`absorption`] says where the chain ends, [`times`] how likely each number of moves
-//! is, [`extremes`] what can happen at best and at worst. `docs/bag.md` has definitions, formulas, sources and the
-//! published table.
+//! A [`Chain`] holds the states of a bag of tiles in which every pair merges at each move. `docs/bag.md` has definitions,
+//! formulas, sources and the published table.
+//!
+//! * [`moments`] computes the mean and the variance of the number of moves.
+//! * [`absorption`] computes the probabilities of the absorbing states.
+//! * [`times`] computes the distribution of the number of moves.
+//! * [`extremes`] finds the best and the worst case.
 //!
 //! Expectations are computed in f64 with a bound of the error ([`Floating`]) or in fractions ([`Exact`]), by the same
 //! passes.

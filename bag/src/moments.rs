@@ -6,7 +6,7 @@ use crate::Bag;
 use crate::arithmetic::Arithmetic;
 use crate::chain::Chain;
 
-/// The number of moves from the empty bag until the target is there. The first transition, which puts two tiles, is no
+/// Moments of the number of moves from the empty bag to the target. The first transition, which adds two tiles, is not a
 /// move.
 #[derive(Clone, Debug)]
 pub struct Moments<T> {
@@ -16,22 +16,24 @@ pub struct Moments<T> {
     pub variance: T,
 }
 
-/// Mean and mean square of what is still to come.
+/// Mean and mean square of the remaining part.
 type Pair<N> = (N, N);
 
-/// Mean and variance of the number of moves, by the equations of the first step: the system that the chain's
-/// fundamental matrix solves, by substitution from the last layer to the first. Costs one pass over the states.
+/// Computes mean and variance of the number of moves, in one pass over the states.
 ///
-/// The number of moves N is nearly determined by the sum: a move adds 2 + 2p on average, where p is the probability of
-/// a 4. So only the small rest is carried along. With p = w₄/d, w₂ = d − w₄, and r half of what a state's sum lacks to
-/// the last sum of the chain,
+/// The equations of the first step are the system that the chain's fundamental matrix solves. This function solves them by
+/// substitution from the last layer to the first.
+///
+/// The number of moves N is nearly determined by the sum, because a move adds 2 + 2p on average, where p is the probability
+/// of a 4. So the pass carries only the small rest. Let p = w₄/d and w₂ = d − w₄, and let r be half the difference between
+/// the last sum of the chain and that of a state. Then
 ///
 /// ```text
 /// (d + w₄)·N = d·r + Y
 /// ```
 ///
-/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of these are integers, Y has no
-/// drift, and its variance is found without the cancellation that `E[N²] − E[N]²` would suffer.
+/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of these are integers, and Y has no
+/// drift. So its variance is computed without the cancellation of `E[N²] − E[N]²`.
 #[must_use]
 pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value> {
     let spawn4 = chain.spawn4();
@@ -56,14 +58,14 @@ pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value
                 }
             });
         }
-        // No lower layer leads there any more, and exact numbers are long. The starts are in the lowest three.
+        // Exact numbers are long, and lower layers no longer lead to this one. The starts are in the lowest three.
         if let Some((_, states)) = layers.get(at + 2)
             && at > 0
         {
             known[states.clone()].fill(None);
         }
     }
-    // The first two tiles are no moves: they only bring the sum nearer to the last one.
+    // The first two tiles are not moves; they only raise the sum.
     let placed = [-d, -2 * d];
     let mut after = |bag: Bag| {
         let next = [1, 2].map(|step| chain.find(bag.with(step)).and_then(|id| known[id].as_ref()));
@@ -84,8 +86,9 @@ pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value
     }
 }
 
-/// Mean and mean square before a spawn, which adds one of the `gains`, from those after a 2 and after a 4. What is
-/// missing is never spawned.
+/// Mean and mean square before a spawn, which adds one of the `gains`, from those after a 2 and after a 4.
+///
+/// `None` stands for a tile that never spawns.
 fn expect<A: Arithmetic>(
     arithmetic: &A,
     ones: &mut Ones<'_, A>,
@@ -109,7 +112,7 @@ fn expect<A: Arithmetic>(
     (first, second)
 }
 
-/// The number 1 of the step counts that a pass is at: each is made from the one before.
+/// The number 1 at the current step counts of a pass, each computed from the previous one.
 struct Ones<'a, A: Arithmetic> {
     arithmetic: &'a A,
     /// Steps of the first of `values`.
@@ -118,8 +121,8 @@ struct Ones<'a, A: Arithmetic> {
 }
 
 impl<'a, A: Arithmetic> Ones<'a, A> {
-    /// How many step counts are kept, up to the highest that was asked for: a state looks two steps back, the first
-    /// tiles two steps below that.
+    /// Number of step counts kept, up to the highest one used. A state needs two steps back, and the first tiles need two
+    /// steps below that.
     const KEPT: usize = 6;
 
     fn new(arithmetic: &'a A) -> Self {

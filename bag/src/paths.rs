@@ -1,17 +1,17 @@
-//! The best and the worst that can happen.
+//! The best and the worst case.
 
 use crate::chain::{Chain, StateId};
 
-/// Numbers of moves and cells over all ways that have a positive probability.
+/// Extreme numbers of moves and cells, over all paths with a positive probability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extremes {
     /// Fewest moves to the target.
     pub min_moves: u32,
     /// Most moves to the target.
     pub max_moves: u32,
-    /// Cells without which no way leads to the target: the least, over all ways, of the most tiles held before a move.
+    /// Fewest cells with which some path leads to the target: the minimum over paths of the most tiles before a move.
     pub min_cells: u32,
-    /// Cells with which every way leads to the target: the most tiles ever held before a move.
+    /// Fewest cells with which every path leads to the target: the most tiles before any move.
     pub max_cells: u32,
 }
 
@@ -37,7 +37,7 @@ impl Extremes {
     }
 }
 
-/// Fewest and most moves, and cells needed, by one pass from the last layer to the first.
+/// Computes the fewest and most moves and cells, in one pass from the last layer to the first.
 #[must_use]
 pub fn extremes(chain: &Chain) -> Extremes {
     let states = chain.states();

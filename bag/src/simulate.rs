@@ -1,4 +1,4 @@
-//! Playing the chain at random: a check of everything that is computed.
+//! Random simulation of the chain, to check the computed results.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use rayon::prelude::*;
 
 use crate::Bag;
 
-/// How often each number of moves came out.
+/// Number of runs with each number of moves.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct SampledCounts {
     moves: BTreeMap<u32, u64>,
 }
 
-/// An estimate and the half width of its interval of 95% confidence.
+/// An estimate and the half width of its 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The estimate.
@@ -24,7 +24,7 @@ pub struct Estimate {
     pub half_width: f64,
 }
 
-/// Runs from one generator: enough that handing them out costs nothing.
+/// Number of runs from one generator, large enough that distributing them costs nothing.
 const BATCH: u64 = 4096;
 
 /// Runs the chain to the tile `2^target` `runs` times. The sample depends on the seed alone, not on threads.
@@ -70,7 +70,7 @@ impl SampledCounts {
         self.moves.values().sum()
     }
 
-    /// Numbers of moves and how many runs had each, rising.
+    /// Numbers of moves, rising, with the number of runs of each.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.moves.iter().map(|(&moves, &runs)| (moves, runs))
     }
@@ -100,5 +100,5 @@ impl SampledCounts {
     }
 }
 
-/// With probability 95% a normally distributed number is within this many standard deviations of its mean.
+/// Standard deviations from the mean that contain a normally distributed number with probability 95%.
 const Z95: f64 = 1.959_963_984_540_054;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::arithmetic::{Arithmetic, Floating};
 use crate::chain::{Chain, StateId};
 
-/// How likely it is that a tile is there for the first time after each number of moves.
+/// Distribution of the number of moves after which a tile first occurs.
 #[derive(Clone, Debug)]
 pub struct Time {
     /// Exponent of the tile.
@@ -16,31 +16,32 @@ pub struct Time {
     pub probabilities: Vec<f64>,
 }
 
-/// [`Time`]s and how good they are.
+/// [`Time`]s and their errors.
 #[derive(Clone, Debug)]
 pub struct Times {
     /// One for each tile from 8 to the target.
     pub tiles: Vec<Time>,
-    /// Each probability is within this factor of the true one, before what was left out.
+    /// Bound on the relative error of each probability, apart from `left_out`.
     pub relative_error: f64,
-    /// The probability of all that was left out: states that are less likely than 10⁻³⁰ after a number of moves are not
-    /// followed.
+    /// Total probability of the states that were left out, each below 10⁻³⁰ after a number of moves.
     pub left_out: f64,
 }
 
-/// States that are less likely than this after a number of moves are not followed.
+/// Smallest probability of a state, after a number of moves, that is followed.
 const NEGLIGIBLE: f64 = 1e-30;
 
-/// Follows the probabilities of all states from move to move. Costs the moves to the target times the states that are
-/// likely at one time: half a minute for a target of 2^20, and about three times that for each twice as large.
+/// Follows the probabilities of all states from move to move.
+///
+/// The cost is the number of moves to the target times the number of states that are likely at one time. A target of 2^20
+/// takes half a minute, and each doubling of it about triples the time.
 #[must_use]
 pub fn times(chain: &Chain) -> Times {
     times_with(chain, |_| {})
 }
 
-/// As [`times`]. After each move `tell` is given the part of the chain that was gone through, from 0 to 1.
+/// As [`times`], but calls `report` after each move with the completed share, from 0 to 1.
 #[must_use]
-pub fn times_with(chain: &Chain, mut tell: impl FnMut(f64)) -> Times {
+pub fn times_with(chain: &Chain, mut report: impl FnMut(f64)) -> Times {
     let floating = Floating::new(chain.spawn4());
     let spawn = [floating.by_two(&floating.one()).value, floating.by_four(&floating.one()).value];
     let mut now = Wave::new(chain.states().len());
@@ -71,26 +72,26 @@ pub fn times_with(chain: &Chain, mut tell: impl FnMut(f64)) -> Times {
                 next.add(id, probability * chance);
             }
         }
-        tell(now.touched.end as f64 / chain.states().len() as f64);
+        report(now.touched.end as f64 / chain.states().len() as f64);
         now.touched = 0..0;
         std::mem::swap(&mut now, &mut next);
     }
     let tiles =
         (3..=chain.target()).map(|exponent| Time::new(exponent, &arrivals[usize::from(exponent)])).collect();
-    // A way of m moves is m + 2 factors, each with an error of its own, and up to m + 2 sums: three roundings a move.
+    // A path of m moves has m + 2 factors, each with an error, and up to m + 2 sums: three roundings for each move.
     let relative_error = 3.0 * f64::from(moves + 2) * f64::EPSILON;
     Times { tiles, relative_error, left_out }
 }
 
 impl Time {
-    /// From the probabilities of one move, two moves and so on.
+    /// Creates it from the probabilities of one move, two moves and so on.
     fn new(exponent: u8, arrivals: &[f64]) -> Self {
         let first = arrivals.iter().position(|&p| p > 0.0).unwrap_or(0);
         let end = arrivals.iter().rposition(|&p| p > 0.0).map_or(first, |last| last + 1);
         Self { exponent, first: first as u32 + 1, probabilities: arrivals[first..end].to_vec() }
     }
 
-    /// Numbers of moves and how likely each is.
+    /// Numbers of moves and their probabilities.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f64)> + '_ {
         (self.first..).zip(self.probabilities.iter().copied())
     }
@@ -108,7 +109,7 @@ impl Time {
         self.iter().map(|(moves, p)| (f64::from(moves) - mean).powi(2) * p).sum::<f64>().sqrt()
     }
 
-    /// The least number of moves with which the tile is there with at least this probability.
+    /// The fewest moves after which the tile has occurred with at least this probability.
     #[must_use]
     pub fn quantile(&self, probability: f64) -> u32 {
         let mut sum = 0.0;

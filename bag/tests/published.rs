@@ -1,6 +1,6 @@
 //! The published numbers: J. Lees-Miller, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017),
 //! recomputed in fractions.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use exact2048_bag::{
     BigRational, Bounded, Chain, Exact, Extremes, Floating, absorption, extremes, moments, simulate, times,
@@ -49,7 +49,7 @@ fn within(near: Bounded, exact: &BigRational) -> bool {
 }
 
 #[test]
-fn states_moments_and_extremes_are_the_published_ones() {
+fn states_moments_and_extremes_match_published_ones() {
     for row in PUBLISHED {
         let chain = chain(row.target);
         let target = row.target;
@@ -69,14 +69,14 @@ fn states_moments_and_extremes_are_the_published_ones() {
 }
 
 #[test]
-fn the_published_variance_of_2048_carries_round_off_and_ours_does_not() {
+fn only_the_published_variance_of_2048_has_round_off() {
     let near = moments(&chain(2048), &Floating::new(Spawn4::default())).variance;
     assert!((near.value - 69.476_675_090_499_28).abs() <= near.error && near.error < 1e-9, "{near:?}");
     assert!((near.value - 69.476_675_074_896_78).abs() > near.error);
 }
 
 #[test]
-fn the_chain_ends_where_it_is_published() {
+fn the_end_of_the_chain_matches_published_numbers() {
     #[rustfmt::skip]
     let by_sum = [
         (2066, "0.0352200445"), (2068, "0.3557224490"), (2070, "0.3678537976"), (2072, "0.1782018299"),
@@ -131,7 +131,7 @@ fn the_distribution_of_the_target_has_the_moments_of_the_equations() {
 }
 
 #[test]
-fn times_of_smaller_tiles_are_those_of_their_own_chains() {
+fn times_of_smaller_tiles_match_their_own_chains() {
     let all = times(&chain(256));
     for (time, row) in all.tiles.iter().zip(&PUBLISHED) {
         let own = times(&chain(row.target));
@@ -144,7 +144,7 @@ fn times_of_smaller_tiles_are_those_of_their_own_chains() {
 }
 
 #[test]
-fn games_at_random_agree_and_depend_on_the_seed_alone() {
+fn simulations_agree_and_depend_on_the_seed_alone() {
     let sample = simulate(7, Spawn4::default(), 200_000, 1);
     let exact = moments(&chain(128), &Floating::new(Spawn4::default()));
     // Three times the half width of 95%: one seed in 10^8 fails, and this one does not.
@@ -157,14 +157,14 @@ fn games_at_random_agree_and_depend_on_the_seed_alone() {
 }
 
 #[test]
-fn spawns_of_one_kind_leave_one_way() {
+fn spawns_of_one_kind_leave_one_path() {
     let only = |spawn4: &str| extremes(&Chain::new(1024, spawn4.parse().unwrap()).unwrap());
     assert_eq!(only("0"), Extremes { min_moves: 519, max_moves: 519, min_cells: 10, max_cells: 10 });
     assert_eq!(only("1"), Extremes { min_moves: 262, max_moves: 262, min_cells: 9, max_cells: 9 });
 }
 
 #[test]
-fn what_is_no_target_is_refused() {
+fn invalid_targets_are_refused() {
     for tile in [0, 1, 2, 4, 12, 2047, 1 << 24, u64::MAX] {
         let error = Chain::new(tile, Spawn4::default()).unwrap_err();
         assert!(error.to_string().contains("power of two from 8 to 8388608"), "{error}");

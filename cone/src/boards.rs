@@ -1,18 +1,19 @@
-//! A set of boards that any number of threads add to at once.
+//! A set of boards to which any number of threads can add at once.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use bytemuck::allocation::zeroed_slice_box;
 use exact2048_game::Board;
 
-/// The most boards that are looked for together: as many as the largest board has cells.
+/// Most boards in one lookup: the number of cells of the largest board.
 pub const AT_A_TIME: usize = 16;
 
-/// A table has fewer slots than this, so that their numbers fit 32 bits beside two numbers that stand for no slot.
+/// Exclusive limit of a table's slots. Their numbers fit 32 bits, next to two special numbers.
 const MOST_SLOTS: usize = u32::MAX as usize - 1;
 
-/// Boards in an open-addressing table, at most two in three slots taken. A slot is 0 where it is free: no state and no
-/// afterstate is the empty board.
+/// Boards in an open-addressing table, with at most two of three slots occupied.
+///
+/// A free slot is 0, because no state and no afterstate is the empty board.
 #[derive(Debug, Default)]
 pub struct Boards {
     slots: Box<[AtomicU64]>,
@@ -30,18 +31,18 @@ impl Boards {
         size_of_val(&*self.slots) as u64
     }
 
-    /// Number of slots, which [`slot`](Self::slot) numbers.
+    /// Number of slots; [`slot`](Self::slot) returns their numbers.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// The bytes that the table would have with room for `more` boards more.
+    /// Bytes of the table if it had room for `more` additional boards.
     pub fn bytes_with(&self, more: usize) -> u64 {
         let needed = slots_for(self.len() + more);
         if needed <= self.slots.len() { self.bytes() } else { 8 * self.grown(needed) as u64 }
     }
 
-    /// Makes room for `more` boards more.
+    /// Makes room for `more` additional boards.
     pub fn reserve(&mut self, more: usize) {
         let needed = slots_for(self.len() + more);
         if needed > self.slots.len() {
@@ -49,7 +50,7 @@ impl Boards {
         }
     }
 
-    /// Makes the table as small as its boards allow.
+    /// Shrinks the table to the size that its boards need.
     pub fn shrink(&mut self) {
         let least = slots_for(self.len());
         if least < self.slots.len() {
@@ -57,16 +58,16 @@ impl Boards {
         }
     }
 
-    /// Slots of a table that has to grow: twice as many, so that few boards are moved often.
+    /// Slots of a table that must grow: at least twice as many, so that few boards move often.
     fn grown(&self, needed: usize) -> usize {
         needed.max(2 * self.slots.len())
     }
 
     fn rebuild(&mut self, slots: usize) {
-        // Callers keep the numbers of slots in 32 bits, and a wrong slot would be a wrong value.
+        // Callers store slot numbers in 32 bits, and a wrong slot would give a wrong value.
         assert!(
             slots < MOST_SLOTS,
-            "a table of {slots} boards: the largest has {MOST_SLOTS} and takes 32 GiB"
+            "expected a table of fewer than {MOST_SLOTS} slots (32 GiB), found {slots}"
         );
         let boards = std::mem::replace(&mut self.slots, zeroed_slice_box(slots));
         self.count = AtomicUsize::new(0);
@@ -75,16 +76,17 @@ impl Boards {
         self.count(boards.filter(|&board| self.add(board).1).count());
     }
 
-    /// Adds boards, for which there must be [room](Self::reserve); returns how many were new, for [`count`](Self::count).
-    /// Fastest for several at a time: the table does not fit the processor's caches, and all their slots are asked for
-    /// before any is waited for.
+    /// Adds boards, for which there must be [room](Self::reserve); returns the number of new ones, for [`count`](Self::count).
+    ///
+    /// Several boards at a time are fastest: the table exceeds the processor's caches, and the loads of all their slots
+    /// overlap.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
         boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
     }
 
-    /// As [`insert`](Self::insert), for at most [`AT_A_TIME`] boards. Also returns the slot of each board, which it
-    /// keeps until the table changes its size.
+    /// As [`insert`](Self::insert), for at most [`AT_A_TIME`] boards. Also returns the slot of each board, which stays valid
+    /// until the table changes its size.
     #[inline]
     pub fn insert_at(&self, boards: &[Board]) -> ([usize; AT_A_TIME], usize) {
         let (mut slots, found, mut added) = ([0; AT_A_TIME], self.first_words(boards), 0);
@@ -99,14 +101,13 @@ impl Boards {
         (slots, added)
     }
 
-    /// Counts boards that were new. Many are counted at once: if each was counted alone, threads would wait for each
-    /// other.
+    /// Counts new boards, many at once: counting each one separately would make threads wait for each other.
     #[inline]
     pub fn count(&self, added: usize) {
         self.count.fetch_add(added, Ordering::Relaxed);
     }
 
-    /// What is in the first slots of some boards.
+    /// Contents of the first slots of some boards.
     #[inline]
     fn first_words(&self, boards: &[Board]) -> [u64; AT_A_TIME] {
         let mut words = [0; AT_A_TIME];
@@ -116,7 +117,7 @@ impl Boards {
         words
     }
 
-    /// Adds a board without counting it: its slot, and whether it is new.
+    /// Adds a board without counting it; returns its slot, and whether it is new.
     #[inline]
     fn add(&self, board: Board) -> (usize, bool) {
         let mut at = self.first_slot(board);
@@ -135,8 +136,9 @@ impl Boards {
         }
     }
 
-    /// The slots of at most [`AT_A_TIME`] boards, which must be in the set. As for [`insert`](Self::insert), this is
-    /// fastest for several at a time.
+    /// The slots of at most [`AT_A_TIME`] boards, which must be in the set.
+    ///
+    /// As with [`insert`](Self::insert), several at a time are fastest.
     #[inline]
     pub fn slots_of(&self, boards: &[Board]) -> [usize; AT_A_TIME] {
         let (mut slots, found) = ([0; AT_A_TIME], self.first_words(boards));
@@ -149,7 +151,7 @@ impl Boards {
         slots
     }
 
-    /// The slot of a board; `None` where it is not in the set.
+    /// The slot of a board; `None` if it is not in the set.
     #[inline]
     pub fn slot(&self, board: Board) -> Option<usize> {
         if self.slots.is_empty() {
@@ -165,7 +167,7 @@ impl Boards {
         }
     }
 
-    /// The board in a slot, if there is one.
+    /// The board in a slot, if any.
     #[inline]
     pub fn get(&self, slot: usize) -> Option<Board> {
         let bits = self.slots[slot].load(Ordering::Relaxed);
@@ -183,11 +185,11 @@ impl Boards {
     }
 }
 
-/// Where the search for a board begins in a table of so many slots: its hash as a fraction of the table.
+/// The first slot of the search for a board in a table of `slots` slots: its hash as a fraction of the table.
 ///
-/// Mixed twice, with the constants of [SplitMix64](https://doi.org/10.1145/2714064.2660195). After one multiplication a spawn
-/// would add about the same to the hash of every board of a table: boards that come in the order of one table would fill a
-/// small part of the next one, while it grows, and a search go through thousands of slots.
+/// The hash mixes twice, with the constants of [SplitMix64](https://doi.org/10.1145/2714064.2660195). With only one
+/// multiplication, a spawn would add about the same to the hash of every board. Boards that arrive in the order of one table
+/// would then fill a small part of the next, growing one, and searches would go through thousands of slots.
 #[inline]
 pub fn first_slot(board: Board, slots: usize) -> usize {
     let mut mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -195,20 +197,20 @@ pub fn first_slot(board: Board, slots: usize) -> usize {
     ((u128::from(mixed) * slots as u128) >> 64) as usize
 }
 
-/// Where the search goes on after a slot.
+/// The slot at which the search continues after another.
 #[inline]
 pub fn slot_after(slot: usize, slots: usize) -> usize {
     if slot + 1 == slots { 0 } else { slot + 1 }
 }
 
-/// Slots of a table for this many boards: half as many more, and one that is always free, so that every search ends.
+/// Slots of a table for this number of boards: half as many more, and a free one, so that every search ends.
 fn slots_for(boards: usize) -> usize {
     boards + boards / 2 + 1
 }
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use std::collections::BTreeSet;
 
@@ -216,7 +218,7 @@ mod tests {
 
     use super::*;
 
-    /// Afterstates come in the order of their table, and what spawns make of them goes to a table that grows.
+    /// Afterstates arrive in the order of their table, and the states after their spawns go to a growing table.
     #[test]
     fn searches_are_short_while_a_table_grows_in_the_order_of_another() {
         let tiles = |nth: u64, cells: u64| {
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn boards_are_found_whatever_the_threads() {
+    fn boards_are_found_for_any_number_of_threads() {
         let mut set = Boards::default();
         assert_eq!((set.slot(Board(1)), set.len()), (None, 0));
         let board = |i: u64| Board(1 + i.wrapping_mul(0x2545_f491_4f6c_dd1d) % 5000);

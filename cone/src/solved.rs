@@ -3,14 +3,13 @@
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Layer};
 
-/// The states of a cone whose values were computed, and these values. The states that the cone ended in are not among
-/// them: their values are stored.
+/// The computed values of a cone's states. The final states of the cone are not included, because their values are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Solved {
     layers: Vec<SolvedLayer>,
 }
 
-/// The states of one layer whose values were computed, and these values.
+/// The states of one layer with their computed values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SolvedLayer {
     /// The layer.
@@ -21,7 +20,7 @@ pub struct SolvedLayer {
     pub values: Values,
 }
 
-/// Values in as many bits as the run stores.
+/// Values with the precision of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
     /// 32 bits each.
@@ -50,7 +49,7 @@ impl Values {
 }
 
 impl Solved {
-    /// From layers in ascending order.
+    /// Creates it from layers in ascending order.
     pub fn new(layers: Vec<SolvedLayer>) -> Self {
         Self { layers }
     }
@@ -60,7 +59,7 @@ impl Solved {
         &self.layers
     }
 
-    /// The value of a state by its canonical board; `None` where it is not among those that were computed.
+    /// The value of a state by its canonical board; `None` if it was not computed.
     pub fn value(&self, layer: Layer, canonical: Board) -> Option<Stored> {
         let at = self.layers.binary_search_by_key(&layer, |of| of.layer).ok()?;
         let SolvedLayer { boards, values, .. } = &self.layers[at];
@@ -72,7 +71,7 @@ impl Solved {
         self.layers.iter().map(|layer| layer.boards.len() as u64).sum()
     }
 
-    /// Bytes that it takes in memory.
+    /// Bytes in memory.
     pub fn bytes(&self) -> u64 {
         let bytes =
             |layer: &SolvedLayer| layer.boards.len() * (8 + layer.values.width()) + size_of::<SolvedLayer>();

@@ -1,4 +1,4 @@
-//! Up through the states of a cone, and down with their values.
+//! Enumerates the states of a cone upward, and backs up their values downward.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,63 +14,63 @@ use rayon::prelude::*;
 use crate::boards::Boards;
 use crate::solved::{Solved, SolvedLayer, Values};
 
-/// Slots that one thread goes through at a time, between two looks at whether the work is still wanted.
+/// Slots that one thread processes between two checks whether the result is still wanted.
 const SLOTS_AT_ONCE: usize = 2048;
 
-/// Tables with at least this many slots are shared by threads: for smaller ones threads would cost more than they gain.
+/// Smallest number of slots for which threads share a table. For smaller ones, threads would cost more than they gain.
 const SHARED_SLOTS: usize = 2 * SLOTS_AT_ONCE;
 
-/// What bounds the solution of a cone.
+/// Limits of the solution of a cone.
 #[derive(Clone, Copy)]
 pub struct Limits<'a> {
-    /// Bytes of memory that it may take at most.
+    /// Memory limit in bytes.
     pub bytes: u64,
-    /// Whether the result is still wanted; asked every few thousand states, by any thread.
+    /// Whether the result is still wanted; called every few thousand states, by any thread.
     pub wanted: &'a (dyn Fn() -> bool + Sync),
-    /// Called before each layer is worked on, and before stored values are looked up.
+    /// Called before each layer, and before the lookup of stored values.
     pub progress: &'a (dyn Fn(Progress) + Sync),
 }
 
-/// How far the solution of a cone is.
+/// Progress of the solution of a cone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
-    /// On the way up: the layer, and the states found so far.
+    /// Enumeration upward: the layer, and the number of states found so far.
     Up(Layer, u64),
-    /// Between the two: the values of this many stored states are looked up.
+    /// Lookup of the values of this number of stored states.
     Stored(u64),
-    /// On the way down: how many states still lack a value, and how many there are in all.
+    /// Backup downward: the number of states without a value, and of all states.
     Down(u64, u64),
 }
 
-/// A cone that takes more memory than it may.
+/// Error of a cone that exceeds the memory limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "the states between layer {first} and the next stored layers take more memory than the limit: {limit_bytes} bytes \
-     are allowed, and the {states} states up to layer {reached} take {needed_bytes} already"
+    "the states between layer {first} and the next stored layers exceed the memory limit of {limit_bytes} bytes: the \
+     {states} states up to layer {reached} already need {needed_bytes}"
 )]
 pub struct TooLarge {
-    /// The bytes that it may take.
+    /// Bytes allowed.
     pub limit_bytes: u64,
-    /// The bytes that it would have taken at this point, or more.
+    /// Lower bound of the bytes needed at this point.
     pub needed_bytes: u64,
-    /// The lowest layer asked for.
+    /// The lowest requested layer.
     pub first: Layer,
-    /// The layer that was reached.
+    /// The layer reached.
     pub reached: Layer,
-    /// The states found so far.
+    /// Number of states found so far.
     pub states: u64,
 }
 
-/// Why there is no value.
+/// Reason why a cone was not solved.
 #[derive(Debug, thiserror::Error)]
 pub enum ConeError<E> {
-    /// It takes too much memory.
+    /// The cone exceeds the memory limit.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// Nobody wants it any more.
-    #[error("the question was given up before it was answered")]
+    /// The result is no longer wanted.
+    #[error("the question was cancelled before it was answered")]
     GivenUp,
-    /// What is stored could not be read.
+    /// The stored values could not be read.
     #[error(transparent)]
     Stored(E),
 }
@@ -88,7 +88,7 @@ pub struct Solver {
 }
 
 impl Solver {
-    /// For the states of a run.
+    /// Creates a solver for the states of a run.
     pub fn new(params: &Params) -> Self {
         let packed = PackedRules::new(params.board);
         Self {
@@ -101,23 +101,22 @@ impl Solver {
         }
     }
 
-    /// The rules at speed.
+    /// The rules on packed boards.
     pub fn packed(&self) -> &PackedRules {
         &self.packed
     }
 
-    /// The values of reachable states of layers that are not stored, given as canonical boards with their layers, and
-    /// of all states between them and the next stored layers.
+    /// Computes the values of reachable states of layers that are not stored, and of all states up to the next stored layers.
     ///
-    /// `stored` is asked for the values of the stored states that the cone ends in, of a layer at a time: canonical
-    /// boards, in no order, each once.
+    /// `asked` has canonical boards with their layers. `stored` is called once for each stored layer, with the canonical
+    /// boards of the cone's final states in it, in no order, each once. It returns their values.
     ///
-    /// Cost: about half a microsecond of one core a state. Memory: about 12 bytes a state beside the three largest
+    /// A state costs about half a microsecond of one core. Memory is about 12 bytes for each state, plus the three largest
     /// layers.
     ///
     /// # Errors
     ///
-    /// [`ConeError::TooLarge`], [`ConeError::GivenUp`], and what `stored` fails with.
+    /// [`ConeError::TooLarge`], [`ConeError::GivenUp`], and errors of `stored`.
     pub fn solve<E>(
         &self,
         asked: &[(Layer, Board)],
@@ -143,7 +142,7 @@ impl Solver {
         work.descend::<V, E>(inner, ends, stored)
     }
 
-    /// Bits of a value.
+    /// Precision of the values.
     pub(crate) fn precision(&self) -> Precision {
         self.precision
     }
@@ -153,19 +152,19 @@ impl Solver {
         &self.backup
     }
 
-    /// The canonical states that spawns lead to.
+    /// Finds the canonical states after spawns.
     #[inline]
     pub(crate) fn find_spawned(&self, after: Board, spawned: &mut Spawned) {
         self.spawn_images.find(&self.packed, after, spawned);
     }
 
-    /// Whether an afterstate holds the wanted tile.
+    /// Whether an afterstate has the target tile.
     #[inline]
     pub(crate) fn is_won(&self, after: Board) -> bool {
         self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
     }
 
-    /// The canonical afterstates of a state, those that are won too, and how many there are.
+    /// The canonical afterstates of a state, including won ones, and their number.
     #[inline]
     fn afterstates(&self, state: Board) -> ([Board; 4], usize) {
         let (moves, mut after, mut count) = (self.packed.moves(state), [Board(0); 4], 0);
@@ -180,15 +179,15 @@ impl Solver {
 /// The states of the layers of a cone.
 type Layers = BTreeMap<Layer, Boards>;
 
-/// The states of the layers between those asked for and the stored ones, with the number of afterstates of each layer.
+/// The states of the layers between the requested and the stored ones, with the number of afterstates of each layer.
 type InnerLayers = BTreeMap<Layer, (Boards, usize)>;
 
-/// Where the moves of a state lead: slots of its layer's afterstates, and [`NOWHERE`] where fewer than four are legal.
+/// Targets of the moves of a state: slots of its layer's afterstates, and [`NOWHERE`] if fewer than four are legal.
 type Edges = [u32; 4];
 
 const NOWHERE: u32 = u32::MAX;
 
-/// What a stored value takes while it is asked for: board, slot and value, and 24 bytes for its place in the run.
+/// Bytes of a stored value during its lookup: board, slot and value, and 24 bytes for its place in the run.
 const ASKED_BYTES: u64 = 48;
 
 /// Values of a layer, by slot.
@@ -197,21 +196,20 @@ struct Valued<V> {
     values: Vec<V>,
 }
 
-/// A cone in the making.
+/// A cone under construction.
 struct Work<'a> {
     solver: &'a Solver,
     limits: Limits<'a>,
     first: Layer,
     states: u64,
-    /// Bytes of the tables that are finished.
+    /// Bytes of the finished tables.
     bytes: u64,
-    /// Set once the result is not wanted any more.
+    /// Set once the result is no longer wanted.
     over: AtomicBool,
 }
 
 impl Work<'_> {
-    /// Enumerates the states between what is asked for and the stored layers, and the states of the stored layers that
-    /// they lead to.
+    /// Enumerates the states between the requested and the stored layers, and the final states in the stored layers.
     fn climb<E>(&mut self, asked: &[(Layer, Board)]) -> Result<(InnerLayers, Layers), ConeError<E>> {
         let solver = self.solver;
         let mut found = Layers::new();
@@ -239,7 +237,7 @@ impl Work<'_> {
             };
             let mut at = 0;
             while at < after.slots() {
-                // Tables grow by all that may be new in a step, so a step must be a small part of the layer.
+                // Tables grow by all boards that may be new in a step, so a step must be a small part of the layer.
                 let step = at..(at + (after.slots() / 8).max(SHARED_SLOTS)).min(after.slots());
                 let more = spawned(step.clone());
                 let held = after.bytes() + found.values().map(Boards::bytes).sum::<u64>();
@@ -271,14 +269,14 @@ impl Work<'_> {
     }
 
     /// The afterstates of the states of a layer.
-    fn afterstates<E>(&self, layer: Layer, states: &Boards, beside: u64) -> Result<Boards, ConeError<E>> {
+    fn afterstates<E>(&self, layer: Layer, states: &Boards, others: u64) -> Result<Boards, ConeError<E>> {
         let solver = self.solver;
         let (mut after, mut at) = (Boards::default(), 0);
         while at < states.slots() {
             let step = at..(at + (states.slots() / 8).max(SHARED_SLOTS)).min(states.slots());
-            // Two thirds of the slots hold a state, of at most four moves.
+            // Two thirds of the slots have a state, each with at most four moves.
             let more = (4 * step.len()).min(4 * states.len());
-            self.check(layer, beside + after.bytes() + after.bytes_with(more))?;
+            self.check(layer, others + after.bytes() + after.bytes_with(more))?;
             after.reserve(more);
             self.for_each(step.clone(), |range| {
                 let states = range.filter_map(|slot| states.get(slot));
@@ -294,7 +292,7 @@ impl Work<'_> {
         Ok(after)
     }
 
-    /// Backs values up, from those of the stored layers.
+    /// Backs up the values of the stored layers.
     fn descend<V: Width, E>(
         &mut self,
         mut inner: InnerLayers,
@@ -307,7 +305,7 @@ impl Work<'_> {
             let slots: Vec<usize> = (0..boards.slots()).filter(|&slot| boards.get(slot).is_some()).collect();
             let asked: Vec<Board> = slots.iter().filter_map(|&slot| boards.get(slot)).collect();
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
-            // Beside the table and its values, for a moment.
+            // Temporary memory in addition to the table and its values.
             self.check(layer, ASKED_BYTES * asked.len() as u64)?;
             self.go_on()?;
             let mut values = vec![V::default(); boards.slots()];
@@ -331,7 +329,7 @@ impl Work<'_> {
             drop((after, edges, of_after));
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
             above.insert(layer, Valued { boards, values });
-            // Spawns from the layers below lead no further than to `layer.after(SpawnKind::Two)`.
+            // Spawns from the layers below lead at most to `layer.after(SpawnKind::Two)`.
             while let Some(highest) =
                 above.keys().next_back().copied().filter(|&highest| highest > layer.after(SpawnKind::Two))
             {
@@ -347,7 +345,7 @@ impl Work<'_> {
         Ok(Solved::new(solved))
     }
 
-    /// Moves the values of a layer that no other layer needs any more to the result, unless the run stores them.
+    /// Moves the values of a layer that no other layer needs to the result, unless the run stores them.
     fn settle<V: Width>(&mut self, layer: Layer, done: Valued<V>, solved: &mut Vec<SolvedLayer>) {
         let Valued { boards: table, values } = done;
         self.bytes -= table.bytes() + size_of_val(&*values) as u64;
@@ -413,12 +411,12 @@ impl Work<'_> {
         })
     }
 
-    /// Lists the afterstates of a layer, for which there is room, and where the moves of its states lead, by slot.
+    /// Lists the afterstates of a layer, for which `after` has room, and the targets of the moves of its states, by slot.
     fn edges<E>(&self, states: &Boards, after: &Boards) -> Result<Vec<Edges>, ConeError<E>> {
         let solver = self.solver;
         self.map(states, [NOWHERE; 4], |_, state| {
             let (boards, count) = solver.afterstates(state);
-            // Not counted: nothing needs to know how many they are.
+            // Not counted, because their number is not needed.
             let (slots, _) = after.insert_at(&boards[..count]);
             let mut edges = [NOWHERE; 4];
             edges.iter_mut().zip(&slots[..count]).for_each(|(edge, &slot)| *edge = slot as u32);
@@ -441,7 +439,7 @@ impl Work<'_> {
         })
     }
 
-    /// What `value` makes of each board, by slot; `nothing` in free slots.
+    /// Results of `value` for each board, by slot; `nothing` in free slots.
     fn map<T: Copy + Send, E>(
         &self,
         boards: &Boards,
@@ -468,7 +466,7 @@ impl Work<'_> {
         Ok(values)
     }
 
-    /// Calls `work` for a range of slots, cut into pieces for the threads.
+    /// Calls `work` for a range of slots, divided into pieces for the threads.
     fn for_each<E>(
         &self,
         slots: std::ops::Range<usize>,
@@ -489,7 +487,7 @@ impl Work<'_> {
         self.go_on()
     }
 
-    /// Whether the result is not wanted any more. Asks no further once it was told so.
+    /// Whether the result is no longer wanted. After a positive answer, `wanted` is not called again.
     fn is_over(&self) -> bool {
         if !self.over.load(Ordering::Relaxed) && !(self.limits.wanted)() {
             self.over.store(true, Ordering::Relaxed);
@@ -501,9 +499,9 @@ impl Work<'_> {
         if self.over.load(Ordering::Relaxed) { Err(ConeError::GivenUp) } else { Ok(()) }
     }
 
-    /// Requires that there is memory for `beside` bytes beside the finished tables.
-    fn check<E>(&self, reached: Layer, beside: u64) -> Result<(), ConeError<E>> {
-        let needed_bytes = self.bytes + beside;
+    /// Checks that `more` bytes, in addition to the finished tables, are within the memory limit.
+    fn check<E>(&self, reached: Layer, more: u64) -> Result<(), ConeError<E>> {
+        let needed_bytes = self.bytes + more;
         if needed_bytes <= self.limits.bytes {
             return Ok(());
         }

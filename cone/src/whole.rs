@@ -1,7 +1,7 @@
 //! Values of the boards of whole layers.
 //!
-//! A caller that wants all values of a layer has its states, and the states of the two layers above with their values:
-//! there is nothing to enumerate, and no cone.
+//! A caller that needs all values of a layer has its states, and the states of the two layers above with their values. So
+//! nothing has to be enumerated, and no cone is needed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,21 +14,22 @@ use rayon::prelude::*;
 use crate::boards::{AT_A_TIME, Boards, first_slot, slot_after};
 use crate::solver::Solver;
 
-/// Boards that one thread takes at a time.
+/// Number of boards that one thread processes at a time.
 const AT_ONCE: usize = 1024;
 
-/// Room for more afterstates than there are, so that many states can be looked at together up to the last one.
+/// Spare room for afterstates, so that many states can be processed together up to the last one.
 const SPARE: usize = 16 * AT_ONCE;
 
-/// Canonical boards of a layer with their values as they are stored, to look values up in: an open-addressing table as
-/// `Boards`, whose slots have the value beside the board, so that a look-up goes to memory once.
+/// Lookup table of the canonical boards of a layer with their stored values.
+///
+/// It is an open-addressing table as `Boards`, but a slot has the board and its value, so a lookup accesses memory once.
 #[derive(Debug)]
 pub struct LayerTable {
     slots: Box<[(Board, Stored)]>,
 }
 
 impl LayerTable {
-    /// Of boards and their values. Each board comes once, and none is empty.
+    /// Creates a table of boards and their values. Boards must be distinct and not empty.
     pub fn new(boards: &[Board], values: &[Stored]) -> Self {
         let mut table = Boards::default();
         table.reserve(boards.len());
@@ -46,7 +47,7 @@ impl LayerTable {
         Self { slots: of_slots.into_iter().enumerate().map(slot).collect() }
     }
 
-    /// The values of at most [`AT_A_TIME`] boards; the error is the first board that is missing.
+    /// The values of at most [`AT_A_TIME`] boards; the error is the first missing board.
     #[inline]
     fn values<V: Value>(&self, boards: &[Board]) -> Result<[V; AT_A_TIME], Board> {
         let mut found = [(Board::default(), Stored::default()); AT_A_TIME];
@@ -72,36 +73,36 @@ impl LayerTable {
         }
     }
 
-    /// The most bytes that a table of `boards` boards takes, also while it is made.
+    /// Upper bound on the bytes of a table of `boards` boards, including its construction.
     pub fn bytes(boards: u64) -> u64 {
-        // Three slots for two boards, and the boards and values once more while it is made.
+        // Three slots for two boards, and a copy of the boards and values during construction.
         boards * 3 * (size_of::<Board>() + size_of::<u64>()) as u64
     }
 }
 
-/// Where a move leads that is not legal.
+/// Target of an illegal move.
 const NOWHERE: u32 = u32::MAX;
 
-/// Where a move leads that wins the game.
+/// Target of a move that wins the game.
 const WON: u32 = u32::MAX - 1;
 
-/// Where the moves of a state lead: slots of the layer's afterstates, [`NOWHERE`] or [`WON`].
+/// Targets of the moves of a state: slots of the layer's afterstates, [`NOWHERE`] or [`WON`].
 type Edges = [u32; 4];
 
-/// The moves of the states of a layer, and what they lead to.
+/// The moves of the states of a layer, and their afterstates.
 #[derive(Debug)]
 pub struct LayerMoves {
     after: Boards,
     /// The values of afterstates, by slot.
     values: Vec<Stored>,
-    /// The value of a move that wins.
+    /// The value of a winning move.
     won: Stored,
-    /// The edges of each state, in the order in which states were given.
+    /// The edges of each state, in the order of the given states.
     edges: Vec<Edges>,
 }
 
 impl LayerMoves {
-    /// The canonical afterstates that win no game, ascending, with their values as they are stored.
+    /// The canonical afterstates that do not win, ascending, with their stored values.
     pub fn afterstates(&self) -> Vec<(Board, Stored)> {
         let slots = 0..self.after.slots();
         let mut all: Vec<_> =
@@ -110,7 +111,7 @@ impl LayerMoves {
         all
     }
 
-    /// The values of the moves of a state by direction, by the number of the state; `None` where a move is not legal.
+    /// The values of a state's moves by direction, `None` for illegal ones. `state` is the number of the state.
     #[inline]
     pub fn values(&self, state: usize) -> [Option<Stored>; 4] {
         self.edges[state].map(|edge| match edge {
@@ -120,7 +121,7 @@ impl LayerMoves {
         })
     }
 
-    /// The most bytes that the moves take for these numbers of states and afterstates, also while they are made.
+    /// Upper bound on the bytes for these numbers of states and afterstates, including construction.
     pub fn bytes(states: u64, afterstates: u64) -> u64 {
         // Three slots for two afterstates, with their values.
         let of_after =
@@ -130,21 +131,21 @@ impl LayerMoves {
 }
 
 impl Solver {
-    /// The moves of all states of a layer, which lead to about `afterstates` afterstates that win no game. `above` are
-    /// the layers that a spawned 2 and a spawned 4 lead to.
+    /// Computes the moves of all states of a layer, with about `afterstates` afterstates that do not win.
     ///
-    /// Cost: about a tenth of a microsecond of one core a state.
+    /// `above` has the layers after a spawned 2 and after a spawned 4. A state costs about a tenth of a microsecond of one
+    /// core.
     ///
     /// # Errors
     ///
-    /// The board that the layers above lack, though a spawn leads to it.
+    /// A board after a spawn that the layers above lack.
     pub fn whole_layer(
         &self,
         states: &[Board],
         afterstates: usize,
         above: [&LayerTable; 2],
     ) -> Result<LayerMoves, Board> {
-        // Where there are more afterstates than the caller said, the room is doubled.
+        // The room is doubled if the layer has more afterstates than the caller estimated.
         let mut rooms = std::iter::successors(Some(afterstates + SPARE), |room| Some(2 * room));
         let listed = rooms.find_map(|room| self.list_moves(states, room));
         let (after, edges) = listed.unwrap_or_default();
@@ -159,8 +160,7 @@ impl Solver {
         Ok(LayerMoves { after, values, won, edges })
     }
 
-    /// Lists the afterstates of a layer that win no game, and where the moves of its states lead; `None` where there is
-    /// not enough room for all that there may be.
+    /// Lists the afterstates of a layer that do not win, and the targets of its moves; `None` if `room` may be too small.
     fn list_moves(&self, states: &[Board], room: usize) -> Option<(Boards, Vec<Edges>)> {
         let mut after = Boards::default();
         after.reserve(room);
@@ -182,7 +182,7 @@ impl Solver {
         Some((after, edges))
     }
 
-    /// Lists the afterstates of some states that are looked at together; gives how many were new.
+    /// Lists the afterstates of some states together; returns the number of new ones.
     #[inline]
     fn list(&self, states: &[Board], after: &Boards, edges: &mut [Edges]) -> usize {
         let (mut boards, mut places, mut count) = ([Board::default(); AT_A_TIME], [(0, 0); AT_A_TIME], 0);
@@ -221,7 +221,7 @@ impl Solver {
         Ok(values)
     }
 
-    /// The value of an afterstate, by what spawns lead to.
+    /// The value of an afterstate, from the states after its spawns.
     #[inline]
     fn after_value<V: Value>(&self, spawned: &Spawned, above: [&LayerTable; 2]) -> Result<Stored, Board> {
         let [twos, fours] = spawned.each();
@@ -229,7 +229,7 @@ impl Solver {
         Ok(self.backup().of_values(&two[..twos.len()], &four[..fours.len()]).stored())
     }
 
-    /// The value of a state as it is stored, by those of its moves.
+    /// The stored value of a state, from those of its moves.
     #[inline]
     pub fn whole_state(&self, state: Board, moves: [Option<Stored>; 4]) -> Stored {
         let over = || match self.precision() {
@@ -246,7 +246,7 @@ impl Solver {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use std::collections::BTreeSet;
 
@@ -255,9 +255,9 @@ mod tests {
 
     use super::*;
 
-    /// Too little room is found out, and more does not change what is listed.
+    /// Too little room is detected, and more room does not change the result.
     #[test]
-    fn moves_are_listed_whatever_the_room() {
+    fn listed_moves_do_not_depend_on_the_room() {
         let size = "2x3".parse().unwrap();
         let params = Params::new(size, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap();
         let solver = Solver::new(&params);

@@ -1,5 +1,5 @@
-//! Cones against the plainest way to compute values: from the top of a board downward, a state at a time.
-#![allow(missing_docs, clippy::unwrap_used, reason = "a test may end at the first surprise")]
+//! Compares cones with the simplest computation of values: from the top of a board downward, state by state.
+#![allow(missing_docs, clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ fn limits(bytes: u64) -> Limits<'static> {
     Limits { bytes, wanted: ALWAYS, progress: &|_| () }
 }
 
-/// All states of a board with their values, by the rules as they are written for people.
+/// All states of a board with their values, by the reference rules.
 struct Whole {
     params: Params,
     values: BTreeMap<Layer, HashMap<Board, Stored>>,
@@ -96,7 +96,7 @@ impl Whole {
         boards.iter().map(|board| self.values[&layer].get(board).copied().ok_or(layer)).collect()
     }
 
-    /// Solves the cone of some states, and checks every value that it has.
+    /// Solves the cone of some states, and checks every value of it.
     fn check(&self, kept: KeptLayers, asked: &[(Layer, Board)]) -> Solved {
         let solved = self.solver(kept).solve(asked, limits(u64::MAX), |layer, boards| {
             assert!(kept.keeps(layer), "{layer} is not stored");
@@ -142,7 +142,7 @@ fn every_state_has_the_value_of_a_run_that_stores_all() {
         for kept in ["4", "3/7", "16", "starts"] {
             let kept: KeptLayers = kept.parse().unwrap();
             let open = whole.open(kept);
-            // One by one where that is quick, and all in one.
+            // Some states one by one, and all together.
             for state in open.iter().step_by(1 + open.len() / 300) {
                 whole.check(kept, &[*state]);
             }
@@ -153,7 +153,7 @@ fn every_state_has_the_value_of_a_run_that_stores_all() {
 }
 
 #[test]
-fn samples_of_4x2_whatever_the_threads() {
+fn samples_of_4x2_for_any_number_of_threads() {
     let whole = Whole::new("4x2", "reach:64", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(32, 2).unwrap();
     let open = whole.open(kept);
@@ -168,7 +168,7 @@ fn samples_of_4x2_whatever_the_threads() {
     assert_eq!(of_threads(1), of_threads(5));
 }
 
-/// A cone that takes more than it may says so, and what it says it took is above the limit.
+/// A cone above the memory limit fails, and reports a need above the limit.
 #[test]
 fn memory_is_bounded() {
     let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
@@ -195,7 +195,7 @@ fn memory_is_bounded() {
 }
 
 #[test]
-fn a_cone_ends_where_nobody_wants_it_and_where_nothing_is_stored() {
+fn a_cone_stops_when_cancelled_or_without_stored_values() {
     let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(32, 2).unwrap();
     let asked: Vec<_> = whole.open(kept).into_iter().step_by(50).collect();
@@ -220,15 +220,15 @@ fn progress_goes_up_and_then_down() {
     let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
     let kept = KeptLayers::new(16, 2).unwrap();
     let asked = [whole.open(kept)[0]];
-    let told = std::sync::Mutex::new(Vec::new());
-    let tell = |progress| told.lock().unwrap().push(progress);
-    let limits = Limits { progress: &tell, ..limits(u64::MAX) };
+    let reports = std::sync::Mutex::new(Vec::new());
+    let report = |progress| reports.lock().unwrap().push(progress);
+    let limits = Limits { progress: &report, ..limits(u64::MAX) };
     let solved =
         whole.solver(kept).solve(&asked, limits, |layer, boards| whole.stored(layer, boards)).unwrap();
-    let told = told.into_inner().unwrap();
-    let turn = told.iter().position(|at| matches!(at, Progress::Stored(_))).unwrap();
+    let reports = reports.into_inner().unwrap();
+    let turn = reports.iter().position(|at| matches!(at, Progress::Stored(_))).unwrap();
     assert_eq!(turn, solved.layers().len());
-    assert!(told[..turn].iter().all(|at| matches!(at, Progress::Up(..))));
-    assert_eq!(told[turn + 1], Progress::Down(solved.states(), solved.states()));
-    assert!(told[turn + 1..].iter().all(|at| matches!(at, Progress::Down(..))));
+    assert!(reports[..turn].iter().all(|at| matches!(at, Progress::Up(..))));
+    assert_eq!(reports[turn + 1], Progress::Down(solved.states(), solved.states()));
+    assert!(reports[turn + 1..].iter().all(|at| matches!(at, Progress::Down(..))));
 }

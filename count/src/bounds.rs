@@ -7,8 +7,7 @@ use exact2048_game::BoardSize;
 use crate::cycles::{CycleType, cycle_types};
 use crate::fillings::{BySum, fillings};
 
-/// Numbers of boards that could be states: they hold at least two tiles, and at least one 2 or 4, which was spawned
-/// last.
+/// Numbers of possible boards: those with at least two tiles, and at least one 2 or 4, the last spawn.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     size: BoardSize,
@@ -24,36 +23,35 @@ pub struct LayerBounds {
     pub sum: u64,
     /// Boards with tiles below the target.
     pub all: Count,
-    /// Those within the tile bound: at most `cells + 2 − e` tiles of at least `2^e`, for every e from 3 on.
+    /// Boards within the tile bound: at most `cells + 2 − e` tiles of at least `2^e`, for every e from 3 on.
     pub within_tile_bound: Count,
 }
 
 /// A number of boards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
-    /// Boards, each counted by itself.
+    /// Number of boards.
     pub boards: u128,
-    /// Up to rotation and reflection.
+    /// Number of boards up to rotation and reflection.
     pub orbits: u128,
 }
 
-/// What is counted.
+/// Kind of boards to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// All boards, as the published baseline formula counts them.
+    /// All boards, as in the published baseline formula.
     All,
-    /// Those in layers that a game could get to: each move raises the sum by 2 or 4, so that no game gets past two
-    /// empty layers.
+    /// Boards in layers that a game can reach. Each move raises the sum by 2 or 4, so no game gets past two empty layers.
     Reachable,
-    /// Those within the tile bound.
+    /// Boards within the tile bound.
     WithinTileBound,
 }
 
-/// Why nothing is counted.
+/// Reason why counting is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CountError {
-    /// The target is no tile, or out of range.
-    #[error("{0} is no target: expected a power of two from 8 to {max}", max = 1u64 << Bounds::MAX_TARGET)]
+    /// The target is not a tile, or out of range.
+    #[error("{0} is not a target: expected a power of two from 8 to {max}", max = 1u64 << Bounds::MAX_TARGET)]
     Target(u64),
 }
 
@@ -61,11 +59,10 @@ impl Bounds {
     /// Exponent of the largest target.
     pub const MAX_TARGET: u8 = 17;
 
-    /// Counts boards with tiles below the target; without one, up to the largest tile that the board can reach,
-    /// `2^(cells + 1)`.
+    /// Counts boards with tiles below the target, or up to the largest tile of the board, `2^(cells + 1)`, without a target.
     ///
-    /// Costs time in proportion to the cells squared and the target: well below a second for 4×4 to 2048, tens of seconds
-    /// for its largest tile. `reached` is told which part of the work is done, about, from 0 to 1.
+    /// The time is proportional to the cells squared and to the target: well below a second for 4×4 to 2048, tens of seconds
+    /// for its largest tile. Calls `reached` with the approximate completed share, from 0 to 1.
     ///
     /// # Errors
     ///
@@ -80,7 +77,7 @@ impl Bounds {
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
         let types = cycle_types(size);
-        // Each tile is placed twice, once without 2s and 4s, for each kind of boards and of symmetries.
+        // Each tile is placed twice, once without 2s and 4s, for each kind of board and of symmetry.
         let steps = 2 * (types.len() + 1) * (usize::from(largest) + usize::from(largest.saturating_sub(2)));
         let mut done = 0;
         let mut placed = || {
@@ -116,13 +113,13 @@ impl Bounds {
         self.target
     }
 
-    /// All layers from sum 4 on, also empty ones.
+    /// All layers from sum 4 on, including empty ones.
     #[must_use]
     pub fn layers(&self) -> &[LayerBounds] {
         &self.layers
     }
 
-    /// The boards of all layers together. With a target all won boards count as one more, as in the source.
+    /// The boards of all layers together. With a target, all won boards together count as one more, as in the source.
     #[must_use]
     pub fn total(&self, kind: Counted) -> Count {
         let won = u128::from(self.target.is_some());
@@ -163,7 +160,7 @@ fn exponent_of(tile: u64) -> Result<u8, CountError> {
 
 /// Boards by half their sum.
 ///
-/// Orbits by Burnside's lemma: the mean, over the symmetries, of the number of boards that are their own image.
+/// Burnside's lemma gives the orbits: the mean, over the symmetries, of the number of boards that are their own image.
 fn counts(
     types: &BTreeMap<CycleType, u128>,
     cells: usize,
@@ -199,7 +196,7 @@ fn candidates(
     for (boards, without) in boards.iter_mut().zip(without) {
         *boards -= without;
     }
-    // One 2 or one 4 alone, on a cell that stays where it is.
+    // A single 2 or 4, on a fixed cell.
     for boards in boards.iter_mut().take(FIRST_HALF_SUM + 1).skip(1) {
         *boards -= cycles.fixed_cells() as u128;
     }

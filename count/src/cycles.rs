@@ -1,12 +1,13 @@
-//! The symmetries of a board as what they do to its cells.
+//! The symmetries of a board as permutations of its cells.
 
 use std::collections::BTreeMap;
 
 use exact2048_game::BoardSize;
 use exact2048_game::symmetry::Symmetries;
 
-/// How many cycles of each length a permutation of cells has: a board is its own image if all cells of each cycle hold
-/// the same.
+/// Number of cycles of each length of a permutation of cells.
+///
+/// A board is its own image if all cells of each cycle have the same contents.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub struct CycleType(BTreeMap<usize, usize>);
 
@@ -37,13 +38,13 @@ impl CycleType {
         self.0.iter().map(|(&length, &count)| (length, count))
     }
 
-    /// Cells that stay where they are.
+    /// Number of fixed cells.
     pub fn fixed_cells(&self) -> usize {
         self.0.get(&1).copied().unwrap_or(0)
     }
 }
 
-/// The cycle types of all symmetries of a board, and how many symmetries have each.
+/// The cycle types of all symmetries of a board, with the number of symmetries of each.
 pub fn cycle_types(size: BoardSize) -> BTreeMap<CycleType, u128> {
     let mut types = BTreeMap::new();
     for permutation in Symmetries::new(size).permutations() {

@@ -8,13 +8,14 @@ use crate::cycles::CycleType;
 /// Numbers of boards by half their tile sum.
 pub type BySum = Vec<u128>;
 
-/// How many boards are their own image under a symmetry, by half their tile sum, and hold no tiles but those with
-/// `exponents`. Of at least `2^e` they hold at most `most(e)` tiles.
+/// Counts the boards that are their own image under a symmetry, by half their tile sum.
 ///
-/// Tiles are placed from the largest down: what remains to be known of a board then is how many cycles of each length
-/// are taken. Costs about exponents × cells² × largest sum additions.
+/// The boards have only tiles with `exponents`, and at most `most(e)` tiles of at least `2^e`.
 ///
-/// `placed` is called after each exponent. Numbers stay below 18^16 < 2^67, the boards of 16 cells.
+/// Tiles are placed from the largest down, so that only the number of occupied cycles of each length matters. This costs
+/// about exponents × cells² × largest sum additions.
+///
+/// Calls `placed` after each exponent. Numbers stay below 18^16 < 2^67, the boards of 16 cells.
 pub fn fillings(
     cycles: &CycleType,
     exponents: RangeInclusive<u8>,
@@ -47,7 +48,7 @@ pub fn fillings(
     total
 }
 
-/// All ways to take some of the cycles that are left, as numbers of each length.
+/// All choices of some of the remaining cycles, as numbers of each length.
 fn choices(cycles: &[(usize, usize)], taken: &[usize]) -> Vec<Vec<usize>> {
     cycles.iter().zip(taken).fold(vec![Vec::new()], |choices, (&(_, count), &taken)| {
         let longer = |choice: &Vec<usize>, more| choice.iter().copied().chain([more]).collect();
@@ -55,7 +56,7 @@ fn choices(cycles: &[(usize, usize)], taken: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// The cells of some cycles: `numbers` has how many of each length there are.
+/// The number of cells of some cycles, given by the number of each length.
 fn cells(cycles: &[(usize, usize)], numbers: &[usize]) -> usize {
     cycles.iter().zip(numbers).map(|(&(length, _), &number)| length * number).sum()
 }
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fillings_are_counted_as_they_can_be_listed() {
+    fn counts_of_fillings_match_a_list() {
         // Three cells, tiles 2, 4 and 8, at most two tiles of at least 8.
         let most = |e: u8| if e >= 3 { 2 } else { 3 };
         let mut want = vec![0; 13];

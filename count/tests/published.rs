@@ -1,6 +1,6 @@
 //! The published numbers: J. Lees-Miller, "The Mathematics of 2048: Counting States with Combinatorics" (2017),
 //! recomputed.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::symmetry::Symmetries;
@@ -37,15 +37,16 @@ const PUBLISHED: [Table; 3] = [
     ),
 ];
 
-/// `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`: all boards, less those without a 2 or 4, less those with one
-/// tile, and one for all won ones.
+/// `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`.
+///
+/// This is the number of all boards, minus those without a 2 or 4, minus those with one tile, plus one for all won ones.
 fn baseline_formula(size: BoardSize, target: u8) -> u128 {
     let (tiles, cells) = (u128::from(target), size.cells() as u32);
     tiles.pow(cells) - (tiles - 2).pow(cells) + 1 - 2 * u128::from(cells)
 }
 
 #[test]
-fn all_numbers_of_the_table_come_out() {
+fn all_numbers_of_the_table_are_reproduced() {
     for (board, baseline, layers, last) in PUBLISHED {
         let size: BoardSize = board.parse().unwrap();
         for exponent in 3..=11 {
@@ -60,7 +61,7 @@ fn all_numbers_of_the_table_come_out() {
 }
 
 #[test]
-fn counts_are_those_of_boards_that_are_listed() {
+fn counts_match_listed_boards() {
     for (board, target) in [("2x2", 64u64), ("3x2", 16), ("1x4", 64), ("5x1", 16), ("2x3", 32)] {
         let size: BoardSize = board.parse().unwrap();
         let (cells, exponents) = (size.cells(), target.trailing_zeros());
@@ -98,8 +99,7 @@ fn counts_are_those_of_boards_that_are_listed() {
 
 #[test]
 fn no_layer_has_more_states_than_the_bound() {
-    // States of 3x3 by sum, without a target and with all that are dead (published: Yamashita and others, strong
-    // solutions).
+    // States of 3x3 by sum, without a target and with dead ones (published: Yamashita and others, strong solutions).
     let states = [8, 22, 43, 79, 143, 218, 330, 477, 692, 938, 1255, 1586, 1990, 2386];
     let bounds = Bounds::new("3x3".parse().unwrap(), None, |_| ()).unwrap();
     for (layer, &states) in bounds.layers().iter().zip(&states) {
@@ -115,7 +115,7 @@ fn no_layer_has_more_states_than_the_bound() {
 }
 
 #[test]
-fn how_far_it_is_is_told() {
+fn progress_is_reported() {
     for (board, target) in [("2x2", Some(8)), ("3x3", None), ("4x3", Some(64))] {
         let mut reached = vec![0.0];
         Bounds::new(board.parse().unwrap(), target, |share| reached.push(share)).unwrap();
@@ -125,7 +125,7 @@ fn how_far_it_is_is_told() {
 }
 
 #[test]
-fn what_is_no_target_is_refused() {
+fn invalid_targets_are_refused() {
     for tile in [0, 4, 12, 1 << 18, u64::MAX] {
         let error = Bounds::new("3x3".parse().unwrap(), Some(tile), |_| ()).unwrap_err();
         assert!(error.to_string().contains("power of two from 8 to 131072"), "{error}");
