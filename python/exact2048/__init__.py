@@ -1,13 +1,13 @@
-"""Values and best moves of 2048 on small boards, exactly, and environments to learn on.
+"""Exact values and best moves of 2048 on small boards, and environments for learning.
 
     import exact2048
 
     run = exact2048.solve("3x3", "runs/3x3", progress=True)
     run.value("64 8 2 / 16 4 0 / 2 0 0")
 
-Boards are given as text, as `Board`, as exponents (uint8 [R, C], many as [N, R, C]) or packed (uint64 [N]). Moves are
+A board is a text, a `Board`, exponents (uint8 [R, C], or [N, R, C] for many) or packed numbers (uint64 [N]). Moves are
 numbered 0 left, 1 right, 2 up, 3 down. `exact2048.gym` has environments for Gymnasium, which `gymnasium.make("Exact2048-v0")`
-finds once this package is imported.
+finds after this package is imported.
 """
 
 from os import PathLike
@@ -68,21 +68,21 @@ def solve(
 ) -> Run:
     """Solve a board in this process, and open the run.
 
-    A run that is there is resumed if it is of the same job, and opened if it is finished. An interruption (Ctrl-C, or
-    that of a notebook) leaves a run that the same call resumes.
+    An existing run of the same job is resumed, or opened if it is finished. After an interruption (Ctrl-C, or a notebook's),
+    the same call resumes the run.
 
     board: rows and columns, "3x3".
     run: a folder, or a prefix of a store, "s3://bucket/3x3".
     objective: "score", "reach:TILE" or "lose:TILE".
-    spawn4: the chance that a tile is a 4.
-    discount: what a win is worth that takes one move more.
+    spawn4: the probability that a spawned tile is a 4.
+    discount: factor of the value of a win for each further move.
     spawner: "random" or "worst".
-    keep: which layers' values to store: "4" for two in every four, "all", "starts". None: as the run that is there, or "4".
-    precision: bits of a value, 32 or 64; unless given 32, or as the run that is there already.
-    best_moves: whether to store the best move of every state. None: as the run that is there, or not.
-    threads: None for all.
-    memory_bytes: None for half of what there is.
-    progress: True for a bar, in a terminal or a notebook; or a function of phase, part of it, layer and states.
+    keep: the layers whose values are stored: "4" for two in every four, "all", "starts". None: as the existing run, or "4".
+    precision: bits of a value, 32 or 64. None: as the existing run, or 32.
+    best_moves: whether to store the best move of every state. None: as the existing run, or False.
+    threads: number of threads. None: all.
+    memory_bytes: memory limit. None: half of the machine's memory.
+    progress: True for a bar in a terminal or a notebook, or a function of phase, completed share, layer and states.
     """
 
     def call(progress: ProgressCall | None) -> Run:

@@ -1,4 +1,4 @@
-"""A bar that says how far a solve is, in a terminal or a notebook."""
+"""A progress bar for a solve, in a terminal or a notebook."""
 
 import sys
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 ProgressCall = Callable[[str, float, int, int], object]
-"""Called with the phase, the part of it that is done, the layer, and the states so far."""
+"""Called with the phase, its completed share, the layer, and the states so far."""
 
 WIDTH = 24
 
@@ -17,7 +17,7 @@ def _in_notebook() -> bool:
 
 
 class ProgressBar:
-    """One line, which is written over while there is progress."""
+    """One line, overwritten at each progress."""
 
     def __init__(self) -> None:
         self._shown: Any = None

@@ -19,7 +19,7 @@ def _register() -> None:
 
 
 class _AtImport(MetaPathFinder):
-    """Registers at the end of the first import of Gymnasium: to import it here takes ten times as long as all else."""
+    """Registers after the first import of Gymnasium, because importing it here would take ten times as long as the rest."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -39,7 +39,7 @@ class _AtImport(MetaPathFinder):
 
 
 def register_where_installed() -> None:
-    """Register `Exact2048-v0`: now, or once Gymnasium is imported."""
+    """Register `Exact2048-v0`, now or when Gymnasium is imported."""
     if sys.modules.get("gymnasium") is not None:
         _register()
     else:

@@ -1,18 +1,21 @@
-"""2048 as environments for Gymnasium: one game, and many at once.
+"""Environments of 2048 for Gymnasium: one game, and many at once.
 
     import gymnasium
 
     env = gymnasium.make("Exact2048-v0", board="3x3")
     envs = gymnasium.make_vec("Exact2048-v0", num_envs=1024, board="4x4")
 
-Observations are exponents (uint8 [R, C], 0 for an empty cell), actions are 0 left, 1 right, 2 up, 3 down. An illegal move
-changes nothing and is worth nothing; the hundredth in a row truncates the episode. With the objective "score" the reward is what the move scores; with "reach:TILE"
-a win is worth 1, and ends the game.
+Observations are exponents (uint8 [R, C], 0 for an empty cell). Actions are 0 left, 1 right, 2 up, 3 down. An illegal move
+changes nothing and has reward 0; the hundredth in a row truncates the episode. With the objective "score", the reward is
+the score of the move. With "reach:TILE", a win has reward 1 and ends the game.
 
-`info` has `action_mask` (int8 [4], 1 where a move is legal). With a run of the same board, it has also `value` and
-`action_values`, what the board and each of its moves are worth under perfect play (minus infinity where a move is not legal),
-and after a step `regret`, what the move that was made lost of that: 0 where it was not legal, since nothing has changed. Where
-the run does not reach the board, value and regret are not a number.
+`info` has `action_mask` (int8 [4], 1 for a legal move). With a run of the same board, it also has:
+
+* `value`, the value of the board under perfect play,
+* `action_values`, the value of each move, minus infinity for an illegal one,
+* `regret` after a step, the loss of the move; 0 for an illegal one, which changes nothing.
+
+If the run does not reach the board, value and regret are NaN.
 """
 
 from typing import Any, SupportsFloat
@@ -44,7 +47,7 @@ def _seeds(generator: np.random.Generator, count: int) -> list[int]:
 
 
 class _Judge:
-    """What a run says of the boards of games, and what moves lost."""
+    """The values of the boards of games, and the losses of moves."""
 
     def __init__(self, run: Run | Client, count: int) -> None:
         self.run = run
@@ -52,20 +55,20 @@ class _Judge:
         self.actions = np.full((count, 4), -np.inf)
 
     def look(self, packed: Array, over: Array) -> None:
-        """Ask for boards; what is over is worth nothing any more."""
+        """Look up boards; finished games have value 0."""
         actions = self.run.action_values(packed)
         self.actions = np.where(np.isnan(actions), -np.inf, actions)
         best = self.actions.max(axis=1)
         self.values = np.where(over, 0.0, np.where(np.isinf(best), np.nan, best))
 
     def regrets(self, moves: Array) -> Array:
-        """What moves lose in the boards that were looked at last."""
+        """The losses of moves in the boards of the last lookup."""
         made = self.actions[np.arange(len(moves)), moves]
         return np.where(np.isinf(made), np.where(np.isnan(self.values), np.nan, 0.0), self.values - made)
 
 
 class Exact2048Env(gymnasium.Env[Array, np.int64]):
-    """One game. `reset(options={"board": BOARD})` begins it with a board of one's own."""
+    """One game. `reset(options={"board": BOARD})` begins it with a given board."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}
 
@@ -97,11 +100,11 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._truncated or not self.games.legal().any():
-            # The episode has ended, and stays so.
+            # The episode has ended, and remains ended.
             is_over = not self._truncated
             return self.games.boards()[0], 0.0, is_over, self._truncated, self._info(is_over)
         moves = np.array([action], dtype=np.int64)
-        # First: it says which actions there are.
+        # The step comes first, because it refuses invalid actions.
         boards, rewards, over, truncated, _ = self.games.step(moves)
         self._truncated = bool(truncated[0])
         regret = None if self._judge is None else self._judge.regrets(moves)[0]
@@ -123,9 +126,9 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
 
 class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
-    """Many games, stepped by one call. The next step begins a game anew whose episode has ended, whatever its action.
+    """Many games, stepped by one call. After the end of a game's episode, the next step restarts it, whatever the action.
 
-    `reset(options={"boards": BOARDS})` begins them with boards of one's own, in each of which a move has to be legal.
+    `reset(options={"boards": BOARDS})` begins them with given boards, each of which must have a legal move.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -148,7 +151,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
-        # Games whose episode has ended, which the next step begins anew, and those of them that are over.
+        # Games whose episode has ended, which the next step restarts, and those of them that are over.
         self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._over = np.zeros(num_envs, dtype=np.bool_)
 
@@ -159,7 +162,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         if isinstance(seed, list):
             generators = [np.random.default_rng(of_game) for of_game in seed]
             seeds = [_seeds(generator, 1)[0] for generator in generators]
-            # What a later reset without seeds draws follows from these.
+            # Later resets without seeds draw from this generator.
             self._np_random = generators[0]
         else:
             super().reset(seed=seed)
@@ -180,7 +183,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         moves = np.asanyarray(actions, dtype=np.int64)
-        # First: it says which actions there are.
+        # The step comes first, because it refuses invalid actions.
         boards, rewards, over, truncated, legal = self.games.step(moves)
         regrets = None if self._judge is None else np.where(self._ended, 0.0, self._judge.regrets(moves))
         self._over, self._ended = over, over | truncated

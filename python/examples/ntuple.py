@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Learns 3x3 in about a minute, and plots what it loses against perfect play.
+"""Learns 3x3 in about a minute, and plots its loss against perfect play.
 
-The agent is the textbook one for 2048: it values a board after a move by a sum of weights, one for each 2x3 part of the
-board and its mirror images, and learns them by temporal differences (Szubert and Jaskowski, 2014). It is NumPy alone; games
-come from exact2048, 1,024 at a time, and so does the measure of how good it is: its *regret*, what its moves lose against
-perfect play.
+The agent is the textbook one for 2048. It values a board after a move by a sum of weights, one for each 2x3 part of the
+board and its mirror images, and learns them by temporal differences (Szubert and Jaskowski, 2014). It uses only NumPy.
+Package exact2048 provides the games, 1,024 at a time, and the measure of the agent's quality: its *regret*, the loss of its
+moves against perfect play.
 
     pip install './python[gym]' matplotlib
     python python/examples/ntuple.py --run runs/3x3 --games 50000 -o regret.png
 
-The run is solved if it is not there, which takes seconds.
+If the run does not exist, it is solved first, which takes seconds.
 """
 
 import argparse
@@ -19,14 +19,14 @@ import exact2048.gym
 import numpy as np
 
 SIDE = 3
-EXPONENTS = 12  # 0 to 11: the largest tile of 3x3 is 1,024, and what is after it is never seen.
+EXPONENTS = 12  # 0 to 11; the largest tile of 3x3 is 1,024.
 GAMES = 1024
 ROWS = EXPONENTS**SIDE
 WEIGHTS_OF_ROW = EXPONENTS ** np.arange(SIDE)[::-1]
 
 
 def slide(row):
-    """A row slid to the left, and the score."""
+    """Slides a row to the left; returns it and the score."""
     tiles = [exponent for exponent in row if exponent]
     slid, score = [], 0
     while tiles:
@@ -44,7 +44,7 @@ SCORES = np.array([slide(row)[1] for row in ALL_ROWS], dtype=np.float64)
 
 
 def afterstates(boards):
-    """Boards after each move [N, 4, R, C], and scores [N, 4]; minus infinity where a move is not legal."""
+    """Boards after each move [N, 4, R, C], and scores [N, 4], minus infinity for illegal moves."""
     turned = boards.transpose(0, 2, 1)
     views = [boards, boards[:, :, ::-1], turned, turned[:, :, ::-1]]
     after = np.empty((len(boards), 4, SIDE, SIDE), dtype=np.uint8)
@@ -61,14 +61,14 @@ def afterstates(boards):
 
 
 def parts():
-    """The cells of the 2x3 parts, in the order of their mirror images: what they hold is one number each."""
+    """The cells of the 2x3 parts, in the order of their mirror images."""
     cells = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
     images = [np.rot90(board, turns) for board in (cells, cells.T) for turns in range(4)]
     return np.array([image[:2].reshape(-1) for image in images])
 
 
 class Agent:
-    """Weights of parts of boards, and how they are learned."""
+    """Weights of parts of boards, and the learning rule."""
 
     def __init__(self, rate):
         self.parts = parts()
@@ -77,11 +77,11 @@ class Agent:
         self.rate = rate
 
     def entries(self, boards):
-        """Which weights boards have: [N, 8]."""
+        """The numbers of the weights of boards: [N, 8]."""
         return boards.reshape(-1, SIDE * SIDE)[:, self.parts] @ self.scale
 
     def choose(self, boards):
-        """For each board the best move as far as is known, the weights of what it leads to, its score and its value."""
+        """The apparently best move of each board, the weights of its afterstate, and its value."""
         after, scores = afterstates(boards)
         entries = self.entries(after).reshape(len(boards), 4, -1)
         values = scores + self.weights[entries].sum(axis=2)
@@ -90,16 +90,16 @@ class Agent:
         return moves, entries[which, moves], np.maximum(values[which, moves], 0)
 
     def learn(self, entries, targets):
-        """Moves the values of boards after moves towards what came of them."""
+        """Moves the values of afterstates towards their targets."""
         errors = targets - self.weights[entries].sum(axis=1)
         found, place, count = np.unique(entries, return_inverse=True, return_counts=True)
         sums = np.bincount(place.reshape(-1), np.repeat(errors, entries.shape[1]))
-        # The mean where several games come to the same weights: their errors are about the same.
+        # The mean, if several games reach the same weights, because their errors are about the same.
         self.weights[found] += self.rate / entries.shape[1] * sums / count
 
 
 def evaluate(agent, run, games=256, seed=1):
-    """Plays games without learning: the mean score, and the mean regret of a game."""
+    """Plays games without learning; returns the mean score and the mean regret of a game."""
     envs = exact2048.gym.Exact2048VectorEnv(games, board="3x3", run=run)
     boards, _ = envs.reset(seed=seed)
     alive = np.ones(games, dtype=bool)
@@ -113,8 +113,8 @@ def evaluate(agent, run, games=256, seed=1):
     return score / games, regret / games
 
 
-def learn(run, games, seed=0, told=print):
-    """Learns from this many games; gives games that were played, mean scores and mean regrets, evaluated now and then."""
+def learn(run, games, seed=0, report=print):
+    """Learns from games; returns the played games, mean scores and mean regrets of regular evaluations."""
     agent = Agent(rate=0.5)
     envs = exact2048.Games("3x3", GAMES)
     draw = np.random.default_rng(seed)
@@ -126,13 +126,13 @@ def learn(run, games, seed=0, told=print):
         if not course or played > games * (len(course) / 12) ** 2:
             score, regret = evaluate(agent, run)
             course.append((played, score, regret))
-            told(f"{played:>9,} games: score {score:7.1f}, regret {regret:7.1f} a game")
+            report(f"{played:>9,} games: score {score:7.1f}, regret {regret:7.1f} a game")
             if played >= games:
                 return np.array(course)
         for _ in range(50):
             moves, entries, values = agent.choose(boards)
             if before is not None:
-                # What is over is worth nothing more, and what was begun anew has nothing to do with what was before.
+                # A finished game has value 0, and a restarted one is independent of the previous board.
                 agent.learn(before[~anew], np.where(over, 0.0, values)[~anew])
             anew, before = over, entries
             boards, _, over, _, _ = envs.step(moves)
@@ -164,16 +164,16 @@ def plot(course, run, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--run", default="runs/3x3", help="where the run of 3x3 is, or is solved")
-    parser.add_argument("--games", type=int, default=50_000, help="from how many games it learns")
-    parser.add_argument("-o", "--output", default="regret.png", help="the plot")
+    parser.add_argument("--run", default="runs/3x3", help="folder of the run of 3x3, solved if it does not exist")
+    parser.add_argument("--games", type=int, default=50_000, help="number of games to learn from")
+    parser.add_argument("-o", "--output", default="regret.png", help="file of the plot")
     options = parser.parse_args()
     run = exact2048.solve("3x3", options.run, progress=True)
     course = learn(run, options.games)
     plot(course, run, options.output)
     first, last = course[0, 2], course[-1, 2]
     if not last < first / 2:
-        raise SystemExit(f"nothing was learned: a game lost {first:.0f} points, and loses {last:.0f}")
+        raise SystemExit(f"expected the mean loss of a game to halve, found {first:.0f} points before learning and {last:.0f} after")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! Answers as Python gets them, whatever gave them.
+//! Answers for Python, from runs and servers.
 
 use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
@@ -9,34 +9,34 @@ use pyo3::prelude::*;
 use crate::boards::Question;
 use crate::errors::Exact2048Error;
 
-/// What is best where no move is legal, in arrays.
+/// Best move in arrays if no move is legal.
 pub(crate) const NO_MOVE: i8 = -1;
 
-/// What is best in a board that the run does not reach, in arrays.
+/// Best move in arrays for an unreachable board.
 pub(crate) const NO_STATE: i8 = -2;
 
-/// What each move of a state is worth; `None` where it is not legal.
+/// Values of the moves of a state; `None` for illegal ones.
 pub(crate) type Actions = [Option<f64>; 4];
 
-/// What each move is worth, and which is best, if any is legal.
+/// Values of the moves, and the best move, if any is legal.
 pub(crate) type MoveAnswer = (Actions, Option<Move>);
 
-/// What gives answers: boards that have none, because they are not reachable, get `None`.
+/// Source of answers. Unreachable boards get `None`.
 pub(crate) trait Source: Sync {
     /// The values of boards.
     fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>>;
 
-    /// What moves are worth, and which is best.
+    /// The values of moves, and the best one.
     fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>>;
 
-    /// Which move is best.
+    /// The best moves.
     fn best(&self, boards: &[Packed]) -> PyResult<Vec<Option<Option<Move>>>>;
 
-    /// Why a board has no answer.
+    /// The exception for a board without an answer.
     fn refusal(&self, board: Packed) -> PyErr;
 }
 
-/// The value of a board, or those of an array of boards: not a number where the run does not reach one.
+/// The value of a board, or those of an array of boards; NaN for unreachable ones.
 pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let values = py.detach(|| source.values(asked.boards()))?;
     match asked {
@@ -48,7 +48,7 @@ pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> Py
     }
 }
 
-/// What the moves of a board are worth, or those of an array of boards.
+/// The values of the moves of a board, or of an array of boards.
 pub fn action_values<'py>(
     py: Python<'py>,
     source: &impl Source,
@@ -71,7 +71,7 @@ pub fn action_values<'py>(
     }
 }
 
-/// The name of the best move of a board; or the numbers of those of an array of boards.
+/// The name of the best move of a board, or the numbers of the best moves of an array of boards.
 pub fn best<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let answers = py.detach(|| source.best(asked.boards()))?;
     match asked {

@@ -1,4 +1,4 @@
-//! One board.
+//! Boards as Python objects.
 
 use exact2048_game::board::tile;
 use exact2048_game::rules::{Move, make_move};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::boards::read;
 use crate::errors::{BoardError, of_board};
 
-/// A board with the player to move. Boards do not change: a move gives another one.
+/// A board with the player to move. Boards are immutable; a move returns another one.
 #[pyclass(module = "exact2048", frozen, eq, hash)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Board {
@@ -21,8 +21,9 @@ pub(crate) struct Board {
 
 #[pymethods]
 impl Board {
-    /// A board as text: rows separated by "/" or line ends, cells by spaces or commas, "0" or "." for an empty cell; or an
-    /// array of exponents (uint8, 0 for an empty cell); or a packed number, with its size.
+    /// Creates a board from a text, an array of exponents (uint8, 0 for an empty cell), or a packed number with its size.
+    ///
+    /// In a text, rows are separated by "/" or line ends, and cells by spaces or commas. "0" or "." is an empty cell.
     #[new]
     #[pyo3(signature = (board, size=None))]
     fn new(board: &Bound<'_, PyAny>, size: Option<&str>) -> PyResult<Self> {
@@ -45,7 +46,7 @@ impl Board {
         self.size.to_string()
     }
 
-    /// Four bits a cell, row by row, the first cell lowest: the exponents.
+    /// The exponents as a number: four bits for each cell, row by row, the first cell lowest.
     #[getter]
     fn packed(&self) -> u64 {
         self.packed.0
@@ -71,20 +72,20 @@ impl Board {
         self.packed.tile_sum(self.size.cells())
     }
 
-    /// The smallest image of the board, as a packed number, under the board's symmetries.
+    /// The image of the board, under its symmetries, with the smallest packed number.
     #[getter]
     fn canonical(&self) -> Self {
         Self { packed: Symmetries::new(self.size).canonical(self.packed), size: self.size }
     }
 
-    /// The moves that change the board: of "left", "right", "up" and "down".
+    /// The moves that change the board, from "left", "right", "up" and "down".
     #[getter]
     fn legal_moves(&self) -> Vec<&'static str> {
         let changes = |&direction: &Move| make_move(self.packed, direction, self.size).is_some();
         Move::ALL.into_iter().filter(changes).map(Move::name).collect()
     }
 
-    /// The board after a move and before a tile comes, with the score of the move; None where the move changes nothing.
+    /// The board after a move, before the spawn, with the score of the move; None if the move changes nothing.
     fn after(&self, direction: &str) -> PyResult<Option<(Self, u32)>> {
         let found = Move::ALL.into_iter().find(|known| known.name() == direction);
         let direction = found.ok_or_else(|| {
@@ -109,7 +110,7 @@ impl Board {
         let cell = |r: usize, c: usize| {
             let exponent = self.packed.get(r * cols + c);
             let text = if exponent == 0 { String::new() } else { tile(exponent).to_string() };
-            // From pale to deep, so that large tiles are seen at once, on light and dark pages.
+            // Colours range from pale to deep, so that large tiles stand out on light and dark pages.
             let (light, colour) =
                 (92.0 - 4.5 * f64::from(exponent), if exponent > 7 { "#fff" } else { "#222" });
             format!(
@@ -127,7 +128,7 @@ impl Board {
     }
 }
 
-/// The size that a text or an array has.
+/// The size of a board given as a text or an array.
 fn size_of(board: &Bound<'_, PyAny>) -> PyResult<BoardSize> {
     let (rows, cols) = if let Ok(text) = board.extract::<String>() {
         let rows: Vec<&str> = text.trim().split(if text.contains('/') { '/' } else { '\n' }).collect();

@@ -1,4 +1,4 @@
-//! Boards as Python has them: text, numbers, arrays.
+//! Boards given by Python: text, numbers, arrays.
 
 use exact2048_game::{Board as Packed, BoardSize};
 use numpy::{PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use crate::board::Board;
 use crate::errors::{BoardError, of_board};
 
-/// What was given: one board, or an array of boards.
+/// Boards of a question: one board, or an array.
 pub(crate) enum Question {
     One(Packed),
     Many(Vec<Packed>),
@@ -21,7 +21,7 @@ impl Question {
             Self::Many(boards) => {
                 let found = boards.len();
                 Err(BoardError::new_err(format!(
-                    "expected one board, found an array of {found}: values takes those"
+                    "expected one board, found an array of {found}; call values for arrays"
                 )))
             }
         }
@@ -32,7 +32,7 @@ impl Question {
         match self {
             Self::Many(_) => Ok(self),
             Self::One(_) => {
-                Err(BoardError::new_err("expected an array of boards, found one board: value takes that"))
+                Err(BoardError::new_err("expected an array of boards, found one board; call value for one"))
             }
         }
     }
@@ -107,11 +107,11 @@ pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
     )))
 }
 
-/// The refusal of a masked array.
+/// Error text for a masked array.
 pub(crate) const MASKED: &str =
-    "expected an array without a mask, found a masked array: give what its `compressed` or `filled` returns";
+    "expected an array without a mask, found a masked array; pass the result of its `compressed` or `filled`";
 
-/// Whether it is one of NumPy's masked arrays: a reader of its data would take masked cells for others.
+/// Whether a value is one of NumPy's masked arrays, whose data would show masked cells as ordinary ones.
 pub fn is_masked(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_derived = given.cast::<PyUntypedArray>().is_ok() && given.cast_exact::<PyUntypedArray>().is_err();
     Ok(is_derived && given.hasattr("mask")?)
@@ -139,12 +139,12 @@ fn packed_board(packed: u64, size: BoardSize) -> PyResult<Packed> {
         return Ok(Packed(packed));
     }
     Err(BoardError::new_err(format!(
-        "expected a packed board of {size}, four bits a cell, found {packed:#x}: it has bits above its {} cells",
+        "expected a packed board of {size}, four bits for each cell, found {packed:#x}, which has bits above its {} cells",
         size.cells()
     )))
 }
 
-/// What was found, in words.
+/// Describes the found value in words.
 fn kind_of(given: &Bound<'_, PyAny>) -> String {
     match given.cast::<PyUntypedArray>() {
         Ok(array) => {

@@ -1,4 +1,4 @@
-//! Servers with a solved run.
+//! Clients of servers with a solved run.
 
 use std::path::PathBuf;
 use std::pin::pin;
@@ -31,21 +31,22 @@ use crate::errors::{
 use crate::process::INTERVAL;
 use crate::rules;
 
-/// Where a token is, unless it is given.
+/// Environment variable of the default token.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 
-/// Time for an answer: where values are worked out it takes minutes, and the server has limits of its own.
+/// Timeout of an answer. Computing values may take minutes, and the server has its own limits.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Characters of what a server said that are shown.
+/// Most characters of a server's message that are shown.
 const MOST_WORDS: usize = 2000;
 
-/// A server with a solved run: the same calls as of a run.
+/// A client of a server with a solved run. It has the same calls as a run.
 #[pyclass(module = "exact2048", frozen)]
 pub(crate) struct Client {
     options: ClientOptions,
-    /// The connection of the process that asked last. The lock is taken with the interpreter held: no other thread holds it
-    /// when the process forks.
+    /// The connection of the process that asked last.
+    ///
+    /// Callers hold the interpreter when they lock it, so no other thread holds the lock when the process forks.
     link: Mutex<Arc<Link>>,
     size: BoardSize,
     parameters: RunParameters,
@@ -54,7 +55,7 @@ pub(crate) struct Client {
 
 #[pymethods]
 impl Client {
-    /// Connects to a server. The token is taken from EXACT2048_TOKEN unless it is given; certificates are files.
+    /// Connects to a server. The default token is that in EXACT2048_TOKEN. Certificates are files.
     #[new]
     #[pyo3(signature = (url, *, token=None, tls_ca=None, tls_cert=None, tls_key=None, insecure=false))]
     fn new(
@@ -82,7 +83,7 @@ impl Client {
             if !run.not_solved.is_empty() {
                 return Err(NotSolvedError::new_err(plain_words(&run.not_solved, MOST_WORDS).to_string()));
             }
-            let missing = || ServerError::new_err("the server does not say what its run is");
+            let missing = || ServerError::new_err("expected the parameters of the server's run, found none");
             let parameters = run.parameters.clone().ok_or_else(missing)?;
             let size = BoardSize::new(parameters.rows.into(), parameters.columns.into());
             let size = size.map_err(|error| of_board(&error))?;
@@ -90,17 +91,17 @@ impl Client {
         })
     }
 
-    /// What a board is worth under perfect play.
+    /// The value of a board under perfect play.
     fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::value(py, self, &read(board, self.size)?.one()?)
     }
 
-    /// The same of an array of boards: float64 [N].
+    /// The values of an array of boards: float64 [N].
     fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::value(py, self, &read(boards, self.size)?.many()?)
     }
 
-    /// What each move is worth, its score included.
+    /// The value of each move, including its score.
     fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::action_values(py, self, &read(boards, self.size)?)
     }
@@ -110,7 +111,7 @@ impl Client {
         answers::best(py, self, &read(boards, self.size)?)
     }
 
-    /// Where the server is.
+    /// The URL of the server.
     #[getter]
     fn url(&self) -> &str {
         &self.options.server
@@ -128,13 +129,13 @@ impl Client {
         (self.size.rows(), self.size.cols())
     }
 
-    /// What is played for.
+    /// The objective: "score", "reach:TILE" or "lose:TILE".
     #[getter]
     fn objective(&self) -> &str {
         &self.parameters.objective
     }
 
-    /// Which game is played: equal for equal rules.
+    /// The rules of the game, as a text that is equal for equal rules.
     #[getter]
     fn rules(&self) -> String {
         rules::in_words(&self.parameters)
@@ -146,13 +147,13 @@ impl Client {
         self.run.states
     }
 
-    /// Equal for equal results.
+    /// The fingerprint, equal for equal results.
     #[getter]
     fn fingerprint(&self) -> &str {
         &self.run.fingerprint
     }
 
-    /// A client does not change: a copy is the client itself.
+    /// Returns the client itself, because clients are immutable.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -175,7 +176,7 @@ fn within<T>(message: T) -> Request<T> {
     request
 }
 
-/// The exception for what a server said.
+/// The exception for a server's status.
 fn failure(status: &Status) -> PyErr {
     let text = plain_words(words_of(status), MOST_WORDS).to_string();
     match status.code() {
@@ -186,14 +187,14 @@ fn failure(status: &Status) -> PyErr {
         code => {
             let cause = std::error::Error::source(status).map(|cause| format!(": {}", with_causes(cause)));
             ServerError::new_err(format!(
-                "the query server said {code:?}: {text}{}",
+                "the query server answered {code:?}: {text}{}",
                 cause.unwrap_or_default()
             ))
         }
     }
 }
 
-/// A connection, and the process that made it: a fork has none of its threads.
+/// A connection, and the process that made it. A fork has none of its threads.
 struct Link {
     process: u32,
     parts: Arc<(Runtime, QueryClient<Connected>)>,
@@ -207,27 +208,27 @@ impl Link {
         Ok(Self { process: std::process::id(), parts: Arc::new((runtime, QueryClient::new(connection))) })
     }
 
-    /// Asks, and ends when the user interrupts.
+    /// Asks a question; a user's interruption ends it.
     fn ask<T, A: Future<Output = Result<T, Status>>>(
         &self,
         question: impl FnOnce(QueryClient<Connected>) -> A,
     ) -> PyResult<T> {
         let (runtime, client) = &*self.parts;
-        // Clients of one connection are cheap, and each is its own to change.
+        // A call needs a mutable client, and clones that share a connection are cheap.
         wait(runtime, question(client.clone()))?.map_err(|status| failure(&status))
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // In a fork the runtime would wait for threads that only the parent has, so it is never dropped there.
+        // In a fork, the runtime would wait for threads that only the parent has, so it is never dropped there.
         if self.process != std::process::id() {
             std::mem::forget(Arc::clone(&self.parts));
         }
     }
 }
 
-/// Waits for an answer, and ends when the user interrupts.
+/// Waits for an answer; a user's interruption ends the wait.
 fn wait<T>(runtime: &Runtime, answer: impl Future<Output = T>) -> PyResult<T> {
     let mut answer = pin!(answer);
     loop {
@@ -239,7 +240,7 @@ fn wait<T>(runtime: &Runtime, answer: impl Future<Output = T>) -> PyResult<T> {
 }
 
 impl Client {
-    /// The connection of this process: a fork connects anew.
+    /// The connection of this process. A fork makes a new one.
     fn link(&self) -> PyResult<Arc<Link>> {
         let link = Python::attach(|_| Arc::clone(&self.link.lock()));
         if link.process == std::process::id() {
@@ -250,7 +251,7 @@ impl Client {
         Ok(link)
     }
 
-    /// Asks for some boards a message, as many as the server takes.
+    /// Asks for boards, in messages as large as the server accepts.
     fn ask(
         &self,
         boards: &[Packed],
@@ -272,7 +273,7 @@ impl Client {
             for (what, found) in [("statuses", answer.statuses.len()), ("answers", found)] {
                 if found != some.len() {
                     let expected = some.len();
-                    let text = format!("expected {expected} {what} of the server, found {found}");
+                    let text = format!("expected {expected} {what} from the server, found {found}");
                     return Err(ServerError::new_err(text));
                 }
             }
@@ -281,7 +282,7 @@ impl Client {
         Ok(answers)
     }
 
-    /// The answers with moves; `None` for boards that are not reachable.
+    /// The answers with moves; `None` for unreachable boards.
     fn evaluate(&self, boards: &[Packed], with_values: bool) -> PyResult<Vec<Option<GetValueResponse>>> {
         let mut all = Vec::with_capacity(boards.len());
         for BatchGetValuesResponse { answers, statuses, .. } in self.ask(boards, true, with_values)? {
@@ -310,7 +311,7 @@ fn actions_of(answer: &GetValueResponse) -> PyResult<Actions> {
     let listed: Vec<_> = answer.moves.iter().map(MoveValue::direction).collect();
     let order = [Direction::Left, Direction::Right, Direction::Up, Direction::Down];
     if listed != order {
-        let text = format!("expected the moves {order:?} of the server, found {listed:?}");
+        let text = format!("expected the moves {order:?} from the server, found {listed:?}");
         return Err(ServerError::new_err(text));
     }
     let mut actions = [None; 4];
@@ -343,7 +344,7 @@ impl Source for Client {
         Ok(answers.map(|answer| answer.map(|answer| best_of(&answer))).collect())
     }
 
-    /// In the server's words.
+    /// Asks the server for the reason.
     fn refusal(&self, board: Packed) -> PyErr {
         let board = Some(exact2048_proto::v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         let request = within(GetValueRequest { board, with_values: false });
@@ -352,7 +353,7 @@ impl Source for Client {
             .and_then(|link| link.ask(|mut client| async move { client.get_value(request).await }));
         match answer {
             Err(error) => error,
-            Ok(_) => UnreachableError::new_err("the server has no value for it"),
+            Ok(_) => UnreachableError::new_err("the server has no value for this board"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Errors as exceptions, with the texts that the program has.
+//! Errors as exceptions, with the same texts as in the program.
 
 use exact2048_game::{BoardError as GameBoardError, ParamsError};
 use exact2048_run::alone::RunSolveError;
@@ -8,19 +8,19 @@ use exact2048_text::with_causes;
 use pyo3::exceptions::{PyException, PyKeyboardInterrupt};
 use pyo3::{PyErr, create_exception};
 
-create_exception!(exact2048, Exact2048Error, PyException, "Whatever goes wrong.");
-create_exception!(exact2048, UsageError, Exact2048Error, "Something was asked for that cannot be.");
-create_exception!(exact2048, BoardError, UsageError, "What was given is no board, or no array of boards.");
-create_exception!(exact2048, UnreachableError, Exact2048Error, "The run does not reach the state.");
-create_exception!(exact2048, NotSolvedError, Exact2048Error, "The run has no such answers.");
-create_exception!(exact2048, ServerError, Exact2048Error, "A server does not answer, or refuses to.");
+create_exception!(exact2048, Exact2048Error, PyException, "Base class of all errors.");
+create_exception!(exact2048, UsageError, Exact2048Error, "An argument is invalid.");
+create_exception!(exact2048, BoardError, UsageError, "The argument is not a board or an array of boards.");
+create_exception!(exact2048, UnreachableError, Exact2048Error, "The state is unreachable in the run.");
+create_exception!(exact2048, NotSolvedError, Exact2048Error, "The run does not have the requested answers.");
+create_exception!(exact2048, ServerError, Exact2048Error, "The server did not answer, or refused.");
 
-/// The exception for what is no board.
+/// The exception for an invalid board.
 pub fn of_board(error: &GameBoardError) -> PyErr {
     BoardError::new_err(error.to_string())
 }
 
-/// The exception for a place that is none, or that cannot be read.
+/// The exception for an invalid or unreadable location.
 pub fn of_storage(error: &StorageError) -> PyErr {
     match error {
         StorageError::Settings { .. } => UsageError::new_err(error.to_string()),

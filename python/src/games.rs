@@ -1,4 +1,4 @@
-//! Many games at once, as environments for learners step them.
+//! Many games at once, for environments.
 
 use exact2048_game::rules::Move;
 use exact2048_game::{Objective, Params, Precision, Spawn4};
@@ -13,11 +13,13 @@ use crate::boards::{MASKED, is_masked, read};
 use crate::errors::{UsageError, of_params};
 use crate::rules;
 
-/// Illegal moves in a row that cut a game off. One is always legal, so a player that draws its moves makes as many once in
-/// 10^12 times; a player that always repeats itself would make them for ever.
+/// Number of illegal moves in a row that truncates a game.
+///
+/// One move is always legal, so random play makes this number with probability 10^-12. A player that repeats one move would
+/// never stop.
 const MOST_ILLEGAL: u8 = 100;
 
-/// The result of a step: boards, rewards, which games are over, which are cut off, which moves are legal.
+/// The result of a step: boards, rewards, flags of finished and of truncated games, and legal moves.
 type Step<'py> = (
     Bound<'py, PyArray3<u8>>,
     Bound<'py, PyArray1<f64>>,
@@ -26,23 +28,25 @@ type Step<'py> = (
     Bound<'py, PyArray2<i8>>,
 );
 
-/// What a beginning gives: boards, and which moves are legal.
+/// The result of a reset: boards and legal moves.
 type Begun<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray2<i8>>);
 
-/// Games that are played side by side. The next step begins a game anew that is over or cut off, whatever its move.
+/// Games played in parallel. After a game is over or truncated, the next step restarts it, whatever its move.
 #[pyclass(module = "exact2048")]
 pub(crate) struct Games {
     games: ManyGames,
-    /// Whether wins are rewarded, and not scores.
+    /// Whether wins are rewarded instead of scores.
     is_reach: bool,
-    /// Illegal moves that each game has made in a row.
+    /// Number of illegal moves in a row of each game.
     illegal: Vec<u8>,
     rules: String,
 }
 
 #[pymethods]
 impl Games {
-    /// Games of a size, with an objective and a chance of a 4: "score", or "reach:TILE", where a win is worth 1.
+    /// Creates games of a board size, with a probability of a 4.
+    ///
+    /// The objective is "score", or "reach:TILE", which gives a win the reward 1.
     #[new]
     #[pyo3(signature = (board, count, *, objective="score", spawn4="0.1"))]
     fn new(board: &str, count: usize, objective: &str, spawn4: &str) -> PyResult<Self> {
@@ -75,8 +79,9 @@ impl Games {
         Ok(Self { games, is_reach: target.is_some(), illegal: vec![0; count], rules })
     }
 
-    /// Gives each game a seed, and begins all: a seed for each, of 64 bits. Without seeds games go on with the numbers that they
-    /// have, which follow from a game's place in the list until a seed was given.
+    /// Begins all games, after seeding each with 64 bits if seeds are given.
+    ///
+    /// Without seeds, games continue with their random numbers, whose initial seed is a game's place in the list.
     fn reset<'py>(&mut self, py: Python<'py>, seeds: Option<Vec<u64>>) -> PyResult<Begun<'py>> {
         if let Some(seeds) = &seeds {
             self.expect(seeds.len(), "seeds")?;
@@ -87,7 +92,7 @@ impl Games {
         Ok((self.boards(py), self.legal(py)))
     }
 
-    /// Puts a board into a game.
+    /// Begins a game with a given board.
     fn place(&mut self, game: usize, board: &Bound<'_, PyAny>) -> PyResult<()> {
         if game >= self.games.len() {
             return Err(UsageError::new_err(format!("there is no game {game} of {}", self.games.len())));
@@ -98,8 +103,9 @@ impl Games {
         Ok(())
     }
 
-    /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down. An illegal move changes nothing; a hundred in a row cut the
-    /// game off.
+    /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down.
+    ///
+    /// An illegal move changes nothing; a hundred in a row truncate the game.
     fn step<'py>(&mut self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<Step<'py>> {
         if is_masked(actions)? {
             return Err(UsageError::new_err(MASKED));
@@ -141,7 +147,7 @@ impl Games {
             of_board.copy_from_slice(&bytes[..cells]);
         }
         let shape = (self.games.len(), size.rows(), size.cols());
-        // As many cells as there are places.
+        // The shape has as many cells as the array.
         Array3::from_shape_vec(shape, all).unwrap_or_default().into_pyarray(py)
     }
 
@@ -150,7 +156,7 @@ impl Games {
         PyArray1::from_vec(py, (0..self.games.len()).map(|game| self.games.board(game).0).collect())
     }
 
-    /// Which moves are legal: int8 [N, 4], 1 where it is.
+    /// The legal moves: int8 [N, 4], 1 for a legal one.
     fn legal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<i8>> {
         let of_game =
             |game| Move::ALL.map(|direction| i8::from(self.games.moves(game).get(direction).is_some()));
@@ -172,7 +178,7 @@ impl Games {
         (self.games.size().rows(), self.games.size().cols())
     }
 
-    /// Which game is played: equal for equal rules.
+    /// The rules of the game, as a text that is equal for equal rules.
     #[getter]
     fn rules(&self) -> &str {
         &self.rules
@@ -194,7 +200,7 @@ impl Games {
     }
 }
 
-/// The cells of a board, a byte each.
+/// The cells of a board, one byte for each.
 #[inline]
 fn spread(board: u64) -> [u8; 16] {
     let half = |bits: u64| {

@@ -1,7 +1,7 @@
-//! exact2048 for Python: runs, servers, solving, and games to learn on.
+//! exact2048 for Python: runs, servers, solving, and games for learning.
 //!
-//! The Python package `exact2048` (in `python/exact2048/`) says what this module gives, with types; `docs/python.md` is for its
-//! users. Whatever takes time releases the interpreter.
+//! The Python package `exact2048` (in `python/exact2048/`) declares the contents of this module with types, and
+//! `docs/python.md` is its guide. Calls that take time release the interpreter.
 
 mod answers;
 mod board;
@@ -18,7 +18,7 @@ use std::alloc::System;
 
 use cap::Cap;
 
-/// Counts what is on the heap, so that `memory` limits what solving takes.
+/// Counts the heap, so that `memory_bytes` can limit solving.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 

@@ -17,7 +17,7 @@ use crate::errors::Exact2048Error;
 /// Time between two checks for signals.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The process that has the threads of rayon's global pool: the first one that needed them.
+/// The process that owns the threads of rayon's global pool: the first one that needed them.
 static OWNER: OnceLock<u32> = OnceLock::new();
 
 thread_local! {
@@ -30,12 +30,14 @@ fn is_fork() -> bool {
     *OWNER.get_or_init(std::process::id) != std::process::id()
 }
 
-/// Prepares the calling thread for work that rayon may share. A fork has none of rayon's threads and would wait for them for
-/// ever, so the calling thread becomes the only one of a pool of its own.
+/// Prepares the calling thread for work that rayon may share.
+///
+/// A fork has none of rayon's threads and would wait for them forever, so the calling thread becomes the only thread of a
+/// new pool.
 ///
 /// # Errors
 ///
-/// Rayon refuses the pool.
+/// If rayon refuses the pool.
 pub(crate) fn prepare() -> PyResult<()> {
     if !is_fork() {
         return Ok(());
@@ -49,15 +51,15 @@ pub(crate) fn prepare() -> PyResult<()> {
     })
 }
 
-/// Does work that may take long, and ends it when the user interrupts. The caller has released the interpreter.
+/// Does long work that the user can interrupt. The caller has released the interpreter.
 ///
-/// Python handles signals on the thread of the caller alone, so another thread works while this one checks for them.
-/// `work` gets a function that says whether the result is still wanted. In a fork the caller works itself, because
-/// [`prepare`] has made no other thread ready; signals then wait for the end. Cost: a thread, some 20 µs.
+/// Python handles signals only on the caller's thread, so another thread works while this one checks for them. `work` gets a
+/// function that returns whether the result is still wanted. In a fork, the caller's thread works, because [`prepare`]
+/// provides no other one; signals then wait for the end. The cost is a thread, some 20 µs.
 ///
 /// # Errors
 ///
-/// The exception that the handler of a signal raises, `KeyboardInterrupt` as a rule.
+/// The exception that a signal handler raises, usually `KeyboardInterrupt`.
 pub(crate) fn interruptible<T: Send>(work: impl FnOnce(Wanted<'_>) -> T + Send) -> PyResult<T> {
     if is_fork() {
         return Ok(work(&|| true));

@@ -1,8 +1,8 @@
-//! Which game is played, in words: alike for games, runs and servers that play the same one.
+//! The rules of a game in words, the same for games, runs and servers with equal rules.
 
 use exact2048_proto::v1::RunParameters;
 
-/// `3x3, score, a 4 by 1/10`, and what else is not usual. What a run stores is left out.
+/// Describes rules as `3x3, score, a 4 by 1/10`, followed by unusual ones. Options of storage are left out.
 pub(crate) fn in_words(of: &RunParameters) -> String {
     let mut words = format!(
         "{}x{}, {}, a 4 by {}/{}",

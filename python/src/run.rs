@@ -17,14 +17,15 @@ use crate::boards::read;
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
 use crate::{process, rules, solve};
 
-/// Bytes of decoded parts of a run that are kept unless told otherwise: more than a whole 3x3.
+/// Default size in bytes of the cache of decoded parts of a run: more than a whole 3x3.
 const CACHE_BYTES: u64 = 1 << 30;
 
-/// Bytes that may be taken to work out what is not stored.
+/// Default memory limit in bytes for computing values that are not stored.
 const CONE_BYTES: u64 = 1 << 30;
 
-/// Memory for one board that the thread of the caller answers without checking for signals. A cone of this size takes a part
-/// of a second.
+/// Memory limit for answering one board on the caller's thread, without checks for signals.
+///
+/// A cone of this size takes a fraction of a second.
 const QUICK_BYTES: u64 = 4 << 20;
 
 /// A solved run, in a directory or a store.
@@ -36,15 +37,15 @@ pub(crate) struct Run {
     facts: Facts,
 }
 
-/// How it was opened, for another process to do the same.
+/// Arguments of opening, for another process to do the same.
 struct Opened {
-    /// The path from anywhere, or the URL.
+    /// The absolute path, or the URL.
     place: PathBuf,
     cache_bytes: u64,
     memory_bytes: u64,
 }
 
-/// What the run is.
+/// Facts of the run.
 struct Facts {
     states: u64,
     fingerprint: String,
@@ -54,8 +55,10 @@ struct Facts {
 
 #[pymethods]
 impl Run {
-    /// Opens a run. `cache_bytes` is what decoded parts may take in memory, `memory_bytes` what it may take to work out values
-    /// that are not stored.
+    /// Opens a run.
+    ///
+    /// `cache_bytes` limits the cache of decoded parts. `memory_bytes` limits the memory for computing values that are not
+    /// stored.
     #[new]
     #[pyo3(signature = (path, *, cache_bytes=CACHE_BYTES, memory_bytes=CONE_BYTES))]
     pub fn new(py: Python<'_>, path: PathBuf, cache_bytes: u64, memory_bytes: u64) -> PyResult<Self> {
@@ -81,17 +84,17 @@ impl Run {
         })
     }
 
-    /// What a board is worth under perfect play.
+    /// The value of a board under perfect play.
     fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::value(py, self, &read(board, self.oracle.params().board)?.one()?)
     }
 
-    /// The same of an array of boards: float64 [N].
+    /// The values of an array of boards: float64 [N].
     fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::value(py, self, &read(boards, self.oracle.params().board)?.many()?)
     }
 
-    /// What each move is worth, its score included.
+    /// The value of each move, including its score.
     fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         answers::action_values(py, self, &read(boards, self.oracle.params().board)?)
     }
@@ -101,7 +104,7 @@ impl Run {
         answers::best(py, self, &read(boards, self.oracle.params().board)?)
     }
 
-    /// All there is to say of a board.
+    /// The full evaluation of a board, with the values of its moves.
     fn evaluate<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
         let size = self.oracle.params().board;
         let board = read(board, size)?.one()?.boards()[0];
@@ -117,18 +120,18 @@ impl Run {
         let moves = PyDict::new(py);
         for of_move in &found.moves {
             let Some(outcome) = of_move.outcome else { continue };
-            let told = PyDict::new(py);
-            told.set_item("value", outcome.value)?;
-            told.set_item("score", outcome.score)?;
-            told.set_item("after", Board { packed: outcome.after, size })?;
-            told.set_item("is_best", outcome.is_best)?;
-            moves.set_item(of_move.direction.name(), told)?;
+            let fields = PyDict::new(py);
+            fields.set_item("value", outcome.value)?;
+            fields.set_item("score", outcome.score)?;
+            fields.set_item("after", Board { packed: outcome.after, size })?;
+            fields.set_item("is_best", outcome.is_best)?;
+            moves.set_item(of_move.direction.name(), fields)?;
         }
         answer.set_item("moves", moves)?;
         Ok(answer)
     }
 
-    /// Where it was opened.
+    /// The path or URL that it was opened with.
     #[getter]
     fn path(&self) -> &str {
         &self.path
@@ -147,19 +150,19 @@ impl Run {
         (size.rows(), size.cols())
     }
 
-    /// What is played for: "score", "reach:TILE" or "lose:TILE".
+    /// The objective: "score", "reach:TILE" or "lose:TILE".
     #[getter]
     fn objective(&self) -> String {
         self.oracle.params().objective.to_string()
     }
 
-    /// Which game is played: equal for equal rules.
+    /// The rules of the game, as a text that is equal for equal rules.
     #[getter]
     fn rules(&self) -> String {
         rules::in_words(&self.oracle.params().into())
     }
 
-    /// How likely a spawned tile is a 4, as it was given.
+    /// The probability that a spawned tile is a 4, as a fraction.
     #[getter]
     fn spawn4(&self) -> String {
         self.oracle.params().spawn4.to_string()
@@ -171,31 +174,31 @@ impl Run {
         self.facts.states
     }
 
-    /// Equal for equal results.
+    /// The fingerprint, equal for equal results.
     #[getter]
     fn fingerprint(&self) -> &str {
         &self.facts.fingerprint
     }
 
-    /// What a game is worth before its first tiles.
+    /// The value of a game before its first tiles.
     #[getter]
     fn start_value(&self) -> f64 {
         self.facts.start
     }
 
-    /// Bound on the absolute error of that.
+    /// Bound on the absolute error of `start_value`.
     #[getter]
     fn start_error_bound(&self) -> f64 {
         self.facts.error_bound
     }
 
-    /// Whether it stores best moves of all states.
+    /// Whether the run stores the best moves of all states.
     #[getter]
     fn has_best_moves(&self) -> bool {
         self.oracle.params().best_moves
     }
 
-    /// A run does not change: a copy is the run itself.
+    /// Returns the run itself, because runs are immutable.
     fn __copy__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -204,7 +207,7 @@ impl Run {
         slf
     }
 
-    /// Another process opens it anew, with the same limits.
+    /// Makes another process open the run with the same limits.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (OsString,))> {
         let Opened { place, cache_bytes, memory_bytes } = &self.opened;
         let limits = PyDict::new(py);
@@ -212,7 +215,7 @@ impl Run {
         limits.set_item("memory_bytes", memory_bytes)?;
         let open =
             py.import("functools")?.getattr("partial")?.call((py.get_type::<Self>(),), Some(&limits))?;
-        // As text: a path would make one slash of the two of a URL.
+        // A text, because a path would merge the two slashes of a URL.
         Ok((open, (place.clone().into_os_string(),)))
     }
 
@@ -233,7 +236,7 @@ fn actions(evaluation: &Evaluation) -> MoveAnswer {
     (values, evaluation.best)
 }
 
-/// What an array gets for a board: nothing where it is not reachable.
+/// The answer for a board of an array; `None` if it is unreachable.
 fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -242,10 +245,10 @@ fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
     }
 }
 
-/// Boards whose answers with moves are in memory at once.
+/// Number of boards whose answers with moves are in memory at once.
 const TOGETHER: usize = 1 << 16;
 
-/// Asks for some boards at a time.
+/// Asks for boards in parts.
 fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>) -> PyResult<Vec<T>> {
     let mut answers = Vec::with_capacity(boards.len());
     for some in boards.chunks(TOGETHER) {
@@ -255,8 +258,9 @@ fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>
 }
 
 impl Run {
-    /// Asks a question about boards, and ends it when the user interrupts. One board is tried on this thread first, because
-    /// most take a few microseconds, less than a thread.
+    /// Asks a question about boards; a user's interruption ends it.
+    ///
+    /// Tries one board on this thread first, because most take a few microseconds, less than starting a thread.
     fn ask<T: Send>(
         &self,
         boards: &[Packed],

@@ -23,16 +23,16 @@ use std::ffi::CString;
 use crate::errors::{UsageError, of_params, of_run, of_solve, of_storage};
 use crate::run::Run;
 
-/// How often progress is told, and it is looked whether the user has interrupted.
+/// Time between two progress reports and checks for interruptions.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Bytes that decoded parts may take of the run that comes back, and what may be taken to work out values.
+/// Size of the cache of the returned run, and memory limit of its computations, in bytes.
 const OPEN_BYTES: u64 = 1 << 30;
 
-/// How far a run is.
+/// Progress of a run.
 #[derive(Default)]
 struct Progress {
-    /// Of the segment that is worked on.
+    /// First layer of the current segment.
     first: AtomicU32,
     last: AtomicU32,
     is_backward: AtomicBool,
@@ -67,8 +67,8 @@ impl Progress {
         self.warnings.lock().push(warning);
     }
 
-    /// The phase, the part of its layers that is done, the layer and the states.
-    fn tell(&self) -> (&'static str, f64, u32, u64) {
+    /// The phase, the completed share of its layers, the layer and the states.
+    fn report(&self) -> (&'static str, f64, u32, u64) {
         let [first, last, layer] =
             [&self.first, &self.last, &self.layer].map(|n| f64::from(n.load(Ordering::Relaxed)));
         let is_backward = self.is_backward.load(Ordering::Relaxed);
@@ -79,13 +79,13 @@ impl Progress {
     }
 }
 
-/// Solves a board in a run, or goes on with it, and opens it.
+/// Solves a board in a run, or resumes it, and opens the run.
 #[pyfunction]
 #[pyo3(signature = (
     board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=None,
     best_moves=None, threads=None, memory_bytes=None, progress=None,
 ))]
-#[expect(clippy::too_many_arguments, reason = "they have names where they are given")]
+#[expect(clippy::too_many_arguments, reason = "callers pass them by name")]
 pub fn solve(
     py: Python<'_>,
     board: &str,
@@ -120,7 +120,7 @@ pub fn solve(
         .map_err(|error| of_params(&error))?;
     let location =
         Location::parse(run.as_os_str(), &StoreSettings::default()).map_err(|error| of_storage(&error))?;
-    // A run that is there goes on with what it stores, unless something else is asked for.
+    // An existing run keeps its storage options, unless the caller passes others.
     let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
         Some(held) => {
             let (kept, moves) = (keep.unwrap_or(held.kept), best_moves.unwrap_or(held.best_moves));
@@ -134,16 +134,16 @@ pub fn solve(
     }
     let threads = useful_threads(threads, Some(params.board));
     let tuning = tuning(&params, threads, memory_bytes)?;
-    let told = Arc::new(Progress::default());
+    let state = Arc::new(Progress::default());
     let stop = Arc::new(AtomicBool::new(false));
     let worker = {
-        let (told, stop) = (Arc::clone(&told), Arc::clone(&stop));
-        thread::spawn(move || work(location, &params, tuning, threads, &stop, &told))
+        let (state, stop) = (Arc::clone(&state), Arc::clone(&stop));
+        thread::spawn(move || work(location, &params, tuning, threads, &stop, &state))
     };
     let mut interrupted = Ok(());
     while !worker.is_finished() {
         py.detach(|| thread::sleep(INTERVAL));
-        let noted = py.check_signals().and_then(|()| tell(py, &told, progress.as_ref()));
+        let noted = py.check_signals().and_then(|()| report(py, &state, progress.as_ref()));
         if noted.is_err() && interrupted.is_ok() {
             interrupted = noted;
             stop.store(true, Ordering::Relaxed);
@@ -152,7 +152,7 @@ pub fn solve(
     let ended = py.detach(|| worker.join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     interrupted?;
     ended?;
-    tell(py, &told, None)?;
+    report(py, &state, None)?;
     Run::new(py, run, OPEN_BYTES, OPEN_BYTES)
 }
 
@@ -163,17 +163,17 @@ where
     text.parse().map_err(|error: T::Err| UsageError::new_err(error.to_string()))
 }
 
-/// Tells what was wrong, and how far it is.
-fn tell(py: Python<'_>, told: &Progress, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-    let warnings = std::mem::take(&mut *told.warnings.lock());
+/// Issues the new warnings, and reports the progress.
+fn report(py: Python<'_>, state: &Progress, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let warnings = std::mem::take(&mut *state.warnings.lock());
     for text in warnings {
         let text = CString::new(text).unwrap_or_default();
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
-    progress.map_or(Ok(()), |progress| progress.call1(told.tell()).map(drop))
+    progress.map_or(Ok(()), |progress| progress.call1(state.report()).map(drop))
 }
 
-/// What memory may be used: half of the machine's unless told otherwise.
+/// Sets the kernels' memory limit: `memory_bytes`, or half of the machine's memory.
 fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResult<Tuning> {
     let least = least_memory_bytes(params, threads);
     let limit = memory_bytes.unwrap_or_else(|| (machine::memory_bytes() / 2).max(least));
@@ -186,9 +186,9 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
     Ok(within(limit, threads).for_run(params))
 }
 
-/// How the kernels may use so much memory.
+/// Tuning of the kernels for a memory limit.
 pub(crate) fn within(memory_bytes: u64, threads: usize) -> Tuning {
-    // What the interpreter and others have on the heap is not the solver's.
+    // The current heap of the interpreter and others does not count towards the solver's limit.
     let limit_bytes = heap_limit_bytes(memory_bytes, threads) + heap_bytes() as u64;
     Tuning::within(limit_bytes, Heap::of(heap_bytes))
 }
@@ -203,12 +203,12 @@ fn work(
     tuning: Tuning,
     threads: usize,
     stop: &Arc<AtomicBool>,
-    told: &Progress,
+    state: &Progress,
 ) -> PyResult<()> {
     let mut run =
         OpenRun::open_or_create(location, params, Unnamed::Refuse).map_err(|error| of_run(&error))?;
     let is_stopped = || stop.load(Ordering::Relaxed);
-    let warn = |error: &StorageError| told.warn(&with_causes(error));
+    let warn = |error: &StorageError| state.warn(&with_causes(error));
     remove_lost(&mut run, threads, &is_stopped, &warn, &|_| {}).map_err(|error| of_run(&error))?;
-    alone::solve(&mut run, tuning, threads, stop, told).map_err(|error| of_solve(&error))
+    alone::solve(&mut run, tuning, threads, stop, state).map_err(|error| of_solve(&error))
 }

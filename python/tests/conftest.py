@@ -1,4 +1,4 @@
-"""What the tests share: a small run, and the program that serves it."""
+"""Fixtures of the tests: a small run, and the program that serves it."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import exact2048
 import pytest
 
 PROGRAM = os.environ.get("EXACT2048_PROGRAM")
-"""The program, for tests that compare with it."""
+"""The program to compare with."""
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def program() -> str:
 
 @contextlib.contextmanager
 def serving(program: str, run: exact2048.Run) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server of a run, at a port that is free: its URL and its process."""
+    """Serves a run at a free port; yields the URL and the process."""
     args = [program, "serve", "--run", run.path, "--listen", "127.0.0.1:0", "--log-format", "json"]
     with subprocess.Popen(args, stderr=subprocess.PIPE, text=True) as served:
         try:
@@ -45,7 +45,7 @@ def serving(program: str, run: exact2048.Run) -> Iterator[tuple[str, subprocess.
             yield next(found for line in served.stderr if (found := _url(line))), served
         finally:
             served.terminate()
-            # Its log is read to the end: it is not to meet a closed pipe.
+            # Reads its log to the end, so that the server does not meet a closed pipe.
             served.communicate(timeout=60)
 
 
@@ -56,7 +56,7 @@ def server(run: exact2048.Run, program: str) -> Iterator[str]:
 
 
 def _url(line: str) -> str | None:
-    """The address in a line of the log, if it tells one."""
+    """The address in a line of the log, if any."""
     at = line.find("127.0.0.1:")
     if at < 0:
         return None

@@ -33,7 +33,7 @@ assert gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x3").reset(seed=1)
         "import gymnasium; import exact2048" + MAKES,
         "import exact2048.gym; import gymnasium" + MAKES,
         "import exact2048, importlib; importlib.reload(exact2048); import gymnasium" + MAKES,
-        # Others ask for it without importing it.
+        # Other packages look for it without importing it.
         "import exact2048, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium" + MAKES,
         "import exact2048, sys; assert not {'gymnasium', 'numpy'} & sys.modules.keys()",
         "import sys; sys.modules['gymnasium'] = None; import exact2048",
@@ -78,7 +78,7 @@ def test_illegal_moves_without_end_truncate_the_episode(run: exact2048.Run) -> N
     for _ in range(2):
         ends = [env.step(0)[1:4] for _ in range(99)]
         assert ends == [(0.0, False, False)] * 99
-        # A legal move begins the count anew.
+        # A legal move restarts the count.
         assert env.step(1)[1:4] == (0.0, False, False)
         seen, before = env.reset(options={"board": board})
     for _ in range(99):
@@ -86,7 +86,7 @@ def test_illegal_moves_without_end_truncate_the_episode(run: exact2048.Run) -> N
     after, reward, over, truncated, info = env.step(0)
     assert (reward, over, truncated, info["regret"]) == (0.0, False, True, 0.0)
     assert (after == seen).all() and info["value"] == before["value"] > 0
-    # It stays so until it is reset.
+    # The episode remains ended until a reset.
     again, *ended, _ = env.step(1)
     assert (again == seen).all() and ended == [0.0, False, True]
     env.reset(seed=1)
@@ -103,12 +103,12 @@ def test_many_games_are_truncated_one_by_one(run: exact2048.Run) -> None:
     after, _, over, truncated, info = envs.step(np.array([0, 0]))
     assert (over.tolist(), truncated.tolist()) == ([False, False], [True, False])
     assert (after[0] == seen[0]).all() and info["value"][0] > 0
-    # The next step begins the one anew, and the other goes on.
+    # The next step restarts the first game, and the second one continues.
     other = after[1]
     after, rewards, over, truncated, info = envs.step(np.array([0, 1]))
     assert rewards[0] == info["regret"][0] == 0 and not over.any() and not truncated.any()
     assert (after[0] > 0).sum() == 2 and not (after[1] == other).all()
-    # A reset begins the count anew.
+    # A reset restarts the count.
     for _ in range(2):
         envs.reset(options={"boards": boards})
         for _ in range(99):
@@ -122,7 +122,7 @@ def test_wins_are_worth_one() -> None:
     assert (reward, over) == (1.0, True) and not info["action_mask"].any()
 
 
-def test_regret_is_what_a_move_loses(run: exact2048.Run) -> None:
+def test_regret_is_the_loss_of_a_move(run: exact2048.Run) -> None:
     env = gymnasium.make("Exact2048-v0", board="3x2", run=run)
     draw = np.random.default_rng(5)
     for seed in range(20):
@@ -162,7 +162,7 @@ def test_many_games_are_as_one(run: exact2048.Run) -> None:
         assert seen in envs.observation_space and not truncated.any()
         for game in range(16):
             if over[game]:
-                # Begun anew by this step.
+                # This step restarted the game.
                 assert rewards[game] == 0 and not terminated[game] and (seen[game] > 0).sum() == 2
                 assert info["regret"][game] == 0
                 continue
@@ -175,20 +175,20 @@ def test_many_games_are_as_one(run: exact2048.Run) -> None:
     assert ended > 16
 
 
-def test_seeds_say_what_comes() -> None:
+def test_seeds_determine_games() -> None:
     def play(seed: int) -> list:
         envs = gymnasium.make_vec("Exact2048-v0", num_envs=8, board="4x4")
         seen, _ = envs.reset(seed=seed)
-        told = [seen]
+        results = [seen]
         for step in range(300):
             seen, rewards, *_ = envs.step(np.full(8, step % 4))
-            told += [seen, rewards]
-        return [part.tobytes() for part in told]
+            results += [seen, rewards]
+        return [part.tobytes() for part in results]
 
     assert play(1) == play(1) != play(2)
 
 
-def test_lists_of_seeds_say_what_later_resets_give() -> None:
+def test_lists_of_seeds_determine_later_resets() -> None:
     def play(seeds: list[int]) -> list:
         envs = gymnasium.make_vec("Exact2048-v0", num_envs=4, board="4x4")
         return [part.tobytes() for part in (envs.reset(seed=seeds)[0], envs.reset()[0], envs.reset()[0])]
@@ -198,7 +198,7 @@ def test_lists_of_seeds_say_what_later_resets_give() -> None:
     assert len({board.tobytes() for board in games.reset(None)[0]}) > 8
 
 
-def test_what_is_told_is_the_readers_own(run: exact2048.Run) -> None:
+def test_callers_may_change_the_returned_arrays(run: exact2048.Run) -> None:
     envs = gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x2", run=run)
     _, info = envs.reset(seed=1)
     moves = info["action_values"].argmax(axis=1)
@@ -208,7 +208,7 @@ def test_what_is_told_is_the_readers_own(run: exact2048.Run) -> None:
     assert (info["regret"] == 0).all()
 
 
-def test_what_cannot_be_played_is_said(run: exact2048.Run) -> None:
+def test_invalid_arguments_are_refused(run: exact2048.Run) -> None:
     with pytest.raises(exact2048.UsageError, match="expected a run of 3x3, score, a 4 by 1/10, found one of 3x2, score, a 4 by 1/10"):
         exact2048.gym.Exact2048Env(board="3x3", run=run)
     with pytest.raises(exact2048.UsageError, match="expected a run of 3x2, score, a 4 by 1/2, found one of"):

@@ -17,7 +17,7 @@ BOARD = "2 0 / 0 2 / 0 0"
 
 
 def in_fork(work: Callable[[], object]) -> str:
-    """Runs some work in a fork of this process, ends it if it hangs, and returns its report."""
+    """Runs work in a fork of this process, ends it if it hangs, and returns its report."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         signal.alarm(60)
@@ -45,7 +45,7 @@ def test_forks_ask_servers(run: exact2048.Run, server: str) -> None:
     assert client.value(BOARD) == asked == run.value(BOARD)
 
 
-def test_forks_say_that_a_server_is_gone(run: exact2048.Run, program: str) -> None:
+def test_forks_report_a_stopped_server(run: exact2048.Run, program: str) -> None:
     with serving(program, run) as (url, process):
         client = exact2048.Client(url)
         process.terminate()
@@ -59,7 +59,7 @@ def test_forks_ask_runs(tmp_path: pathlib.Path) -> None:
     games.reset(list(range(4000)))
     for step in range(60):
         games.step(np.full(4000, step % 4))
-    # Enough that threads share the work.
+    # A large number, so that threads share the work.
     boards = games.packed()
     actions = run.action_values(boards)
     ask = lambda run: np.array_equal(run.action_values(boards), actions, equal_nan=True)
@@ -70,7 +70,7 @@ def test_forks_ask_runs(tmp_path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def signalling() -> Iterator[list[int]]:
-    """Sends three signals, each once the one before was handled; the third is an interruption."""
+    """Sends three signals, each after the previous one was handled; the third is an interruption."""
     handled, seen, over = threading.Event(), [], threading.Event()
 
     def handle(number: int, _: object) -> None:

@@ -1,4 +1,4 @@
-"""Runs and servers: the same answers as the program gives, in every spelling of boards."""
+"""Runs and servers: the same answers as from the program, for every spelling of boards."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ MOVES = exact2048.MOVES
 
 
 def played(count: int, size: str = "3x2", seed: int = 1) -> np.ndarray:
-    """Boards that games come to, packed."""
+    """Boards that games reach, packed."""
     games = exact2048.Games(size, 64)
     games.reset(list(range(seed, seed + 64)))
     draw, found = np.random.default_rng(seed), []
@@ -82,7 +82,7 @@ def test_boards_are_read_in_every_spelling(run: exact2048.Run) -> None:
     values = run.values(boards)
     shaped = exponents(boards, (3, 2))
     assert values.dtype == np.float64 and (run.values(shaped) == values).all()
-    # Whatever way they lie in memory.
+    # Any layout in memory.
     assert (run.values(np.asfortranarray(shaped)) == values).all()
     assert (run.values(boards[::-1])[::-1] == values).all()
     assert (run.values(shaped[::2]) == values[::2]).all()
@@ -99,7 +99,7 @@ def test_boards_are_read_in_every_spelling(run: exact2048.Run) -> None:
     assert run.action_values(np.empty((0, 3, 2), dtype=np.uint8)).shape == (0, 4)
 
 
-def test_boards_say_what_they_are() -> None:
+def test_boards_have_properties() -> None:
     board = Board("2 2 0 / 0 4 0 / 0 0 .")
     assert str(board) == "2 2 0 / 0 4 0 / 0 0 0" and repr(board) == f'Board("{board}")' and eval(repr(board)) == board
     assert (board.size, board.shape, board.layer) == ("3x3", (3, 3), 8)
@@ -135,14 +135,14 @@ def test_boards_say_what_they_are() -> None:
         (np.ma.masked_array(np.zeros(4, np.uint64)), ["without a mask", "masked array"]),
     ],
 )
-def test_what_is_no_board_is_said(run: exact2048.Run, given: object, words: list[str]) -> None:
+def test_invalid_boards_are_refused(run: exact2048.Run, given: object, words: list[str]) -> None:
     for ask in [run.value, run.values, run.action_values, run.best, run.evaluate]:
         with pytest.raises(BoardError) as refused:
             ask(given)  # type: ignore[operator]
         assert all(word in str(refused.value) for word in words), str(refused.value)
 
 
-def test_one_board_and_many_are_told_apart(run: exact2048.Run) -> None:
+def test_one_board_and_many_are_distinguished(run: exact2048.Run) -> None:
     with pytest.raises(BoardError, match="one board, found an array of 2"):
         run.value(np.array([17, 17], dtype=np.uint64))  # type: ignore[arg-type]
     with pytest.raises(BoardError, match="array of boards, found one board"):
@@ -161,7 +161,7 @@ def test_runs_are_copied_and_sent_to_other_processes(run: exact2048.Run) -> None
     assert os.path.isabs(place) and os.path.samefile(place, run.path)
 
 
-def test_what_is_not_reached_has_no_value(run: exact2048.Run) -> None:
+def test_unreachable_boards_have_no_value(run: exact2048.Run) -> None:
     boards = np.array([0x11, 0x999999, 0], dtype=np.uint64)
     assert np.isnan(run.values(boards)).tolist() == [False, True, True]
     assert np.isnan(run.action_values(boards)).all(axis=1).tolist() == [False, True, True]
@@ -171,7 +171,7 @@ def test_what_is_not_reached_has_no_value(run: exact2048.Run) -> None:
             ask("512 512 / 512 512 / 512 512")
 
 
-def test_evaluations_say_all_that_queries_do(run: exact2048.Run, program: str) -> None:
+def test_evaluations_match_queries(run: exact2048.Run, program: str) -> None:
     boards = played(200)
     for packed, expected in zip(boards, queried(program, run.path, boards, "3x2"), strict=True):
         found = run.evaluate(int(packed))
@@ -186,13 +186,13 @@ def test_evaluations_say_all_that_queries_do(run: exact2048.Run, program: str) -
             assert found["moves"][name]["is_best"] == move["best"]
 
 
-def test_values_that_few_layers_are_stored_of_are_worked_out(program: str, tmp_path: pathlib.Path) -> None:
+def test_values_are_computed_from_few_stored_layers(program: str, tmp_path: pathlib.Path) -> None:
     job = ["--board", "3x3", "--objective", "reach:512", "--json"]
     for name, options in [("all", ["--keep", "all"]), ("few", ["--keep", "starts", "--disk", "20MB"])]:
         subprocess.run([program, "solve", *job, *options, "--run", tmp_path / name], check=True, capture_output=True)
     boards = ["2 2 0 / 4 0 0 / 0 0 0", "64 8 2 / 2 0 0 / 0 0 0"]
     every = exact2048.Run(tmp_path / "all")
-    # All states between take less memory, in blocks, than those alone that a board leads to.
+    # All states in between, as blocks, take less memory than the states that a board leads to.
     few = exact2048.Run(tmp_path / "few", memory_bytes=120 << 20)
     assert [few.value(board) for board in boards] == [every.value(board) for board in boards]
     known = [few.evaluate(board)["known_reachable"] for board in boards]
@@ -223,14 +223,14 @@ def test_threads_ask_at_once(run: exact2048.Run) -> None:
     assert len(found) == 4 and all((values == expected).all() for values in found.values())
 
 
-def test_runs_say_what_they_are(run: exact2048.Run, folder: pathlib.Path) -> None:
+def test_runs_have_properties(run: exact2048.Run, folder: pathlib.Path) -> None:
     assert (run.board, run.shape, run.objective, run.spawn4) == ("3x2", (3, 2), "score", "1/10")
     assert (run.states, run.path) == (21752, str(folder / "3x2"))
     assert abs(run.start_value - 480.26) < 0.01 and 0 < run.start_error_bound < 1e-3
     assert len(run.fingerprint) == 32 and repr(run).endswith("3x2 score, 21752 states, worth 480.258 at the start>")
 
 
-def test_places_without_a_run_are_said(tmp_path: pathlib.Path) -> None:
+def test_locations_without_a_run_are_refused(tmp_path: pathlib.Path) -> None:
     with pytest.raises(exact2048.Exact2048Error, match="no/such/run"):
         exact2048.Run("/no/such/run")
     with pytest.raises(exact2048.UsageError, match="ftp"):
@@ -239,7 +239,7 @@ def test_places_without_a_run_are_said(tmp_path: pathlib.Path) -> None:
         exact2048.Run(tmp_path)
 
 
-def test_servers_that_are_not_there_are_said(server: str) -> None:
+def test_missing_servers_are_reported(server: str) -> None:
     with pytest.raises(exact2048.ServerError, match="127.0.0.1:1"):
         exact2048.Client("http://127.0.0.1:1")
     with pytest.raises(exact2048.ServerError, match="nonsense"):
@@ -248,7 +248,7 @@ def test_servers_that_are_not_there_are_said(server: str) -> None:
         exact2048.Client(server, token="no\ntoken")
 
 
-def test_servers_that_go_away_are_said(run: exact2048.Run, program: str) -> None:
+def test_stopped_servers_are_reported(run: exact2048.Run, program: str) -> None:
     board = "2 0 / 0 2 / 0 0"
     with serving(program, run) as (url, process):
         client = exact2048.Client(url)

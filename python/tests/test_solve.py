@@ -11,13 +11,13 @@ import exact2048
 import pytest
 
 
-def test_progress_is_told(tmp_path: pathlib.Path) -> None:
+def test_progress_is_reported(tmp_path: pathlib.Path) -> None:
     seen: list[tuple[str, float, int, int]] = []
-    run = exact2048.solve("4x2", tmp_path / "4x2", progress=lambda *told: seen.append(told), threads=1)
+    run = exact2048.solve("4x2", tmp_path / "4x2", progress=lambda *report: seen.append(report), threads=1)
     assert run.states == 4_980_767
     assert {phase for phase, *_ in seen} <= {"enumerate", "back up"} and len(seen) > 1
     assert all(0 <= share <= 1 and layer % 2 == 0 for _, share, layer, _ in seen)
-    # It is there already.
+    # The run already exists.
     again = exact2048.solve("4x2", tmp_path / "4x2")
     assert again.fingerprint == run.fingerprint
 
@@ -39,7 +39,7 @@ def test_options_are_those_of_the_program(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "b").exists()
 
 
-def test_a_run_goes_on_with_what_it_stores(tmp_path: pathlib.Path) -> None:
+def test_a_run_keeps_its_storage_options(tmp_path: pathlib.Path) -> None:
     run = exact2048.solve("3x2", tmp_path / "run", keep="16", best_moves=True)
     again = exact2048.solve("3x2", tmp_path / "run")
     assert again.fingerprint == run.fingerprint and again.has_best_moves
@@ -63,13 +63,13 @@ def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path
         exact2048.solve("3x3", tmp_path / "3x3", progress=fail, threads=1)
     with pytest.raises(exact2048.NotSolvedError):
         exact2048.Run(tmp_path / "3x3")
-    # The run is intact, and gone on with.
+    # The run is intact, and the next call resumes it.
     assert exact2048.solve("3x3", tmp_path / "3x3").fingerprint == "ce3bed1a26919ab61a86c37f6287d2fb"
 
 
 def test_an_interruption_ends_the_solve(tmp_path: pathlib.Path) -> None:
     code = f"import exact2048; exact2048.solve('5x2', {str(tmp_path / '5x2')!r}, threads=1, progress=True)"
-    # What a shell starts in the background ignores interrupts, and its children do.
+    # Background processes of a shell and their children ignore interrupts, so the default handler is restored.
     heeds = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     solving = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
     killer = threading.Timer(120, solving.kill)
@@ -85,7 +85,7 @@ def test_an_interruption_ends_the_solve(tmp_path: pathlib.Path) -> None:
     assert "KeyboardInterrupt" in said
 
 
-def test_bars_are_written_over_in_terminals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bars_are_overwritten_in_terminals(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from exact2048._progress import ProgressBar
 
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

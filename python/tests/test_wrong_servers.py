@@ -1,4 +1,4 @@
-"""Servers whose answers have other lengths than they should."""
+"""Servers whose answers have wrong lengths."""
 
 import contextlib
 import importlib.util
@@ -27,7 +27,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     files = [str(path) for path in PROTO.rglob("query.proto")]
     own = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     assert protoc.main(["protoc", f"-I{PROTO}", f"-I{own}", f"--python_out={folder}", *files]) == 0
-    # By its file: the package of the messages has the name of the one that is tested.
+    # Loaded by file, because the package of the messages has the same name as the tested one.
     (generated,) = folder.rglob("query_pb2.py")
     spec = importlib.util.spec_from_file_location("query_pb2", generated)
     assert spec is not None and spec.loader is not None
@@ -67,11 +67,11 @@ def changing(server: str, answer: Any, change: Callable[[Any], object]) -> Itera
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda answer: answer.statuses.pop(), "expected 3 statuses of the server, found 2"),
-        (lambda answer: answer.statuses.append(0), "expected 3 statuses of the server, found 4"),
-        (lambda answer: [part.pop() for part in [answer.values, answer.answers] if part], "3 answers of the server, found 2"),
-        (lambda answer: (answer.ClearField("values"), answer.ClearField("answers")), "answers of the server, found 0"),
-        (lambda answer: answer.Clear(), "expected 3 statuses of the server, found 0"),
+        (lambda answer: answer.statuses.pop(), "expected 3 statuses from the server, found 2"),
+        (lambda answer: answer.statuses.append(0), "expected 3 statuses from the server, found 4"),
+        (lambda answer: [part.pop() for part in [answer.values, answer.answers] if part], "3 answers from the server, found 2"),
+        (lambda answer: (answer.ClearField("values"), answer.ClearField("answers")), "answers from the server, found 0"),
+        (lambda answer: answer.Clear(), "expected 3 statuses from the server, found 0"),
     ],
 )
 def test_answers_to_other_boards_are_refused(
@@ -96,11 +96,11 @@ def test_answers_with_other_moves_are_refused(
     server: str, messages: ModuleType, change: Callable[[Any], object]
 ) -> None:
     with changing(server, messages.BatchGetValuesResponse, change) as url:
-        with pytest.raises(exact2048.ServerError, match="expected the moves .* of the server"):
+        with pytest.raises(exact2048.ServerError, match="expected the moves .* from the server"):
             exact2048.Client(url).action_values(BOARDS)
 
 
-def test_unchanged_answers_are_taken(run: exact2048.Run, server: str, messages: ModuleType) -> None:
+def test_unchanged_answers_are_accepted(run: exact2048.Run, server: str, messages: ModuleType) -> None:
     with changing(server, messages.BatchGetValuesResponse, lambda _: None) as url:
         client = exact2048.Client(url)
         assert (client.values(BOARDS) == run.values(BOARDS)).all()
