@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Clusters on this machine against one process, with the numbers of docs/dev/performance.md.
+# Compares clusters on this machine with one process; prints the numbers of docs/dev/performance.md.
 #
 # usage: scripts/bench-cluster.sh [WORKDIR]      about fifteen minutes on two cores
 #
@@ -14,7 +14,7 @@ processes=()
 
 stop() {
     [ ${#processes[@]} -eq 0 ] || kill "${processes[@]}" 2>/dev/null || true
-    # Workers that were started again are nobody's children here.
+    # Restarted workers are not children of this shell.
     [ ! -e "$work/workers" ] || xargs kill <"$work/workers" 2>/dev/null || true
     rm -f "$work/workers"
     wait 2>/dev/null || true
@@ -24,13 +24,13 @@ trap stop EXIT
 
 seconds() { date +%s.%N; }
 
-# Starts a worker; its number in $1.
+# Starts worker number $1.
 worker() {
     "$solver" worker --coordinator "$url" --threads 1 --memory 4GiB --cache "$work/cache" >"$work/worker-$1.log" 2>&1 &
     echo $! >>"$work/workers"
 }
 
-# Kills the worker that was started last and starts another, every $1 seconds.
+# Kills the worker started last and starts another, every $1 seconds.
 kill_again_and_again() {
     while sleep "$1"; do
         kill -9 "$(tail -n 1 "$work/workers")" 2>/dev/null || true
@@ -38,7 +38,7 @@ kill_again_and_again() {
     done
 }
 
-# cluster WORKERS KILL ARGS...: a fresh cluster; KILL is the seconds after which one worker is killed, again and again.
+# cluster WORKERS KILL ARGS...: a fresh cluster, in which one worker is killed every KILL seconds.
 cluster() {
     local workers=$1 kill=$2 begun job=
     shift 2

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# The query service over loopback on a 3x3 run: states a second of BatchGetValues, latencies of GetValue, and the cold
-# start of `query`; the numbers of docs/dev/performance.md.
+# Measures the query service over loopback on a 3x3 run: states per second of BatchGetValues, latencies of GetValue, and the
+# cold start of `query`. Prints the numbers of docs/dev/performance.md.
 #
-# usage: scripts/bench-serve.sh [RUN]      RUN is made (3x3) if it does not exist; without it a temporary one is used
+# usage: scripts/bench-serve.sh [RUN]      RUN (3x3) is solved if it does not exist; the default is a temporary run
 #
 # It measures and never fails on a time.
 set -euo pipefail

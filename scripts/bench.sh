@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Whole runs, with the numbers of docs/dev/performance.md: wall time, ns a state and phase, bytes, peak memory.
+# Measures whole runs: wall time, ns per state and phase, bytes, peak memory. Prints the numbers of docs/dev/performance.md.
 #
 # usage: scripts/bench.sh [WORKDIR]        all of them, about five minutes on two cores
 #        YARDSTICK=path scripts/bench.sh   also times that program on "3 3" and prints the ratio, run in turn with ours
@@ -12,10 +12,10 @@ mkdir -p "$work"
 cargo build --profile dist --quiet
 solver=target/dist/exact2048
 
-# json_field FILE PATH: one number of a summary, as python would index it
+# json_field FILE PATH: one number of a summary; PATH is a Python index
 json_field() { python3 -c "import json,sys; d=json.load(open(sys.argv[1])); print(eval('d'+sys.argv[2]))" "$1" "$2"; }
 
-# run NAME ARGS...: a fresh solve, its summary as one line
+# run NAME ARGS...: a fresh solve, with its summary as one line
 run() {
     local name=$1; shift
     rm -rf "$work/run"

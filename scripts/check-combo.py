@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""All published values of 4-wide combos against `exact2048 combo solve`, with times and memory.
+"""Compares all published values of 4-wide combos with `exact2048 combo solve`; prints times and memory.
 
 usage: scripts/check-combo.py [PROGRAM]    default: target/release/exact2048; up to 3 GiB of memory
 
-Fails where a published value is not in the interval that is printed. Values of c4w may be too low by what its
-last sweep left, see docs/combo.md: up to two units of their last digit.
+Fails if a published value is outside the printed interval. Values of c4w may be too low, by up to two units of their last
+digit, because of the residual of its last sweep; see docs/combo.md.
 """
 import json
 import subprocess
@@ -31,7 +31,7 @@ RANDOM = {
         (None, None, None),
     ],
 }
-# Without previews, what c4w gave does not follow from the definition: docs/combo.md.
+# Without previews, the values of c4w do not follow from the definition; see docs/combo.md.
 BAG = {
     False: [None, "1.490274398", "1.525687005", "1.537174769"],
     True: [None, "20.496278", "38.339572", "76.151130", "165.726043"],

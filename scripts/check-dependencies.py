@@ -1,13 +1,19 @@
 #!/usr/bin/env python3
-"""Checks the dependencies: that what reads runs links none of the code that computes them, that our crates use each other
-as docs/dev/architecture.md says, licences, crates and sources as deny.toml says, whether each is used and built once for
-program and tests, and vulnerabilities that are known.
+"""Checks the dependencies of the crates.
 
     scripts/check-dependencies.py
 
-What deny.toml says is read here, from what cargo knows of the dependencies, since cargo-deny takes minutes to build. Only
-the vulnerabilities need it, whose list is on GitHub: where that is reached and cargo-deny is not on PATH, it is installed
-into target/tools.
+It checks that
+
+* crates that read runs do not link the code that computes them,
+* our crates use each other as docs/dev/architecture.md says,
+* licences, crates and sources satisfy deny.toml,
+* each dependency is used, and built once for program and tests,
+* no dependency has a known vulnerability.
+
+This script applies deny.toml to the output of cargo, because cargo-deny takes minutes to build. Only the check of
+vulnerabilities needs cargo-deny, and their list is on GitHub. If GitHub is reachable and cargo-deny is not on PATH, the
+script installs it into target/tools.
 """
 
 import json
@@ -21,7 +27,7 @@ import tomllib
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 READERS = ["server", "explorer", "stats", "export", "report", "players"]
 COMPUTES = {"exact2048-worker", "exact2048-coordinator", "exact2048-run", "exact2048-cluster"}
-# With these features, the shipped program would hold code that the tests alone need.
+# These crates need different features in the tests, which the shipped program should not have.
 BUILT_TWICE = {"matchers", "regex-automata", "regex-syntax", "tracing-subscriber"}
 CARGO_DENY = "0.20.2"
 ADVISORIES = "https://github.com/RustSec/advisory-db"
@@ -32,7 +38,7 @@ def cargo(*args):
 
 
 def crates(targets, edges):
-    """The crates that are built: of each its name and version, where it is from if not from crates.io, and its licence."""
+    """The built crates: name, version, source if it is not crates.io, and licence of each."""
     found = set()
     platforms = [f"--target={target}" for target in targets]
     tree = cargo("tree", "--locked", "--workspace", "--all-features", *platforms, "--edges", edges,
@@ -45,14 +51,14 @@ def crates(targets, edges):
 
 
 def allows(expression, allowed):
-    """Whether a licence expression (SPDX, or with / for OR) can be met with the licences that are allowed."""
+    """Whether the allowed licences satisfy a licence expression (SPDX, or with / for OR)."""
     words = re.findall(r"[()]|[\w.+-]+(?: WITH [\w.-]+)?", expression.replace("/", " OR "))
     known = {"(": "(", ")": ")", "AND": "and", "OR": "or"}
     return bool(eval(" ".join(known.get(word) or str(word in allowed) for word in words) or "False"))
 
 
 def wrong(built, shipped, required, rules):
-    """What is against deny.toml. Licences matter for what is shipped, and so not those of dependencies of the tests."""
+    """Violations of deny.toml. Licences matter only for shipped crates, not for dependencies of the tests."""
     allowed, denied = rules["licenses"]["allow"], [crate["name"] for crate in rules["bans"]["deny"]]
     for name, version, source, licence in sorted(built):
         ours = source.startswith("/")
@@ -61,14 +67,14 @@ def wrong(built, shipped, required, rules):
         if name in denied:
             yield f"{name} {version} is denied"
         if (name, version, source, licence) in shipped and not ours and not allows(licence, allowed):
-            yield f"{name} {version} has the licence {licence or 'of nobody knows which name'}"
+            yield f"{name} {version} has the licence {licence or 'of an unknown name'}"
     for dependency in required:
         if dependency["req"] == "*" and not dependency.get("path"):
-            yield f"any version of {dependency['name']} would do"
+            yield f"any version of {dependency['name']} is allowed"
 
 
 def check_the_check(rules):
-    """Requires that what is wrong would be found, and that deny.toml has no rules that this does not know."""
+    """Requires that violations are found, and that deny.toml has no rules unknown to this script."""
     assert rules["licenses"].keys() == {"allow", "private"}, rules["licenses"]
     assert rules["advisories"] == {"yanked": "deny"}, rules["advisories"]
     assert rules["sources"] == {"unknown-registry": "deny", "unknown-git": "deny"}, rules["sources"]
@@ -82,15 +88,15 @@ def check_the_check(rules):
         ("openssl-sys", "v1", "", "MIT"),
     }
     errors = [error.split()[0] for error in wrong(bad, bad, [{"name": "x", "req": "*"}], rules)]
-    assert errors == ["git", "licence", "none", "openssl-sys", "any"], f"of an example this found {errors}"
+    assert errors == ["git", "licence", "none", "openssl-sys", "any"], f"found {errors} in an example"
 
 
 def unused(package):
-    """Dependencies that no code of the package names, but for those that its Cargo.toml says it needs nevertheless."""
+    """Dependencies that no code of the package names, except the unnamed ones that its Cargo.toml lists."""
     files = set()
     for target in package["targets"]:
         path = pathlib.Path(target["src_path"])
-        # What lies beside it belongs to it; to build.rs only itself.
+        # A target owns all files in its folder, except that build.rs owns only itself.
         files |= {path} if path.parent == pathlib.Path(package["manifest_path"]).parent else set(path.parent.rglob("*.rs"))
     code = "\n".join(path.read_text() for path in files)
     needed = (package["metadata"] or {}).get("unnamed-dependencies", [])
@@ -101,7 +107,7 @@ def unused(package):
 
 
 def differs(package, rows):
-    """What docs/dev/architecture.md says of the crates that a package may use, where it is not what it uses."""
+    """Differences between the used crates of a package and those in docs/dev/architecture.md."""
     folder = package["manifest_path"].removeprefix(f"{ROOT}/").removesuffix("/Cargo.toml")
     if "/" in folder or rows.get(folder) == "all above":
         return
@@ -113,8 +119,8 @@ def differs(package, rows):
 
 
 def units(*args):
-    """What a cargo command builds: the package of each unit, by all that decides whether an earlier build of it is used."""
-    # The graph is unstable, and this is the only answer that cargo has.
+    """The packages that a cargo command builds, by everything that decides whether an earlier build is reused."""
+    # The unit graph is unstable, but cargo offers nothing else.
     graph = json.loads(subprocess.run(
         ["cargo", *args, "--locked", "--unit-graph", "-Zunstable-options"], cwd=ROOT, check=True, stdout=subprocess.PIPE,
         text=True, env=os.environ | {"RUSTC_BOOTSTRAP": "1"}).stdout)["units"]
@@ -132,23 +138,23 @@ def units(*args):
 
 
 def built_twice():
-    """Crates of others that `cargo build` builds although `cargo test --workspace` has built them, for other features."""
+    """Third-party crates that `cargo build` builds again after `cargo test --workspace`, with other features."""
     tests = units("test", "--workspace")
     again = {package.split("#")[-1].split("@")[0] for unit, package in units("build").items()
              if unit not in tests and package.startswith("registry")}
     for name in sorted(again ^ BUILT_TWICE):
-        yield (f"{name} is built twice, with other features for the tests: cli/Cargo.toml can turn these on"
-               if name in again else f"{name} is not built twice any more: BUILT_TWICE may do without it")
+        yield (f"{name} is built twice, with other features for the tests: enable them in cli/Cargo.toml"
+               if name in again else f"{name} is no longer built twice: remove it from BUILT_TWICE")
 
 
 def vulnerabilities():
-    """Those of the list on GitHub, which not every machine reaches."""
+    """Checks the list of vulnerabilities on GitHub, if it is reachable."""
     if subprocess.run(["git", "ls-remote", "--quiet", ADVISORIES, "HEAD"], stdout=subprocess.DEVNULL).returncode:
-        print("warning: the list of known vulnerabilities cannot be fetched, and was not looked at", file=sys.stderr)
+        print("warning: vulnerabilities were not checked, because their list cannot be fetched", file=sys.stderr)
         return
     tools = ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "tools"
     os.environ["PATH"] += f":{tools}/bin"
-    # It runs for seconds, so that it is not worth optimising.
+    # Not optimised, because it runs only for seconds.
     os.environ |= {"CARGO_PROFILE_RELEASE_OPT_LEVEL": "0", "CARGO_PROFILE_RELEASE_LTO": "false"}
     if subprocess.run(["cargo", "deny", "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode:
         cargo("install", "--quiet", "--locked", "--root", tools, "--target-dir", tools / "build", f"cargo-deny@{CARGO_DENY}")
@@ -159,7 +165,7 @@ def main():
     errors = []
     for reader in READERS:
         tree = cargo("tree", "--locked", "--package", f"exact2048-{reader}", "--edges", "normal,build", "--prefix", "none")
-        errors += [f"exact2048-{reader} reads runs and must not link what computes them: {crate}"
+        errors += [f"exact2048-{reader} reads runs and must not link the code that computes them: {crate}"
                    for crate in sorted(COMPUTES & {line.split(" ")[0] for line in tree.splitlines()})]
     rules = tomllib.loads((ROOT / "deny.toml").read_text())
     check_the_check(rules)
@@ -177,7 +183,7 @@ def main():
     errors += built_twice()
     if errors:
         sys.exit("\n".join(f"error: {error}" for error in errors))
-    print(f"{len(built)} packages keep to deny.toml, and each dependency is used and built once.")
+    print(f"{len(built)} packages satisfy deny.toml, and each dependency is used and built once.")
     vulnerabilities()
 
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Reads exports of a run with pyarrow, DuckDB, polars, datasets and NumPy, and compares them with each other and with
-what queries say.
+"""Reads exports of a run with pyarrow, DuckDB, polars, datasets and NumPy; compares them with each other and with queries.
 
     scripts/check-exports.py PROGRAM
 
-PROGRAM is exact2048. Solves a small board in a folder for the moment. What it needs of Python comes from PyPI, into an
-environment of its own in target/exports.
+PROGRAM is exact2048. The script solves a small board in a temporary folder. It installs Python packages from PyPI into a
+separate environment in target/exports.
 """
 
 import json
@@ -21,12 +20,12 @@ ENVIRONMENT = ROOT / "target" / "exports"
 NEEDED = ["datasets", "duckdb", "numpy", "polars", "pyarrow"]
 BOARD = (3, 2)
 MOVES = ["left", "right", "up", "down"]
-# Of about as many states, a query for each.
+# Approximate number of queried states.
 QUERIED = 2000
 
 
 def in_environment():
-    """Goes on in an environment that has what is needed."""
+    """Restarts the script in an environment with the needed packages."""
     python = ENVIRONMENT / "bin" / "python"
     if not python.exists():
         venv.create(ENVIRONMENT, with_pip=True)
@@ -35,7 +34,7 @@ def in_environment():
 
 
 def text(board):
-    """A packed board as queries take it."""
+    """A packed board as a text for queries."""
     rows, columns = BOARD
     tiles = [1 << (board >> 4 * cell & 15) for cell in range(rows * columns)]
     tiles = ["0" if tile == 1 else str(tile) for tile in tiles]
@@ -72,13 +71,13 @@ def main(program):
             data = {kind: folder / f"{what}-{kind}" / "data" for kind in ["parquet", "npy", "csv"]}
             arrow = parquet.read_table(data["parquet"])
             names = arrow.column_names
-            # Without a value where a row has none.
+            # Missing values are masked.
             columns = {name: numpy.ma.masked_array(arrow[name].to_numpy(), arrow[name].is_null().to_numpy()) for name in names}
             missing = {name for name in names if columns[name].mask.any()}
-            check(f"{what}: values are missing of moves alone", missing == (set(MOVES) if what == "policy" else set()))
+            check(f"{what}: only values of moves are missing", missing == (set(MOVES) if what == "policy" else set()))
 
             def is_same(read):
-                """Whether columns are the same, missing values included."""
+                """Whether columns are equal, including missing values."""
                 for name in names:
                     found = numpy.ma.masked_invalid(read[name])
                     masks = numpy.ma.getmaskarray(found), numpy.ma.getmaskarray(columns[name])
@@ -86,15 +85,15 @@ def main(program):
                         return False
                 return True
 
-            check(f"{what}: as many rows as were counted", arrow.num_rows == solved[what.replace("policy", "states")])
+            check(f"{what}: the number of rows matches the count", arrow.num_rows == solved[what.replace("policy", "states")])
 
             def array(name):
                 return numpy.concatenate([numpy.load(path) for path in sorted(data["npy"].glob(f"*.{name}.npy"))])
 
-            check(f"{what}: NumPy reads what pyarrow does", is_same({name: array(name) for name in names}))
+            check(f"{what}: NumPy and pyarrow read the same", is_same({name: array(name) for name in names}))
             masks = {name: array(f"{name}.mask") for name in missing}
             right = all(numpy.array_equal(mask, numpy.isnan(array(name))) for name, mask in masks.items())
-            check(f"{what}: arrays are masked where they have no value", right)
+            check(f"{what}: masks of arrays mark missing values", right)
             mapped = [numpy.load(path, mmap_mode="r") for path in data["npy"].iterdir()]
             check(f"{what}: arrays are aligned", all(one.flags.aligned and one.offset % 64 == 0 for one in mapped))
 
@@ -118,7 +117,7 @@ def main(program):
             if missing:
                 high = float(columns["left"].max())
                 found = duckdb.sql(f"SELECT count(*), max(\"left\") FROM read_parquet('{data['parquet']}/*') WHERE \"left\" >= {high!r}")
-                check("policy: DuckDB compares legal moves alone", found.fetchall()[0] == (int((columns["left"] == high).sum()), high))
+                check("policy: DuckDB compares only legal moves", found.fetchall()[0] == (int((columns["left"] == high).sum()), high))
 
             file = parquet.ParquetFile(next(iter(sorted(data["parquet"].glob("*.parquet")))))
             group = file.metadata.row_group(0)
@@ -145,7 +144,7 @@ def main(program):
                     move = moves.get(name, {})
                     wrong += value != (move.get("value") if move.get("legal", True) else None)
                     wrong += bool(columns["best"][row] >> bit & 1) != bool(move.get("best"))
-            check(f"{what}: {len(answers)} queries say the same", wrong == 0)
+            check(f"{what}: {len(answers)} queries agree", wrong == 0)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# The kernels on processors with fewer vector instructions than this one may have, emulated: with AVX2 and no AVX-512, and
-# with neither. The tests compare every value with those of a slow implementation, so that all paths give the same bits.
+# Tests the kernels on emulated processors with fewer vector instructions: with AVX2 and no AVX-512, and with neither. The
+# tests compare every value with those of a slow implementation, so all paths must give the same bits.
 #
-#     scripts/check-instruction-sets.sh [OPTIONS OF CARGO TEST]     default: --workspace, which takes what CI has built
+#     scripts/check-instruction-sets.sh [OPTIONS OF CARGO TEST]     default: --workspace, which uses the build of CI
 #
-# Needs qemu-x86_64 (qemu-user 7.2 or newer, which knows AVX2), and root to install it where it is missing.
+# Needs qemu-x86_64 (qemu-user 7.2 or newer, which supports AVX2), and root to install it if it is missing.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ "$(uname -m)" != x86_64 ]; then
-    echo "not checked: this machine is no x86-64, and has one path"
+    echo "not checked: this machine is not x86-64, and has only one path"
     exit 0
 fi
 if ! command -v qemu-x86_64 >/dev/null; then
@@ -35,14 +35,14 @@ emulated() {
         echo "==> ${program##*/} on $1"
         case $program in
             */kernels-* | */exact2048_combo4w-*) tests=() ;;
-            # Those that compare what vectors compute; others take long, or more addresses than an emulator has.
+            # The tests of vector code. Others take long, or need more addresses than an emulator has.
             *) tests=(kernels:: fingerprint::) ;;
         esac
         qemu-x86_64 -cpu "$1" "$program" --quiet "${tests[@]}" || return
     done
 }
 
-# One test of each takes most of the time, so that both go on at once: as jobs of their own, which end with this.
+# Most of the time is spent in one test of each, so both run at once, as separate jobs that end with this script.
 set -m
 logs=$(mktemp -d)
 pids=()
@@ -55,6 +55,6 @@ failed=
 for pid in "${pids[@]}"; do
     wait "$pid" || failed=1
 done
-# What the emulator says that it leaves out has nothing to do with vectors.
+# The features that the emulator reports as unsupported are unrelated to vectors.
 grep -hv "TCG doesn't support requested feature" "$logs"/*
-[ -z "$failed" ] || { echo "error: a test failed on an emulated processor, as said above" >&2; exit 1; }
+[ -z "$failed" ] || { echo "error: a test failed on an emulated processor; see above" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the types of the JavaScript of all pages, which are written in its comments: with TypeScript, and without a build.
-# Fetches that checker with npm, in the version named here.
+# Checks the types in the comments of all pages' JavaScript, with TypeScript and without a build. Fetches the pinned version
+# of TypeScript with npm.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,13 +15,13 @@ check() {
 }
 check scripts/pages.tsconfig.json
 
-# One that finds nothing in what is wrong would prove nothing.
+# Checks that the checker finds a deliberate mistake.
 wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
 printf '/** @param {number} n */\nexport function twice(n) { return 2 * n; }\ntwice("two");\n' > "$wrong/wrong.js"
 printf '{ "extends": "%s", "include": ["wrong.js"] }\n' "$PWD/scripts/pages.tsconfig.json" > "$wrong/tsconfig.json"
 if check "$wrong/tsconfig.json" >/dev/null; then
-    printf 'error: the checker takes a text for a number\n' >&2
+    printf 'error: the checker accepts a text as a number\n' >&2
     exit 1
 fi
-printf 'The types of the pages hold.\n'
+printf 'The types of the pages are correct.\n'

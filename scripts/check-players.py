@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Published numbers of players on 4x4 against `exact2048 play`.
+"""Compares published numbers of players on 4x4 with `exact2048 play`.
 
 usage: scripts/check-players.py [PROGRAM] [CHECK...]    default: target/release/exact2048, and all checks
 
-Checks are random, expectimax and paper; together they take about an hour of a core. Fails where players do not do
-what is published. docs/players.md says how the table of the paper on Monte Carlo play was read.
+The checks are random, expectimax and paper; together they take about an hour of a core. The script fails if players differ
+from the published numbers. docs/players.md explains the reading of the table in the paper on Monte Carlo play.
 """
 import json
 import os
@@ -70,7 +70,7 @@ def expectimax(program):
 
 
 def steps_of(program, player, games, *options):
-    """The steps of each game."""
+    """The number of steps of each game."""
     with tempfile.TemporaryDirectory() as folder:
         record = os.path.join(folder, "games.jsonl")
         play(program, "--player", player, "--games", games, "--record", record, *options)

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Builds the Python package as a wheel, installs it into an environment of its own, and runs with it: the tests, mypy, the
-# example for some games, and the notebook docs/tour.ipynb. scripts/check-snippets.py uses that environment, and DuckDB in it.
+# Builds the Python package as a wheel and installs it into a fresh environment. Runs the tests, mypy, the example for some
+# games, and the notebook docs/tour.ipynb there. scripts/check-snippets.py uses the same environment, and DuckDB in it.
 #
-#   scripts/check-python.sh [PROGRAM]    PROGRAM is exact2048: by default target/debug/exact2048
+#   scripts/check-python.sh [PROGRAM]    PROGRAM is exact2048, by default target/debug/exact2048
 #
-# Needs Rust and python3 with venv. What else it needs comes from PyPI, into target/python.
+# Needs Rust and python3 with venv. Installs other packages from PyPI into target/python.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -21,12 +21,12 @@ python3 -m venv "$here/build"
 python3 -m venv "$here/fresh"
 step "$here/build/bin/pip" install --quiet "maturin>=1.9,<2"
 
-# With the settings of the tests: what they have built already is not built again.
+# The profile of the tests, so that crates are not built again.
 step "$here/build/bin/maturin" build --quiet --manifest-path python/Cargo.toml \
     --profile dev --interpreter python3 --out "$here/wheels"
 [[ $(echo "$here"/wheels/*) == *-abi3-* ]] || { printf 'error: the wheel is not for every Python\n' >&2; exit 1; }
 
-# As its users install it: where the wheel is all there is of it.
+# Installs only the wheel, as users do.
 step "$here/fresh/bin/pip" install --quiet "$(echo "$here"/wheels/*.whl)[gym]" pytest mypy grpcio-tools duckdb matplotlib nbclient \
     ipykernel
 cp -r python/tests python/examples proto/proto "$here/"

@@ -3,17 +3,17 @@
 
     scripts/check-snippets.py PROGRAM PYTHON [PAGE...]
 
-PROGRAM is exact2048; PYTHON has the wheel and DuckDB. Each page gets a fresh folder. Its blocks run there in their order,
-each in a process of its own: `sh` and `console` in bash, `python` in PYTHON, `sql` in DuckDB; `json` is parsed.
+PROGRAM is exact2048; PYTHON has the wheel and DuckDB. Each page gets a fresh folder. Its blocks run there in order, each in
+a separate process: `sh` and `console` in bash, `python` in PYTHON, `sql` in DuckDB; `json` is parsed.
 
-The output of a command in a `console` block is compared with what the block shows. Times, sizes and numbers of threads may
-differ, and "…" at the end of a line stands for the rest of it. A comment after the last expression of a `python` block is its
-value. `cargo run` runs PROGRAM. Comments just before a block say what else there is to do:
+The output of a command in a `console` block is compared with the block. Times, sizes and numbers of threads may differ, and
+"…" at the end of a line stands for the rest of it. A comment after the last expression of a `python` block is its expected
+value. `cargo run` runs PROGRAM. Comments directly before a block change its handling:
 
     <!-- snippet skip: REASON -->       the block is not run
-    <!-- snippet after: COMMAND -->     COMMAND runs first; its files are made once and copied to all pages that need them
+    <!-- snippet after: COMMAND -->     COMMAND runs first, once; its files are copied to all pages that need them
     <!-- snippet serves -->             the block is one server, which runs until the next one or the end of the page
-    <!-- snippet output -->             the block shows the output of the block before
+    <!-- snippet output -->             the block shows the output of the previous block
 """
 
 import collections
@@ -33,9 +33,9 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 FENCE = re.compile(r"^(\s*)```(\S*)\s*$")
 MARK = re.compile(r"^\s*<!-- snippet (skip|after|serves|output)(?:: (.*))? -->$")
 LANGUAGES = ["sh", "console", "python", "sql", "json"]
-# For a block, also where the machine is busy.
+# Time limit of a block, also on a busy machine.
 LIMIT_S = 600
-# Of the output of a command that fails, from its end.
+# Characters shown from the end of the output of a failed command.
 MOST_SHOWN = 3000
 
 CARGO = """#!/bin/sh
@@ -63,7 +63,7 @@ RUN_SQL = "import duckdb, sys; print(duckdb.sql(sys.stdin.read()))"
 
 
 class Failed(Exception):
-    """Why a block does not do what its page says."""
+    """The reason why a block differs from its page."""
 
 
 @dataclasses.dataclass
@@ -88,7 +88,7 @@ def blocks(page):
         if mark := MARK.match(line):
             marks.append((mark[1], mark[2]))
         elif line.lstrip().startswith("<!-- snippet"):
-            raise Failed(f"{page}:{number}: no mark of a snippet: {line}")
+            raise Failed(f"{page}:{number}: unknown mark of a snippet: {line}")
         elif fence := FENCE.match(line):
             inside = []
             for _, line in lines:
@@ -102,7 +102,7 @@ def blocks(page):
 
 
 def alike(text):
-    """Text in which times, sizes, numbers of threads and widths of columns are alike."""
+    """Lines of a text with times, sizes, numbers of threads and widths of columns made equal."""
     number = r"\d[\d,.]*(?:e-?\d+)?"
     text = re.sub(rf"({number} (ns|µs|ms|s|min|hours?)\b ?)+", "TIME ", text)
     text = re.sub(number + r" (B|kB|MB|GB|kiB|KiB|MiB|GiB)\b", "SIZE", text)
@@ -111,7 +111,7 @@ def alike(text):
 
 
 def compare(shown, found):
-    """Requires that a page shows what was found."""
+    """Requires that a page shows the actual output."""
     expected, lines = alike(shown), alike(found)
     for at in range(max(len(expected), len(lines))):
         one, other = (of[at] if at < len(of) else "nothing" for of in (expected, lines))
@@ -128,12 +128,12 @@ def console(text):
 
 
 def read(log):
-    """The content so far of a file that another process writes."""
+    """The current content of a file that another process writes."""
     return os.pread(log.fileno(), os.fstat(log.fileno()).st_size, 0).decode()
 
 
 class Page:
-    """A page's folder, and the processes that its blocks have started."""
+    """A page's folder, and the processes that its blocks started."""
 
     def __init__(self, folder, environment, python, made):
         self.folder, self.environment, self.python, self.made = folder, environment, python, made
@@ -141,7 +141,7 @@ class Page:
         folder.mkdir()
 
     def start(self, command, stdin):
-        # Into files: what goes on in the background would keep pipes open.
+        # The output goes to files, because background processes would keep pipes open.
         logs = [tempfile.TemporaryFile("w+") for _ in range(2)]
         options = {"cwd": self.folder, "env": self.environment, "text": True, "start_new_session": True}
         process = subprocess.Popen(command, stdin=stdin, stdout=logs[0], stderr=logs[1], **options)
@@ -149,7 +149,7 @@ class Page:
         return process, logs
 
     def run(self, command, given=None):
-        """Runs a command to its end, and gives its standard output."""
+        """Runs a command to its end, and returns its standard output."""
         process, logs = self.start(command, subprocess.DEVNULL if given is None else subprocess.PIPE)
         try:
             process.communicate(given, timeout=LIMIT_S)
@@ -164,7 +164,7 @@ class Page:
         return self.run(["bash", "-euo", "pipefail", "-c", script])
 
     def prepare(self, command):
-        """Copies what a command makes, which runs once for all pages."""
+        """Copies the files that a command makes; it runs once for all pages."""
         if command not in self.made:
             folder = self.folder.parent / f"made-{len(self.made)}"
             Page(folder, self.environment, self.python, self.made).shell(command)
@@ -172,7 +172,7 @@ class Page:
         shutil.copytree(self.made[command], self.folder, dirs_exist_ok=True)
 
     def serve(self, command):
-        """Starts a server in place of the one before, and waits until it listens."""
+        """Stops the previous server, starts another one, and waits until it listens."""
         self.end_server()
         process, logs = self.start(["bash", "-c", command], subprocess.DEVNULL)
         self.server = process
@@ -212,7 +212,7 @@ class Page:
             self.run([self.python, "-c", code], block.text)
 
     def end(self):
-        """Ends all that blocks have left in the background."""
+        """Ends all background processes of the blocks."""
         for process in self.groups:
             try:
                 os.killpg(process.pid, signal.SIGKILL)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Published numbers of states before a tile is made, without dead ones, that take longer than a test may.
+"""Checks published numbers of states before a tile is made, without dead ones, that take too long for a test.
 
 usage: scripts/check-states.py [--wide] [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-Options are passed on to solve, for example --threads 2. Takes a minute or two of one core and 2 GiB of memory. With --wide
-4x4 to 32 is solved too: an hour of one core, and 10 GiB. Fails where a number is not the published one.
+Options are passed to solve, for example --threads 2. Takes a minute or two of one core and 2 GiB of memory. With --wide,
+4x4 to 32 is solved too, which takes an hour of one core and 10 GiB. Fails if a number differs from the published one.
 """
 import json
 import subprocess
 import sys
 import tempfile
 
-# Board, tile, states up to symmetry in which a move is legal.
+# Board, tile, number of states up to symmetry with a legal move.
 PUBLISHED = [("4x4", 8, 84_659), ("4x4", 16, 23_482_821)]
 WIDE = [("4x4", 32, 1_566_798_892)]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs what rendered manifests say as processes of this machine, and probes them as kubelet would.
+"""Runs the containers of rendered manifests as processes of this machine, and probes them as kubelet would.
 
-There is no Kubernetes in it: that the programs understand their arguments and environment, pass their probes, solve the
-job of the manifests after it was cancelled, answer queries and end in good order on SIGTERM is what it shows.
-scripts/ci-k8s.sh calls it, with names of pods and services in /etc/hosts, in a network of its own. Every pod has an
-address there, and every container its own process numbers, so that all programs are process 1, as they are in containers.
+No Kubernetes is involved. The script checks that the programs understand their arguments and environment, pass their
+probes, solve the job of the manifests after a cancellation, answer queries, and end cleanly on SIGTERM.
+scripts/ci-k8s.sh calls it in a separate network, with names of pods and services in /etc/hosts. Every pod has an address
+there, and every container has its own process numbers. So all programs are process 1, as in containers.
 """
 
 import argparse
@@ -39,32 +39,32 @@ def addresses(family):
 
 
 def make_network(family):
-    """Gives this machine, which has a network of its own, the addresses of all pods."""
+    """Adds the addresses of all pods to this machine's separate network."""
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     for ip in (ip for ips in addresses(family).values() for ip in ips):
         subprocess.run(["ip", "address", "add", f"{ip}/{128 if ':' in ip else 32}", "dev", "lo"], check=True)
 
 
 def names(family):
-    """Lines of /etc/hosts: what the Services stand for."""
+    """Lines of /etc/hosts for the Services."""
     pods = addresses(family)
     services = [f"{pods[service][0]} {service}" for service in ("exact2048-coordinator", "exact2048-query")]
     return services + [f"{ip} {re.sub('[.:]', '-', ip)}.exact2048-worker.{NAMESPACE}.svc" for ip in pods["exact2048-worker"]]
 
 
 def host(ip):
-    """An address as URLs have it."""
+    """An address in the form of URLs."""
     return f"[{ip}]" if ":" in ip else ip
 
 
 def metric(pod, name):
-    """The present number of a metric without labels."""
+    """The current value of a metric without labels."""
     with urllib.request.urlopen(f"http://{host(pod.ip)}:9464/metrics", timeout=5) as answer:
         return float(re.search(rf"^{name} (\S+)$", answer.read().decode(), re.MULTILINE)[1])
 
 
 class Pod:
-    """One pod: its processes, with the environment and the arguments of the manifest and nothing else."""
+    """One pod: its processes, with only the environment and the arguments of the manifest."""
 
     def __init__(self, manifests, workload, ip, place):
         self.name = f"{workload['metadata']['name']}-{re.split('[.:]', ip)[-1]}"
@@ -129,7 +129,7 @@ class Pod:
         self.process = self.start(self.spec["containers"][0])
 
     def healthy(self, kind):
-        """Asks once what a probe asks."""
+        """Performs a probe once."""
         assert self.process.poll() is None, f"{self.name} ended with {self.process.returncode}"
         container = self.spec["containers"][0]
         probe = container.get(kind)
@@ -152,7 +152,7 @@ class Pod:
             return False
 
     def stop(self):
-        """Ends the container as kubelet does."""
+        """Stops the container as kubelet does."""
         # The process is unshare, and its only child is process 1 of the container.
         child = pathlib.Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         os.kill(int(child), signal.SIGTERM)
@@ -161,7 +161,7 @@ class Pod:
 
 
 def wait_for(what, seconds, test):
-    """Waits until something is so."""
+    """Waits until a test succeeds."""
     deadline = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < deadline, f"{what}: not within {seconds} seconds"
@@ -169,7 +169,7 @@ def wait_for(what, seconds, test):
 
 
 def cancel(submit):
-    """Submits the job and cancels it: the Job fails for good, by the exit code that it has a rule for."""
+    """Submits the job and cancels it; the Job must fail permanently, by the exit code of its rule."""
     rules = submit.manifests["Job", "exact2048-submit"]["spec"]["podFailurePolicy"]["rules"]
     for_good = next(rule["onExitCodes"]["values"] for rule in rules if rule["action"] == "FailJob")
     submit.run()
@@ -192,7 +192,7 @@ def load(path):
 
 
 def main(place):
-    """Starts everything, waits until the job is solved, asks, and stops everything."""
+    """Starts everything, waits until the job is solved, sends a query, and stops everything."""
     manifests = load(place.manifests)
     workloads = {
         name: next(manifests[kind, name] for kind in ("StatefulSet", "Deployment", "Job") if (kind, name) in manifests)
@@ -215,9 +215,9 @@ def main(place):
         query.run()
         code = submit.process.wait(timeout=120)
         assert code == 0, f"the Job ended with {code}"
-        # Nothing was killed: workers that get in each other's way, in the shared store for example, are what is left.
+        # Nothing was killed, so a failed epoch means that workers disturbed each other, for example in the shared store.
         failed = metric(pods["exact2048-coordinator"][0], "exact2048_epochs_failed_total")
-        assert failed == 0, f"{failed:.0f} epochs failed, though nothing happened to anybody"
+        assert failed == 0, f"{failed:.0f} epochs failed, though no process was killed"
         for kind in ("startupProbe", "readinessProbe", "livenessProbe"):
             wait_for(f"{kind} of {query.name}", 60, lambda: query.healthy(kind))
         for pod in (pod for pod in everyone if pod is not submit):
@@ -227,14 +227,14 @@ def main(place):
         ask = [place.program, "query", "--server", f"{'https' if place.tls else 'http'}://exact2048-query:2048"]
         ask += ["--tls-ca", place.tls / "ca.crt"] if place.tls else ["--insecure"]
         token = manifests["Secret", secret(query.spec, "query-token")]["decoded"]
-        # With tls/ it counts as ready before it has seen that the run is solved.
+        # With tls/, the service counts as ready before it has seen that the run is solved.
         asked = [*ask, place.board]
         wait_for("an answer", 60, lambda: subprocess.run(asked, env=token, timeout=30).returncode == 0)
         print("the query service answers")
         for name in ("exact2048-query", "exact2048-worker", "exact2048-coordinator"):
             for pod in pods[name]:
                 pod.stop()
-        print("everything ended in good order")
+        print("everything ended cleanly")
     except BaseException:
         for pod in everyone:
             tail = pathlib.Path(pod.log.name).read_text(errors="replace").splitlines()[-15:]
@@ -247,20 +247,20 @@ def main(place):
 
 
 def secret(spec, name):
-    """The name, with its hash, of a secret that a container reads."""
+    """The name, including its hash, of a secret that a container reads."""
     references = [source["secretRef"]["name"] for source in spec["containers"][0]["envFrom"] if "secretRef" in source]
     return next(reference for reference in references if name in reference)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--manifests", type=pathlib.Path, help="what kustomize rendered")
+    parser.add_argument("--manifests", type=pathlib.Path, help="the manifests rendered by kustomize")
     parser.add_argument("--program", type=pathlib.Path, help="exact2048")
-    parser.add_argument("--work", type=pathlib.Path, help="folder for what pods write")
-    parser.add_argument("--board", help="a state to ask for when the job is done")
+    parser.add_argument("--work", type=pathlib.Path, help="folder for the files of pods")
+    parser.add_argument("--board", help="a state to query when the job is done")
     parser.add_argument("--tls", type=pathlib.Path, help="folder with tls.crt, tls.key and ca.crt")
-    parser.add_argument("--family", choices=FAMILIES, default="IPv4", help="of the pods' addresses")
-    parser.add_argument("--hosts", action="store_true", help="only print what has to be in /etc/hosts")
+    parser.add_argument("--family", choices=FAMILIES, default="IPv4", help="family of the pods' addresses")
+    parser.add_argument("--hosts", action="store_true", help="only print the lines for /etc/hosts")
     options = parser.parse_args()
     if options.hosts:
         print(*names(options.family), sep="\n")

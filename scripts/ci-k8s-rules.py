@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks what no schema says about rendered manifests: that their numbers fit each other, and that machines can be drained.
+"""Checks rules for rendered manifests that schemas do not cover: consistent numbers, and machines that can be drained.
 
-scripts/ci-k8s.sh calls it. Every rule is also tried on manifests that are spoilt so that it must find something.
+scripts/ci-k8s.sh calls it. Every rule is also tried on manifests with a deliberate mistake that it must find.
 """
 
 import copy
@@ -21,39 +21,39 @@ def size(text):
 
 
 def option(container, name):
-    """The value of an option in the arguments of a container or in the commands of its shell script, or nothing."""
+    """The value of an option in the arguments of a container or in its shell script; None if it is absent."""
     text = " ".join(container.get("command", []) + container.get("args", []))
     found = re.search(rf"--{name}[= ]([^\s]+)", text)
     return found and found[1]
 
 
 def workloads(manifests):
-    """The manifests that make pods, with the specifications of these."""
+    """The manifests that make pods, with the specifications of the pods."""
     for manifest in manifests:
         if manifest["kind"] in ("StatefulSet", "Deployment", "Job"):
             yield manifest, manifest["spec"]["template"]["spec"]
 
 
 def caches_fit(manifests):
-    """A cache that may outgrow its volume has the pod evicted, and the pod that follows as well."""
+    """A cache must fit its volume, or Kubernetes evicts the pod, and then its successor."""
     for manifest, pod in workloads(manifests):
         volumes = {volume["name"]: volume["emptyDir"] for volume in pod.get("volumes", []) if "emptyDir" in volume}
         for container in pod.get("initContainers", []) + pod["containers"]:
-            who = f"{manifest['metadata']['name']}/{container['name']}"
+            name = f"{manifest['metadata']['name']}/{container['name']}"
             for mount in container.get("volumeMounts", []):
                 if mount["name"] not in volumes:
                     continue
                 limit = volumes[mount["name"]].get("sizeLimit")
                 if not limit:
-                    yield f"{who}: the volume {mount['name']} has no sizeLimit"
+                    yield f"{name}: the volume {mount['name']} has no sizeLimit"
                     continue
                 if option(container, "cache") != mount["mountPath"]:
-                    yield f"{who}: --cache is not the volume {mount['name']} at {mount['mountPath']}"
+                    yield f"{name}: --cache is not the volume {mount['name']} at {mount['mountPath']}"
                 cache = option(container, "cache-size")
                 if not cache:
-                    yield f"{who}: no --cache-size, which by default is larger than the volume of {limit}"
+                    yield f"{name}: no --cache-size, whose default is larger than the volume of {limit}"
                 elif size(cache) > size(limit) * 7 / 8:
-                    yield f"{who}: --cache-size={cache} leaves no room in the volume of {limit}"
+                    yield f"{name}: --cache-size={cache} leaves no room in the volume of {limit}"
         wanted = sum(size(volume["sizeLimit"]) for volume in volumes.values() if volume.get("sizeLimit"))
         promised = size(pod["containers"][0]["resources"]["requests"].get("ephemeral-storage", 0))
         if promised < wanted:
@@ -61,7 +61,7 @@ def caches_fit(manifests):
 
 
 def memory_fits(manifests):
-    """Who may use more memory than the limit is killed."""
+    """A program's memory must stay below the container's limit, or the program is killed."""
     for manifest, pod in workloads(manifests):
         for container in pod["containers"]:
             memory, limit = option(container, "memory"), container["resources"]["limits"]["memory"]
@@ -70,7 +70,7 @@ def memory_fits(manifests):
 
 
 def ends_in_time(manifests):
-    """Who needs longer to end than Kubernetes waits is killed."""
+    """A program must end before Kubernetes stops waiting and kills it."""
     for manifest, pod in workloads(manifests):
         container = pod["containers"][0]
         grace = option(container, "grace")
@@ -79,13 +79,14 @@ def ends_in_time(manifests):
         before = container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["sleep", "0"])
         needed = int(grace) + int(before[-1])
         if needed >= pod["terminationGracePeriodSeconds"]:
-            yield f"{manifest['metadata']['name']}: needs {needed} seconds to end, and is killed by then"
+            yield f"{manifest['metadata']['name']}: needs {needed} seconds to end, and is killed before that"
 
 
 def can_be_evicted(budget, replicas, ready):
-    """Whether a pod of so many, of which so many are ready, may be evicted: one that is not ready if there is any.
+    """Whether a pod may be evicted, given the numbers of all and of ready pods; an unready one if there is any.
 
-    What the API server does: docs/tasks/run-application/configure-pdb of Kubernetes, "Unhealthy Pod Eviction Policy".
+    The rule is that of the API server: docs/tasks/run-application/configure-pdb of Kubernetes, "Unhealthy Pod Eviction
+    Policy".
     """
     spec = budget["spec"]
     if ready < replicas and spec.get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
@@ -97,13 +98,13 @@ def can_be_evicted(budget, replicas, ready):
 
 
 def machines_can_be_drained(manifests):
-    """No budget may forbid the eviction of a pod when all are ready, nor when none is."""
+    """Every budget must allow the eviction of a pod when all are ready, and when none is."""
     for budget in (manifest for manifest in manifests if manifest["kind"] == "PodDisruptionBudget"):
         labels = budget["spec"]["selector"]["matchLabels"]
         matched = [manifest for manifest, _ in workloads(manifests)
                    if labels.items() <= manifest["spec"]["template"]["metadata"]["labels"].items()]
         if not matched:
-            yield f"the budget {budget['metadata']['name']} is of no pod"
+            yield f"the budget {budget['metadata']['name']} matches no pod"
         for manifest in matched:
             replicas = manifest["spec"]["replicas"]
             for ready in (replicas, 0):
@@ -112,7 +113,7 @@ def machines_can_be_drained(manifests):
 
 
 def addresses_of_both_kinds(manifests):
-    """An address alone may have colons, so that no port can follow it, and what is listened on is a setting."""
+    """No port may follow an address, which may have colons, and the listening address must be a setting."""
     for manifest, pod in workloads(manifests):
         for container in pod["containers"]:
             text = " ".join(container.get("command", []) + container.get("args", []))
@@ -126,12 +127,12 @@ RULES = [caches_fit, memory_fits, ends_in_time, machines_can_be_drained, address
 
 
 def find(manifests, kind, name):
-    """The manifest of this kind and name."""
+    """The manifest of a kind and name."""
     return next(one for one in manifests if one["kind"] == kind and one["metadata"]["name"] == f"exact2048-{name}")
 
 
 def container(manifests, kind, name):
-    """Its container."""
+    """The container of a manifest."""
     return find(manifests, kind, name)["spec"]["template"]["spec"]["containers"][0]
 
 
@@ -173,15 +174,15 @@ def spoil(manifests):
 
 
 def main(path):
-    """Prints what is wrong, and says by the exit code whether anything is."""
+    """Prints the problems; the exit code is 1 if there are any."""
     manifests = [manifest for manifest in yaml.safe_load_all(path.read_text()) if manifest]
     found = [problem for rule in RULES for problem in rule(manifests)]
     if found:
         sys.exit("\n".join([f"error: {path.name}:", *found]))
     for rule, spoilt in spoil(manifests):
         if not list(rule(spoilt)):
-            sys.exit(f"error: the rule {rule.__name__} does not find a mistake that was put into {path.name}")
-    print(f"{path.name} keeps {len(RULES)} rules")
+            sys.exit(f"error: the rule {rule.__name__} does not find a deliberate mistake in {path.name}")
+    print(f"{path.name} satisfies {len(RULES)} rules")
 
 
 if __name__ == "__main__":

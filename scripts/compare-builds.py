@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""How much faster one build of the program is than another: the table of ratios that docs/dev/performance.md shows.
+"""Compares the speed of two builds of the program: the table of ratios in docs/dev/performance.md.
 
-Both programs solve the same boards, in turn, so that what else the machine does hits both alike. What is compared is the
-time of cores (user and system, all threads together), the wall time and the peak of the resident memory; counts and
-the starts' values have to agree.
+Both programs solve the same boards in turn, so that other load of the machine affects both alike. The script compares core
+time (user and system, all threads together), wall time and peak resident memory. Counts and the starts' values must
+agree.
 
     scripts/compare-builds.py OLD NEW                       3x3, 5x2 and 4x3 to layer 240, once each
     scripts/compare-builds.py OLD NEW --rows 3x3 --rounds 5
     scripts/compare-builds.py OLD NEW --rows all            takes hours and 25 GB of disk
 
-The old program is built from the commit that is to be compared with: `cargo build --profile dist` or, where there is no
-such profile, `cargo build --release`.
+Build the old program from the commit to compare with: `cargo build --profile dist` or, without such a profile,
+`cargo build --release`.
 """
 
 import argparse
@@ -34,7 +34,7 @@ USUAL = ["3x3", "5x2", "4x3-to240"]
 
 
 def solve(program, row, threads, folder):
-    """Core seconds, wall seconds, peak in bytes and what one solve came to."""
+    """Core seconds, wall seconds, peak in bytes and results of one solve."""
     run = os.path.join(folder, "run")
     shutil.rmtree(run, ignore_errors=True)
     command = [program, "solve", *ROWS[row], "--run", run, "--threads", str(threads), "--json"]
@@ -47,18 +47,18 @@ def solve(program, row, threads, folder):
     if status != 0:
         sys.exit(f"error: {' '.join(command)} failed (status {status}); run it by hand to see why")
     summary = json.loads(output)
-    # Bounds of the error may differ: what is proved is not what was computed.
+    # Error bounds may differ, because they depend on the proof and not on the computed values.
     start = summary.get("start") and {what: summary["start"][what] for what in ("expected", "by_layer")}
-    came_to = json.dumps([summary["states"], summary["afterstates"], start])
-    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, came_to
+    results = json.dumps([summary["states"], summary["afterstates"], start])
+    return usage.ru_utime + usage.ru_stime, wall, usage.ru_maxrss * 1024, results
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("old", help="the program to compare with")
     parser.add_argument("new", help="the program of this checkout")
-    parser.add_argument("--rows", nargs="+", default=USUAL, choices=[*ROWS, "all"], help="what is solved")
-    parser.add_argument("--rounds", type=int, default=1, help="how often each is solved; medians are shown")
+    parser.add_argument("--rows", nargs="+", default=USUAL, choices=[*ROWS, "all"], help="jobs to solve")
+    parser.add_argument("--rounds", type=int, default=1, help="number of solves of each; the table shows medians")
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()
     rows = list(ROWS) if "all" in options.rows else options.rows
@@ -70,9 +70,9 @@ def main():
             for _ in range(options.rounds):
                 for program, measured in found.items():
                     measured.append(solve(program, row, options.threads, folder))
-            came_to = {result[3] for results in found.values() for result in results}
-            if len(came_to) > 1:
-                sys.exit(f"error: {row}: the results differ: {', '.join(came_to)}")
+            different = {result[3] for results in found.values() for result in results}
+            if len(different) > 1:
+                sys.exit(f"error: {row}: the results differ: {', '.join(different)}")
             (old, old_wall, old_peak), (new, new_wall, new_peak) = (
                 [statistics.median(result[i] for result in results) for i in range(3)] for results in found.values()
             )

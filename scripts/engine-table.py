@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
-"""The table of what the second engine was asked for, one build of the program beside another: docs/dev/performance.md.
+"""The table of the goals of the second engine, for two builds of the program: docs/dev/performance.md.
 
-Each row is a ratio, measured for both programs in turn, so that what else the machine does hits both alike:
+Each row is a ratio, measured for both programs in turn, so that other load of the machine affects both alike:
 
     3x3-yardstick    wall time of another solver, called as `YARDSTICK 3 3`, against that of `solve --threads 2`
     threads          wall time of 5x2 with one thread against that with --most-threads
     3x3-workers      wall time of a job on two workers of one thread against that of one process with two
     5x2-workers      wall time of a job on one worker of one thread against that on two
-    least-memory     the least --memory of a whole 4x3 with two threads
+    least-memory     the smallest --memory of a whole 4x3 with two threads
     4x4-reach32      wall time and peak of 4x4 reach:32 within 8 GiB
 
     scripts/engine-table.py OLD NEW --rows 3x3-workers --rounds 9
     scripts/engine-table.py OLD NEW --rows all --yardstick PATH      takes an hour and more
 
-The rows that compare core time are those of scripts/compare-builds.py. Two are measured of this checkout alone: deep layers
-by `cargo run --release -p exact2048-worker --example deep -- 4x3 9568`, and 1, 8 and 64 machines, with what is pushed, by
-`cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64`. A build from nothing is
+The rows that compare core time are those of scripts/compare-builds.py. Two rows are measured only for this checkout: deep
+layers by `cargo run --release -p exact2048-worker --example deep -- 4x3 9568`, and 1, 8 and 64 machines, with pushed
+blocks, by `cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64`. A build from scratch is
 `cargo build --release` with an empty CARGO_TARGET_DIR.
 """
 
@@ -29,7 +29,7 @@ import sys
 import tempfile
 import time
 
-# What was asked at least.
+# The goal of each row.
 ASKED = {
     "3x3-yardstick": "25×",
     "threads": "3.2× from 1 to 4",
@@ -39,7 +39,7 @@ ASKED = {
     "4x4-reach32": "3 h, 12 GiB",
 }
 
-# A coordinator says where it listens, and workers register, within this time.
+# Time limits for a coordinator to print its address, and for workers to register.
 READY_SECONDS = 30
 REGISTERED_SECONDS = 2
 
@@ -83,7 +83,7 @@ def listening(output):
             if found := re.search(r"listening on (\S+)", out.read()):
                 return found.group(1)
         time.sleep(0.05)
-    fail("the coordinator does not say where it listens")
+    fail("the coordinator does not print its address")
 
 
 def cluster(program, folder, workers, *options):
@@ -115,7 +115,7 @@ def ratio(above, below):
 
 
 def measure(row, program, folder, options):
-    """A number to take medians of, and what to print for it."""
+    """A number for medians, and its text."""
     most = str(options.most_threads)
     match row:
         case "3x3-yardstick":
@@ -134,10 +134,10 @@ def measure(row, program, folder, options):
             one = cluster(program, folder, 1, "--board", "5x2")
             return ratio(one, cluster(program, folder, 2, "--board", "5x2"))
         case "least-memory":
-            # It refuses a limit that is too small, and says the least.
+            # The program refuses a limit that is too small, and prints the smallest possible one.
             refused = [program, "solve", "--board", "4x3", "--threads", "2", "--memory", "1MiB"]
             said = subprocess.run([*refused, "--run", os.path.join(folder, "none")], capture_output=True, text=True).stderr
-            found = re.search(r"needs at least ([\d.]+) ?([MG])iB", said) or fail(f"least-memory: not understood: {said}")
+            found = re.search(r"needs at least ([\d.]+) ?([MG])iB", said) or fail(f"least-memory: expected the smallest limit, found {said}")
             gib = float(found.group(1)) / {"M": 1024, "G": 1}[found.group(2)]
             return gib, f"{gib:.1f} GiB"
         case "4x4-reach32":
@@ -151,7 +151,7 @@ def main():
     parser.add_argument("old", help="the program to compare with")
     parser.add_argument("new", help="the program of this checkout")
     parser.add_argument("--rows", nargs="+", default=["least-memory", "3x3-workers"], choices=[*ASKED, "all"])
-    parser.add_argument("--rounds", type=int, default=1, help="how often each is measured; the median is shown")
+    parser.add_argument("--rounds", type=int, default=1, help="number of measurements of each; the table shows the median")
     parser.add_argument("--yardstick", help="the other solver of 3x3")
     parser.add_argument("--most-threads", type=int, default=min(4, os.cpu_count() or 1))
     options = parser.parse_args()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A player for `play` and `evaluate`, as docs/players.md describes it: the first move of left, down, right, up that is legal.
+"""A player for `play` and `evaluate`, described in docs/players.md: the first legal move of left, down, right, up.
 
 usage: exact2048 play --player cmd:scripts/example-player.py
 """

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Feeds arbitrary bytes to everything that reads what others wrote: fuzz/targets. libFuzzer looks for bytes that lead
-# to code that no others have led to. What it finds that panics, hangs or takes too much memory, it writes to
-# fuzz/artifacts/TARGET, and this ends with an error; `fuzz/target/HOST/release/TARGET FILE` tries it again.
+# Feeds arbitrary bytes to all code that reads data of others (fuzz/targets). libFuzzer searches for bytes that reach new
+# code. It writes bytes that panic, hang or take too much memory to fuzz/artifacts/TARGET, and the script fails.
+# `fuzz/target/HOST/release/TARGET FILE` repeats such a case.
 #
 #   scripts/fuzz.sh [SECONDS [TARGET...]]    by default 60 seconds for each target
 #
-# Bytes that led to new code are kept in fuzz/corpus/TARGET, and the next call begins with them. Needs a C++ compiler, and
-# no other Rust than that of rust-toolchain.toml.
+# Bytes that reached new code are kept in fuzz/corpus/TARGET, where the next call begins. Needs a C++ compiler, and only the
+# Rust of rust-toolchain.toml.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../fuzz"
 
@@ -15,14 +15,14 @@ fail() {
     exit 1
 }
 
-command -v c++ >/dev/null || fail "there is no C++ compiler (c++): it builds libFuzzer"
+command -v c++ >/dev/null || fail "no C++ compiler (c++) is installed; it builds libFuzzer"
 seconds=${1:-60}
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "$seconds is no number of seconds"
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "expected a number of seconds, found $seconds"
 shift || true
 targets=("$@")
 [ $# -gt 0 ] || mapfile -t targets < <(sed -nE 's/^name = "(.*)"$/\1/p' Cargo.toml | tail -n +2)
 
-# With --target, programs that run while building are not compiled like this.
+# With --target, these flags do not apply to programs that run during the build.
 host=$(rustc -vV | sed -n 's/^host: //p')
 passes="-C passes=sancov-module"
 for option in level=4 inline-8bit-counters pc-table trace-compares; do
@@ -37,5 +37,5 @@ for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" "artifacts/$target"
     "target/$host/release/$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -max_len=65536 \
         -print_final_stats=1 -verbosity=0 -artifact_prefix="artifacts/$target/" "corpus/$target" "seeds/$target" \
-        || fail "$target failed; what it was fed is in fuzz/artifacts/$target"
+        || fail "$target failed; its input is in fuzz/artifacts/$target"
 done

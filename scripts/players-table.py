@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The tables of players in docs/results/players.md: what each is worth on 3x3, and what its moves lose.
+"""The tables of players in docs/results/players.md: the results of each on 3x3, and the losses of its moves.
 
 usage: scripts/players-table.py RUN [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-To be called in the repository's folder. RUN is a 3x3 run that is solved for the score, best with --keep 1/1, so that every
-value is looked up; options are passed on to evaluate, for example --threads 2. Takes about ten minutes on four free cores,
-and up to 3 GiB of memory. Times go to stderr.
+Call it in the repository's folder. RUN is a 3x3 run solved for the score, best with --keep 1/1, so that every value is
+looked up. Options are passed to evaluate, for example --threads 2. Takes about ten minutes on four free cores, and up to
+3 GiB of memory. Times go to stderr.
 """
 import json
 import subprocess
 import sys
 
-# Players, and games where they are sampled: those that draw lots, and those that would take hours.
+# Players, with the number of games if they are sampled: those that draw lots, and those that would take hours.
 PLAYERS = [
     ("random", None),
     ("cmd:scripts/example-player.py", 500),
@@ -28,14 +28,14 @@ PLAYERS = [
     ("perfect", None),
 ]
 TILES = [128, 256, 512]
-# Losses are told by these largest tiles, and by layers from one of these tile sums to below the next.
+# Groups of losses: by these largest tiles, and by layers from one of these tile sums to below the next.
 LARGEST = [8, 16, 32, 64, 128, 256, 512]
 LAYERS = [4, 32, 64, 128, 256, 512, 1024]
 
 
 def evaluated(program, run, player, games, options):
     command = [program, "evaluate", "--run", run, "--player", player, "--json", *options]
-    # Boards are counted however unlikely they are.
+    # Boards of any probability are counted.
     command += ["--games", str(games)] if games else ["--cutoff", "0"]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
@@ -80,12 +80,12 @@ def table(header, rows):
 
 
 def loss(moves, lost, best):
-    """Mean loss of some moves, and the share of them that is best."""
+    """Mean loss of some moves, and the share of best moves."""
     return f"{lost / moves:,.2f}, {percent(best / moves)}" if moves else "-"
 
 
 def sums(groups):
-    """Moves, what they lose and how many are best, of some groups of them."""
+    """Numbers of moves and of best moves, and total loss, of some groups."""
     groups = [group["losses"] for group in groups]
     moves = sum(group["moves"] for group in groups)
     lost = sum(group["moves"] * group["mean_loss"] for group in groups)

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes what a release offers for download: for x86-64 and for 64-bit ARM an archive of the static program with its manual
-# pages, completions for shells and licences, and SHA256SUMS with the checksums of the archives.
+# Makes the downloads of a release: an archive for x86-64, one for 64-bit ARM, and SHA256SUMS with their checksums. An archive
+# has the static program, its manual pages, completions for shells, and licences.
 #
 #   scripts/release.sh [DIR]    by default target/release-VERSION
 #
-# Each program solves a board, answers and verifies before it is packed, and all must come to the same values; one for
-# another machine than this runs under qemu-user, where that is installed.
+# Each program solves a board, answers and verifies before it is packed, and all must compute the same values. A program for
+# another machine runs under qemu-user, if that is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,21 +20,21 @@ mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# This machine's first: it makes what is the same for all.
+# This machine's program comes first, because it makes the parts that are the same for all.
 case $(uname -m) in
     aarch64) machines=(aarch64 x86_64) ;;
     *) machines=(x86_64 aarch64) ;;
 esac
 made_by=
 
-# check PROGRAM...: a board, and the answer that it gives.
+# check PROGRAM...: solves a board, and checks the answer.
 check() {
     rm -rf "$work/run"
     "$@" solve --board 3x2 --run "$work/run" >/dev/null 2>&1 || fail "$* does not solve 3x2"
     "$@" query --run "$work/run" --json "2 0 / 0 2 / 0 0" | grep '"value":48' >/dev/null || fail "$* does not answer"
     "$@" verify --run "$work/run" >/dev/null || fail "$* does not verify what it solved"
     "$@" info --run "$work/run" --json | grep --only-matching '"fingerprint":"[0-9a-f]*"' >>"$work/fingerprints"
-    [ "$(sort --unique "$work/fingerprints" | wc -l)" = 1 ] || fail "$* comes to other values"
+    [ "$(sort --unique "$work/fingerprints" | wc -l)" = 1 ] || fail "$* computes other values"
 }
 
 for arch in "${machines[@]}"; do
@@ -45,7 +45,7 @@ for arch in "${machines[@]}"; do
         check "${runs[@]}"
         [ "$("${runs[@]}" --version)" = "exact2048 $version" ] || fail "$program is not version $version"
     else
-        printf 'SKIPPED: the program for %s is not tried, since %s is not installed\n' "$arch" "${runs[0]}" >&2
+        printf 'SKIPPED: the program for %s was not tested, because %s is not installed\n' "$arch" "${runs[0]}" >&2
     fi
 
     name=exact2048-$version-$arch-linux

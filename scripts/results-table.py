@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The tables in docs/results/README.md: what solved boards come to, and perfect play on them.
+"""The tables in docs/results/README.md: results of solved boards, and perfect play on them.
 
-Takes a quarter of an hour of a core, 1 GiB of memory and 2 GB of disk for a moment. Boards of --wide take half an hour to
-four hours of two cores each, 10 GiB of memory and up to 20 GB of disk in the folder for temporary files. Options that are
-not of this script are passed on to solve, for example --threads 4.
+Takes a quarter of an hour of a core, 1 GiB of memory and 2 GB of temporary disk space. Boards of --wide take half an hour
+to four hours of two cores each, 10 GiB of memory and up to 20 GB in the folder for temporary files. Other options are
+passed to solve, for example --threads 4.
 """
 import argparse
 import json
@@ -22,12 +22,12 @@ REACH = [
 ]
 WIDE = [["4x3", "--objective", f"reach:{tile}"] for tile in (256, 512, 1024, 2048)]
 WIDE += [["4x4", "--objective", "reach:32"]]
-# Their results are the same without it, in more room.
+# Options that save space and do not change the results.
 LEAN = ["--keep", "32", "--memory", "10GiB"]
 
 
 def ask(*command):
-    """What a command of the program answers as JSON."""
+    """The JSON answer of a command of the program."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if done.returncode != 0:
         sys.exit(f"error: {' '.join(command)} failed (status {done.returncode}); run it by hand to see why")
@@ -35,13 +35,13 @@ def ask(*command):
 
 
 def rounded_up(bound):
-    """A bound in two digits, never less than it is."""
+    """A bound with two digits, rounded up."""
     unit = Decimal(1).scaleb(bound.adjusted() - 1)
     return f"{bound.quantize(unit, ROUND_CEILING):.1e}"
 
 
 def value(number, bound):
-    """A value and its bound; of the value the digits that the bound leaves. The bound contains their rounding."""
+    """A value, to the digits that its bound allows, and the bound, which includes their rounding."""
     digits = 0
     while digits < 15 and bound * 10**digits < 1:
         digits += 1
@@ -53,8 +53,8 @@ def value(number, bound):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default="target/release/exact2048", help="default: %(default)s")
-    parser.add_argument("--wide", action="store_true", help="with the boards that take long")
-    parser.add_argument("--only", metavar="JOB", help="those that begin so, for example '4x3 --objective reach:1024'")
+    parser.add_argument("--wide", action="store_true", help="include the boards that take long")
+    parser.add_argument("--only", metavar="JOB", help="only jobs with this prefix, for example '4x3 --objective reach:1024'")
     options, of_solve = parser.parse_known_args()
     program = options.program
     jobs = [job for job in SCORE + REACH + WIDE if options.wide or options.only or job not in WIDE]

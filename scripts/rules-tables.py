@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The tables in docs/rules.md: discounted wins, chances to lose, and tiles that can be forced.
+"""The tables in docs/rules.md: discounted wins, probabilities to lose, and tiles that can be forced.
 
 usage: scripts/rules-tables.py [PROGRAM] [OPTION...]    default: target/release/exact2048
 
-Options are passed on to solve, for example --threads 2. Takes about five minutes of one core, 200 MiB of memory and 150 MiB
-of disk for a moment. With --wide as the first option 4x4 to 32 is solved too, and 4x3 to 64 and 128 against an adversary:
-hours of one core more, and 14 GB.
+Options are passed to solve, for example --threads 2. Takes about five minutes of one core, 200 MiB of memory and 150 MiB of
+temporary disk space. With --wide as the first option, 4x4 to 32 is solved too, and 4x3 to 64 and 128 against an adversary.
+This takes additional hours of one core, and 14 GB.
 """
 import json
 import math
@@ -74,7 +74,7 @@ def starts(rows, columns):
 
 
 def rounded_up(bound):
-    """A bound in two digits, never less than it is."""
+    """A bound with two digits, rounded up."""
     unit = 10.0 ** (math.floor(math.log10(bound)) - 1)
     return f"{math.ceil(bound / unit) * unit:.1e}"
 
@@ -93,7 +93,7 @@ def discounted(program, options, games):
         summary, answers = solved(program, options, job)
         mean = sum(answer["value"] for answer in answers) / len(answers)
         if abs(mean - published) > 1e-10 * published:
-            sys.exit(f"{job}: {mean!r}, and {published!r} is published")
+            sys.exit(f"error: {job}: expected the published {published!r}, found {mean!r}")
         start = summary["start"]["expected"]
         yield [f"{board} to {tile}", f"{mean:.10g}", f"{published:.10g}", f"{start:.10g}"]
 
@@ -112,7 +112,7 @@ def forced(program, options, games):
             job = f"--board {board} --objective reach:{wanted} --spawner worst --keep starts"
             values.append(solved(program, options, job)[0]["start"]["expected"])
         if values != [1, 0]:
-            sys.exit(f"{board}: {values}, and {tile} was expected to be the largest tile that can be forced")
+            sys.exit(f"error: {board}: expected {tile} as the largest tile that can be forced, found values {values}")
         score = "-"
         if board in ("2x2", "3x2", "4x2", "3x3"):
             summary, _ = solved(program, options, f"--board {board} --spawner worst")

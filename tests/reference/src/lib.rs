@@ -1,25 +1,25 @@
-//! A slow, obvious solver that shares no code with the one under test.
+//! A slow, simple solver that shares no code with the solver under test.
 //!
-//! Boards are plain arrays of exponents, sets and values are hash maps, and moves and spawns take one
-//! board at a time. Values are the scores still to gain, not the potentials that the solver stores, in
-//! 128-bit fixed point with 80 fraction bits, which is exact compared with the solver's 64 bits.
-//! Probabilities to lose are minimised directly, and not derived from those to win.
+//! Boards are plain arrays of exponents, and sets and values are hash maps. Every board is moved and
+//! spawned into separately. Values are expected remaining scores, not the potentials that the solver
+//! stores. They have 128-bit fixed point with 80 fraction bits, so they are exact compared with the
+//! solver's 64 bits. Probabilities to lose are minimised directly, not computed from those to win.
 //!
-//! It is a crate because without optimisation, as the tests are built, it would take a tenth of the time of all of them.
-#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
-#![allow(missing_docs, reason = "read by those who read the tests")]
+//! It is a crate, so that it can be optimised. Without optimisation, it would take a tenth of the time of all tests.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+#![allow(missing_docs, reason = "only tests use it")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Exponents row by row, 0 for an empty cell; cells beyond the board are 0.
 pub type Board = [u8; 16];
 
-/// A value: so many 2^-80ths.
+/// A value in units of 2^-80.
 pub type Value = u128;
 
 const ONE: Value = 1 << 80;
 
-/// The maximised quantity.
+/// Objective of the game.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Objective {
     Score,
@@ -35,17 +35,17 @@ pub struct Game {
     /// A spawned tile is a 4 with probability `fours / of`.
     fours: u128,
     of: u128,
-    /// A win after n moves counts as this to the power n: numerator and denominator.
+    /// Numerator and denominator of the discount: a win after n moves counts as its n-th power.
     discount: [u128; 2],
-    /// Set if an adversary places the tiles.
+    /// Whether spawns are the worst for the player instead of random.
     worst: bool,
-    /// Per symmetry, the cell that moves to each cell.
+    /// For each symmetry, the source of each cell.
     symmetries: Vec<Vec<usize>>,
-    /// Per direction, the lines that slide, each from the wall outward.
+    /// For each direction, the lines that slide, each from the wall outward.
     lines: [Vec<Vec<usize>>; 4],
 }
 
-/// A layer: its states up to symmetry, with the number of those without a move, and its afterstates.
+/// A layer: its states up to symmetry, its afterstates, and the number of states without a move.
 #[derive(Default)]
 pub struct Layer {
     pub states: HashSet<Board>,
@@ -60,7 +60,7 @@ pub struct Solution {
     pub values: HashMap<Board, Value>,
 }
 
-/// The directions in the order in which the program lists its moves.
+/// The directions, in the program's order of moves.
 pub const DIRECTIONS: [&str; 4] = ["left", "right", "up", "down"];
 
 /// A value as a number.
@@ -69,7 +69,7 @@ pub fn as_f64(value: Value) -> f64 {
 }
 
 impl Game {
-    /// The game that the options of `solve` describe: `3x2`, `score` or `reach:16`, `1/10`.
+    /// The game of options of `solve`: `3x2`, `score` or `reach:16`, `1/10`.
     pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
         let (rows, cols) = board.split_once('x').unwrap();
         let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
@@ -117,13 +117,13 @@ impl Game {
         }
     }
 
-    /// The same with a discount, as `19/20`.
+    /// The same game with a discount, such as `19/20`.
     pub fn discounted(self, discount: &str) -> Self {
         let (numerator, denominator) = discount.split_once('/').unwrap();
         Self { discount: [numerator.parse().unwrap(), denominator.parse().unwrap()], ..self }
     }
 
-    /// The same against an adversary.
+    /// The same game against an adversary.
     pub fn against_the_worst(self) -> Self {
         Self { worst: true, ..self }
     }
@@ -137,14 +137,14 @@ impl Game {
         board.iter().filter(|&&e| e > 0).map(|&e| 1u32 << e).sum()
     }
 
-    /// The board as the program writes it.
+    /// The board in the text form of the program.
     pub fn text(&self, board: &Board) -> String {
         let tile = |e: &u8| if *e == 0 { "0".to_owned() } else { (1u32 << e).to_string() };
         let row = |row: &[u8]| row.iter().map(tile).collect::<Vec<_>>().join(" ");
         board[..self.cells()].chunks(self.cols).map(row).collect::<Vec<_>>().join(" / ")
     }
 
-    /// All images of a board, some perhaps more than once.
+    /// All images of a board, possibly with repetitions.
     pub fn images(&self, board: &Board) -> Vec<Board> {
         let image = |from: &Vec<usize>| {
             let mut image = Board::default();
@@ -159,7 +159,7 @@ impl Game {
         self.images(board).into_iter().min().unwrap()
     }
 
-    /// Slides: the board afterwards and the score, `None` if nothing changes.
+    /// Makes a move: the board afterwards and the score; `None` if nothing changes.
     pub fn slide(&self, board: &Board, direction: usize) -> Option<(Board, u32)> {
         let mut after = Board::default();
         let mut score = 0;
@@ -187,7 +187,7 @@ impl Game {
         (0..4).filter_map(slide).collect()
     }
 
-    /// True if an adversary places the tiles.
+    /// Whether spawns are the worst for the player.
     pub fn has_adversary(&self) -> bool {
         self.worst
     }
@@ -201,7 +201,7 @@ impl Game {
         }
     }
 
-    /// A board with one more tile in each of the empty cells.
+    /// The boards with one more tile in an empty cell.
     fn spawns(&self, board: &Board, exponent: u8) -> Vec<Board> {
         let empty = (0..self.cells()).filter(|&cell| board[cell] == 0);
         let spawn = |cell| {
@@ -212,7 +212,7 @@ impl Game {
         empty.map(spawn).collect()
     }
 
-    /// Every start, in every place, once for each order of its two tiles.
+    /// Every start, once for each order of its two tiles.
     pub fn starts(&self) -> Vec<Board> {
         let empty = Board::default();
         let mut starts = Vec::new();
@@ -232,8 +232,8 @@ impl Game {
         starts
     }
 
-    /// All layers up to `until`, or to the last one. A board is reachable if starts, moves and spawns of
-    /// 2s and 4s of any probability lead to it. Won boards are neither counted nor continued.
+    /// All layers up to `until`. A board is reachable if starts, moves and spawns of 2s and 4s lead to
+    /// it, with any probability. Won boards are not counted, and have no successors.
     pub fn enumerate(&self, until: u32) -> BTreeMap<u32, Layer> {
         let mut layers = BTreeMap::<u32, Layer>::new();
         for start in self.starts() {
@@ -286,7 +286,7 @@ impl Game {
         solution
     }
 
-    /// The value of a move to `after` that scores `score`.
+    /// The value of a move to `after` with this `score`.
     fn worth(&self, after: &Board, score: u32, value: impl Fn(&Board) -> Value) -> Value {
         let [numerator, denominator] = self.discount;
         match self.objective {
@@ -297,7 +297,7 @@ impl Game {
         }
     }
 
-    /// Of values that can be had the one that the player takes.
+    /// The value that the player chooses.
     fn best(&self, values: impl Iterator<Item = Value>) -> Option<Value> {
         if let Objective::Lose { .. } = self.objective { values.min() } else { values.max() }
     }
@@ -307,13 +307,13 @@ impl Game {
         if let Objective::Lose { .. } = self.objective { ONE } else { 0 }
     }
 
-    /// The boards that can come of an afterstate, 2s and 4s: those that chance could bring.
+    /// The possible boards after an afterstate's spawn of a 2 or a 4.
     fn possible(&self, after: &Board) -> Vec<Board> {
         let twos = self.spawns(after, 1).into_iter().filter(|_| self.fours < self.of);
         twos.chain(self.spawns(after, 2).into_iter().filter(|_| self.fours > 0)).collect()
     }
 
-    /// The values of what can come of an afterstate, by board, where the worst comes.
+    /// The possible boards after an afterstate's spawn, with their values.
     pub fn spawn_values(&self, after: &Board, solution: &Solution) -> Vec<(Board, Value)> {
         let value = |board| (board, solution.values[&self.canonical(&board)]);
         self.possible(after).into_iter().map(value).collect()
@@ -342,7 +342,7 @@ impl Game {
     }
 
     /// The mean over all starts with their probabilities, and over the starts of layers 4, 6 and 8,
-    /// each in every place and order once. Against an adversary the least of each.
+    /// each place and order counted once. Against an adversary, the least values instead.
     pub fn start_values(&self, solution: &Solution) -> (f64, BTreeMap<u32, f64>) {
         if self.worst {
             let of = |start: &Board| (self.sum(start), as_f64(solution.values[&self.canonical(start)]));
@@ -362,7 +362,7 @@ impl Game {
         let mut by_layer = BTreeMap::<u32, (Value, u128)>::new();
         let (mut weighted, mut weights) = (0, 0);
         for start in self.starts() {
-            // Without the last bits, so that the weighted sum fits.
+            // The last bits are dropped, so that the weighted sum fits.
             let value = solution.values[&self.canonical(&start)] >> 16;
             let fours = start.iter().filter(|&&e| e == 2).count() as u32;
             let weight = self.fours.pow(fours) * (self.of - self.fours).pow(2 - fours);
