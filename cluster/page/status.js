@@ -1,10 +1,10 @@
-// What the cluster is doing, asked for again and again. The coordinator is only asked, never told anything.
+// Shows the state of the cluster and polls for it. The page only reads from the coordinator.
 
 import { ask, onceBack } from "./api.js";
 import { byId, element, svg, tell } from "./dom.js";
 import { about, count, rate, share, size } from "./numbers.js";
 
-/** How often the coordinator is asked, in milliseconds, where it has few jobs: an answer names them all. */
+/** Interval between polls, in milliseconds, for few jobs. It grows with the jobs, because an answer names them all. */
 const EVERY = 2_000;
 const FEW_JOBS = 500;
 
@@ -42,11 +42,11 @@ async function look() {
     show(jobs, workers);
     pause *= Math.max(1, Math.ceil(jobs.length / FEW_JOBS));
   } catch (error) {
-    // One that is away has a line of its own.
+    // The page shows an unreachable coordinator in a separate line.
     if (/** @type {{code?: string}} */ (error).code !== "AWAY") tell(String(/** @type {Error} */ (error).message), "error");
   }
   window.clearTimeout(timer);
-  // Nobody looks at a page that is hidden.
+  // A hidden page does not poll.
   if (!document.hidden) timer = window.setTimeout(look, pause);
 }
 
