@@ -1,9 +1,12 @@
-//! What is done with a run as a whole.
+//! Operations on a run as a whole.
 //!
-//! [`member`] computes what is missing of it on the threads of a machine, alone or with others, [`alone`] is a process that
-//! does so by itself until nothing is missing, [`verify`] checks it with code that the solver does not share,
-//! [`layer_solver`] works out layers that it does not store, [`play_follower`] follows games of perfect play,
-//! and [`damaged_shards`] finds what has to be made again. [`machine`] says how much memory there is for it.
+//! * [`member`] computes the missing parts of a run on the threads of a machine, alone or with other machines.
+//! * [`alone`] is a process that computes alone until nothing is missing.
+//! * [`verify`] checks a run with code that the solver does not share.
+//! * [`layer_solver`] computes layers that a run does not store.
+//! * [`play_follower`] follows games of perfect play.
+//! * [`damaged_shards`] finds shards that must be made again.
+//! * [`machine`] says how much memory is available.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

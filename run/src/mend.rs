@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 ///
 /// # Errors
 ///
-/// What keeps a shard from being looked at that may be whole, and those of [`Run::retract`].
+/// If a shard that may be whole cannot be checked, and the errors of [`Run::retract`].
 pub fn remove_lost(
     run: &mut Run,
     threads: usize,
@@ -24,7 +24,7 @@ pub fn remove_lost(
     warn: &(dyn Fn(&StorageError) + Sync),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), RunError> {
-    // Whoever retracted the last commit may have ended before those that were damaged as well.
+    // The process that retracted the last commit may have ended before it retracted all damaged ones.
     let is_retracting = matches!(run.last_record(), Some(JournalRecord::Retraction(_)));
     let is_whole = run.missing().is_empty() || is_retracting;
     let damaged = if is_whole {
@@ -60,7 +60,7 @@ pub fn remove_lost(
 ///
 /// # Errors
 ///
-/// What keeps a shard from being read that may be whole.
+/// If a shard that may be whole cannot be read.
 pub fn damaged_shards(
     catalog: &Catalog,
     threads: usize,

@@ -12,8 +12,8 @@
 //! * reading shards: headers, index, checksums, Zstandard, XXH3 (the crate `exact2048-storage`);
 //! * the parameters as they are parsed from the manifest, and the text of boards in messages.
 //!
-//! So a mistake in those could go unnoticed here; a mistake in rules, numbering, enumeration or backing up could
-//! only if it was made twice. The crate `exact2048-storage` has a second writer of its own in its tests.
+//! So a mistake in those could go unnoticed here; a mistake in rules, numbering, enumeration or backing up
+//! could only if it was made twice. The crate `exact2048-storage` has a second, separate writer in its tests.
 //!
 //! [`Verifier::shards`] reads every byte. [`Verifier::all_states`] goes through the layers downward and checks
 //!
@@ -72,11 +72,11 @@ pub enum Problem {
         file: Place,
         /// Where the frame that says it starts in the file, where it is one frame's.
         offset: Option<u64>,
-        /// What is wrong.
+        /// The wrong property.
         what: String,
-        /// What should be there.
+        /// The expected content.
         expected: String,
-        /// What is there.
+        /// The content found.
         found: String,
     },
 }
@@ -93,7 +93,7 @@ fn at(offset: Option<u64>) -> String {
     offset.map_or_else(String::new, |offset| format!(" at byte {offset}"))
 }
 
-/// What was checked.
+/// Counts of the data checked.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Checked {
     /// Shards read.
@@ -141,9 +141,9 @@ impl Checked {
 /// The result of a check: it passed if there are no problems and it was not stopped.
 #[derive(Debug, Default)]
 pub struct CheckOutcome {
-    /// What was checked up to the end, or up to the layer with the first problem.
+    /// Counts of the data checked up to the end, or up to the layer with the first problem.
     pub checked: Checked,
-    /// What is wrong.
+    /// The problems found.
     pub problems: Vec<Problem>,
     /// Whether it was asked to stop before it was done.
     pub stopped: bool,

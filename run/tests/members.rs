@@ -11,7 +11,7 @@ use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_solution::{Archive, Phase, Recipe, Run, Unnamed};
 use exact2048_storage::{ItemKey, ShardKind};
 
-/// What values and best moves come to.
+/// The items of values and best moves.
 type Items = BTreeMap<ItemKey, Vec<u8>>;
 
 /// The fingerprint of a run that so many members make, what its shards of values hold, and the number of its commits.

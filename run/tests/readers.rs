@@ -1,4 +1,5 @@
-//! Who reads a run while its reach is removed. Apart from other tests, as how many shards a process keeps open is limited.
+//! Readers of a run while its reach is removed. Separate from other tests, because the number of shards that
+//! a process keeps open is limited.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -28,8 +29,8 @@ fn states_of(oracle: &Oracle, range: LayerRange) -> Worth {
     states
 }
 
-/// A shard that is open is read on when it is removed, and says what it said; one that was not open yet is told to be
-/// missing. Who opens the run afterwards works out what is not stored any more.
+/// An open shard stays readable after its removal, with the same content; a shard that was not open yet is
+/// reported missing. A reader that opens the run afterwards computes the states that are no longer stored.
 #[test]
 fn a_reader_has_right_values_or_none_while_reach_is_removed() {
     let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
@@ -40,7 +41,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
     let mut writer = Run::open_or_create(location.as_path(), &params, Unnamed::Refuse).unwrap();
     let opening = writer.share().unwrap();
     while let Some(&segment) = writer.missing().first() {
-        // Reach that may be removed has shards of its own.
+        // Reach that may be removed is in separate shards.
         writer = run_segment(writer, opening, segment, place.path(), 1, Some(1));
     }
     let holdings = writer.holdings();

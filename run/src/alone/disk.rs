@@ -1,5 +1,7 @@
-//! What is removed from the disk so that a run keeps within its limit: what the recipe needs no more, as soon as that
-//! is so; and where that is not enough, reach that can be enumerated again.
+//! Removal of data from the disk so that a run keeps within its limit.
+//!
+//! Data that the recipe no longer needs is removed as soon as that is known. If that is not enough, reach that can be
+//! enumerated again is removed too.
 
 use exact2048_coordinator::room::{self, headroom};
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
@@ -85,7 +87,7 @@ pub fn still_needed(run: &Run) -> Option<u64> {
     (!is_climbing).then(|| forecast(run).still_needed(&holdings, |range| reach_bytes(run, range)))
 }
 
-/// What the layers of an enumerated run take, by what is known of it.
+/// Bytes that the layers of an enumerated run occupy, by the data known so far.
 fn forecast(run: &Run) -> Forecast {
     let counts = run.layer_counts();
     let forecast = Forecast::of_counts(run.params(), &counts);
@@ -112,7 +114,7 @@ fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
     (bytes >= SHARD_BYTES && states > 0).then(|| bytes as f64 / states as f64)
 }
 
-/// What the shards of a range of reach take of the disk.
+/// Bytes that the shards of a range of reach occupy on the disk.
 fn reach_bytes(run: &Run, range: LayerRange) -> u64 {
     run.catalog().reach_of(&[range]).iter().map(|shard| file_cost(shard.bytes)).sum()
 }

@@ -16,7 +16,7 @@ use exact2048_worker::{Tuning, new_worker};
 use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
 
-/// Who watches a run being solved. Called by any thread, and must not take long.
+/// Callbacks for a run that is being solved. Any thread calls them, and they must return soon.
 pub trait SolveWatch: Send + Sync {
     /// A segment begins, and the `later` ones come after it; `states` has the counts of the layers that are enumerated.
     fn begins(&self, _segment: Segment, _later: &[Segment], _states: &[LayerCounts]) {}
@@ -40,7 +40,7 @@ pub enum RunSolveError {
     /// It was asked to stop.
     #[error("stopped; {0} is intact, and solving it again goes on from there")]
     Stopped(Place),
-    /// What is left does not fit into the limit of the disk.
+    /// The rest of the run does not fit into the disk limit.
     #[error(
         "a limit of the disk of {limit_bytes} bytes is too small: what is left of this run needs at least {needed_bytes}; what \
          is committed is safe, and with more it goes on from there"
@@ -60,7 +60,7 @@ pub enum RunSolveError {
 }
 
 impl RunSolveError {
-    /// What can be done about it; `None` where the error itself says that.
+    /// The kind of the error; `None` where its text already says how to go on.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {

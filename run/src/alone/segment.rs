@@ -19,7 +19,7 @@ use crate::member::{CrewError, Leader, Member, Next, Seat};
 /// Ranges that may wait to be written before compute pauses.
 const WRITE_BACKLOG: u64 = 5;
 
-/// How often the writing thread looks whether it is to stop.
+/// How often the writing thread checks whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How a segment ended.

@@ -1,4 +1,4 @@
-//! What is worked out of a span of layers, beside what the run stores.
+//! Items computed for a span of layers, in addition to the items that the run stores.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rustc_hash::FxHashMap;
 /// Compression level: the files are gone in minutes.
 const LEVEL: i32 = 1;
 
-/// Items, each in a frame of its own, as a frame is read anew for every item that is asked for.
+/// Items, each in a separate frame, because a frame is read again for each requested item.
 pub type PackedItems = Vec<(ItemKey, Frame)>;
 
 /// Packs some items.
@@ -48,7 +48,7 @@ impl SpanArchive {
     /// more frames.
     ///
     /// # Errors
-    ///
+    /// If the file cannot be written.
     /// What keeps the file from being written.
     pub fn add(
         &self,

@@ -18,8 +18,8 @@ use parking_lot::Mutex;
 pub(crate) use archive::packed;
 pub(crate) use pass::{LayerPasses, lost_layers};
 
-/// What backs up layers of a run that it does not store, for [`Oracle::with_layer_solver`]. What does not fit the memory
-/// waits in files in the folder for temporary files.
+/// Backs up layers of a run that it does not store, for [`Oracle::with_layer_solver`]. Data that does not fit
+/// into memory waits in files in the folder for temporary files.
 ///
 /// [`Oracle::with_layer_solver`]: exact2048_solution::Oracle::with_layer_solver
 pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
@@ -80,7 +80,7 @@ struct Loaded {
     value_bytes: u64,
     /// The least memory that the kernels can do with, in bytes.
     least_bytes: u64,
-    /// One range at a time: blocks are let go of by layer.
+    /// One range at a time: blocks are released by layer.
     passes: Mutex<LayerPasses>,
 }
 

@@ -16,7 +16,7 @@ use super::archive::{SpanArchive, packed};
 /// Of what was worked out of a span of layers, one part in this many of the memory limit stays in memory.
 const FRAMES_OF: usize = 8;
 
-/// What is done with each lane of a layer; the number says how many other threads may help.
+/// Function that is called for each lane of a layer; the number is how many other threads may help.
 type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
 /// A worker on the shards of a run, and on what it has worked out beside them.

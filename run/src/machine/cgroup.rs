@@ -1,4 +1,5 @@
-//! What the control groups allow that the process is in, and those around them. Versions 1 and 2.
+//! Memory limits of the control groups that the process is in, and of the groups around them. Versions 1 and
+//! 2.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,14 +28,15 @@ pub fn memory(root: &Path) -> Option<GroupMemory> {
 /// A tree of control groups that counts memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hierarchy {
-    /// Version 1: a tree of its own.
+    /// Version 1: a separate tree.
     Memory,
     /// Version 2: one tree for everything.
     Unified,
 }
 
 impl Hierarchy {
-    /// What a line of `/proc/self/cgroup` says: `0::/group` in version 2, `NUMBER:CONTROLLERS:/group` in version 1.
+    /// Parses a line of `/proc/self/cgroup`: `0::/group` in version 2, `NUMBER:CONTROLLERS:/group` in version
+    /// 1.
     fn of(line: &str) -> Option<(Self, &str)> {
         let mut fields = line.splitn(3, ':');
         let (number, controllers, group) = (fields.next()?, fields.next()?, fields.next()?);

@@ -1,6 +1,6 @@
 //! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`AnyWorker`].
 //!
-//! What becomes of the results is the business of [`Dispatch`].
+//! [`Dispatch`] handles the results.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 use super::dispatch::Dispatch;
 use super::{Leader, Seat};
 
-/// How often a thread without a task looks whether it is to stop.
+/// How often a thread without a task checks whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How often a thread without a task looks for pieces of a block that others work on, while there may be some.
@@ -39,7 +39,7 @@ pub enum CrewError {
     Threads {
         /// How many were asked for.
         threads: usize,
-        /// What the system says.
+        /// The system's error.
         error: rayon::ThreadPoolBuildError,
     },
     /// A task panicked, and the panic was printed.
@@ -48,7 +48,7 @@ pub enum CrewError {
 }
 
 impl CrewError {
-    /// What can be done about it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -60,7 +60,7 @@ impl CrewError {
         }
     }
 
-    /// What is to blame.
+    /// The shard or item to make again, if the error comes from one.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {
@@ -128,7 +128,7 @@ impl<L: Leader> Crew<L> {
         &self.dispatch
     }
 
-    /// What tasks run on.
+    /// The worker that tasks run on.
     pub fn worker(&self) -> &Arc<dyn AnyWorker> {
         &self.worker
     }
@@ -150,7 +150,7 @@ impl<L: Leader> Crew<L> {
         }))
     }
 
-    /// What each thread does.
+    /// Loop of each thread.
     fn compute(&self) {
         while let Some((task, helpers)) = self.next_task() {
             let done = no_panic(|| self.run(task, helpers));

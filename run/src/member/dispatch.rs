@@ -26,12 +26,12 @@ pub struct Dispatch<L> {
     links: Vec<Option<Box<dyn Link>>>,
     leader: L,
     tally: Tally,
-    /// The number of layers of which this member has sent all blocks, as it has told the others.
+    /// The number of layers of which this member has sent all blocks, as the other members know it.
     frontier: AtomicU32,
     finished: Mutex<Finished>,
 }
 
-/// What waits for the leader.
+/// Results that wait for the leader.
 #[derive(Default)]
 struct Finished {
     /// Packed layers, until they are ordered to be written.
@@ -64,12 +64,12 @@ impl<L: Leader> Dispatch<L> {
         Self { worker, seat, routes, links, leader, tally, frontier, finished }
     }
 
-    /// Who decides about the epoch.
+    /// The leader of the epoch.
     pub fn leader(&self) -> &L {
         &self.leader
     }
 
-    /// What went to others and came from them.
+    /// Sums of the blocks that were sent to other members and received from them.
     pub fn tally(&self) -> &Tally {
         &self.tally
     }
@@ -161,7 +161,7 @@ impl<L: Leader> Dispatch<L> {
         self.leader.holds(finished.sealed_bytes);
     }
 
-    /// Reports the totals of a finished task; `frontier` is the layer that the plan has come to.
+    /// Reports the totals of a finished task; `frontier` is the layer that the plan has reached.
     pub fn progressed(&self, totals: &Totals, frontier: Layer) {
         self.leader.progressed(totals, frontier);
         self.tell(self.seat.segment.position(frontier));
@@ -175,7 +175,7 @@ impl<L: Leader> Dispatch<L> {
             // The plan names no layer after its last one.
             self.tell(segment.layers());
         }
-        // What was sent and received is known when it is reported.
+        // The sums of sent and received blocks are filled in when the layer is reported.
         let part = LayerPart { layer, totals, sent: 0, received: 0 };
         let mut finished = self.finished.lock();
         finished.done.push_back(part);
@@ -183,7 +183,7 @@ impl<L: Leader> Dispatch<L> {
     }
 }
 
-/// Bytes that frames take in a shard.
+/// Bytes that frames occupy in a shard.
 fn encoded_bytes(frames: &[Frame]) -> u64 {
     frames.iter().map(Frame::encoded_bytes).sum::<usize>() as u64
 }

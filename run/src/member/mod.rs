@@ -1,9 +1,9 @@
 //! A member of an epoch: it computes the blocks of its lanes, exchanges blocks with the other members, and writes the
 //! shards that its leader orders.
 //!
-//! A process that solves a run by itself is the only member of its epoch: it owns all lanes, has no links, and leads
-//! itself. A worker of a cluster has links to other workers, and is led by the coordinator. What is the same is here;
-//! [`Link`] and [`Leader`] are what differs.
+//! A process that solves a run alone is the only member of its epoch: it owns all lanes, has no links, and
+//! leads itself. A worker of a cluster has links to other workers, and is led by the coordinator. The common
+//! part is here; [`Link`] and [`Leader`] are the parts that differ.
 
 mod crew;
 mod dispatch;
@@ -27,7 +27,7 @@ use dispatch::Dispatch;
 pub use routes::neighbours;
 use tally::Arrival;
 
-/// What of a segment a member computes, and who has the rest.
+/// The part of a segment that a member computes, and the owners of the rest.
 #[derive(Clone, Debug)]
 pub struct Seat {
     /// The parameters of the run.
@@ -67,15 +67,16 @@ pub trait Link: Send + Sync {
     fn send_frontier(&self, layer: Layer);
 }
 
-/// Who decides about an epoch, as a member sees it: hears what is finished, and orders what is written.
+/// The leader of an epoch, as a member sees it: receives reports of finished work, and orders shards to be
+/// written.
 pub trait Leader: Send + Sync {
     /// Whether another task may start, or what is finished has to be written first.
     fn may_start(&self) -> bool {
         true
     }
 
-    /// A task came to these totals; `frontier` is the lowest layer (the highest, on the way down) with an unfinished
-    /// block of this member.
+    /// A task made these totals; `frontier` is the lowest layer (the highest, on the way down) with an
+    /// unfinished block of this member.
     fn progressed(&self, totals: &Totals, frontier: Layer);
 
     /// The member holds this many bytes of packed layers of which no shard was ordered yet.
@@ -84,8 +85,8 @@ pub trait Leader: Send + Sync {
     /// The member has finished its part of the next layer. Called with the plan locked: must not take long.
     fn layer_done(&self, part: LayerPart);
 
-    /// What to write next. Waits for a while where there is nothing. `is_over` says that the member finishes nothing
-    /// more.
+    /// The range to write next. Waits for a while if there is none. `is_over` says that the member finishes
+    /// nothing more.
     fn next_range(&self, is_over: bool) -> Next;
 
     /// A shard for the member's part of a range.
@@ -103,7 +104,7 @@ pub trait Leader: Send + Sync {
     fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
 }
 
-/// What a member is to do next, beside computing.
+/// The next action of a member, in addition to computing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
     /// Write its shard of a range.
@@ -121,13 +122,13 @@ pub struct PeerBlock {
     pub layer: Layer,
     /// Its lane.
     pub lane: Lane,
-    /// What its sender says is the checksum of its bytes.
+    /// Checksum of its bytes, according to its sender.
     pub checksum: u64,
     /// Its bytes.
     pub payload: BytesList,
 }
 
-/// Why a block is not taken in.
+/// Reason why a block is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockError {
     /// It cannot be what its sender should have sent: the sender is to blame, or the way.
@@ -219,7 +220,7 @@ impl<L: Leader> Member<L> {
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// If the block is not acceptable, or this member failed to accept it.
     pub fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
         let PeerBlock { layer, lane, checksum, payload } = block;
         let bad = |what: String| BlockError::Bad(format!("layer {layer}, lane {lane:?}: {what}"));
@@ -272,7 +273,7 @@ impl<L: Leader> Member<L> {
         self.crew.dispatch().all_finished(layers);
     }
 
-    /// Who decides about the epoch.
+    /// The leader of the epoch.
     pub fn leader(&self) -> &L {
         self.crew.dispatch().leader()
     }

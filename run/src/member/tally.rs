@@ -18,11 +18,11 @@ pub struct Tally {
 struct Sums {
     /// The sums of layers that were not reported yet.
     layers: FxHashMap<Layer, LayerSums>,
-    /// Checksums of the blocks that were taken in. 24 bytes a block; there are some ten in a layer.
+    /// Checksums of the blocks that were accepted. 24 bytes a block; a layer has about ten.
     taken: FxHashMap<(Layer, Lane), u64>,
 }
 
-/// What a worker says of the blocks of a layer that went to others and came from them.
+/// Sums over the blocks of a layer that a worker sent to others and received from them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LayerSums {
     /// Sum modulo 2^64 over blocks that were sent, each as often as it was sent.
@@ -69,7 +69,7 @@ impl Tally {
         Arrival::New
     }
 
-    /// Forgets a block that was counted and could not be taken in.
+    /// Removes a block that was counted and could not be accepted.
     pub fn forget(&self, layer: Layer, lane: Lane) {
         let mut sums = self.sums.lock();
         let Some(checksum) = sums.taken.remove(&(layer, lane)) else { return };
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-/// What a block adds to the sums of its sender and its receiver: nothing else adds the same.
+/// The term that a block adds to the sums of its sender and its receiver: no other block adds the same term.
 fn summand(layer: Layer, lane: Lane, to: WorkerId, checksum: u64) -> u64 {
     let words = [u64::from(layer.0), lane.code(), to.0, checksum];
     let mut bytes = [0; 32];

@@ -124,7 +124,7 @@ fn below(next: Layer) -> impl Iterator<Item = Layer> {
     (1..=Layer::RISE).rev().filter_map(move |layers| next.down(layers)).filter(|&layer| layer >= Layer::FIRST)
 }
 
-/// What is written, and its checksum.
+/// A writer, and the checksum of the bytes written.
 struct Hashed<W> {
     inner: W,
     hash: Xxh3Default,

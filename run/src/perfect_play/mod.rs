@@ -1,5 +1,5 @@
-//! What perfect play comes to: one pass upward through the layers with the chance that a game comes to each state, block by
-//! block, by the kernels that solve runs.
+//! Statistics of perfect play: one pass upward through the layers with the chance that a game reaches each
+//! state, block by block, by the kernels that solve runs.
 //!
 //! Which move is best is worked out a span of layers at a time, from the next values above that are stored, and forgotten
 //! when games have passed: so a run that keeps few values needs neither memory nor disk for all of its moves. A span costs
@@ -240,7 +240,7 @@ impl<'a> Work<'a> {
         Self { done: 0.0, all: work.done.max(1.0), run }
     }
 
-    /// What a step costs for a layer.
+    /// Cost of a step for a layer.
     fn cost(&self, step: usize, layer: Layer) -> f64 {
         let is_left_out = match step {
             0 => !self.run.is_lost(layer),

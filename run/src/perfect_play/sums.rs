@@ -1,4 +1,4 @@
-//! What the blocks of all layers add up to, and how far it may be off (`docs/dev/error-bound.md`, "Chances").
+//! Sums over the blocks of all layers, and bounds on their errors (`docs/dev/error-bound.md`, "Chances").
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl PlaySums {
         }
     }
 
-    /// States that games came to so far.
+    /// States that games have reached so far.
     pub fn states(&self) -> u64 {
         self.layers.iter().map(|layer| layer.states).sum()
     }
@@ -120,11 +120,12 @@ impl PlaySums {
         })
     }
 
-    /// What all layers come to.
+    /// The statistics of all layers.
     pub fn into_statistics(self) -> PlayStatistics {
         let Self { params, .. } = &self;
         let last = f64::from(params.last_layer().0);
-        // Each of the two first tiles, and the one after each move, is a 4 with this chance; a 4 is worth 4 that nobody made.
+        // Each of the two first tiles, and the one after each move, is a 4 with this chance. The potential
+        // counts 4 points for it that the player did not score.
         let gift = SpawnKind::Four.gift() as f64;
         let gifts = gift * params.spawn4.probability() * (self.moved + 2.0);
         let (value, summed, largest) = match params.winning_exponent() {

@@ -46,7 +46,7 @@ pub struct ValuedLayer<'c> {
     pub above: [&'c States; 2],
 }
 
-/// What bounds a cone, and hears how far it is.
+/// Limits of a cone, and the callback for its progress.
 pub struct CheckLimits<'a> {
     /// Bytes that it may take, about.
     pub bytes: u64,

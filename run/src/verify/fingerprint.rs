@@ -4,7 +4,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::geometry::Geometry;
 
-/// What the fingerprint of a run is a sum of, by the format that the run has.
+/// The hash that the fingerprint of a run sums up, by the format of the run.
 #[derive(Debug)]
 pub enum Fingerprint {
     /// Format 1: XXH3-128 of the canonical board and the value, 8 bytes each.
@@ -65,7 +65,7 @@ fn first_cells(board: u64) -> [u64; 3] {
     })
 }
 
-/// What the cells of a board add.
+/// The sum over the cells of a board.
 fn words(cells: &Cells, board: u64) -> [u64; 2] {
     let bytes = board.to_le_bytes().into_iter().zip(cells);
     bytes.fold([0; 2], |sum, (byte, table)| plus(sum, table[usize::from(byte)]))

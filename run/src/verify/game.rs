@@ -1,4 +1,4 @@
-//! What a run's parameters say, worked out anew: the bounds of its game.
+//! The bounds of a run's game, computed independently from its parameters.
 
 use exact2048_game::Params;
 
@@ -13,7 +13,7 @@ pub struct Game {
     largest_exponent: u8,
     last_layer: u32,
     values: ValueForm,
-    /// What each content of two cells adds to the code of a board's lane.
+    /// The term that each content of two cells adds to the code of a board's lane.
     lane_codes: Vec<u64>,
 }
 

@@ -16,7 +16,7 @@ type Batch = [u64; WIDTH];
 /// The most images that a board has: those of a square.
 pub const MOST_IMAGES: usize = 8;
 
-/// What follows from the size of a board.
+/// Data that depends on the size of a board alone.
 #[derive(Debug)]
 pub struct Geometry {
     cells: usize,
@@ -223,7 +223,7 @@ fn slide(boards: &mut [u64], direction: &Direction) {
 /// nearest the wall first, and what has merged does not merge again.
 #[inline(always)]
 fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
-    // What stands at each distance from the wall, all shifted to the wall.
+    // The tiles at each distance from the wall, all shifted to the wall.
     let mut ranks = [boards; N];
     for (i, rank) in ranks.iter_mut().enumerate() {
         let (cells, right, left) =
@@ -236,7 +236,7 @@ fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
             close_gap(&mut ranks, at);
         }
     }
-    // What has merged leaves a gap, and so cannot meet the next one.
+    // A merge leaves a gap, so a merged tile cannot meet the next one.
     for at in 1..N {
         merge(&mut ranks, at);
     }
@@ -284,9 +284,9 @@ fn taken(cells: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// What the rules say, word by word, for one board as lists of numbers: "tiles slide towards the wall
-    /// until another tile or the wall stops them; two equal tiles that meet become one of twice their
-    /// value; a tile merges at most once a move; those nearest the wall merge first."
+    /// The rules, word by word, for one board as lists of numbers: "tiles slide towards the wall until
+    /// another tile or the wall stops them; two equal tiles that meet become one of twice their value; a tile
+    /// merges at most once a move; those nearest the wall merge first."
     fn by_the_rules(board: u64, rows: usize, cols: usize, direction: usize) -> u64 {
         let get = |r: usize, c: usize| board >> (4 * (r * cols + c)) & 15;
         let (lines, length) = if direction < 2 { (rows, cols) } else { (cols, rows) };

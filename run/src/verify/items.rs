@@ -22,7 +22,7 @@ pub struct Items {
 /// Decoded frames, by the serial number of their shard and their own.
 pub type FrameCache = WeighedCache<(u64, u32), Arc<Vec<u8>>>;
 
-/// What items hold.
+/// Content of items.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Which entries are reachable.
@@ -48,7 +48,7 @@ impl Content {
         ItemKey { part, ..key }
     }
 
-    /// What an item of a kind of shard holds.
+    /// The content of an item of a kind of shard.
     pub fn of(kind: ShardKind, key: ItemKey) -> Self {
         match kind {
             ShardKind::Reach => Self::Reach,

@@ -1,4 +1,4 @@
-//! What the journal says of a run, before anything is compared with it.
+//! Checks of the journal alone, before any data is compared with it.
 
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase, Run};
@@ -11,8 +11,8 @@ pub fn problem(run: &Run, what: String, expected: String, found: String) -> Prob
     Problem::Content { file: run.dir().place().join("journal"), offset: None, what, expected, found }
 }
 
-/// Checks each commit by itself: its layers must be layers of the game; a commit of states has the counts of each
-/// of them, one of values has a fingerprint, and neither has what belongs to the other.
+/// Checks each commit separately: its layers must be layers of the game; a commit of states has the counts of
+/// each of them, one of values has a fingerprint, and neither has data of the other.
 pub fn check(run: &Run, game: &Game) -> Vec<Problem> {
     let commits = run.catalog().commits();
     let wrong = |commit: &Commit| {
@@ -31,7 +31,7 @@ fn text(commit: &Commit) -> String {
     format!("the {of} of layers {} to {}", commit.first, commit.last)
 }
 
-/// What was expected of a commit, and what was found.
+/// The expected and the found content of a commit that is wrong; `None` if the commit is right.
 fn what_is_wrong(commit: &Commit, last_layer: u32) -> Option<(String, String)> {
     let (first, last) = (commit.first.0, commit.last.0);
     let even = first % 2 == 0 && last % 2 == 0;

@@ -235,7 +235,7 @@ impl<'a> LayerReader<'a> {
     ///
     /// # Errors
     ///
-    /// What was expected, and what was found.
+    /// The expected and the found content.
     fn fold(&self, row: &LayoutRow, part: &mut Part, start: usize) -> Result<(), (String, String)> {
         let geometry = self.game.geometry();
         let boards = part.boards.split_off(start);

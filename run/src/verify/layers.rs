@@ -69,14 +69,15 @@ impl Verifier<'_> {
     }
 }
 
-/// What a state takes in memory: board, value, and whether something leads to it.
+/// Memory of a state: board, value, and whether a state or a start leads to it.
 const STATE_BYTES: u64 = 17;
 
-/// What a state takes more while its layer is worked on: its items as they are stored, its moves, and in large lanes
-/// the tables in which they are looked up. Measured: 144 bytes in all on 4x3 until layer 120, where no values are.
+/// Additional memory of a state while its layer is checked: its items as they are stored, its moves, and in
+/// large lanes the tables in which they are looked up. Measured: 144 bytes in all on 4x3 until layer 120,
+/// where no values are.
 const WORK_BYTES: u64 = 130;
 
-/// What is taken whatever the run: tables of rows and columns, hash tables, buffers of threads.
+/// Memory that does not depend on the run: tables of rows and columns, hash tables, buffers of threads.
 const FIXED_BYTES: u64 = 64 << 20;
 
 /// The state of the descent.

@@ -53,8 +53,8 @@ struct KeptColumns {
 }
 
 impl KeptColumns {
-    /// Keeps the columns of a lane. Where all become too many, only these are: whoever goes through lanes in order needs the
-    /// others no more.
+    /// Keeps the columns of a lane. If all become too many, keeps only these: a walk through the lanes in
+    /// order no longer needs the others.
     fn add(&mut self, lane: u64, columns: &Arc<Vec<u64>>) {
         if self.count + columns.len() > MOST_KEPT {
             *self = Self::default();

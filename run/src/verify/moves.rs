@@ -1,4 +1,4 @@
-//! What moves and spawns make of the states of a layer, and the values of these states, from those of the layers above.
+//! Successors of the states of a layer, and the values of these states, computed from the layers above.
 //!
 //! A spawn leaves the large tiles as they are, so that all states that an afterstate can become are in one lane:
 //! the afterstates of a layer are gathered by lane, and each lane needs two small tables of states.
@@ -105,7 +105,7 @@ struct Arrivals {
     after: Vec<u64>,
 }
 
-/// What the afterstates of a layer come to.
+/// Result of checking the afterstates of a layer.
 #[derive(Default)]
 pub struct Successors {
     /// Number of afterstates, up to symmetry, that are not won.
@@ -283,7 +283,8 @@ struct Tables {
     above: [BoardTable; 2],
 }
 
-/// What the spawns of some afterstates lead to; working memory, used for some afterstates after the other.
+/// States that the spawns of some afterstates lead to; working memory, used for one group of afterstates
+/// after another.
 #[derive(Default)]
 struct Spawned {
     /// After 2s and after 4s.
@@ -292,7 +293,7 @@ struct Spawned {
     values: SpawnedValues,
 }
 
-/// What the afterstates of a lane come to.
+/// Result of checking the afterstates of a lane.
 struct Found {
     afterstates: u64,
     missing: Vec<(u64, u64)>,

@@ -55,10 +55,10 @@ impl Verifier<'_> {
     /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
     /// than that, each is checked once. Drawn are those whose next values above, from which they follow, are committed.
     ///
-    /// Cost: some milliseconds a value where at most two layers are left out between those that are kept, however large the
-    /// run is. With more of them it is about half a microsecond of a core for each state that the values lead to below the
-    /// next cut, and 8 bytes of memory for each of these, besides 180 for those of the largest layer. Values for which that
-    /// is more than `memory_bytes` are left out.
+    /// Cost: some milliseconds a value where at most two layers are left out between those that are kept,
+    /// however large the run is. With more of them it is about half a microsecond of a core for each state
+    /// that the values lead to below the next cut. Memory is 8 bytes for each of these states, and 180 bytes
+    /// more for those of the largest layer. Values that need more than `memory_bytes` are left out.
     pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
         let little = LITTLE_BYTES.min(memory_bytes / self.threads() as u64);
         let mut sampler = Sampler {
@@ -161,7 +161,7 @@ struct Sampler<'a> {
     verifier: &'a Verifier<'a>,
     game: &'a Game,
     reader: LayerReader<'a>,
-    /// What answers queries; none where the run is not solved.
+    /// Answers queries; `None` if the run is not solved.
     oracle: Option<Oracle>,
     /// How many values are to be checked.
     count: u64,

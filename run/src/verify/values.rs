@@ -1,4 +1,4 @@
-//! How values are written, and what those of spawned states come to, worked out anew from `docs/dev/format.md`.
+//! How values are written, and the values of afterstates, computed independently from `docs/dev/format.md`.
 
 use exact2048_game::{Discount, Objective, Params, Precision, Spawner};
 
@@ -58,7 +58,7 @@ impl ValueForm {
         }
     }
 
-    /// What this much of the score adds to a value; 0 where values are no scores.
+    /// The term that these points add to a value; 0 where values are not scores.
     pub fn score(&self, points: u64) -> u64 {
         match self.form {
             Form::Fixed { fraction_bits, scores: true } => points << fraction_bits,
@@ -106,7 +106,8 @@ impl ValueForm {
         number * f64::from(numerator) / (f64::from(denominator) * count)
     }
 
-    /// The least value of the spawns that can come; a spawned 4 counts less by the 4 that nobody scored.
+    /// The least value of the possible spawns; a spawned 4 counts 4 less, because the player did not score
+    /// it.
     fn least(&self, spawned: &SpawnedValues) -> u64 {
         let [weight2, weight4] = self.weights;
         let twos = spawned.twos.iter().copied().filter(|_| weight2 > 0);

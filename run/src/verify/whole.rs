@@ -10,8 +10,8 @@ use super::items::{Content, item_text};
 use super::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Problem, Span, Verifier, journal};
 
 impl Verifier<'_> {
-    /// Reads every frame of every committed shard that has a layer of a span, and checks each commit of the journal by
-    /// itself.
+    /// Reads every frame of every committed shard that has a layer of a span, and checks each commit of the
+    /// journal separately.
     pub fn shards(&self, span: Span) -> CheckOutcome {
         let mut outcome =
             CheckOutcome { problems: journal::check(self.run(), self.game()), ..CheckOutcome::default() };
@@ -56,7 +56,7 @@ impl Verifier<'_> {
         compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
         compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
         compare(shard, "items", shard.record.items, reader.items().len() as u64)?;
-        // What is not where it is looked for would never be found, nor checked.
+        // A query would never find a misplaced item, and no check would read it.
         for entry in reader.items() {
             let (key, kind) = (entry.key, shard.record.kind);
             let kept = match Content::of(kind, key) {

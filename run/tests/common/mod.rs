@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const WORTH: Worth =
     Worth { least_bytes: 10_000, most_bytes: 20_000, interval: Duration::MAX, room_bytes: None };
 
-/// What a member has sent.
+/// A message of a member.
 enum Message {
     Block(PeerBlock),
     Frontier(Layer),
@@ -43,12 +43,12 @@ impl Link for Way {
     }
 }
 
-/// What all members share of an epoch.
+/// State of an epoch, shared by all members.
 struct Epoch {
     run: Run,
     opening: u64,
     ranges: Ranges,
-    /// Sums of what was sent less what was taken in.
+    /// Sums of the blocks sent minus the blocks accepted.
     exchanged: u64,
     shards: Vec<Option<ShardRecord>>,
 }
@@ -119,7 +119,7 @@ fn receive(member: &Member<Desk>, messages: &Receiver<(usize, Message)>, is_over
     }
 }
 
-/// Goes through a segment with so many members; each has a worker of its own.
+/// Solves a segment with this many members, each with a separate worker.
 pub fn run_segment(
     run: Run,
     opening: u64,

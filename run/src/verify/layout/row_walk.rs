@@ -11,7 +11,7 @@ pub struct RowWalk<'a> {
     placed: Vec<u64>,
 }
 
-/// What the symmetries that keep the mask of a row do to it.
+/// Effect on a row of the symmetries that keep its mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSymmetry {
     /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
@@ -67,7 +67,7 @@ impl<'a> RowWalk<'a> {
         &self.placed
     }
 
-    /// What symmetries do to the row that was asked for last.
+    /// Effect of the symmetries on `row`, which must be the last row returned.
     pub fn symmetry(&self, row: &LayoutRow) -> RowSymmetry {
         if !row.is_symmetric {
             return RowSymmetry::None;
