@@ -1,5 +1,5 @@
-//! Makes a run of 4x3 whose journal has as many shards as a cluster of so many workers makes, and no shard: to see what
-//! a journal takes in memory. `exact2048 info` on it shows that.
+//! Makes a run of 4x3 whose journal has as many shards as a cluster with this many workers makes, and no
+//! shard: to measure the memory that a journal needs. `exact2048 info` on the run shows it.
 //!
 //! ```sh
 //! cargo run --release -p exact2048-solution --example made_journal -- /tmp/made 964 100

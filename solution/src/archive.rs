@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::catalog::{Catalog, CatalogShard};
 use crate::parts::{ItemKind, PayloadError};
 
-/// What is to blame for an error: making that shard again helps.
+/// The shard to blame for an error: making it again helps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Blame {
     /// This shard.
@@ -63,7 +63,7 @@ impl ReadError {
         Self::ItemMissing { kind: ItemKind::Values, part }
     }
 
-    /// What can be done about it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -73,7 +73,8 @@ impl ReadError {
         }
     }
 
-    /// What is to blame. An item that does not parse blames nothing: its shard is whole, and would be made the same again.
+    /// The shard or item to blame. An item that does not parse blames nothing: its shard is whole, and would
+    /// be made the same again.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {
@@ -174,7 +175,7 @@ impl Archive for ShardArchive {
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
         }
-        // The item is the whole frame, which is not copied if nobody else holds it.
+        // The item is the whole frame, which is not copied if no other thread holds it.
         Ok(Some(Arc::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec())))
     }
 }

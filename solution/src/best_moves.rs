@@ -256,7 +256,8 @@ mod tests {
         }
     }
 
-    /// What is said of a state: its row and column, its legal moves, and the best of them where there are any.
+    /// The content of an item for one state: its row and column, its legal moves, and the best of them if
+    /// there are any.
     type Said = (usize, usize, MoveSet, Option<Direction>);
 
     /// A part of such rows.
@@ -285,7 +286,7 @@ mod tests {
             encode(self.columns, self.with_best())
         }
 
-        /// What an item is to say of all states.
+        /// The expected content of an item, for all states.
         fn wanted(&self) -> Vec<Said> {
             let mut all = Vec::new();
             for (number, (row, best)) in self.with_best().enumerate() {
@@ -307,7 +308,7 @@ mod tests {
             Ok(all)
         }
 
-        /// What any bytes say, unless they are refused: something of each state, and no move that is not legal.
+        /// The content of any bytes, unless they are refused: an entry for each state, and only legal moves.
         fn said_by(&self, item: &[u8]) -> Option<Vec<Said>> {
             let found = self.decode(item).ok()?;
             let state = |&(row, column, legal, _): &Said| (row, column, legal);

@@ -19,7 +19,7 @@ pub type WeighedCache<K, V> = Cache<K, V, Weigh>;
 #[derive(Clone, Debug)]
 pub struct Weigh;
 
-/// What an entry of a cache takes.
+/// Size of an entry of a cache.
 pub trait Bytes {
     /// Heap bytes, about.
     fn bytes(&self) -> u64;

@@ -83,7 +83,7 @@ pub struct Retraction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Amendment {
-    /// What takes the place of the manifest's parameters.
+    /// Parameters that replace those of the manifest.
     pub amended: Amended,
 }
 
@@ -104,7 +104,7 @@ pub struct Removal {
     pub removed: Vec<LayerRange>,
 }
 
-/// What a journal holds.
+/// A record of a journal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum JournalRecord {
@@ -123,7 +123,7 @@ pub enum JournalRecord {
 pub struct CatalogShard {
     /// The range that the shard holds, or holds a part of.
     pub commit: Arc<Commit>,
-    /// What the journal says of it.
+    /// Its record in the journal.
     pub record: ShardRecord,
     /// Where it is.
     pub place: Place,
@@ -153,7 +153,7 @@ impl CatalogShard {
         self.shards.check(&self.record, &self.identity)
     }
 
-    /// What its header must say.
+    /// The identity that its header must have.
     pub fn identity(&self) -> &ShardIdentity {
         &self.identity
     }
@@ -228,8 +228,8 @@ impl Catalog {
     ///
     /// # Errors
     ///
-    /// What is wrong with a record that does not have one shard for each member, or that changes parameters after
-    /// values were committed.
+    /// If the record is malformed, or changes parameters after values were committed; the text describes the
+    /// fault.
     pub fn add(&self, record: JournalRecord) -> Result<(), String> {
         let record = match record {
             JournalRecord::Commit(record) => record,
@@ -356,7 +356,7 @@ impl Catalog {
         });
     }
 
-    /// What the journal says of the shards of the enumerated ranges that lie within one of `ranges`.
+    /// The journal's records of the shards of the enumerated ranges that lie within one of `ranges`.
     pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
         let held = self.read();
         let those = held.all().iter().filter(|range| is_removed(&range.commit, ranges));
@@ -376,7 +376,7 @@ impl Catalog {
         self.holdings().counts().into_values().filter(|counts| counts.states > 0).collect()
     }
 
-    /// What the journal holds.
+    /// The ranges that the journal holds.
     pub fn holdings(&self) -> Holdings {
         let held =
             |range: &Range| Holding { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };

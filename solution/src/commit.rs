@@ -1,4 +1,4 @@
-//! What the journal says of a finished range of layers.
+//! Journal records of finished ranges of layers.
 
 use std::collections::BTreeSet;
 

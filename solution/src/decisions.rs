@@ -109,7 +109,7 @@ impl Decide for DecisionWriter {
 /// Reads decisions.
 #[derive(Debug)]
 pub struct DecisionReader<'a> {
-    /// What was not read yet; zeros follow.
+    /// The bytes that were not read yet; zeros follow.
     rest: &'a [u8],
     /// How far the code is above the low end of the range.
     above: u32,

@@ -14,8 +14,8 @@ const MOST_OF_A_CLUSTER: usize = 16;
 /// Whether these shards, which no record names, are more than crashes leave beside a journal with this number of
 /// records, those of openings included.
 ///
-/// Each opening of a run removes what earlier ones left, so that only the last attempts of some processes can be there.
-/// And a shard that names an opening record was made by somebody who had that record.
+/// Each opening of a run removes the leftovers of earlier ones, so that only the last attempts of some
+/// processes can be there. And a process that made a shard that names an opening record had that record.
 pub fn shows_loss(unnamed: &[&str], journal_length: u64) -> bool {
     let mut attempts: HashMap<_, HashSet<_>> = HashMap::new();
     for name in unnamed.iter().filter_map(|file| ShardName::parse(file)) {

@@ -1,4 +1,4 @@
-//! What a run contains, and how it is read.
+//! The content of a run, and how it is read.
 //!
 //! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of
 //! layers ([`Commit`]); [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that

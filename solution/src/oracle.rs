@@ -1,4 +1,4 @@
-//! What a state is worth: looked up where its layer's values are kept, else worked out.
+//! The value of a state: looked up where its layer's values are kept, else computed.
 //!
 //! Any other state is backed up from the kept layers above it exactly as the solver did (its *cone*, see the crate
 //! `exact2048-cone`), so that every answer is the solver's own value, bit for bit.
@@ -47,13 +47,13 @@ pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
 
-/// Bytes of decoded parts that an oracle keeps unless told otherwise.
+/// Default limit on bytes of decoded parts that an oracle keeps.
 const CACHE_BYTES: u64 = 256 << 20;
 
-/// Bytes that a cone may take unless told otherwise.
+/// Default limit on bytes of a cone.
 const CONE_BYTES: u64 = 1 << 30;
 
-/// Bytes of solved cones that an oracle keeps in memory unless told otherwise.
+/// Default limit on bytes of solved cones that an oracle keeps in memory.
 const SOLVED_BYTES: u64 = 256 << 20;
 
 /// The most boards of a batch that are worked on together: enough that what they have in common is read and solved
@@ -76,8 +76,9 @@ pub struct Evaluation {
     pub canonical: Board,
     /// Its layer.
     pub layer: Layer,
-    /// Whether the run says that games come to it. Else it is not stored any more which boards of its layer they come to,
-    /// and this one may be none of them: then its value is what play is worth from there on.
+    /// Whether the run stores that games reach the board. If not, the run no longer stores which boards of
+    /// its layer games reach, and this one may be none of them: then its value is the value of play from
+    /// there on.
     pub is_known_reachable: bool,
     /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,
@@ -94,11 +95,11 @@ pub struct Evaluation {
 pub struct MoveValue {
     /// The move.
     pub direction: Move,
-    /// What it leads to; `None` where the move changes nothing.
+    /// The result of the move; `None` where the move changes nothing.
     pub outcome: Option<MoveOutcome>,
 }
 
-/// What a legal move leads to.
+/// The result of a legal move.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MoveOutcome {
     /// The board after the move and before the spawn.
@@ -150,8 +151,8 @@ pub struct Oracle {
     /// `None` unless the run stores best moves.
     best: Option<BestMoves>,
     catalog: Arc<Catalog>,
-    /// Whether the reach of each layer is stored, by the number of the layer: of others it is not known which boards
-    /// games come to.
+    /// Whether the reach of each layer is stored, by the number of the layer: of others it is unknown which
+    /// boards games reach.
     has_reach: Vec<bool>,
     cones: Solver,
     cone_bytes: u64,
@@ -359,7 +360,7 @@ impl Oracle {
         Ok(known)
     }
 
-    /// Whether it is stored which boards of a layer games come to.
+    /// Whether the run stores which boards of a layer games reach.
     pub(crate) fn has_reach(&self, layer: Layer) -> bool {
         self.has_reach.get(layer.index()).is_some_and(|&has_reach| has_reach)
     }
@@ -411,7 +412,7 @@ impl Oracle {
         Layer(board.tile_sum(self.params.cells()))
     }
 
-    /// What is said of a board that the run does not reach.
+    /// The error for a board that the run does not reach.
     fn refusal(&self, board: Board) -> QueryError {
         let why = why_unreachable(board, &self.params).map(|why| format!(": {why}"));
         self.unreachable(board, &why.unwrap_or_default())
@@ -451,7 +452,7 @@ impl Oracle {
         self.scale.points(rules::potential(board))
     }
 
-    /// What a stored value says is still to come, seen from `board`.
+    /// The part of a stored value that is still to come, seen from `board`.
     #[inline]
     fn number(&self, stored: Stored, board: Board) -> f64 {
         self.scale.number(stored.to_come(self.past(board)))

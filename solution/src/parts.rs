@@ -1,4 +1,4 @@
-//! What a shard's items hold: the reachable entries of a block and their values (`docs/dev/format.md`).
+//! Content of a shard's items: the reachable entries of a block and their values (`docs/dev/format.md`).
 //!
 //! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
 //! reads one part of each kind.
@@ -19,7 +19,7 @@ pub const PART_ENTRIES: usize = 1 << 16;
 /// In the keys of best moves, added to the number of the part: no block has as many parts.
 const BEST_MOVES: u32 = 1 << 31;
 
-/// What an item holds of a part.
+/// Content of an item of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
     /// Which of its entries are reachable.
@@ -85,7 +85,7 @@ pub struct PayloadError {
 }
 
 impl PayloadError {
-    /// What was expected of the item of a key, and what was found.
+    /// The error for the item of a key, with its expected and its found content.
     pub fn new(key: ItemKey, expected: String, found: String) -> Self {
         let lane = Lane::from_code(key.lane).unwrap_or(Lane::new(u8::MAX, 0));
         Self { layer: key.layer, lane, part: ItemKind::part(key).part, expected, found }

@@ -1,4 +1,4 @@
-//! What is still to be done of a run, and what of it need not be stored any more.
+//! The steps that a run still needs, and the data that it no longer needs to store.
 //!
 //! Both follow from the parameters, above all from which layers are kept, and from what is committed. The passes know
 //! nothing of it: they go through one [`Segment`] after the other, each time the first step of the recipe as it is then.
@@ -51,7 +51,7 @@ pub struct Holding {
     pub is_stored: bool,
 }
 
-/// What is committed of a run.
+/// The committed ranges of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Holdings {
     ranges: Vec<Holding>,
@@ -111,7 +111,7 @@ pub fn is_removed(commit: &Commit, removed: &[LayerRange]) -> bool {
     commit.phase == Phase::Enumerate && removed.iter().any(|range| range.covers(commit))
 }
 
-/// What follows from what a run keeps and what is committed of it.
+/// The steps and removals of a run, computed from the layers it keeps and from its committed ranges.
 #[derive(Debug)]
 pub struct Recipe<'a> {
     params: &'a Params,
@@ -120,7 +120,7 @@ pub struct Recipe<'a> {
     layers: Vec<Standing>,
 }
 
-/// What is committed of a layer.
+/// The committed data of a layer.
 #[derive(Clone, Copy, Default, Debug)]
 struct Standing {
     is_counted: bool,
@@ -241,10 +241,11 @@ impl<'a> Recipe<'a> {
         cut.unwrap_or(0)..end
     }
 
-    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
-    /// them. First come those that are needed last on the way down. Ranges above the highest cut whose reach is stored
-    /// are left out, since the way up goes on from there, and those that the next step begins on. So are those that the
-    /// way down has come to: they would be enumerated again at once, and removed again, without end.
+    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the
+    /// cut below them. First come those that are needed last on the way down. Ranges above the highest cut
+    /// whose reach is stored are left out, since the way up goes on from there. So are the ranges that the
+    /// next step begins on, and those that the way down has reached: they would be enumerated again at once,
+    /// and removed again, without end.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint = |n: usize| self.params.kept.is_cut(Layer::nth(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())

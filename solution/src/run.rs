@@ -25,7 +25,8 @@ pub use error::{NotSolved, RunError};
 /// Ranges that one record removes: for more than some thousands the journal has no room where the disk is full.
 const REMOVED_AT_ONCE: usize = 1024;
 
-/// What becomes of shards that no record of the journal names, where there are more than an interrupted command leaves.
+/// Treatment of shards that no record of the journal names, if there are more than an interrupted command
+/// leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unnamed {
     /// The run is not opened.
@@ -382,7 +383,7 @@ impl Run {
         Ok(())
     }
 
-    /// What is committed.
+    /// The committed ranges.
     pub fn holdings(&self) -> Holdings {
         self.catalog.holdings()
     }
@@ -402,7 +403,7 @@ impl Run {
         &self.archive
     }
 
-    /// What is still to be done.
+    /// The steps still to do.
     pub fn missing(&self) -> Vec<Segment> {
         Recipe::new(&self.params, &self.catalog.holdings()).steps()
     }

@@ -64,7 +64,7 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// What comes after the end of a range builds on its last two layers.
+    /// The next range builds on the last two layers of a range.
     #[test]
     fn a_way_down_ends_in_a_cut() {
         let (first, last) = (Layer(10), Layer(60));

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::oracle::{Advice, Evaluation, MoveValue};
 
-/// What is said of a state.
+/// Answer about a state.
 #[derive(Clone, Debug)]
 pub enum StateAnswer {
     /// Its value and that of each of its moves.
@@ -31,7 +31,7 @@ pub struct ToldState {
     board: String,
     canonical: String,
     layer: u32,
-    /// `Some(false)` where it is not stored which boards of the layer games come to.
+    /// `Some(false)` where it is not stored which boards of the layer games reach.
     #[serde(skip_serializing_if = "Option::is_none")]
     known_reachable: Option<bool>,
     /// `None` if the answer is a best move alone.

@@ -17,7 +17,8 @@ use exact2048_storage::{Frame, ItemKey, ShardWriter};
 /// Left and right merge the twos, down moves one of them, up changes nothing.
 const ASKED: &str = "2 2 / 4 0";
 
-/// What the moves lead to with either spawn, images of a board once. Right leads to images of what left leads to.
+/// The boards after the moves with either spawn, images of a board once. Right leads to images of the boards
+/// after left.
 const AFTER_LEFT: [&str; 2] = ["4 2 / 4 0", "4 4 / 4 0"];
 const AFTER_DOWN: [&str; 2] = ["2 2 / 4 2", "2 4 / 4 2"];
 

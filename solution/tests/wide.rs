@@ -39,7 +39,7 @@ fn made_up(key: ItemKey, number: usize) -> u32 {
 }
 
 impl Made {
-    /// Of the entries in the same parts, each `filler`-th is reachable besides.
+    /// Of the other entries in the same parts, each `filler`-th is reachable too.
     fn new(params: &Params, boards: &[Board], filler: usize) -> Self {
         let space = Space::new(params);
         let mut states = BTreeSet::new();
@@ -91,7 +91,7 @@ impl Made {
         Oracle::with_options(&run, OracleOptions { cache_bytes, ..OracleOptions::default() }).unwrap()
     }
 
-    /// What the oracle should find, by plain recursion.
+    /// The value that the oracle should find, by plain recursion.
     fn state_value(&self, backup: &Backup, board: Board, known: &mut HashMap<Board, Stored>) -> Stored {
         let space_board = canonical(&self.params, board);
         if let Some(&value) = self.stored.get(&space_board).or_else(|| known.get(&space_board)) {
@@ -269,7 +269,7 @@ fn the_order_of_a_batch_does_not_matter() {
     assert!(reads < boards.len() as u64);
 }
 
-/// A question that nobody waits for ends where it is.
+/// The computation of an answer that is no longer wanted ends early.
 #[test]
 fn questions_are_given_up() {
     let params = params("4x4", "reach:64");

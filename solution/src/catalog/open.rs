@@ -74,7 +74,7 @@ impl OpenShards {
             return Ok(reader);
         }
         if failed.is_some_and(|failed| failed > asked) {
-            // Who has waited for that attempt does not wait as long again.
+            // A thread that has waited for that attempt does not wait as long again.
             return Err(not_opened(place));
         }
         let opened = open();

@@ -64,7 +64,7 @@ fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, m
     }
 }
 
-/// What happens to a catalog. A number that is too large is taken modulo the number of records or shards.
+/// A change to a catalog. A number that is too large is taken modulo the number of records or shards.
 #[derive(Clone, Debug)]
 enum Step {
     /// Layers are committed, by this many members.
@@ -73,7 +73,7 @@ enum Step {
     Again(usize, u32),
     /// The commit of a record is retracted.
     Retract(usize),
-    /// The reach of layers is let go of.
+    /// The reach of layers is removed.
     LetGo([LayerRange; 2]),
     /// A shard is lost that holds a layer.
     Lose(ShardKind, Layer, usize),
@@ -108,14 +108,14 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a catalog should hold, layer by layer.
+/// The expected content of a catalog, layer by layer.
 #[derive(Default)]
 struct Model {
     /// All records that there ever were.
     records: Vec<Record>,
     /// The record whose shards hold a layer.
     held: BTreeMap<(ShardKind, Layer), usize>,
-    /// The records whose reach was let go of, and whose counts stay.
+    /// The records whose reach was removed, and whose counts stay.
     counted: Vec<usize>,
 }
 
@@ -311,7 +311,7 @@ impl Both {
     }
 }
 
-/// Whatever is committed, retracted, let go of and lost, one after the other.
+/// Any order of commits, retractions, removals and losses.
 #[test]
 fn a_catalog_says_what_a_model_says() {
     let (_place, run) = run();
@@ -348,7 +348,7 @@ fn what_is_committed_takes_the_place_of_all_that_it_meets() {
     let values = [None, None, Some(2), Some(2), Some(2), Some(2), Some(2)];
     assert_eq!(holders(ShardKind::Values), values);
 
-    // Reach that was let go of stays counted, whatever is committed over it, and if its commit is retracted.
+    // Removed reach stays counted, whatever is committed over it, and if its commit is retracted.
     let counted = || catalog.layer_counts().iter().map(|counts| counts.layer.0).collect::<Vec<_>>();
     catalog.add(JournalRecord::Removal(Removal { removed: vec![range(4, 8), range(10, 16)] })).unwrap();
     assert!(catalog.covers(ShardKind::Reach, 8), "it lies in no one of them");
@@ -362,7 +362,7 @@ fn what_is_committed_takes_the_place_of_all_that_it_meets() {
     assert_eq!(holders(ShardKind::Values), values);
 }
 
-/// A lane of which nobody knows the owner is nowhere, but where one shard has all.
+/// A lane without a known owner is in no shard, unless one shard has all lanes.
 #[test]
 fn a_record_has_a_shard_of_each_member() {
     let (_place, run) = run();

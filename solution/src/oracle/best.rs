@@ -30,7 +30,7 @@ const CACHE_BYTES: u64 = 32 << 20;
 /// Bytes of such a part, about.
 const PART_BYTES: u64 = 48 << 10;
 
-/// What to do in a state.
+/// The best move in a state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
     /// The board as asked for.

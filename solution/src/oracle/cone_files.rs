@@ -32,7 +32,8 @@ const ENTRY_BYTES: usize = 32;
 /// Files at most: they are listed for every question that is not answered without them.
 const MOST_FILES: usize = 512;
 
-/// What cones of a run are known by: its id and its fingerprint, so that no other values are taken for its own.
+/// Key of the cones of a run: its id and its fingerprint, so that no values of another run are taken for its
+/// own.
 pub type RunKey = [u8; 48];
 
 /// A folder of solved cones.
@@ -428,7 +429,7 @@ mod tests {
         for (path, seconds) in [(&first, 30), (&second, 20), (&third, 10)] {
             age(path, seconds);
         }
-        // To look for what nobody has solved is no use of a file; what is found is.
+        // A search without a result is no use of a file; a search with a result is.
         assert!(!knows(&files, 999) && !knows(&files, 2000), "that is another run's");
         assert!(knows(&files, 1099));
         let fourth = kept(&files, &cone(4000, 100));
@@ -442,7 +443,7 @@ mod tests {
         let files = cone_files(&place, 3 * bytes_of(100) + 10, 1);
         let cones = [1000, 2000, 3000].map(|first| kept(&files, &cone(first, 100)));
         cones.iter().zip([20, 30, 10]).for_each(|(path, seconds)| age(path, seconds));
-        // What is not the cache's is neither counted nor removed.
+        // Files that are not the cache's are neither counted nor removed.
         let note = place.path().join("cones").join("note.txt");
         fs::write(&note, [0u8; 10_000]).unwrap();
         age(&note, 40);

@@ -30,13 +30,13 @@ const LEAST_KEPT_STATES: u64 = 256;
 /// Solved cones in memory at most: each is searched for a state that is asked for.
 const MOST_IN_MEMORY: usize = 64;
 
-/// Where kernels are at hand, a cone of at most this many bytes is solved by itself, however few states its layers
-/// have.
+/// Where kernels are at hand, a cone of at most this many bytes is solved alone, however few states its
+/// layers have.
 const LEAST_LAYERS_BYTES: u64 = 8 << 20;
 
-/// A larger cone is solved by itself if it takes at most a byte for this many states of its layers; else these layers
-/// are backed up whole. A state of a cone takes some 16 bytes and a microsecond, a state of a whole layer a tenth of
-/// that time.
+/// A larger cone is solved alone if it takes at most a byte for this many states of its layers; else these
+/// layers are backed up whole. A state of a cone takes some 16 bytes and a microsecond, a state of a whole
+/// layer a tenth of that time.
 const STATES_A_BYTE: u64 = 4;
 
 /// From this number of states on, threads share the search for their entries.
@@ -60,7 +60,7 @@ pub struct Asking<'a> {
     pub progress: &'a (dyn Fn(Progress) + Sync),
     /// Bytes of memory that a cone may take at most.
     pub cone_bytes: u64,
-    /// What the answer has cost so far.
+    /// The cost of the answer so far.
     pub spent: &'a CostSum,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// What answers cost.
+/// The cost of answers.
 #[derive(Debug, Default)]
 pub struct CostSum {
     computed: AtomicU64,

@@ -57,7 +57,7 @@ impl PartCache {
         }
     }
 
-    /// What it reads from.
+    /// The archive that it reads from.
     pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
         &self.archive
     }

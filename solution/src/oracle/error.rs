@@ -28,7 +28,7 @@ pub enum QueryError {
     /// A shard could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// What the value follows from takes more memory than it may.
+    /// Computing the value takes more memory than allowed.
     #[error(
         "the value is not stored, and takes more memory to work out than it may: {0}. More memory helps, a state nearer to \
          the next stored layers, or a run that stores more of them"
@@ -37,19 +37,19 @@ pub enum QueryError {
     /// The run stores values alone.
     #[error("the run stores no best moves, but values: they say which move is best")]
     NoBestMoves,
-    /// Which boards games come to in a layer is not stored any more.
+    /// The run no longer stores which boards games reach in a layer.
     #[error(
         "the states of layer {0} are not stored any more: they were removed to keep the run small. A run of the same job \
          without a limit of the disk stores those of all layers"
     )]
     ReachRemoved(Layer),
-    /// Nobody wants the answer any more.
+    /// The answer is no longer wanted.
     #[error("the question was given up before it was answered")]
     GivenUp,
 }
 
 impl QueryError {
-    /// What can be done about it; `None` where it is the question that has no answer.
+    /// The kind of the error; `None` if the question has no answer.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
@@ -65,7 +65,7 @@ impl QueryError {
         }
     }
 
-    /// What is to blame.
+    /// The shard or item to make again, if the error comes from one.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {

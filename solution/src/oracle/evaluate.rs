@@ -137,7 +137,7 @@ impl Oracle {
             return None;
         }
         let spawn4 = self.params.spawn4;
-        // What a tile adds to the potential by being spawned, nobody has scored.
+        // The potential counts points for a spawned tile that the player did not score.
         let kinds =
             SpawnKind::ALL.map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.gift())));
         let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {

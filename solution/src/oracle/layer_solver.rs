@@ -20,7 +20,7 @@ use crate::parts::Parts;
 /// Items as shards hold them, by their keys.
 type Items = BTreeMap<ItemKey, Vec<u8>>;
 
-/// What a [`LayerSolver`] has worked out of some layers.
+/// Items that a [`LayerSolver`] has computed for some layers.
 #[derive(Default, Debug)]
 pub struct LayerItems {
     /// Which states there are, of the layers whose reach the run does not store.
@@ -51,7 +51,7 @@ pub trait LayerSolver: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What of the run cannot be read.
+    /// If the run cannot be read.
     fn back_up(
         &self,
         layers: RangeInclusive<Layer>,
@@ -117,8 +117,8 @@ impl Archive for WithSolved {
 /// Bytes of decoded parts of solved layers that are kept while states are looked up in them.
 const CACHE_BYTES: u64 = 16 << 20;
 
-/// What a state of a layer takes while the layer's states are sorted: in the order of the run, in parts, and in the order of
-/// boards.
+/// Memory of a state of a layer while the layer's states are sorted: in the order of the run, in parts, and
+/// in the order of boards.
 const SORTING_BYTES: u64 = 3 * 16;
 
 /// How many states a byte of reach stands for, at least.
@@ -128,7 +128,8 @@ const STATES_A_BYTE_OF_REACH: u64 = 4;
 pub(super) struct FoundValues {
     /// In the order of the states; `None` for a board that is none.
     pub(super) values: Vec<Option<Stored>>,
-    /// What is worth keeping for later questions: the cone, or all states of the lower layers, as far as there is room.
+    /// Values worth keeping for later questions: the cone, or all states of the lower layers, as far as there
+    /// is room.
     pub(super) solved: cone::Solved,
     /// How many states were backed up.
     pub(super) computed: u64,

@@ -109,7 +109,7 @@ impl StateReader<'_> {
         self.states_anew(layer)
     }
 
-    /// Like [`states`](Self::states), but lets go of nothing.
+    /// Like [`states`](Self::states), but releases nothing.
     fn states_anew(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         if let Some(known) = self.known.get(&layer) {
             return Ok(Arc::clone(known));
@@ -261,7 +261,7 @@ impl StateReader<'_> {
         Ok(table)
     }
 
-    /// The states of a layer that is needed for a lower one: nothing that is known of others is let go of.
+    /// The states of a layer that is needed for a lower one: keeps all that is known of other layers.
     fn above(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         let (known, tables) = (std::mem::take(&mut self.known), std::mem::take(&mut self.tables));
         let states = self.states_anew(layer);
@@ -409,7 +409,7 @@ impl BoardsOfRow<'_> {
     }
 }
 
-/// What a part says of its entries, in their order.
+/// The answers in a part for its entries, in their order.
 enum Answers {
     Nothing,
     Values(Precision, std::vec::IntoIter<u8>),

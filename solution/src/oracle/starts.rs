@@ -1,4 +1,4 @@
-//! What the starts of the game are worth.
+//! The values of the starts of the game.
 
 use exact2048_game::board::Board;
 use exact2048_game::value::ToCome;

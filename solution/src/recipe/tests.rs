@@ -65,7 +65,7 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     assert_eq!(recipe.reach(Layer(48)), ReachSource::Stored);
     assert_eq!(recipe.reach(Layer(90)), ReachSource::Missing);
     assert_eq!(recipe.reach(Layer(32)), ReachSource::Missing, "it is kept, whatever a record removes");
-    // What is needed for good comes first: here the reach of kept layers is gone too.
+    // Data that stays in the run comes first: here the reach of kept layers is gone too.
     assert_eq!(recipe.steps()[..3], [up(10, 18), up(20, 34), down(48, 60)]);
 
     let mut held = holdings(&ranges);
@@ -128,8 +128,9 @@ fn policies() -> impl Strategy<Value = KeptLayers> {
 }
 
 proptest! {
-    /// However ranges end, are let go of and lost: following the first step again and again completes the run, each step
-    /// finds what it needs, no needed reach goes, and at the end kept layers have their reach.
+    /// Ranges may end anywhere, and any may be removed or lost: following the first step again and again
+    /// completes the run. Each step finds the data it needs, no needed reach goes, and at the end kept layers
+    /// have their reach.
     #[test]
     fn the_first_step_over_and_over_completes_a_run(
         kept in policies(),

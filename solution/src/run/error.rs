@@ -18,7 +18,7 @@ pub enum RunError {
     Manifest {
         /// The run.
         place: Place,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A record of the journal is not understood.
@@ -28,7 +28,7 @@ pub enum RunError {
         place: Place,
         /// Its number in the journal.
         number: u64,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// There are more shards that no record of the journal names than an interrupted command leaves.
@@ -65,9 +65,9 @@ pub enum RunError {
     CountedOtherwise {
         /// The run.
         place: Place,
-        /// What the journal says.
+        /// The counts in the journal.
         before: LayerCounts,
-        /// What was found now.
+        /// The counts found now.
         now: LayerCounts,
     },
     /// No run can have these parameters.
@@ -84,7 +84,7 @@ pub enum RunError {
         place: Place,
         /// The choice that differs.
         field: &'static str,
-        /// What the run has chosen.
+        /// The choice of the run.
         found: String,
         /// The choice asked for.
         wanted: String,
@@ -107,7 +107,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// What can be done about it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -119,7 +119,7 @@ impl RunError {
         }
     }
 
-    /// What is to blame.
+    /// The shard to make again, if the error comes from one.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {

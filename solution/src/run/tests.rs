@@ -40,7 +40,7 @@ fn write(run: &mut Run, phase: Phase, first: u32, last: u32) -> Record {
     record
 }
 
-/// What is wrong with the first shard of a record.
+/// The kind of error of the first shard of a record.
 fn looked(run: &Run, record: &Record) -> Option<ErrorKind> {
     Some(run.look(record).unwrap().remove(0).err()?.kind())
 }
@@ -130,7 +130,8 @@ fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
     }
 }
 
-/// What a crash leaves is no sign of a loss: a shard without a record, one that was made again, one that was retracted.
+/// The leftovers of a crash are no sign of a loss: a shard without a record, one that was made again, one
+/// that was retracted.
 #[test]
 fn what_a_crash_leaves_is_removed() {
     for (location, _) in places().1 {
@@ -269,7 +270,7 @@ fn shards_are_checked_where_they_are_committed() {
     let place = tempfile::tempdir().unwrap();
     let (store, location) = in_store(place.path().into());
     publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
-    // A shard of a catalog of its own each time: what is open stays open.
+    // A shard of a new catalog each time: an open shard stays open.
     let shard = || Run::open(&location).unwrap().catalog().shards().remove(0);
     shard().original().unwrap().verify().unwrap();
     let object = format!("run/shards/{}", shard().record.file).into();
