@@ -5,9 +5,9 @@
 //! or backed up from there. Nearly all states of a large board lie in such layers, which no short run gets to. Times are
 //! those of one core an entry of the blocks (rows × columns), reachable or not.
 //!
-//! With the folder of an enumerated run in place of the board, states are those of the run, and values alone are made up:
-//! `cargo run --release -p exact2048-worker --example deep -- runs/4x3 1000`. Times are of one core a state then. Rows that no
-//! game comes to, which are most of a large board's, cost nothing there.
+//! With the folder of an enumerated run in place of the board, states are those of the run, and only values
+//! are made up: `cargo run --release -p exact2048-worker --example deep -- runs/4x3 1000`. Times are of one
+//! core a state then. Rows that no game reaches, which are most of a large board's, cost nothing there.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -109,7 +109,7 @@ fn made_up_values<V: Value>(key: ItemKey, count: usize) -> Vec<u8> {
 #[derive(Default)]
 struct Phases(BTreeMap<&'static str, Duration>);
 
-/// What this process has taken of the processor so far.
+/// Processor time of this process so far.
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -167,7 +167,7 @@ impl Bench {
         self.filled.params().kept.keeps(layer)
     }
 
-    /// What is counted.
+    /// The unit of the times.
     fn what(&self) -> &'static str {
         if self.filled.run.is_some() { "a state" } else { "an entry" }
     }
@@ -277,7 +277,7 @@ fn params(
     huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge))
 }
 
-/// What the index maps take that tasks have kept: all of them, as memory is never short here.
+/// Memory of the index maps that tasks have kept: all of them, as memory is never short here.
 fn print_maps<V: Value>(worker: &Worker<V>) {
     println!("  {:<24}{:>9.1} MB", "index maps", worker.map_bytes() as f64 / 1e6);
 }

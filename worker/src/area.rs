@@ -36,7 +36,7 @@ pub struct Pool {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// What was used last is at the back.
+    /// The most recently used list is at the back.
     lists: VecDeque<Vec<u64>>,
     bytes: usize,
 }

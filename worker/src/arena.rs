@@ -32,7 +32,7 @@ struct State {
     used: usize,
 }
 
-/// Some pages of an arena, which nobody else uses.
+/// Some pages of an arena, which no other extent has.
 #[derive(Debug)]
 pub struct Extent {
     arena: Arc<Arena>,
@@ -76,7 +76,7 @@ impl Arena {
     /// Gives memory that is not in use back to the system: at least `bytes` bytes, or all of it.
     pub fn trim(&self, bytes: usize) {
         let mut state = self.state.lock();
-        // With the lock: nobody may take what is about to lose its memory.
+        // With the lock: no thread may take pages that are about to lose their memory.
         for pages in state.extents.forget(bytes.div_ceil(PAGE_BYTES)) {
             self.clear(&pages);
         }
@@ -117,7 +117,7 @@ impl Extent {
     #[inline]
     #[allow(unsafe_code, reason = "a slice of what is mapped")]
     pub fn words(&self) -> &[u64] {
-        // SAFETY: see `start`; nobody writes while `self` is shared.
+        // SAFETY: see `start`; no thread writes while `self` is shared.
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
@@ -125,7 +125,7 @@ impl Extent {
     #[inline]
     #[allow(unsafe_code, reason = "a slice of what is mapped")]
     pub fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: see `start`; nobody else has the pages.
+        // SAFETY: see `start`; no other extent has the pages, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes() / size_of::<u64>()) }
     }
 

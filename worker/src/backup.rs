@@ -26,7 +26,7 @@ use crate::pieces::{SlotBits, map_parts, of_slots};
 use crate::tables::{LaneTables, MapCache};
 use crate::{Worker, WorkerError, most_pieces};
 
-/// What backing a block up gives.
+/// The result of backing a block up.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
 pub struct BlockValues {
     /// States of the block, up to symmetry.
@@ -39,7 +39,7 @@ pub struct BlockValues {
 pub struct BackedUp<'a, V> {
     /// The block.
     pub open: &'a OpenBlock<'a>,
-    /// What is known of its rows.
+    /// The transitions of its rows.
     pub transitions: &'a Transitions,
     /// Its entries.
     pub reach: &'a Entries,
@@ -53,7 +53,7 @@ impl<V: Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be read, or not be written to a scratch file.
+    /// If data cannot be read, or cannot be written to a scratch file.
     pub fn back_up_afterstates(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<(), WorkerError> {
         let Some(open) = self.open(layer, lane, helpers) else { return Ok(()) };
         let after = self.mean_over_spawns(&open, &mut open.tables.maps())?;
@@ -66,7 +66,7 @@ impl<V: Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be read, or not be written to a scratch file.
+    /// If data cannot be read, or cannot be written to a scratch file.
     pub fn back_up_states(
         &self,
         layer: Layer,

@@ -17,7 +17,7 @@ pub struct BitMatrix {
     bits: Vec<u64>,
 }
 
-/// What is known of a matrix as a whole.
+/// Totals of a whole matrix.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Number of bits set.
@@ -99,7 +99,7 @@ impl BitMatrix {
         })
     }
 
-    /// What is known of the matrix as a whole.
+    /// The totals of the whole matrix.
     pub fn summary(&self, pieces: &Pieces) -> Summary {
         let of_piece = |slots: Range<usize>| {
             let (mut ones, mut occupied) = (0, SlotBits::new(&slots));

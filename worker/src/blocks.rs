@@ -28,7 +28,7 @@ pub struct ReachBlock {
     pub words: usize,
     /// The rows' words.
     pub bits: Buffer<u64>,
-    /// What is known of the entries as a whole.
+    /// Totals of the entries.
     pub summary: Summary,
     /// The transitions of the rows, once they are needed; unused where the class keeps them.
     pub transitions: OnceLock<Arc<Transitions>>,
@@ -51,7 +51,7 @@ impl ReachBlock {
 pub struct Entries {
     /// The entries.
     pub matrix: BitMatrix,
-    /// What is known of them as a whole.
+    /// Totals of the entries.
     pub summary: Summary,
 }
 

@@ -17,19 +17,19 @@ pub struct BytesList {
 #[derive(Debug)]
 pub struct Writer {
     list: BytesList,
-    /// The last piece, with room for all of it if the foretold length was right.
+    /// The last piece, with room for all of it if the estimated length was right.
     open: BytesMut,
-    foretold: usize,
+    estimated: usize,
 }
 
 impl BytesList {
     /// Bytes that a piece of a written list has at most.
     pub const PIECE_BYTES: usize = 512 << 10;
 
-    /// An empty string to write to, of about `foretold` bytes in the end.
-    pub fn writer(foretold: usize) -> Writer {
-        let open = BytesMut::with_capacity(foretold.min(Self::PIECE_BYTES));
-        Writer { list: Self::default(), open, foretold }
+    /// An empty string to write to, of about `estimated` bytes in the end.
+    pub fn writer(estimated: usize) -> Writer {
+        let open = BytesMut::with_capacity(estimated.min(Self::PIECE_BYTES));
+        Writer { list: Self::default(), open, estimated }
     }
 
     /// Appends a piece.
@@ -68,7 +68,7 @@ impl Writer {
     pub fn put(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.open.len() == BytesList::PIECE_BYTES {
-                let left = self.foretold.saturating_sub(self.list.len + self.open.len());
+                let left = self.estimated.saturating_sub(self.list.len + self.open.len());
                 let next = BytesMut::with_capacity(left.min(BytesList::PIECE_BYTES));
                 self.list.push(std::mem::replace(&mut self.open, next).freeze());
             }
@@ -125,9 +125,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(lengths in prop::collection::vec(0usize..2_500_000, 0..5), step in 1usize..3_000_000, foretold in 0usize..3_000_000) {
+        fn what_is_written_is_read(lengths in prop::collection::vec(0usize..2_500_000, 0..5), step in 1usize..3_000_000, estimated in 0usize..3_000_000) {
             let all: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i / 7) as u8).collect();
-            let (mut writer, mut rest) = (BytesList::writer(foretold), &all[..]);
+            let (mut writer, mut rest) = (BytesList::writer(estimated), &all[..]);
             for length in lengths {
                 let (now, later) = rest.split_at(length);
                 writer.put(now);

@@ -38,7 +38,7 @@ impl<V: crate::Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be read, or not be written to a scratch file.
+    /// If data cannot be read, or cannot be written to a scratch file.
     pub fn enumerate_states(&self, layer: Layer, lane: Lane, helpers: usize) -> Result<u64, WorkerError> {
         let Some(open) = self.open(layer, lane, helpers) else { return Ok(0) };
         let _reserved = self.reserve(self.enumerate_need(layer, lane))?;
@@ -81,7 +81,7 @@ impl<V: crate::Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be read, or not be written to a scratch file.
+    /// If data cannot be read, or cannot be written to a scratch file.
     pub fn enumerate_afterstates(
         &self,
         layer: Layer,
@@ -166,7 +166,7 @@ impl<V: crate::Value> Worker<V> {
         if sources.is_empty() {
             return Ok(None);
         }
-        // Each source's transitions are let go of before the next one's are fetched: they can be large.
+        // Each source's transitions are released before the next one's are fetched: they can be large.
         let rows = self.rows_of(open.class, |found| {
             for (step, source, states) in &sources {
                 let transitions = self.transitions(source.class, states)?;

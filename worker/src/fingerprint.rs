@@ -282,7 +282,7 @@ mod tests {
         mix(b, low + 2 * high) << 64 | mix(a, low + high)
     }
 
-    /// What the kernels make of a block with this one state.
+    /// The hash that the kernels compute for a block with this one state.
     fn fast_hash(space: &Space, board: Board, value: u64) -> Option<u128> {
         let (lane, layer, row, sequence) = space.locate(board)?;
         let class = space.class(ClassId::of(layer, lane)?)?;

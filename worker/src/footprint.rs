@@ -15,10 +15,11 @@ use crate::kernels::index_map::stride;
 use crate::memory::Need;
 use crate::{Tuning, Worker};
 
-/// What the process takes beside its heap: code, the compressors' own memory, and what its allocator holds back.
+/// Memory of the process outside its heap: code, the compressors' own memory, and memory that its allocator
+/// holds back.
 const FIXED_BYTES: u64 = 24 << 20;
 
-/// What a thread takes beside the heap: its stack and a compressor.
+/// Memory of a thread outside the heap: its stack and a compressor.
 const THREAD_BYTES: u64 = 4 << 20;
 
 /// Heap that does not depend on the board: decoded frames, the journal, items that wait.
@@ -27,11 +28,11 @@ pub(crate) const SHARED_HEAP_BYTES: u64 = 24 << 20;
 /// Of every 16 bytes that the process takes, this many are in use; the rest is lost between allocations.
 const IN_USE_OF_16: u64 = 15;
 
-/// Bytes a column takes in what is kept for a lane: sequence, potential, number, bits of equal pairs, and
-/// the index maps that a task uses at once.
+/// Bytes that a column needs in the data kept for a lane: sequence, potential, number, bits of equal pairs,
+/// and the index maps that a task uses at once.
 const COLUMN_BYTES: u64 = 128;
 
-/// Bytes a rank takes in the tables of a class.
+/// Bytes that a rank needs in the tables of a class.
 const RANK_BYTES: u64 = 6;
 
 /// The heap that a process with `threads` compute threads may use to stay within `memory_bytes`.
@@ -54,7 +55,7 @@ impl Tuning {
     }
 }
 
-/// What a process with `threads` compute threads takes that uses so much heap.
+/// Memory of a process with `threads` compute threads and this much heap.
 fn process_bytes(heap: u64, threads: usize) -> u64 {
     heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
 }

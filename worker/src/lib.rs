@@ -78,7 +78,7 @@ impl From<WorkerError> for ReadError {
 }
 
 impl WorkerError {
-    /// What can be done about it.
+    /// The kind of the error.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -89,7 +89,7 @@ impl WorkerError {
         }
     }
 
-    /// What is to blame.
+    /// The shard or item to make again, if the error comes from one.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {
@@ -113,14 +113,14 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// A heap whose allocator gives back what it can by itself.
+    /// A heap whose allocator gives free pages back without being asked.
     #[must_use]
     pub const fn of(live_bytes: fn() -> usize) -> Self {
         Self { live_bytes, resident_bytes: || 0, give_back: || () }
     }
 }
 
-/// What changes the speed and the memory of a worker, and no result.
+/// Settings that change the speed and the memory of a worker, and no result.
 #[derive(Clone, Copy, Debug)]
 pub struct Tuning {
     /// The limit on live bytes of the heap.
@@ -298,11 +298,12 @@ impl<V: Value> Worker<V> {
         self.memory.reserve(need, |bytes| self.make_room(bytes))
     }
 
-    /// Makes room for `bytes` more, as far as there is something to pack, move or drop that no task is using. What is
-    /// known of many shapes is dropped first. Blocks of bits, which are small, move to disk next; then values are packed;
-    /// then transitions move, which are written once for all layers, and after them values, which are written anew for
-    /// each layer; index maps are dropped last. So much moves that room is left for what nobody reserves: else index maps
-    /// would be dropped, and made again for each layer.
+    /// Makes room for `bytes` more, as far as there is something to pack, move or drop that no task is using.
+    /// Data known about many shapes is dropped first. Blocks of bits, which are small, move to disk next;
+    /// then values are packed. Then transitions move, which are written once for all layers, and after them
+    /// values, which are written anew for each layer. Index maps are dropped last. Data moves until there is
+    /// also room for allocations that no task reserved: else index maps would be dropped, and made again for
+    /// each layer.
     fn make_room(&self, bytes: usize) -> Result<(), WorkerError> {
         if self.memory.fits(bytes) {
             return Ok(());

@@ -1,9 +1,9 @@
-//! The memory limit: what the heap may hold, and where data goes that does not fit.
+//! The memory limit: the bytes that the heap may hold, and where data goes that does not fit.
 //!
-//! What counts is the live heap of the whole process, as its allocator reports it, so that nothing escapes
-//! the count. A task reserves what it will need before it starts; where that does not fit, what no task is using
-//! moves to scratch files, which are mapped: their pages are clean once written, so that the kernel may drop
-//! them at any time and read them again.
+//! The count is the live heap of the whole process, as its allocator reports it, so that nothing escapes the count.
+//! A task reserves the memory it will need before it starts. If that does not fit, data that no task is using moves to
+//! scratch files, which are mapped: their pages are clean once written, so that the kernel may drop them at any time
+//! and read them again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use parking_lot::{Condvar, Mutex};
 use crate::Heap;
 use crate::area::{Area, Pool};
 
-/// Lists below this length stay on the heap: a file and a map of its own would cost more than they free.
+/// Lists below this length stay on the heap: a separate file and map would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;
 
 /// Free pages that take more than one part in this many of the memory limit are worth giving back.
@@ -92,7 +92,7 @@ impl Memory {
         *ask_from = now + ASKING.max(GIVING_BACK * now.elapsed());
     }
 
-    /// What the heap may hold.
+    /// Bytes that the heap may hold.
     pub fn limit_bytes(&self) -> usize {
         self.limit_bytes
     }

@@ -1,7 +1,7 @@
 //! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
 //!
-//! Which thread works on which piece changes no result, since each piece has rows of its own. Pieces are worked on in
-//! the pool of the calling thread ([`rayon`]); a block of one piece by the calling thread itself.
+//! No result depends on which thread works on which piece, since no two pieces share a row. Pieces are worked
+//! on in the pool of the calling thread ([`rayon`]); a block of one piece by the calling thread itself.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Sealing: the items of finished blocks become the frames of a shard.
 //!
-//! Which items share a frame depends on the items alone, so that the same layer gives the same bytes: a block
-//! with a frame's worth of items is packed by itself, in its own task; what smaller blocks have is gathered in the
-//! order of the lanes when their layer is sealed.
+//! Which items share a frame depends on the items alone, so that the same layer gives the same bytes. A block
+//! with a frame's worth of items is packed alone, in its own task. Items of smaller blocks are gathered in
+//! the order of the lanes when their layer is sealed.
 
 use std::collections::BTreeMap;
 
@@ -32,17 +32,17 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Bytes that the frames will take in a shard at most, with what its index says of them.
+    /// Bytes that the frames will occupy in a shard at most, with their entries in its index.
     pub fn most_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| frame.most_bytes() as u64).sum()
     }
 }
 
-/// What finished blocks of layers that are not sealed yet have for their shard.
+/// The items of finished blocks of layers that are not sealed yet.
 #[derive(Debug, Default)]
 pub struct Unsealed(Mutex<BTreeMap<(Layer, Lane), Packed>>);
 
-/// What a block has for its shard.
+/// The items of a block.
 #[derive(Debug)]
 pub enum Packed {
     /// Less than a frame.
@@ -189,7 +189,7 @@ impl<V: Value> Worker<V> {
     ///
     /// # Errors
     ///
-    /// What cannot be compressed, or not be written to a scratch file.
+    /// If data cannot be compressed, or cannot be written to a scratch file.
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
         let mut frames = Vec::new();
         for &kind in kinds_in(kind) {
@@ -386,7 +386,7 @@ mod tests {
             for (frame, next) in frames.iter().zip(frames.iter().skip(1)) {
                 let (last, first) = (frame[frame.len() - 1].0, next[0].0);
                 let is_other_kind = kind_of(last) != kind_of(first);
-                // A block that has frames of its own shares none.
+                // A block that has its own frames shares none.
                 let is_other_block = last.lane != first.lane && (has_frames(last) || has_frames(first));
                 let is_end = is_other_kind || is_other_block;
                 prop_assert!(is_end || bytes(frame) + bytes(&next[..1]) > FRAME_BYTES, "{last:?}, {first:?}");
@@ -405,7 +405,7 @@ mod tests {
         });
     }
 
-    /// Blocks of less than a frame are gathered, up to the next one that has frames of its own.
+    /// Blocks of less than a frame are gathered, up to the next one that has its own frames.
     #[test]
     fn small_blocks_are_gathered() {
         let worker = worker(1 << 30);

@@ -45,7 +45,7 @@ struct ClassSlot {
     transitions: Mutex<Option<Arc<Transitions>>>,
 }
 
-/// What is known of one lane.
+/// Tables of one lane.
 #[derive(Debug)]
 pub struct LaneTables {
     /// The sequences of the lane.
@@ -109,7 +109,7 @@ impl MapCache {
 pub struct SymmetricColumns<'a> {
     /// The slot.
     pub slot: Slot,
-    /// What the symmetries do to the columns.
+    /// The effects of the symmetries on the columns.
     pub patterns: &'a [PatternId],
     /// How many patterns the symmetric rows before it have, all together.
     pub first_pattern: usize,
@@ -229,12 +229,12 @@ impl Tables {
         transitions.skeletons(self.maker())
     }
 
-    /// What spawns do to the rows of a block.
+    /// The effects of spawns on the rows of a block.
     pub fn spawns<'a>(&self, transitions: &'a Transitions) -> &'a Spawns {
         transitions.spawns(self.maker())
     }
 
-    /// What moves do to the rows of a block.
+    /// The effects of moves on the rows of a block.
     pub fn moves<'a>(&self, transitions: &'a Transitions) -> &'a Moves {
         transitions.moves(self.maker())
     }
@@ -331,7 +331,7 @@ impl Tables {
         cache.settle(self.maps_leave_enough());
     }
 
-    /// What patterns of spawns or symmetries do to the columns of a lane, in order.
+    /// The effects of patterns of spawns or symmetries on the columns of a lane, in order.
     pub fn permutations(
         &self,
         cache: &mut MapCache,

@@ -44,7 +44,7 @@ fn rows_that_are_packed_arrive() {
     let params = params("4x2", Precision::Bits32);
     assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 200));
     let (states, fingerprint, _) = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));
-    // What every solve of this board comes to: tests/cluster_faults.rs.
+    // The result of every solve of this board: tests/cluster_faults.rs.
     assert_eq!((states, fingerprint), (4_980_767, 0x512d_941b_1389_50ab_02da_2825_2f0e_594a));
 }
 
@@ -63,7 +63,7 @@ fn the_split_changes_no_fingerprint() {
     }
 }
 
-/// Lanes that huge tiles divide are dealt out by these, to one worker or to two, and come to the same.
+/// Lanes that huge tiles divide are assigned by them, to one worker or to two; the result is the same.
 #[test]
 fn families_of_lanes_arrive() {
     let whole = params("1x7", Precision::Bits32);

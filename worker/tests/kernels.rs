@@ -155,7 +155,7 @@ fn leads_to_states<V>(plan: &Means<'_, V>, slot: usize, column: usize) -> bool {
     })
 }
 
-/// What some slots' rows hold of the states that are wanted.
+/// The entries of some slots' rows at the wanted states.
 fn wanted_of<V, T: Copy>(plan: &Maxima<'_, V>, slots: &Range<usize>, all: &[T]) -> Vec<T> {
     let rows = slots.clone().zip(all.chunks(plan.stride));
     rows.flat_map(|(slot, row)| {

@@ -1,4 +1,4 @@
-//! What becomes of the states of a block: which go on with which move, and which end a game.
+//! Decisions in the states of a block: which go on with which move, and which end a game.
 
 use exact2048_game::bitset::{Number, for_each_bit, lowest};
 use exact2048_game::rowset::Slot;
@@ -20,7 +20,7 @@ use crate::policy::state_rows;
 use crate::tables::{LaneTables, MapCache};
 
 impl<V: Value> Follower<'_, V> {
-    /// Reads the best moves of the states that games come to, and sums up what becomes of them.
+    /// Reads the best moves of the states that games reach, and sums up how they go on or end.
     pub(super) fn decide(
         &self,
         open: &OpenBlock<'_>,

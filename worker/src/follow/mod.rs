@@ -1,4 +1,4 @@
-//! Following games upward along best moves: how likely they come to each entry of a block.
+//! Following games upward along best moves: how likely they reach each entry of a block.
 //!
 //! A state's chance is that of all its images together, and is in the entry that best moves are stored for: in a symmetric row
 //! the one of the smallest column. An afterstate's may be divided among its images, as nothing is decided there.
@@ -56,10 +56,10 @@ struct SpawnSource {
     transitions: Arc<Transitions>,
 }
 
-/// What following games finds of the states of a block.
+/// Sums over the states of a block that games reach.
 #[derive(Clone, Copy, Default, Debug, PartialEq)]
 pub struct FollowSums {
-    /// States that games come to, up to symmetry.
+    /// States that games reach, up to symmetry.
     pub states: u64,
     /// The sum of the chances of these states.
     pub reached: f64,
@@ -180,7 +180,7 @@ impl<'a, V: Value> Follower<'a, V> {
     ///
     /// # Errors
     ///
-    /// What keeps them from being written.
+    /// If they cannot be written.
     pub fn set_aside(&self) -> Result<(), WorkerError> {
         self.states.spill(&self.worker.memory, || false)?;
         Ok(self.afterstates.spill(&self.worker.memory, || false)?)
@@ -191,7 +191,7 @@ impl<'a, V: Value> Follower<'a, V> {
     ///
     /// # Errors
     ///
-    /// What cannot be read, or not be written to a scratch file.
+    /// If data cannot be read, or cannot be written to a scratch file.
     pub fn follow_states(&self, layer: Layer, lane: Lane) -> Result<FollowSums, WorkerError> {
         let worker = self.worker;
         let Some(open) = worker.open(layer, lane, 0) else { return Ok(FollowSums::default()) };
@@ -245,7 +245,7 @@ impl<'a, V: Value> Follower<'a, V> {
     ///
     /// # Errors
     ///
-    /// What cannot be written to a scratch file.
+    /// If data cannot be written to a scratch file.
     pub fn follow_moves(&self, layer: Layer, lane: Lane) -> Result<u32, WorkerError> {
         let worker = self.worker;
         let Some(open) = worker.open(layer, lane, 0) else { return Ok(0) };
@@ -383,8 +383,8 @@ impl<'a, V: Value> Follower<'a, V> {
     }
 }
 
-/// Puts the chances of all images of a state, in symmetric rows, into the entry of the smallest column; gives how many images
-/// there are at most besides it.
+/// Adds the chances of all images of a state, in symmetric rows, to the entry of the smallest column. Returns
+/// the largest number of other images.
 fn fold<V: Value>(
     worker: &Worker<V>,
     (tables, transitions): (&LaneTables, &Transitions),

@@ -16,8 +16,8 @@ const ROWS_TOGETHER: usize = 64;
 /// From this number of edges on, rows are moved together: measured for rows of which a third of the bits are set.
 const LEAST_TOGETHER: usize = 6;
 
-/// Like [`LEAST_TOGETHER`], where few columns take part: all columns of a group are transposed, and moving one bit by
-/// itself costs less.
+/// Like [`LEAST_TOGETHER`], where few columns take part: all columns of a group are transposed, and moving
+/// one bit alone costs less.
 const LEAST_TOGETHER_OF_FEW: usize = 24;
 
 /// Sets the bits of the states that spawns lead to.
@@ -45,8 +45,8 @@ pub fn move_bits(plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
 /// Rows without entries are passed over: their targets need not be rows of the target's set at all. `columns` is working
 /// memory.
 ///
-/// Many rows are moved together: they are transposed, so that a word has one column of 64 rows, and each word is moved
-/// as a whole. For each bit that costs about an eighth of what moving it by itself does.
+/// Many rows are moved together: they are transposed, so that a word has one column of 64 rows, and each word
+/// is moved as a whole. For each bit that costs about an eighth of moving it alone.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"

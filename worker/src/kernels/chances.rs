@@ -1,4 +1,4 @@
-//! How likely games come to entries: what spawns and best moves send from rows to rows.
+//! How likely games reach entries: the chances that spawns and best moves send from rows to rows.
 //!
 //! Chances are added up in the order of the slots that they come from, whatever the number of threads: one thread fills
 //! a block.
@@ -43,7 +43,7 @@ pub struct ChanceSpawns<'a> {
     pub start: &'a [u32],
     /// Where they lead.
     pub edges: &'a [SpawnEdge],
-    /// What they do to columns, by the numbers in `edges`.
+    /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
     /// The afterstates.
     pub afterstates: ChanceRows<'a>,

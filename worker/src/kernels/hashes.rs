@@ -23,10 +23,10 @@ pub fn both([a, b]: Words, [c, d]: Words) -> Words {
     [a.wrapping_add(c), b.wrapping_add(d)]
 }
 
-/// What each cell adds, by the exponent that it holds.
+/// The words that each cell adds, by the exponent that it holds.
 pub type Cells = [[Words; 16]; 16];
 
-/// What each cell adds, by the exponent that it holds.
+/// The words that each cell adds, by the exponent that it holds.
 pub static CELLS: LazyLock<Box<Cells>> = LazyLock::new(|| {
     let words = |cell: usize, exponent: usize| {
         let random = xxh3_128(&[cell as u8, exponent as u8]);
@@ -292,7 +292,7 @@ mod tests {
             prop_assert_ne!(hash(words, value), hash(words, value ^ change));
         }
 
-        /// What is carried between the words of a sum is not lost.
+        /// Carries between the words of a sum are not lost.
         #[test]
         fn sums_are_exact(hashes in proptest::collection::vec(any::<Words>(), 0..200)) {
             let mut sums = Sums::default();

@@ -29,7 +29,7 @@ pub struct Maxima<'a, V> {
     pub nothing: &'a [V],
 }
 
-/// What is kept, beside a state's value, of the move that it comes from.
+/// The data kept, in addition to a state's value, about the move that it comes from.
 trait Best: Copy {
     /// Notes a move to an afterstate of value `after`. Called before that value may raise the value of the state,
     /// `state`.

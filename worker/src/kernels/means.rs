@@ -21,7 +21,7 @@ pub struct Means<'a, V> {
     pub backup: &'a Backup,
     /// Where spawns lead.
     pub spawns: &'a Spawns,
-    /// What they do to columns, by the numbers in `spawns`.
+    /// Their effects on columns, by the numbers in `spawns`.
     pub maps: &'a [&'a Permutation],
     /// The states' rows after a spawned 2.
     pub twos: Rows<'a, V>,

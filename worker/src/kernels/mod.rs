@@ -28,7 +28,7 @@ use index_map::{IndexMap, Permutation};
 use maxima::Maxima;
 use means::Means;
 
-/// What enumerating and backing up do to rows.
+/// Operations on rows for enumerating and backing up.
 pub trait Kernels<V>: Send + Sync {
     /// Sets the bits of the states that spawns lead to.
     fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>);
@@ -91,7 +91,7 @@ pub struct BitSpawns<'a> {
     pub start: &'a [u32],
     /// Where they lead.
     pub edges: &'a [SpawnEdge],
-    /// What they do to columns, by the numbers in `edges`.
+    /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
     /// The afterstates.
     pub afterstates: Source<'a>,
@@ -124,7 +124,7 @@ pub struct Rows<'a, V> {
 pub struct MoveRun<'a> {
     /// The edges, ascending by slot.
     pub edges: &'a [MoveEdge],
-    /// What they do to columns.
+    /// Their effect on columns.
     pub map: IndexMap<'a>,
 }
 

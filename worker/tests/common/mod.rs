@@ -16,7 +16,7 @@ pub const HELPERS: usize = 4;
 
 pub type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
 
-/// What was sealed, by any worker.
+/// The sealed items of all workers.
 #[derive(Default)]
 pub struct Sealed(Mutex<Items>);
 

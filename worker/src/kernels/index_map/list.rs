@@ -15,7 +15,7 @@ use super::{COLUMNS_AT_ONCE, DenseMap, IndexMap, SparseMap, bound_of, stride};
 #[derive(Debug, Default)]
 pub struct MapList {
     maps: Vec<Map>,
-    /// What the maps consist of. No list grows beyond its first capacity, and maps without words are in none.
+    /// The words of the maps. No list grows beyond its first capacity, and maps without words are in none.
     lists: Vec<Vec<u32>>,
 }
 
@@ -28,7 +28,7 @@ struct Map {
     words: u32,
 }
 
-/// What a map's words are.
+/// Meaning of a map's words.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     /// There are none: each column leads to itself.
@@ -314,7 +314,7 @@ mod tests {
         assert!(list.heap_bytes() < all_bytes / 2, "lists that no map is in are freed");
     }
 
-    /// What is read without a check of bounds must not depend on what a map is made of.
+    /// Reads without a check of bounds must not depend on the content of a map.
     #[test]
     #[should_panic(expected = "no lane has so many columns")]
     fn a_column_beyond_all_numbers_is_refused() {

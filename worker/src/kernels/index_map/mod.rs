@@ -78,7 +78,7 @@ impl Permutation {
     /// Every column leads to itself.
     pub const IDENTITY: Self = Self { leads_to: None, bound: 0 };
 
-    /// What a pattern without births, merges and conditions does to the columns of a lane.
+    /// The effect on the columns of a lane of a pattern without births, merges and conditions.
     ///
     /// # Panics
     ///
@@ -123,7 +123,7 @@ impl<'a> DenseMap<'a> {
         self.leads_to
     }
 
-    /// What some vectors of the map lead to in a row.
+    /// The values of a row that some vectors of the map lead to.
     ///
     /// # Panics
     ///
