@@ -77,8 +77,7 @@ pub struct Evaluation {
     /// Its layer.
     pub layer: Layer,
     /// Whether the run stores that games reach the board. If not, the run no longer stores which boards of
-    /// its layer games reach, and this one may be none of them: then its value is the value of play from
-    /// there on.
+    /// its layer games reach. Games may not reach this one: then its value is the value of play from there on.
     pub is_known_reachable: bool,
     /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,

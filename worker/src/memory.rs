@@ -2,7 +2,7 @@
 //!
 //! The count is the live heap of the whole process, as its allocator reports it, so that nothing escapes the count.
 //! A task reserves the memory it will need before it starts. If that does not fit, data that no task is using moves to
-//! scratch files, which are mapped: their pages are clean once written, so that the kernel may drop them at any time
+//! scratch files. These are mapped: their pages are clean once written, so that the kernel may drop them at any time
 //! and read them again.
 
 use std::ops::Deref;

@@ -284,9 +284,10 @@ fn taken(cells: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The rules, word by word, for one board as lists of numbers: "tiles slide towards the wall until
-    /// another tile or the wall stops them; two equal tiles that meet become one of twice their value; a tile
-    /// merges at most once a move; those nearest the wall merge first."
+    /// The rules, word by word, for one board as lists of numbers.
+    ///
+    /// Tiles slide towards the wall until another tile or the wall stops them. Two equal tiles that meet
+    /// become one of twice their value. A tile merges at most once a move. Those nearest the wall merge first.
     fn by_the_rules(board: u64, rows: usize, cols: usize, direction: usize) -> u64 {
         let get = |r: usize, c: usize| board >> (4 * (r * cols + c)) & 15;
         let (lines, length) = if direction < 2 { (rows, cols) } else { (cols, rows) };

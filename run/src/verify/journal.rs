@@ -11,8 +11,10 @@ pub fn problem(run: &Run, what: String, expected: String, found: String) -> Prob
     Problem::Content { file: run.dir().place().join("journal"), offset: None, what, expected, found }
 }
 
-/// Checks each commit separately: its layers must be layers of the game; a commit of states has the counts of
-/// each of them, one of values has a fingerprint, and neither has data of the other.
+/// Checks each commit separately.
+///
+/// Its layers must be layers of the game. A commit of states has the counts of each of them, one of values has a
+/// fingerprint, and neither has data of the other.
 pub fn check(run: &Run, game: &Game) -> Vec<Problem> {
     let commits = run.catalog().commits();
     let wrong = |commit: &Commit| {
