@@ -14,7 +14,7 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
 use exact2048_game::{Board, BoardSize, Layer};
 use exact2048_run::layer_solver;
-use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, QueryError, ReachSource, Recipe, Run};
+use exact2048_solution::{CostSum, Evaluation, Oracle, QueryError, QuestionLimits, ReachSource, Recipe, Run};
 use exact2048_worker::{Heap, Tuning};
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
@@ -131,7 +131,7 @@ fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     let oracle = || Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, UNLIMITED));
     let ask = |oracle: &Oracle, board, cone_bytes, wanted: &(dyn Fn() -> bool + Sync)| {
         let spent = CostSum::default();
-        let asking = Asking::new(wanted, cone_bytes, &spent);
+        let asking = QuestionLimits::new(wanted, cone_bytes, &spent);
         let answer = oracle.evaluate_as(&[board], &asking).map(|mut answers| answers.remove(0).unwrap());
         answer.map(|answer| (answer, spent.computed_states(), spent.found_states()))
     };
@@ -186,7 +186,7 @@ fn layers_whose_states_were_removed_are_enumerated_again() {
             let with_kernels = Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, tuning));
             let ask = |asked: Board, spent: &CostSum| {
                 let mut answers =
-                    with_kernels.evaluate_as(&[asked], &Asking::new(&|| true, cone_bytes, spent))?;
+                    with_kernels.evaluate_as(&[asked], &QuestionLimits::new(&|| true, cone_bytes, spent))?;
                 answers.remove(0)
             };
             for asked in reachable {

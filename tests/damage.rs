@@ -15,7 +15,7 @@ use common::{
     Place, Solved, command, committed, exact2048, files, layers, on_run, shards, solve, solve_args, try_solve,
 };
 use exact2048_run::remove_lost;
-use exact2048_solution::{Run, Unnamed};
+use exact2048_solution::{Run, UnnamedPolicy};
 use exact2048_storage::{ShardReader, StorageError};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -230,7 +230,7 @@ fn a_stopped_check_changes_nothing() {
         flip(path, fs::metadata(path).unwrap().len() as usize / 2, 1);
     }
     let params = Run::open(&solved.run()).unwrap().params().clone();
-    let mut run = Run::open_or_create(&solved.run(), &params, Unnamed::Refuse).unwrap();
+    let mut run = Run::open_or_create(&solved.run(), &params, UnnamedPolicy::Refuse).unwrap();
     let warned = AtomicU32::new(0);
     let is_stopped = || warned.load(Ordering::Relaxed) > 0;
     let warn = |_: &StorageError| {

@@ -8,7 +8,9 @@ use std::sync::LazyLock;
 use common::{Place, Solved, exact2048, on_run, solve, text, try_solve, whole};
 use exact2048_game::Board;
 use exact2048_reference::Game;
-use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StartValues};
+use exact2048_solution::{
+    CostSum, Evaluation, Oracle, OracleOptions, QueryError, QuestionLimits, Run, StartValues,
+};
 use proptest::prelude::*;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
@@ -128,7 +130,7 @@ fn solved_cones_are_found_again() {
     let computed = |oracle: &Oracle| {
         let spent = CostSum::default();
         let boards: Vec<Board> = asked.iter().map(|&i| usual.states[i]).collect();
-        let values = oracle.values_as(&boards, &Asking::new(ALWAYS, 1 << 30, &spent)).unwrap();
+        let values = oracle.values_as(&boards, &QuestionLimits::new(ALWAYS, 1 << 30, &spent)).unwrap();
         assert!(asked.iter().zip(values).all(|(&i, value)| value == usual.answers.values[i]));
         spent.computed_states()
     };

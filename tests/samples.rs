@@ -6,7 +6,7 @@ use crate::common;
 use common::forge::Forge;
 use common::{Solved, on_run, text, whole};
 use exact2048_run::verify::{CheckProgress, Verifier};
-use exact2048_solution::{JournalRecord, Phase, Retraction, Run, Unnamed};
+use exact2048_solution::{JournalRecord, Phase, Retraction, Run, UnnamedPolicy};
 use exact2048_storage::ShardKind;
 
 /// One value may follow from millions of states: a sample stops among them.
@@ -42,7 +42,7 @@ fn a_sample_is_of_values_that_can_be_followed() {
         let retracted = of_phase[of_phase.len() / 2].clone();
         let place = solved.run();
         let params = Run::open(place.as_path()).unwrap().params().clone();
-        let mut run = Run::open_or_create(place.as_path(), &params, Unnamed::Refuse).unwrap();
+        let mut run = Run::open_or_create(place.as_path(), &params, UnnamedPolicy::Refuse).unwrap();
         run.append(JournalRecord::Retraction(Retraction { retracted })).unwrap();
         drop(run);
         let found = verify(&[]).exits(1).json();

@@ -12,7 +12,7 @@ use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize};
 use exact2048_run::{PlayProgress, play_follower};
 use exact2048_solution::{Oracle, Run};
-use exact2048_stats::{KeptStatistics, ToldStatistics};
+use exact2048_stats::{KeptStatistics, StatisticsView};
 use exact2048_worker::{Heap, Tuning};
 use serde_json::Value;
 
@@ -294,7 +294,7 @@ fn statistics_of_nothing_and_of_a_deleted_run() {
         piece_bytes: Tuning::PIECE_BYTES,
     };
     let follower = play_follower(&run, tuning, None).unwrap();
-    let found = ToldStatistics::follow(&run, &*follower, 0.0, &mut |_| ()).unwrap();
+    let found = StatisticsView::follow(&run, &*follower, 0.0, &mut |_| ()).unwrap();
     let kept = KeptStatistics::of_run(&gone.join("cones"), &run);
     assert!(kept.keep(&found).is_err() && !gone.exists());
     // Nor is anything made in an empty folder in its place.

@@ -36,13 +36,13 @@ pub fn columns() -> Option<usize> {
 
 /// Writes a message for people to stderr, above a live line, wrapped on a terminal. Escapes control characters, because
 /// messages can contain text from files and command lines.
-pub fn say(message: &str) {
+pub fn print_note(message: &str) {
     let message = exact2048_text::plain(message);
     write_line(&columns().map_or(message.to_string(), |columns| paragraph(&message, columns)));
 }
 
 /// Writes a command to stderr, folded to the terminal, so that it can be copied.
-pub fn say_command(command: &str) {
+pub fn print_command(command: &str) {
     write_line(&columns().map_or(command.to_owned(), |columns| shell::folded(command, columns)));
 }
 

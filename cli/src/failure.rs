@@ -42,7 +42,7 @@ impl Failure {
     }
 
     /// An exit code alone, after the failure was printed.
-    pub fn told(code: u8) -> Self {
+    pub fn reported(code: u8) -> Self {
         Self { code, message: String::new() }
     }
 }
@@ -81,7 +81,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
         message.insert_str(0, CANNOT_WRITE);
     }
     if !message.is_empty() {
-        display::say(&format!("error: {message}"));
+        display::print_note(&format!("error: {message}"));
     }
     ExitCode::from(code(error))
 }
@@ -94,13 +94,13 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
         if let Err(failed) = error.print()
             && failed.kind() != io::ErrorKind::BrokenPipe
         {
-            display::say(&format!("error: {CANNOT_WRITE}{failed}"));
+            display::print_note(&format!("error: {CANNOT_WRITE}{failed}"));
             return ExitCode::FAILURE;
         }
     } else {
         // Without colours, because their sequences are indistinguishable from sequences in arguments.
         for line in error.render().to_string().trim_end().lines() {
-            display::say(line);
+            display::print_note(line);
         }
     }
     ExitCode::from(if is_asked_for { 0 } else { 2 })

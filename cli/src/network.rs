@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use exact2048_cluster::coordinator::QueueError;
-use exact2048_cluster::worker::TurnedAway;
-use exact2048_net::client::{ClientOptions, ConnectError, Lack};
+use exact2048_cluster::worker::WorkerRefusal;
+use exact2048_net::client::{ClientOptions, ConnectError, MissingTls};
 use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::logs::{LogError, LogFormat};
@@ -251,8 +251,8 @@ pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
         Some(ConnectError::Tls(error)) => return of_tls(error),
         Some(ConnectError::Transport { reason, .. }) => {
             return reason.lacks.map(|lack| match lack {
-                Lack::Ca => "--tls-ca FILE",
-                Lack::Certificate => "--tls-cert FILE and --tls-key FILE",
+                MissingTls::Ca => "--tls-ca FILE",
+                MissingTls::Certificate => "--tls-cert FILE and --tls-key FILE",
             });
         }
         _ => {}
@@ -267,8 +267,8 @@ pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
         Some(error) if error.kind() == ErrorKind::UnsafeCache => return Some("--cache DIR"),
         _ => {}
     }
-    match error.downcast_ref::<TurnedAway>() {
-        Some(TurnedAway::Unknown { .. }) => Some(TOKEN),
+    match error.downcast_ref::<WorkerRefusal>() {
+        Some(WorkerRefusal::Unknown { .. }) => Some(TOKEN),
         _ => None,
     }
 }

@@ -136,7 +136,7 @@ fn report_wait(words: &str) {
         tracing::warn!("{words}");
         return;
     }
-    display::say(words);
+    display::print_note(words);
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ impl ProgressDisplay {
     }
 
     /// Layers that must be backed up again after an interruption, because they are not kept and so not committed.
-    pub fn to_be_repeated(&self, run: &Run) -> Option<LayerRange> {
+    pub fn layers_to_repeat(&self, run: &Run) -> Option<LayerRange> {
         let next = *run.missing().first().filter(|next| next.phase == Phase::BackUp)?;
         let first = Layer(self.counters.layer.load(Ordering::Relaxed)).up(1);
         (next.first..=next.last).contains(&first).then_some(LayerRange { first, last: next.last })
@@ -232,7 +232,7 @@ impl SolveWatch for ProgressDisplay {
     }
 
     fn repeats(&self, error: &CrewError) {
-        display::say(&format!("warning: {}; recomputing it", with_causes(error)));
+        display::print_note(&format!("warning: {}; recomputing it", with_causes(error)));
     }
 }
 
@@ -281,7 +281,7 @@ fn describe(
     let parts = vec![
         pass::time_left(of_pass, time_for(course.all - course.done)),
         format!("layer {} of {}", units::count(layer.0), units::count(task.segment.last.0)),
-        task.history.beside(&units::rate(rate), columns),
+        task.history.with_bars(&units::rate(rate), columns),
         format!("{} states", units::count(task.pass.states + states)),
     ];
     (task.pass.share(finished), parts)
@@ -304,7 +304,7 @@ mod tests {
         let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0));
         let mut course = progress.course.lock();
         course.begin(segments[0], &segments[1..], &cost);
-        let mut say = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
+        let mut print_note = |task: &mut Task, layer: u32, states: u64, seconds: f64| {
             progress.counters.layer.store(layer, Ordering::Relaxed);
             progress.counters.states.store(states, Ordering::Relaxed);
             let said =
@@ -312,19 +312,19 @@ mod tests {
             (said.0, said.1.join(", "))
         };
         let mut up = progress.task(segments[0], &segments[1..], &[]);
-        assert!(say(&mut up, 4, 0, 0.0).1.starts_with("time left unknown, layer 4 of 2,044"));
+        assert!(print_note(&mut up, 4, 0, 0.0).1.starts_with("time left unknown, layer 4 of 2,044"));
         // Layers take time in proportion to their cost, 200 s in total.
         let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
         let seconds = |layer| 200.0 * cost.of_layers(Phase::Enumerate, Layer(4), Layer(layer)) / whole;
         let middle = (4..=2044).step_by(2).find(|&layer| seconds(layer) >= 100.0).unwrap();
         let mut share = 0.0;
         for layer in (6..=middle).step_by(2) {
-            let (done, line) = say(&mut up, layer, u64::from(layer), seconds(layer));
+            let (done, line) = print_note(&mut up, layer, u64::from(layer), seconds(layer));
             share = done;
             assert_eq!(line.contains("unknown"), done < 0.01 * (whole + later) / whole, "{line}");
         }
         assert!((0.49..0.51).contains(&share), "half of the work is below layer {middle}, not {share}");
-        let (_, line) = say(&mut up, middle, middle.into(), seconds(middle));
+        let (_, line) = print_note(&mut up, middle, middle.into(), seconds(middle));
         let left = 200.0 * (1.0 - share + later / whole);
         assert!(line.contains(&format!("; whole job {}, layer ", units::about(left))), "{line}, not {left}");
         assert!(line.contains(" of 2,044") && line.starts_with("1 min 4"), "{line}");
@@ -346,7 +346,7 @@ mod tests {
             afterstates: 1,
         });
         let mut course = progress.course.lock();
-        let mut say = |mut task: Task, states: u64| {
+        let mut print_note = |mut task: Task, states: u64| {
             progress.counters.states.store(states, Ordering::Relaxed);
             let (share, parts) = describe(&progress.counters, &mut task, &mut course, Duration::ZERO, None);
             (share, parts[3].clone())
@@ -354,7 +354,8 @@ mod tests {
 
         progress.counters.layer.store(1024, Ordering::Relaxed);
         let later = [segment(Phase::BackUp, 4, 2044)];
-        let (share, states) = say(progress.task(segment(Phase::Enumerate, 1024, 2044), &later, &counts), 0);
+        let (share, states) =
+            print_note(progress.task(segment(Phase::Enumerate, 1024, 2044), &later, &counts), 0);
         let of_layers = |phase, first, end| progress.cost.of_layers(phase, Layer(first), Layer(end));
         let [whole, later_whole] =
             [Phase::Enumerate, Phase::BackUp].map(|phase| progress.cost.of_pass(phase));
@@ -364,7 +365,8 @@ mod tests {
 
         let later = [segment(Phase::BackUp, 4, 1018)];
         progress.counters.layer.store(1020, Ordering::Relaxed);
-        let (share, states) = say(progress.task(segment(Phase::BackUp, 1020, 1020), &later, &counts), 50);
+        let (share, states) =
+            print_note(progress.task(segment(Phase::BackUp, 1020, 1020), &later, &counts), 50);
         let above = of_layers(Phase::BackUp, 1022, 2046) / later_whole;
         assert!(above > 0.3 && (share - above).abs() < 1e-9, "{share}, of which {above} was there");
         assert_eq!(states, "150 states");

@@ -3,7 +3,7 @@
 
 use exact2048_game::ParamsError;
 use exact2048_run::member::CrewError;
-use exact2048_solution::{NotSolved, QueryError, ReadError, RunError};
+use exact2048_solution::{MissingValues, QueryError, ReadError, RunError};
 use exact2048_storage::{ErrorKind, StorageError};
 use exact2048_worker::WorkerError;
 
@@ -28,7 +28,7 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
         Some(RunError::Params(error)) => return of_params(error),
         _ => {}
     }
-    if let Some(QueryError::NotSolved(NotSolved::OnlyEnumerates(_))) = error.downcast_ref() {
+    if let Some(QueryError::MissingValues(MissingValues::OnlyEnumerates(_))) = error.downcast_ref() {
         return Some("exact2048 solve without --until-layer, with another --run");
     }
     if let Some(QueryError::TooLarge(_)) = error.downcast_ref() {

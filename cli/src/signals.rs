@@ -15,7 +15,7 @@ pub fn stop_on_signals(message: &'static str) -> Result<Arc<AtomicBool>> {
         if flag.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
-        display::say(message);
+        display::print_note(message);
     })
     .context("cannot listen for Ctrl-C")?;
     Ok(stop)

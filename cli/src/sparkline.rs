@@ -55,7 +55,7 @@ impl Sparkline {
     }
 
     /// The rate in words, followed by as many bars as fit the terminal. In files and pipes there are no bars.
-    pub fn beside(&self, rate: &str, columns: Option<usize>) -> String {
+    pub fn with_bars(&self, rate: &str, columns: Option<usize>) -> String {
         let bars = columns.map(|columns| self.text(columns / 4)).unwrap_or_default();
         format!("{rate} {bars}").trim_end().to_owned()
     }
@@ -91,9 +91,9 @@ mod tests {
     fn the_largest_rate_is_the_highest_bar() {
         assert_eq!(recorded(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(20), "▁▃▅█▅▅");
         assert_eq!(recorded(&[(1, 0.0), (2, 50.0), (3, 100.0), (4, 200.0), (6, 100.0)]).text(3), "█▅▅");
-        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).beside("100/s", Some(80)), "100/s ▅█");
-        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).beside("100/s", None), "100/s");
-        assert_eq!(recorded(&[]).beside("0/s", Some(80)), "0/s");
+        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).with_bars("100/s", Some(80)), "100/s ▅█");
+        assert_eq!(recorded(&[(1, 50.0), (2, 100.0)]).with_bars("100/s", None), "100/s");
+        assert_eq!(recorded(&[]).with_bars("0/s", Some(80)), "0/s");
         assert_eq!(recorded(&[(1, 5.0)]).text(20), "", "one bar shows no change");
         assert_eq!(recorded(&[(9, 0.0)]).text(20), "", "the rate was zero");
     }

@@ -82,7 +82,7 @@ pub fn recorded_seconds(run: &Run) -> f64 {
 /// Reports that a finished run exceeds its disk limit and keeps its files.
 pub fn report_excess(taken: u64, limit: u64) {
     if taken > limit {
-        display::say(&format!(
+        display::print_note(&format!(
             "note: this run takes {}, more than the {} of --disk; nothing is removed because it is finished",
             units::size(taken),
             units::size(limit),

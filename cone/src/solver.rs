@@ -399,11 +399,11 @@ impl Work<'_> {
                 if let Some(above) = above {
                     let slots = above.boards.slots_of(boards);
                     let values = || slots[..boards.len()].iter().map(|&slot| above.values[slot]);
-                    let mut look = R::Look::default();
-                    if R::LOOKS {
-                        values().for_each(|value| rule.look(value, &mut look));
+                    let mut scan = R::Scan::default();
+                    if R::NEEDS_SCAN {
+                        values().for_each(|value| rule.scan(value, &mut scan));
                     }
-                    values().for_each(|value| rule.add(value, look, sum));
+                    values().for_each(|value| rule.add(value, scan, sum));
                 }
             }
             let empty = spawned.each()[0].len();

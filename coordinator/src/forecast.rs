@@ -132,7 +132,7 @@ impl Forecast {
     pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
         let enumerates_only = self.params.until_layer.is_some();
         let params = self.params.clone().with_kept(kept);
-        let stays = |n: usize| params.keeps_reach(Layer::nth(n));
+        let stays = |n: usize| params.stores_reachability(Layer::nth(n));
         let all: f64 = self.layers.iter().map(|layer| layer.reach).sum();
         let (mut taken, mut peak, mut end, mut between, mut most_between) =
             (all, all, 0.0_f64, 0.0_f64, 0.0_f64);
@@ -182,7 +182,7 @@ impl Forecast {
     /// Returns the largest number of bytes of reach between two cuts.
     fn most_between(&self) -> f64 {
         let add = |(sum, most): (f64, f64), (n, bytes): (usize, &LayerBytes)| {
-            let sum = if self.params.keeps_reach(Layer::nth(n)) { 0.0 } else { sum + bytes.reach };
+            let sum = if self.params.stores_reachability(Layer::nth(n)) { 0.0 } else { sum + bytes.reach };
             (sum, most.max(sum))
         };
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
@@ -254,7 +254,7 @@ impl Forecast {
         let mut levels = vec![0.0; self.layers.len()];
         for n in (0..self.layers.len()).rev() {
             let bytes = self.layers[n];
-            if self.params.keeps_reach(Layer::nth(n)) {
+            if self.params.stores_reachability(Layer::nth(n)) {
                 let added = bytes.of_the_way_down(self.params.kept.keeps(Layer::nth(n)));
                 level += if backed_up[n] { 0.0 } else { added };
             } else if !backed_up[n] && recipe.reach(Layer::nth(n)) == ReachSource::Recomputed {
@@ -282,6 +282,6 @@ fn probability_bytes(params: &Params, exponent: u8) -> f64 {
 /// Returns whether the reach above a layer, up to the next kept ones, is removed when its values are committed. The
 /// values of a cut are committed with its lower layer.
 fn ends_cut(params: &Params, n: usize) -> bool {
-    let keeps = |n: usize| params.keeps_reach(Layer::nth(n));
+    let keeps = |n: usize| params.stores_reachability(Layer::nth(n));
     keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
 }

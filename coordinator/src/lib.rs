@@ -16,9 +16,9 @@ mod task;
 mod workload;
 
 pub use forecast::{Forecast, ForecastTotals, Relief};
-pub use pass_cost::{CostToCome, PassCost};
+pub use pass_cost::{PassCost, RemainingCost};
 pub use planner::Planner;
-pub use ranges::{COMMIT_INTERVAL, Ordered, Ranges, SHARD_BYTES, Worth};
+pub use ranges::{COMMIT_INTERVAL, RangeOrder, RangePolicy, Ranges, SHARD_BYTES};
 pub use rate::{Pace, Rate, is_enough};
 pub use states::Knowledge;
 pub use task::{PlanEvent, Release, Stage, Task, Totals};

@@ -102,7 +102,7 @@ pub struct PassCost {
 
 /// Remaining cost of a run, in the units of [`PassCost::of_pass`].
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
-pub struct CostToCome {
+pub struct RemainingCost {
     /// Remaining cost of the current pass.
     pub of_pass: f64,
     /// Cost of that whole pass; at least the remaining cost, which may be more if reach is enumerated twice.
@@ -163,13 +163,15 @@ impl PassCost {
     }
 
     /// Returns the remaining cost, given the missing segments in order.
-    pub fn left(&self, missing: &[Segment]) -> CostToCome {
-        let Some(phase) = missing.first().map(|segment| segment.phase) else { return CostToCome::default() };
+    pub fn left(&self, missing: &[Segment]) -> RemainingCost {
+        let Some(phase) = missing.first().map(|segment| segment.phase) else {
+            return RemainingCost::default();
+        };
         let of = |is_of_pass: bool| -> f64 {
             missing.iter().filter(|part| (part.phase == phase) == is_of_pass).map(|&part| self.of(part)).sum()
         };
         let of_pass = of(true);
-        CostToCome { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
+        RemainingCost { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
     }
 
     /// Returns the cost of a segment's finished part when the pass is at layer `at`, in the same units.
@@ -210,7 +212,7 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
         for (nth, (layer, id)) in classes.into_iter().enumerate() {
             let Some(work) = layers.get_mut(layer.index()) else { continue };
             let known = rows_of_class.get(&id).copied();
-            let rows = known.unwrap_or_else(|| space.rows_about(id) as f64);
+            let rows = known.unwrap_or_else(|| space.estimate_rows(id) as f64);
             let (is_kept, entries) = (rows <= dense_rows as f64, rows * columns);
             if known.is_none() {
                 rows_of_class.insert(id, rows);

@@ -17,7 +17,7 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Conditions under which a range is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Worth {
+pub struct RangePolicy {
     /// Smallest size in bytes.
     pub least_bytes: u64,
     /// Largest size in bytes while much data waits, because fewer and larger shards are written faster. Equal to
@@ -31,7 +31,7 @@ pub struct Worth {
 
 /// Result of a request for a range to write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ordered {
+pub enum RangeOrder {
     /// Write this range.
     Range(Segment),
     /// A range is large enough, but there is no room for it.
@@ -155,17 +155,17 @@ impl Ranges {
 
     /// Orders the next range to be written: one that is large enough or ends the segment, or any range if `all` is
     /// set. If the room is too small, the range is shortened to fit.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
+    pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
         let layers = self.segment.layers();
-        let all = all || now.saturating_sub(self.last_written) >= worth.interval;
+        let all = all || now.saturating_sub(self.last_written) >= policy.interval;
         let worth_a_look = all
-            || self.ready_bytes >= worth.least_bytes.min(self.least_apart.unwrap_or(u64::MAX))
+            || self.ready_bytes >= policy.least_bytes.min(self.least_apart.unwrap_or(u64::MAX))
             || self.frontier == layers;
         if self.ordered.is_some() || !worth_a_look {
-            return Ordered::Nothing;
+            return RangeOrder::Nothing;
         }
-        let wanted = (self.ready_bytes / 2).clamp(worth.least_bytes, worth.most_bytes);
-        let room_bytes = worth.room_bytes.unwrap_or(u64::MAX);
+        let wanted = (self.ready_bytes / 2).clamp(policy.least_bytes, policy.most_bytes);
+        let room_bytes = policy.room_bytes.unwrap_or(u64::MAX);
         let (mut end, mut fitting, mut bytes) = (None, None, 0);
         for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
             bytes += sum.totals.sealed_bytes;
@@ -174,7 +174,7 @@ impl Ranges {
                     bytes >= wanted || position + 1 == layers || self.ends_apart(position, bytes);
                 let here = Some((position + 1, bytes));
                 if bytes > room_bytes && (is_worth_it || all) {
-                    let Some(fitting) = fitting else { return Ordered::NoRoom };
+                    let Some(fitting) = fitting else { return RangeOrder::NoRoom };
                     end = Some(fitting);
                     break;
                 }
@@ -185,9 +185,9 @@ impl Ranges {
                 fitting = here.filter(|_| bytes <= room_bytes).or(fitting);
             }
         }
-        let Some((end, bytes)) = end else { return Ordered::Nothing };
+        let Some((end, bytes)) = end else { return RangeOrder::Nothing };
         (self.ordered, self.ordered_bytes) = (Some(end), bytes);
-        self.ordered().map_or(Ordered::Nothing, Ordered::Range)
+        self.ordered().map_or(RangeOrder::Nothing, RangeOrder::Range)
     }
 
     /// Returns whether a range of `bytes` bytes must end after this position to keep kept layers in separate shards.
@@ -211,8 +211,8 @@ impl Ranges {
 
     /// Returns whether at least `ranges` more ranges, of about the size of the one being written, wait for it. False
     /// while no range is being written.
-    pub fn is_behind(&self, ranges: u64, worth: &Worth) -> bool {
-        let range_bytes = self.ordered_bytes.max(worth.least_bytes);
+    pub fn is_behind(&self, ranges: u64, policy: &RangePolicy) -> bool {
+        let range_bytes = self.ordered_bytes.max(policy.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
     }
 
@@ -255,18 +255,18 @@ mod tests {
         Segment { phase, first: Layer(4), last: Layer(60) }
     }
 
-    fn worth(least_bytes: u64) -> Worth {
-        Worth { least_bytes, most_bytes: 8 * least_bytes, interval: COMMIT_INTERVAL, room_bytes: None }
+    fn policy(least_bytes: u64) -> RangePolicy {
+        RangePolicy { least_bytes, most_bytes: 8 * least_bytes, interval: COMMIT_INTERVAL, room_bytes: None }
     }
 
     fn layer(sealed_bytes: u64) -> Totals {
         Totals { states: 1, afterstates: 2, fingerprint: u128::MAX, sealed_bytes }
     }
 
-    fn range(ordered: Ordered) -> Option<Segment> {
+    fn range(ordered: RangeOrder) -> Option<Segment> {
         match ordered {
-            Ordered::Range(range) => Some(range),
-            Ordered::NoRoom | Ordered::Nothing => None,
+            RangeOrder::Range(range) => Some(range),
+            RangeOrder::NoRoom | RangeOrder::Nothing => None,
         }
     }
 
@@ -276,9 +276,12 @@ mod tests {
         for _ in 0..layers {
             assert_eq!(ranges.layer_done(0, layer(10)), Some(layer(10)));
         }
-        let ordered = range(ranges.order(&worth(least_bytes), all, NOW));
+        let ordered = range(ranges.order(&policy(least_bytes), all, NOW));
         assert_eq!(ranges.ordered(), ordered);
-        assert!(ordered.is_none() || ranges.order(&worth(0), true, NOW) == Ordered::Nothing, "one at a time");
+        assert!(
+            ordered.is_none() || ranges.order(&policy(0), true, NOW) == RangeOrder::Nothing,
+            "one at a time"
+        );
         ordered.map(|range| range.first.0..=range.last.0)
     }
 
@@ -299,7 +302,7 @@ mod tests {
             let mut ordered = Vec::new();
             for _ in 0..29 {
                 ranges.layer_done(0, layer(10));
-                while let Ordered::Range(range) = ranges.order(&worth(least_bytes), false, NOW) {
+                while let RangeOrder::Range(range) = ranges.order(&policy(least_bytes), false, NOW) {
                     ordered.push((range.first.0, range.last.0));
                     assert!(ranges.complete(NOW).is_some());
                 }
@@ -322,8 +325,9 @@ mod tests {
             for _ in 0..8 {
                 ranges.layer_done(0, layer(10));
             }
-            match ranges.order(&Worth { room_bytes: Some(room_bytes), ..worth(least_bytes) }, all, NOW) {
-                Ordered::Range(range) => Ok(range.layers()),
+            match ranges.order(&RangePolicy { room_bytes: Some(room_bytes), ..policy(least_bytes) }, all, NOW)
+            {
+                RangeOrder::Range(range) => Ok(range.layers()),
                 nothing => Err(nothing),
             }
         };
@@ -331,15 +335,15 @@ mod tests {
             [40, 39, 10].map(|room| ordered(Phase::Enumerate, room, 40, false)),
             [Ok(4), Ok(3), Ok(1)]
         );
-        assert_eq!(ordered(Phase::Enumerate, 9, 40, false), Err(Ordered::NoRoom));
+        assert_eq!(ordered(Phase::Enumerate, 9, 40, false), Err(RangeOrder::NoRoom));
         assert_eq!(
             ordered(Phase::Enumerate, 9, 100, false),
-            Err(Ordered::Nothing),
+            Err(RangeOrder::Nothing),
             "no range is large enough yet"
         );
         assert_eq!(ordered(Phase::Enumerate, 55, 100, true), Ok(5));
         assert_eq!(ordered(Phase::BackUp, 69, 70, false), Ok(3), "the cut below 48 and 50");
-        assert_eq!(ordered(Phase::BackUp, 29, 70, false), Err(Ordered::NoRoom));
+        assert_eq!(ordered(Phase::BackUp, 29, 70, false), Err(RangeOrder::NoRoom));
     }
 
     #[test]
@@ -360,15 +364,15 @@ mod tests {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
         ranges.layer_done(0, layer(1));
         assert_eq!(
-            ranges.order(&worth(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)),
-            Ordered::Nothing
+            ranges.order(&policy(9), false, COMMIT_INTERVAL - Duration::from_nanos(1)),
+            RangeOrder::Nothing
         );
-        assert!(range(ranges.order(&worth(9), false, COMMIT_INTERVAL)).is_some());
+        assert!(range(ranges.order(&policy(9), false, COMMIT_INTERVAL)).is_some());
         assert!(ranges.complete(COMMIT_INTERVAL).is_some());
         ranges.layer_done(0, layer(1));
         assert_eq!(
-            ranges.order(&worth(9), false, COMMIT_INTERVAL),
-            Ordered::Nothing,
+            ranges.order(&policy(9), false, COMMIT_INTERVAL),
+            RangeOrder::Nothing,
             "the interval starts again"
         );
     }
@@ -376,18 +380,18 @@ mod tests {
     #[test]
     fn writing_is_behind_while_ranges_wait() {
         let mut ranges = Ranges::new(segment(Phase::Enumerate), KEPT, 1, NOW);
-        let worth = Worth { most_bytes: 30, ..worth(30) };
+        let policy = RangePolicy { most_bytes: 30, ..policy(30) };
         let finish = |ranges: &mut Ranges, bytes| {
             ranges.layer_done(0, layer(bytes));
-            [1, 4].map(|many| ranges.is_behind(many, &worth))
+            [1, 4].map(|many| ranges.is_behind(many, &policy))
         };
         assert_eq!(finish(&mut ranges, 300), [false, false], "nothing is being written");
-        assert!(range(ranges.order(&worth, false, NOW)).is_some());
+        assert!(range(ranges.order(&policy, false, NOW)).is_some());
         assert_eq!(finish(&mut ranges, 290), [false, false], "less than is being written");
         assert_eq!(finish(&mut ranges, 10), [true, false]);
         assert_eq!(finish(&mut ranges, 900), [true, true]);
         assert!(ranges.complete(NOW).is_some());
-        assert!(!ranges.is_behind(1, &worth));
+        assert!(!ranges.is_behind(1, &policy));
     }
 
     #[test]
@@ -399,7 +403,7 @@ mod tests {
         let both = Totals { states: 2, afterstates: 4, fingerprint: u128::MAX - 1, sealed_bytes: 6 };
         assert_eq!(ranges.layer_done(0, layer(5)), Some(both));
         assert_eq!((ranges.frontier(), ranges.states_ahead()), (1, 2));
-        let ordered = range(ranges.order(&worth(6), false, NOW));
+        let ordered = range(ranges.order(&policy(6), false, NOW));
         assert_eq!(ordered.map(|range| range.last), Some(Layer(4)));
     }
 
@@ -413,8 +417,8 @@ mod tests {
             let segment = segment(if up { Phase::Enumerate } else { Phase::BackUp });
             let kept = if all { KeptLayers::ALL } else { KEPT };
             let mut ranges = Ranges::new(segment, kept, members, NOW);
-            let worth =
-                Worth { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX, room_bytes: None };
+            let policy =
+                RangePolicy { least_bytes: least, most_bytes: growth * least, interval: Duration::MAX, room_bytes: None };
             let mut commits: Vec<Commit> = Vec::new();
             let mut begun = 0;
             let rest = (0..29).flat_map(|_| (0..6).map(|event| (event, 1)));
@@ -423,13 +427,13 @@ mod tests {
                     member if member < members && ranges.finished(member) < segment.layers() => {
                         ranges.layer_done(member, layer(bytes));
                     }
-                    4 => begun += usize::from(range(ranges.order(&worth, bytes == 0, NOW)).is_some()),
+                    4 => begun += usize::from(range(ranges.order(&policy, bytes == 0, NOW)).is_some()),
                     5 => commits.extend(ranges.complete(NOW)),
                     _ => {}
                 }
             }
             while !ranges.is_written() {
-                begun += usize::from(range(ranges.order(&worth, true, NOW)).is_some());
+                begun += usize::from(range(ranges.order(&policy, true, NOW)).is_some());
                 commits.push(ranges.complete(NOW).unwrap());
             }
             prop_assert_eq!(begun, commits.len());

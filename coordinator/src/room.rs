@@ -30,7 +30,7 @@ pub fn headroom(limit_bytes: u64) -> u64 {
 
 /// Returns the reach to remove next, if any. Reach that no step needs is removed first. On the way up, ranges that
 /// can be enumerated again follow one by one, until `times` times the usual headroom is free.
-pub fn goes_next(recipe: &Recipe<'_>, limit_bytes: u64, free_bytes: i64, times: u64) -> Vec<LayerRange> {
+pub fn next_removals(recipe: &Recipe<'_>, limit_bytes: u64, free_bytes: i64, times: u64) -> Vec<LayerRange> {
     let passed = recipe.passed();
     let is_short = free_bytes < (times * headroom(limit_bytes)).cast_signed();
     if passed.is_empty() && is_short && recipe.is_climbing() {
@@ -89,7 +89,8 @@ mod tests {
         let range = |first, last| LayerRange { first: Layer(first), last: Layer(last) };
         let limit = 80 << 20;
         let usual = headroom(limit).cast_signed();
-        let goes = |held: &Holdings, free, times| goes_next(&Recipe::new(&params, held), limit, free, times);
+        let goes =
+            |held: &Holdings, free, times| next_removals(&Recipe::new(&params, held), limit, free, times);
 
         let mut held: Holdings =
             vec![up(4, 8), up(10, 14), up(16, 18), up(20, 30), up(32, 34), up(36, 40)].into();

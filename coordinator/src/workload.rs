@@ -26,7 +26,7 @@ impl Workload {
             let columns = Columns::count(params, lane) as f64;
             let (first, last) = lane::layer_range(params, lane);
             for layer in first.to(last.min(params.last_layer())) {
-                let of_block = ClassId::of(layer, lane).map_or(0, |class| space.rows_about(class)) as f64;
+                let of_block = ClassId::of(layer, lane).map_or(0, |class| space.estimate_rows(class)) as f64;
                 rows[layer.index()] += of_block;
                 entries[layer.index()] += of_block * columns;
             }

@@ -2,14 +2,14 @@
 
 use axum::extract::State;
 use exact2048_game::Layer;
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
-use exact2048_solution::{Asking, Oracle, ValueSums};
+use exact2048_net::pages::{JsonReply, RequestFailure};
+use exact2048_solution::{Oracle, QuestionLimits, ValueSums};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::asked::{Asked, count_of};
 use crate::runs::Explorer;
 use crate::sample::sample;
+use crate::url_query::{UrlQuery, count_of};
 
 /// Default and maximum number of sampled states of a layer.
 const SAMPLE: u32 = 500;
@@ -17,7 +17,7 @@ const MOST_SAMPLED: u32 = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LayerAsked {
+pub struct LayerQuery {
     run: Option<String>,
     layer: u32,
     sample: Option<u32>,
@@ -27,7 +27,7 @@ pub struct LayerAsked {
 
 /// The values of some states of a layer.
 #[derive(Serialize)]
-pub struct ToldValues {
+pub struct ValuesView {
     layer: u32,
     states: u64,
     afterstates: u64,
@@ -41,8 +41,8 @@ pub struct ToldValues {
 /// `GET /api/v1/layer`.
 pub async fn layer(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<LayerAsked>,
-) -> Result<ToldAnswer<ToldValues>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<LayerQuery>,
+) -> Result<JsonReply<ValuesView>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     if run.params.best_moves {
         let what = "the run stores best moves and few values, so the values of a layer are not available";
@@ -53,12 +53,12 @@ pub async fn layer(
     let last = run.layers.last().map(|last| last.layer);
     let counts = *counts.ok_or_else(|| no_such_layer(layer, last))?;
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
-    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-        oracle.values_as(&sample(oracle, layer, most, seed, asking.wanted)?, asking)
+    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
+        oracle.values_as(&sample(oracle, layer, most, seed, question.wanted)?, question)
     };
-    let values = explorer.ask_much(run.oracle()?, question).await?;
+    let values = explorer.ask_heavy(run.oracle()?, question).await?;
     let values: ValueSums = values.into_iter().flatten().collect();
-    Ok(ToldAnswer(ToldValues {
+    Ok(JsonReply(ValuesView {
         layer: layer.0,
         states: counts.states,
         afterstates: counts.afterstates,

@@ -6,7 +6,6 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
-mod asked;
 mod assets;
 mod layers;
 mod pattern;
@@ -16,6 +15,7 @@ mod routes;
 mod runs;
 mod sample;
 mod search;
+mod url_query;
 mod values;
 
 pub use routes::{paths, router};

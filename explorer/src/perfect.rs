@@ -6,11 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use axum::extract::State;
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_net::text::numbers::count;
 use exact2048_server::{RunSnapshot, Served, of_query};
 use exact2048_stats::{
-    FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatsProgress, ToldStatistics, has_usual_rules,
+    FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatisticsView, StatsProgress, has_usual_rules,
 };
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -18,8 +18,8 @@ use serde_json::value::RawValue;
 use tokio::sync::watch;
 use tonic::Status;
 
-use crate::asked::Asked;
 use crate::runs::Explorer;
+use crate::url_query::UrlQuery;
 
 /// Most states of a run whose statistics a server computes, which takes some minutes of one core.
 ///
@@ -132,7 +132,7 @@ impl PlayWork {
         &self,
         limits: PlayLimits,
         sender: &watch::Sender<PlayState>,
-    ) -> Result<ToldStatistics, Status> {
+    ) -> Result<StatisticsView, Status> {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
@@ -140,12 +140,12 @@ impl PlayWork {
         let mut progress = |at: StatsProgress| {
             sender.send_replace(PlayState::Working(at.share));
         };
-        let found = ToldStatistics::follow(&run, &*follower, LEAST_FOLLOWED, &mut progress);
+        let found = StatisticsView::follow(&run, &*follower, LEAST_FOLLOWED, &mut progress);
         found.map_err(|error| of_query(&error))
     }
 }
 
-fn done(statistics: &ToldStatistics) -> Result<PlayState, Status> {
+fn done(statistics: &StatisticsView) -> Result<PlayState, Status> {
     let json = serde_json::value::to_raw_value(statistics).map_err(|error| internal(&error))?;
     Ok(PlayState::Done(json.into()))
 }
@@ -181,7 +181,7 @@ fn check_size(states: u64) -> Result<(), Status> {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PlayAsked {
+pub struct PlayQuery {
     run: Option<String>,
 }
 
@@ -197,8 +197,8 @@ pub struct PlayAnswer {
 /// `GET /api/v1/perfect-play`.
 pub async fn perfect_play(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<PlayAsked>,
-) -> Result<ToldAnswer<PlayAnswer>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<PlayQuery>,
+) -> Result<JsonReply<PlayAnswer>, RequestFailure> {
     let served = explorer.served(asked.run.as_deref())?;
     let run = served.now();
     run.oracle()?;
@@ -221,9 +221,9 @@ pub async fn perfect_play(
         PlayState::Working(_) if !is_worked_on => {
             Err(Status::internal("the server failed to compute the statistics; see its log").into())
         }
-        PlayState::Working(progress) => Ok(ToldAnswer(PlayAnswer { progress, statistics: None })),
+        PlayState::Working(progress) => Ok(JsonReply(PlayAnswer { progress, statistics: None })),
         PlayState::Done(found) => {
-            Ok(ToldAnswer(PlayAnswer { progress: 1.0, statistics: Some((*found).to_owned()) }))
+            Ok(JsonReply(PlayAnswer { progress: 1.0, statistics: Some((*found).to_owned()) }))
         }
         PlayState::Failed(status) => Err(status.into()),
     }

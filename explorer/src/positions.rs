@@ -5,15 +5,15 @@ use std::collections::HashSet;
 use axum::extract::State;
 use exact2048_game::board::{BoardSize, MOST_CELLS};
 use exact2048_game::{Board, KeptLayers, Layer};
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_net::status;
-use exact2048_solution::{Advice, Asking, Evaluation, Oracle, QueryError, StateAnswer, ToldState};
+use exact2048_solution::{Advice, Evaluation, Oracle, QueryError, QuestionLimits, StateAnswer, StateView};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::asked::{Asked, count_of};
 use crate::runs::{Explorer, less_is_better};
 use crate::sample::sample;
+use crate::url_query::{UrlQuery, count_of};
 
 /// Default and maximum number of sampled states.
 const SAMPLE: u32 = 2_000;
@@ -43,7 +43,7 @@ pub enum PositionKind {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct PositionsAsked {
+pub struct PositionsQuery {
     run: Option<String>,
     #[serde(default)]
     kind: PositionKind,
@@ -61,13 +61,13 @@ pub struct PositionList {
     layers: Vec<u32>,
     /// Number of sampled states.
     sampled: usize,
-    positions: Vec<ToldPosition>,
+    positions: Vec<PositionView>,
 }
 
 #[derive(Serialize)]
-struct ToldPosition {
+struct PositionView {
     #[serde(flatten)]
-    state: ToldState,
+    state: StateView,
     /// Difference between the best and the second-best move; `None` if the run has only best moves.
     gap: Option<f64>,
     /// The difference as a share of the larger value.
@@ -87,8 +87,8 @@ struct Position {
 /// `GET /api/v1/positions`.
 pub async fn positions(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<PositionsAsked>,
-) -> Result<ToldAnswer<PositionList>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<PositionsQuery>,
+) -> Result<JsonReply<PositionList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     if run.params.best_moves && asked.kind != PositionKind::Any {
         let what = "the run stores best moves and few values, so the losses of moves are unknown and cannot select \
@@ -115,10 +115,10 @@ pub async fn positions(
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
     let is_less_better = less_is_better(run.params.objective);
-    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
         let (mut found, mut sampled, mut layers_of, mut removed) = (Vec::new(), 0, Vec::new(), None);
         for &layer in &layers {
-            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, asking.wanted) {
+            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, question.wanted) {
                 Err(error @ QueryError::ReachRemoved(_)) => {
                     removed.get_or_insert(error);
                     continue;
@@ -128,10 +128,10 @@ pub async fn positions(
             layers_of.push(layer.0);
             sampled += boards.len();
             if oracle.params().best_moves {
-                let advice = oracle.advise_all(&boards, asking.wanted)?.into_iter().flatten();
+                let advice = oracle.advise_all(&boards, question.wanted)?.into_iter().flatten();
                 found.extend(advice.filter(|advice| advice.moves.iter().count() > 1).map(without_values));
             } else {
-                let evaluations = oracle.evaluate_as(&boards, asking)?.into_iter().flatten();
+                let evaluations = oracle.evaluate_as(&boards, question)?.into_iter().flatten();
                 found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
             }
         }
@@ -140,9 +140,9 @@ pub async fn positions(
             _ => Ok((found, sampled, layers_of)),
         }
     };
-    let (found, sampled, layers) = explorer.ask_much(run.oracle()?, question).await?;
+    let (found, sampled, layers) = explorer.ask_heavy(run.oracle()?, question).await?;
     let chosen = choose(found, kind, limit);
-    Ok(ToldAnswer(PositionList {
+    Ok(JsonReply(PositionList {
         layers,
         sampled,
         positions: chosen.into_iter().map(|position| listed(position, size)).collect(),
@@ -196,7 +196,7 @@ fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Pos
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
         // Evenly from all layers.
-        PositionKind::Any => return every_so_often(found, limit),
+        PositionKind::Any => return evenly_spaced(found, limit),
     }
     different(&found.iter().map(|position| position.answer.state().1).collect::<Vec<_>>(), limit)
         .into_iter()
@@ -223,15 +223,15 @@ fn different(boards: &[Board], limit: usize) -> Vec<usize> {
     chosen
 }
 
-fn every_so_often(found: Vec<Position>, limit: usize) -> Vec<Position> {
+fn evenly_spaced(found: Vec<Position>, limit: usize) -> Vec<Position> {
     let step = (found.len() / limit.max(1)).max(1);
     found.into_iter().step_by(step).take(limit).collect()
 }
 
-fn listed(Position { answer, gap, share }: Position, size: BoardSize) -> ToldPosition {
+fn listed(Position { answer, gap, share }: Position, size: BoardSize) -> PositionView {
     let is_known = matches!(answer, StateAnswer::Values(_));
     let [gap, share] = [gap, share].map(|number| is_known.then_some(number));
-    ToldPosition { state: ToldState::new(&answer, size), gap, share }
+    PositionView { state: StateView::new(&answer, size), gap, share }
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use axum::Router;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderValue, Method};
 use axum::routing::{MethodRouter, get};
-use exact2048_net::pages::{files, for_known};
+use exact2048_net::pages::{files, require_token};
 use tower_http::cors::CorsLayer;
 
-use crate::asked::no_such_path;
 use crate::runs::Explorer;
+use crate::url_query::no_such_path;
 use crate::{assets, layers, perfect, positions, runs, search, values};
 
 /// The description of the API.
@@ -37,7 +37,7 @@ pub fn paths() -> Vec<&'static str> {
 /// Serves the page without a token and the API with it. Browsers let pages from `origins` read answers of the API.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
-    let mut api = for_known(api, explorer.token().clone());
+    let mut api = require_token(api, explorer.token().clone());
     if !origins.is_empty() {
         let cors = CorsLayer::new().allow_origin(origins.to_vec());
         api = api.layer(cors.allow_methods([Method::GET]).allow_headers([AUTHORIZATION]));

@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use exact2048_game::{Layer, Objective};
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::{Cost, RunPhase};
 use exact2048_server::{NamedRun, RunSnapshot, Runs, Served, Turns};
-use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_solution::{Oracle, QueryError, QuestionLimits};
 use exact2048_stats::FollowerOfRun;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tonic::Status;
 
-use crate::asked::Asked;
 use crate::perfect::{PerfectPlay, PlayLimits};
+use crate::url_query::UrlQuery;
 
 /// State shared by all request handlers.
 #[derive(Clone)]
@@ -81,10 +81,10 @@ impl Explorer {
     }
 
     /// Asks a question that reads many states.
-    pub(crate) async fn ask_much<T: Send + 'static>(
+    pub(crate) async fn ask_heavy<T: Send + 'static>(
         &self,
         oracle: Arc<Oracle>,
-        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
+        question: impl Fn(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
     ) -> Result<T, Status> {
         let answer = self.0.turns.ask(oracle, Some(&self.0.threads), question).await;
         answer.map(|(answer, Cost { .. })| answer)
@@ -93,7 +93,7 @@ impl Explorer {
 
 /// Description of a run.
 #[derive(Serialize)]
-pub struct ToldRun {
+pub struct RunView {
     name: String,
     run_id: String,
     rows: usize,
@@ -118,16 +118,16 @@ pub struct ToldRun {
     states: u64,
     afterstates: u64,
     fingerprint: Option<String>,
-    start: Option<ToldStart>,
+    start: Option<StartView>,
 }
 
 #[derive(Serialize)]
-struct ToldStart {
+struct StartView {
     expected: f64,
     error_bound: f64,
 }
 
-impl ToldRun {
+impl RunView {
     fn new(name: &str, run: &RunSnapshot) -> Self {
         let params = &run.params;
         Self {
@@ -157,7 +157,7 @@ impl ToldRun {
             start: run
                 .start
                 .as_ref()
-                .map(|start| ToldStart { expected: start.expected, error_bound: start.error_bound }),
+                .map(|start| StartView { expected: start.expected, error_bound: start.error_bound }),
         }
     }
 }
@@ -169,28 +169,28 @@ pub(crate) fn less_is_better(objective: Objective) -> bool {
 
 #[derive(Serialize)]
 pub struct RunList {
-    runs: Vec<ToldRun>,
+    runs: Vec<RunView>,
 }
 
 /// `GET /api/v1/runs`.
-pub async fn runs(State(explorer): State<Explorer>) -> ToldAnswer<RunList> {
-    let describe = |run: &NamedRun| ToldRun::new(&run.name, &run.served.now());
-    ToldAnswer(RunList { runs: explorer.0.runs.iter().map(describe).collect() })
+pub async fn runs(State(explorer): State<Explorer>) -> JsonReply<RunList> {
+    let describe = |run: &NamedRun| RunView::new(&run.name, &run.served.now());
+    JsonReply(RunList { runs: explorer.0.runs.iter().map(describe).collect() })
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct LayersAsked {
+pub struct LayersQuery {
     run: Option<String>,
 }
 
 #[derive(Serialize)]
 pub struct LayerList {
-    layers: Vec<ToldLayer>,
+    layers: Vec<LayerView>,
 }
 
 #[derive(Serialize)]
-struct ToldLayer {
+struct LayerView {
     layer: u32,
     states: u64,
     afterstates: u64,
@@ -199,13 +199,13 @@ struct ToldLayer {
 /// `GET /api/v1/layers`.
 pub async fn layers(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<LayersAsked>,
-) -> Result<ToldAnswer<LayerList>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<LayersQuery>,
+) -> Result<JsonReply<LayerList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    let layers = run.layers.iter().map(|counts| ToldLayer {
+    let layers = run.layers.iter().map(|counts| LayerView {
         layer: counts.layer.0,
         states: counts.states,
         afterstates: counts.afterstates,
     });
-    Ok(ToldAnswer(LayerList { layers: layers.collect() }))
+    Ok(JsonReply(LayerList { layers: layers.collect() }))
 }

@@ -4,15 +4,15 @@ use axum::extract::State;
 use exact2048_game::Layer;
 use exact2048_game::board::Board;
 use exact2048_game::symmetry::Symmetries;
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_net::status;
-use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_solution::{Oracle, QueryError, QuestionLimits};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::{Asked, count_of};
 use crate::layers::no_such_layer;
 use crate::pattern::BoardPattern;
 use crate::runs::Explorer;
+use crate::url_query::{UrlQuery, count_of};
 
 /// Default and maximum number of states in an answer.
 const LIMIT: u32 = 50;
@@ -23,7 +23,7 @@ const SCANNED: usize = 1 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SearchAsked {
+pub struct SearchQuery {
     run: Option<String>,
     layer: u32,
     pattern: String,
@@ -77,8 +77,8 @@ struct Scan {
 /// `GET /api/v1/search`.
 pub async fn search(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<SearchAsked>,
-) -> Result<ToldAnswer<SearchAnswer>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<SearchQuery>,
+) -> Result<JsonReply<SearchAnswer>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     let (size, layer) = (run.params.board, Layer(asked.layer));
     if !run.layers.iter().any(|counts| counts.layer == layer) {
@@ -97,18 +97,18 @@ pub async fn search(
     };
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let with_values = !run.params.best_moves;
-    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
-        let found = scan(oracle, layer, &pattern, from, limit, asking)?;
+    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
+        let found = scan(oracle, layer, &pattern, from, limit, question)?;
         let values = match with_values {
-            true => oracle.values_as(&found.boards, asking)?,
+            true => oracle.values_as(&found.boards, question)?,
             false => vec![None; found.boards.len()],
         };
         Ok((found, values))
     };
-    let (Scan { boards, scanned, next }, values) = explorer.ask_much(run.oracle()?, question).await?;
+    let (Scan { boards, scanned, next }, values) = explorer.ask_heavy(run.oracle()?, question).await?;
     let states =
         boards.iter().zip(values).map(|(board, value)| FoundState { board: board.to_text(size), value });
-    Ok(ToldAnswer(SearchAnswer { states: states.collect(), scanned, next: next.map(ScanPlace::text) }))
+    Ok(JsonReply(SearchAnswer { states: states.collect(), scanned, next: next.map(ScanPlace::text) }))
 }
 
 fn scan(
@@ -117,7 +117,7 @@ fn scan(
     pattern: &BoardPattern,
     from: ScanPlace,
     limit: usize,
-    asking: &Asking<'_>,
+    question: &QuestionLimits<'_>,
 ) -> Result<Scan, QueryError> {
     let symmetries = Symmetries::new(oracle.params().board);
     let (mut boards, mut scanned, mut first) = (Vec::new(), 0, from.state);
@@ -125,7 +125,7 @@ fn scan(
         if scanned >= SCANNED {
             return Ok(Scan { boards, scanned, next: Some(ScanPlace { part, state: 0 }) });
         }
-        if !(asking.wanted)() {
+        if !(question.wanted)() {
             return Err(QueryError::GivenUp);
         }
         for (state, &board) in oracle.states_of(key)?.iter().enumerate().skip(std::mem::take(&mut first)) {

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use exact2048_game::board::{Board, tile};
 use exact2048_game::{Params, SpawnKind, Spawner, rules};
-use exact2048_net::pages::{RequestFailure, ToldAnswer};
+use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_proto::v1;
 use exact2048_server::{answer_state, board_of};
-use exact2048_solution::{Asking, Evaluation, Oracle, StateAnswer, ToldState};
+use exact2048_solution::{Evaluation, Oracle, QuestionLimits, StateAnswer, StateView};
 use serde::{Deserialize, Serialize};
 
-use crate::asked::Asked;
 use crate::runs::Explorer;
+use crate::url_query::UrlQuery;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ValuesAsked {
+pub struct ValuesQuery {
     run: Option<String>,
     board: String,
     /// Whether to return the value of each possible spawn.
@@ -28,18 +28,18 @@ pub struct ValuesAsked {
 }
 
 #[derive(Serialize)]
-pub struct ValuesTold {
+pub struct ValuesReply {
     #[serde(flatten)]
-    state: ToldState,
+    state: StateView,
     /// Spawns by move, for legal moves that do not win.
     #[serde(skip_serializing_if = "Option::is_none")]
-    spawns: Option<BTreeMap<&'static str, Vec<ToldSpawn>>>,
-    cost: ToldCost,
+    spawns: Option<BTreeMap<&'static str, Vec<SpawnView>>>,
+    cost: CostView,
 }
 
 /// A possible spawn, and the value of the board after it.
 #[derive(Serialize)]
-struct ToldSpawn {
+struct SpawnView {
     cell: usize,
     tile: u32,
     /// `None` if spawns are not random.
@@ -48,14 +48,14 @@ struct ToldSpawn {
 }
 
 #[derive(Serialize)]
-struct ToldCost {
+struct CostView {
     computed_states: u64,
     stored_states: u64,
     found_states: u64,
     seconds: f64,
 }
 
-impl From<v1::Cost> for ToldCost {
+impl From<v1::Cost> for CostView {
     fn from(cost: v1::Cost) -> Self {
         let v1::Cost { computed_states, stored_states, found_states, seconds } = cost;
         Self { computed_states, stored_states, found_states, seconds }
@@ -65,8 +65,8 @@ impl From<v1::Cost> for ToldCost {
 /// `GET /api/v1/values`.
 pub async fn values(
     State(explorer): State<Explorer>,
-    Asked(asked): Asked<ValuesAsked>,
-) -> Result<ToldAnswer<ValuesTold>, RequestFailure> {
+    UrlQuery(asked): UrlQuery<ValuesQuery>,
+) -> Result<JsonReply<ValuesReply>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
     let size = run.params.board;
     let spelled = v1::Board { spelling: Some(v1::board::Spelling::Text(asked.board)) };
@@ -77,7 +77,8 @@ pub async fn values(
         StateAnswer::Values(evaluation) if asked.spawns => {
             let mut places = places_of(evaluation, &run.params);
             let boards: Vec<Board> = places.iter().map(|place| place.board).collect();
-            let question = move |oracle: &Oracle, asking: &Asking<'_>| oracle.values_as(&boards, asking);
+            let question =
+                move |oracle: &Oracle, question: &QuestionLimits<'_>| oracle.values_as(&boards, question);
             let (values, _) = explorer.turns().ask(oracle, None, question).await?;
             for (place, value) in places.iter_mut().zip(values) {
                 place.spawn.value = value;
@@ -88,14 +89,14 @@ pub async fn values(
         }
         _ => None,
     };
-    Ok(ToldAnswer(ValuesTold { state: ToldState::new(&answer, size), spawns, cost: cost.into() }))
+    Ok(JsonReply(ValuesReply { state: StateView::new(&answer, size), spawns, cost: cost.into() }))
 }
 
 /// A possible spawn after a move, and the board with it.
 struct SpawnPlace {
     made: &'static str,
     board: Board,
-    spawn: ToldSpawn,
+    spawn: SpawnView,
 }
 
 /// The possible spawns after the moves of a state. A winning move has none.
@@ -115,7 +116,7 @@ fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
             }
             let chance = f64::from(weight) / (f64::from(params.spawn4.denominator()) * empty.len() as f64);
             let board = outcome.after.with(cell, spawn.exponent());
-            let spawn = ToldSpawn {
+            let spawn = SpawnView {
                 cell,
                 tile: tile(spawn.exponent()),
                 chance: (params.spawner == Spawner::Random).then_some(chance),

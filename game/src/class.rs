@@ -182,7 +182,7 @@ impl Space {
     }
 
     /// Estimates the number of rows of a class without building it.
-    pub fn rows_about(&self, id: ClassId) -> u64 {
+    pub fn estimate_rows(&self, id: ClassId) -> u64 {
         let rows = |mask: &Mask| {
             let configs = u64::from(self.configs.count(mask.small_cells.len(), id.small_sum));
             // The orbits of symmetric skeletons are smaller, so there are more of them, mostly in small classes.
@@ -196,11 +196,11 @@ impl Space {
     }
 
     /// Estimates rows × columns of each block of a lane, layers ascending, without building classes or columns.
-    pub fn entries_about(&self, lane: Lane) -> impl Iterator<Item = (Layer, u64)> {
+    pub fn estimate_entries(&self, lane: Lane) -> impl Iterator<Item = (Layer, u64)> {
         let columns = Columns::count(&self.params, lane);
         let (first, last) = layer_range(&self.params, lane);
         first.to(last).map(move |layer| {
-            let rows = ClassId::of(layer, lane).map_or(0, |class| self.rows_about(class));
+            let rows = ClassId::of(layer, lane).map_or(0, |class| self.estimate_rows(class));
             (layer, rows.saturating_mul(columns))
         })
     }
@@ -250,7 +250,7 @@ impl Space {
 
     /// Returns the rows of `class` from which a spawned 2 can lead to one of `rows` of the class `above`. Removes each
     /// single 2 from each of `rows`.
-    pub fn before_spawned_2(&self, class: &Class, above: &Class, rows: &RowSet) -> BitSet<Row> {
+    pub fn rows_before_two(&self, class: &Class, above: &Class, rows: &RowSet) -> BitSet<Row> {
         let mut found = BitSet::with_room(class.rows());
         for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
             let (of_mask, cells) = (above.mask_rows(index), mask.small_cells.len());

@@ -17,7 +17,7 @@ use crate::objective::{Objective, Spawner};
 use crate::params::{Params, Precision, tile_bound_board};
 use crate::rules::exponent_potential;
 use crate::spawning::FloatingMean;
-use crate::value::{Stored, ToCome, Value};
+use crate::value::{FutureValue, Stored, Value};
 
 /// Number format of the values of a run.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ impl Scale {
 
     /// Converts an integer to its number.
     #[inline]
-    pub fn number(self, ToCome(bits): ToCome) -> f64 {
+    pub fn number(self, FutureValue(bits): FutureValue) -> f64 {
         match self.form {
             Form::Fixed(fixed) => bits as f64 / (1u64 << fixed.fraction_bits) as f64,
             Form::Floating { precision: Precision::Bits32, floating, .. } => floating.number(bits as u32),
@@ -131,16 +131,16 @@ impl Scale {
     /// Smallest difference of two different fixed-point values; 0 in floating point.
     pub fn last_place(self) -> f64 {
         match self.form {
-            Form::Fixed(_) => self.number(ToCome(1)),
+            Form::Fixed(_) => self.number(FutureValue(1)),
             Form::Floating { .. } => 0.0,
         }
     }
 
     /// Weighted mean of at most 2^10 values, whose weights sum to at most 2^60.
-    pub fn mean(self, of: impl Iterator<Item = (ToCome, u64)>) -> f64 {
+    pub fn mean(self, of: impl Iterator<Item = (FutureValue, u64)>) -> f64 {
         match self.form {
             Form::Fixed(fixed) => {
-                let add = |(sum, weights): (u128, u64), (ToCome(bits), weight)| {
+                let add = |(sum, weights): (u128, u64), (FutureValue(bits), weight)| {
                     (sum + u128::from(bits) * u128::from(weight), weights + weight)
                 };
                 let (sum, weights) = of.fold((0, 0), add);
@@ -161,7 +161,7 @@ impl Scale {
     /// In fixed point it is half a unit in the last place for each mean that any policy can still expect to pass. The error
     /// of printing as f64 is added. In floating point the bound is proportional to the value.
     pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
-        let value = self.number(ToCome(bits));
+        let value = self.number(FutureValue(bits));
         match self.form {
             Form::Fixed(Fixed { move_bound: None, .. }) => 0.0,
             Form::Fixed(Fixed { fraction_bits, move_bound: Some(move_bound), largest_value, .. }) => {
@@ -232,7 +232,7 @@ mod tests {
         let s = scale("3x3", "lose:64", Precision::Bits64);
         assert_eq!(s.fraction_bits(), None);
         let bits = 1f64.to_bits() - 7e-18f64.to_bits();
-        assert!(s.number(ToCome(bits)) == 7e-18 && s.error_bound(Layer(4), Stored(bits)) <= 7e-27);
+        assert!(s.number(FutureValue(bits)) == 7e-18 && s.error_bound(Layer(4), Stored(bits)) <= 7e-27);
         let narrow = scale("3x3", "lose:64", Precision::Bits32);
         let bits = u64::from(1f32.to_bits() - 7e-18f32.to_bits());
         assert!(narrow.error_bound(Layer(4), Stored(bits)) <= 1e-22);
@@ -245,12 +245,12 @@ mod tests {
     fn integers_are_in_the_order_of_preference() {
         for precision in [Precision::Bits32, Precision::Bits64] {
             let lose = scale("3x3", "lose:64", precision);
-            let (number, Stored(won)) = (|bits| lose.number(ToCome(bits)), lose.won());
+            let (number, Stored(won)) = (|bits| lose.number(FutureValue(bits)), lose.won());
             assert_eq!((number(won), number(0)), (0.0, 1.0));
             assert!(number(1) < 1.0 && number(won - 1) > 0.0);
             let reach = scale("3x3", "reach:64", precision);
             assert_eq!(
-                [reach.won(), Stored(0)].map(|stored| reach.number(stored.to_come(Stored(0)))),
+                [reach.won(), Stored(0)].map(|stored| reach.number(stored.future_value(Stored(0)))),
                 [1.0, 0.0]
             );
         }

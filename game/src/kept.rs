@@ -59,7 +59,7 @@ impl KeptLayers {
 
     /// Policy of runs that store best moves: two layers in every 128. The values take little space next to the moves, and
     /// an interrupted solve can resume from them.
-    pub const BESIDE_BEST_MOVES: Self = Self { period: 128, width: 2 };
+    pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2 };
 
     /// Only the layers of the starts, which is the minimum that a run can store. The period never repeats.
     pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };

@@ -83,7 +83,7 @@ impl Lane {
     }
 
     /// Returns the other lanes that moves can lead to from this one, including some that have no board.
-    pub fn led_to(self, params: &Params) -> BTreeSet<Self> {
+    pub fn target_lanes(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.after(step, params)).collect();
         lanes.remove(&self);
@@ -91,7 +91,7 @@ impl Lane {
     }
 
     /// Returns the other lanes from which moves can lead to this one, including some that have no board.
-    pub fn led_from(self, params: &Params) -> BTreeSet<Self> {
+    pub fn source_lanes(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.before(step, params)).collect();
         lanes.remove(&self);

@@ -121,7 +121,7 @@ impl SpawnKind {
 
     /// Potential of the tile: the points of the merges that would make it. The player did not score these points, because
     /// the tile spawned.
-    pub const fn gift(self) -> u64 {
+    pub const fn unscored_potential(self) -> u64 {
         exponent_potential(self.exponent())
     }
 
@@ -167,7 +167,7 @@ mod tests {
             assert_eq!(Layer(board.tile_sum(4)).after(spawn), Layer(after.tile_sum(4)));
             assert_eq!(Layer(after.tile_sum(4)).before(spawn), Some(Layer(board.tile_sum(4))));
         }
-        assert_eq!(SpawnKind::ALL.map(SpawnKind::gift), [0, 4]);
+        assert_eq!(SpawnKind::ALL.map(SpawnKind::unscored_potential), [0, 4]);
         let whole = Spawn4::default();
         let weights: u32 = SpawnKind::ALL.iter().map(|spawn| spawn.weight(whole)).sum();
         assert_eq!(weights, whole.denominator());

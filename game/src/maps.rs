@@ -7,10 +7,10 @@ use crate::patterns::{KnownPattern, Patterns, Rewriting};
 
 /// Columns of a source lane and of a target lane.
 ///
-/// A column leads to a column of the target. If it takes no part, it leads to [`Between::none`]. If the move makes the
-/// winning tile, it leads to [`Between::won`].
+/// A column leads to a column of the target. If it takes no part, it leads to [`ColumnMap::none`]. If the move makes the
+/// winning tile, it leads to [`ColumnMap::won`].
 #[derive(Clone, Copy, Debug)]
-pub struct Between<'a> {
+pub struct ColumnMap<'a> {
     /// Parameters of the run.
     pub params: &'a Params,
     /// Interned patterns.
@@ -30,7 +30,7 @@ pub type Pair = [u32; 2];
 /// Mean number of columns a group from which groups that lead to other lanes are skipped as a whole.
 const LARGE_GROUP_COLUMNS: usize = 1024;
 
-impl Between<'_> {
+impl ColumnMap<'_> {
     /// Target of columns that take no part: the number after the target's last column.
     pub fn none(&self) -> u32 {
         self.target.len() as u32
@@ -45,15 +45,15 @@ impl Between<'_> {
     ///
     /// Every column that takes part meets them. Some other columns meet them too: those lead to another lane, or break
     /// the tile bound, so no reachable board has them.
-    pub fn meeting(&self, pattern: &KnownPattern) -> Vec<u64> {
-        pattern.pattern.meeting(self.source)
+    pub fn matching_columns(&self, pattern: &KnownPattern) -> Vec<u64> {
+        pattern.pattern.matching_columns(self.source)
     }
 
     /// Writes the target of each column to `leads_to`, which has one entry per column. Ignores conditions.
     ///
     /// Without a merge, the arrangements of a multiset lead to those of one other multiset, in the same way in all
-    /// lanes. A pattern with merges writes nothing: see [`Between::for_each_pair`]. Cost: about a nanosecond a column.
-    pub fn rearranged(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
+    /// lanes. A pattern with merges writes nothing: see [`ColumnMap::for_each_pair`]. Cost: about a nanosecond a column.
+    pub fn write_targets(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
         let shapes = self.source.shapes(items.births(), large);
@@ -71,12 +71,17 @@ impl Between<'_> {
 
     /// Visits the columns that take part in a pattern with merges, ascending, each with its target.
     ///
-    /// `meeting` holds the columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two
-    /// for each column of `meeting` that leads to another lane.
-    pub fn for_each_pair(&self, pattern: &KnownPattern, mut meeting: Vec<u64>, mut visit: impl FnMut(Pair)) {
+    /// `matching_columns` holds the columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two
+    /// for each column of `matching_columns` that leads to another lane.
+    pub fn for_each_pair(
+        &self,
+        pattern: &KnownPattern,
+        mut matching_columns: Vec<u64>,
+        mut visit: impl FnMut(Pair),
+    ) {
         let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
         let mut finder = self.target.finder();
-        self.leave_out_groups(&rewriting, &mut finder, &mut meeting);
+        self.leave_out_groups(&rewriting, &mut finder, &mut matching_columns);
         let mut groups = self.source.groups().iter();
         // The multiset of the column, and the first column of the next multiset.
         let (mut multiset, mut end) = (Counts::default(), 0);
@@ -100,7 +105,7 @@ impl Between<'_> {
             Some(finder.column(group, rewriting.apply(sequence))?.0 as u32)
         };
         let sequences = self.source.sequences();
-        bitset::for_each_bit(&meeting, |column| {
+        bitset::for_each_bit(&matching_columns, |column| {
             if let Some(to) = leads_to(column, sequences[column]) {
                 visit([column as u32, to]);
             }
@@ -108,7 +113,7 @@ impl Between<'_> {
     }
 
     /// Clears the bits of groups that lead to other lanes than the target, which is most of them.
-    fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, meeting: &mut [u64]) {
+    fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, matching_columns: &mut [u64]) {
         let groups = self.source.groups();
         if self.params.winning_exponent().is_some() || self.source.len() < LARGE_GROUP_COLUMNS * groups.len()
         {
@@ -116,8 +121,8 @@ impl Between<'_> {
         }
         for group in groups {
             let multiset = Counts::of(group.multiset);
-            if !rewriting.may_lead(multiset, |image| finder.group(image).is_some()) {
-                bitset::clear(meeting, group.first as usize..(group.first + group.count) as usize);
+            if !rewriting.can_lead(multiset, |image| finder.group(image).is_some()) {
+                bitset::clear(matching_columns, group.first as usize..(group.first + group.count) as usize);
             }
         }
     }
@@ -132,15 +137,16 @@ impl Between<'_> {
 }
 
 #[cfg(test)]
-impl Between<'_> {
+impl ColumnMap<'_> {
     /// Returns the target of each column under a pattern's conditions.
     pub(crate) fn of_all_columns(&self, pattern: &KnownPattern) -> Vec<u32> {
-        let (meeting, mut found) = (self.meeting(pattern), vec![self.none(); self.source.len()]);
-        let meets = |column: usize| meeting[column / 64] >> (column % 64) & 1 == 1;
+        let (matching_columns, mut found) =
+            (self.matching_columns(pattern), vec![self.none(); self.source.len()]);
+        let meets = |column: usize| matching_columns[column / 64] >> (column % 64) & 1 == 1;
         if pattern.merges() {
-            self.for_each_pair(pattern, meeting.clone(), |[column, to]| found[column as usize] = to);
+            self.for_each_pair(pattern, matching_columns.clone(), |[column, to]| found[column as usize] = to);
         } else {
-            self.rearranged(pattern, &mut found);
+            self.write_targets(pattern, &mut found);
             let columns = found.iter_mut().enumerate();
             columns.filter(|&(column, _)| !meets(column)).for_each(|(_, to)| *to = self.none());
         }
@@ -188,9 +194,9 @@ mod tests {
                 let target = Columns::new(&params, lane);
                 let wanted = merged_one_by_one(&source, &target);
                 let (params, patterns) = (&params, &patterns);
-                let between = Between { params, patterns, source: &source, target: &target };
+                let between = ColumnMap { params, patterns, source: &source, target: &target };
                 let mut pairs = Vec::new();
-                between.for_each_pair(&pattern, between.meeting(&pattern), |pair| pairs.push(pair));
+                between.for_each_pair(&pattern, between.matching_columns(&pattern), |pair| pairs.push(pair));
                 assert_eq!(pairs, wanted, "{lane:?}");
                 targets += usize::from(!wanted.is_empty());
                 found += wanted.len();

@@ -32,7 +32,7 @@ impl MoveBound {
         Self {
             last_layer: params.last_layer(),
             growth: two + (four - two) * spawn4,
-            unscored: SpawnKind::Four.gift() as f64 * spawn4,
+            unscored: SpawnKind::Four.unscored_potential() as f64 * spawn4,
             heights: (params.objective == Objective::Score)
                 .then(|| std::array::from_fn(|i| height(params, i as u64 + 1) as f64)),
         }

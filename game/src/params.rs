@@ -206,7 +206,7 @@ impl Params {
     /// Returns the same run with more large tiles, if that split is faster given enough memory; otherwise `None`.
     ///
     /// The split has about a tenth of the rows, and they are longer. So few rows allow the run to keep their transitions.
-    pub fn roomy(&self) -> Option<Self> {
+    pub fn with_fewer_rows(&self) -> Option<Self> {
         let is_deep = self.board.cells() == 12 && self.last_layer() > MANY_SEQUENCES;
         (is_deep && self.large == 5).then(|| Self { large: 4, ..self.clone() })
     }
@@ -303,7 +303,7 @@ impl Params {
     ///
     /// Those of [`check`](Self::check).
     pub fn with_stored(self, kept: Option<KeptLayers>, best_moves: bool) -> Result<Self, ParamsError> {
-        let usual = if best_moves { KeptLayers::BESIDE_BEST_MOVES } else { KeptLayers::default() };
+        let usual = if best_moves { KeptLayers::KEPT_WITH_BEST_MOVES } else { KeptLayers::default() };
         let params = self.with_kept(kept.unwrap_or(usual)).with_best_moves(best_moves);
         params.check()?;
         Ok(params)
@@ -311,7 +311,7 @@ impl Params {
 
     /// Whether the reachability of the states of a layer stays stored. It does if their values or best moves are stored,
     /// or if the run only enumerates.
-    pub fn keeps_reach(&self, layer: Layer) -> bool {
+    pub fn stores_reachability(&self, layer: Layer) -> bool {
         self.until_layer.is_some() || self.stores_on_the_way_down(layer)
     }
 
@@ -349,7 +349,7 @@ impl Params {
         if !(3..=6).contains(&self.large) {
             return Err(ParamsError::Large(self.large));
         }
-        let rows = skeleton::most_rows(self.board, self.large);
+        let rows = skeleton::max_rows(self.board, self.large);
         if rows > MOST_ROWS {
             return Err(ParamsError::TooManyRows { board: self.board, large: self.large, rows });
         }

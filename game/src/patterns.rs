@@ -75,7 +75,7 @@ impl Pattern {
     }
 
     /// Returns the columns whose sequences meet the conditions, one bit a column.
-    pub(crate) fn meeting(&self, columns: &Columns) -> Vec<u64> {
+    pub(crate) fn matching_columns(&self, columns: &Columns) -> Vec<u64> {
         let mut bits = BitSet::<Column>::below(columns.len()).into_words();
         for condition in self.conditions() {
             let equal = columns.equal_at(condition.first, condition.second);
@@ -184,7 +184,7 @@ impl Rewriting {
 
     /// Whether some arrangement of a multiset can become one that is `wanted`. Returns true without a check unless exactly
     /// one pair merges.
-    pub(crate) fn may_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
+    pub(crate) fn can_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
         let mut merging = (0..MAX_EXPONENT).filter(|&exponent| multiset.of_exponent(exponent) >= 2);
         self.merges != 1 || merging.any(|exponent| wanted(self.with_births(multiset.merged(exponent))))
     }
@@ -223,7 +223,7 @@ impl PatternId {
 pub struct Patterns {
     table: Mutex<PatternTable>,
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
-    /// Approximate number of bytes that [`Patterns::forget_shapes`] frees.
+    /// Approximate number of bytes that [`Patterns::clear_shapes`] frees.
     shape_bytes: AtomicUsize,
 }
 
@@ -301,7 +301,7 @@ impl Patterns {
     }
 
     /// Drops the effects on shapes, which are computed again when needed.
-    pub fn forget_shapes(&self) {
+    pub fn clear_shapes(&self) {
         self.shape_bytes.store(0, Ordering::Relaxed);
         self.table.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());
         self.arrangements.lock().clear();

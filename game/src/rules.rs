@@ -113,7 +113,7 @@ pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> 
 }
 
 /// Iterates over all starts in the order of [`starts`], each with its probability.
-pub fn start_chances(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (Board, f64)> {
+pub fn start_probabilities(size: BoardSize, spawn4: Spawn4) -> impl Iterator<Item = (Board, f64)> {
     let (cells, all) = (size.cells(), f64::from(spawn4.denominator()));
     let weight = move |spawn: SpawnKind| f64::from(spawn.weight(spawn4));
     starts(size).map(move |(board, [first, second])| {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn probabilities_of_starts_add_up_to_one() {
         for (size, spawn4) in [("2x2", "0.1"), ("4x3", "1/3"), ("1x4", "0"), ("3x3", "1")] {
-            let chances = start_chances(size.parse().unwrap(), spawn4.parse().unwrap());
+            let chances = start_probabilities(size.parse().unwrap(), spawn4.parse().unwrap());
             let sum: f64 = chances.map(|(_, chance)| chance).sum();
             assert!((sum - 1.0).abs() < 1e-12, "{size} {spawn4}: {sum}");
         }

@@ -166,7 +166,7 @@ mod tests {
     use crate::Params;
     use crate::columns::{Column, Columns, Counts};
     use crate::lane::{Lane, lanes};
-    use crate::maps::Between;
+    use crate::maps::ColumnMap;
     use crate::patterns::Pattern;
     use crate::slide::TileSource;
     use crate::{Objective, Precision, Spawn4};
@@ -245,7 +245,7 @@ mod tests {
                         })
                         .collect();
                     let between =
-                        Between { params: &params, patterns: &patterns, source: &source, target: &target };
+                        ColumnMap { params: &params, patterns: &patterns, source: &source, target: &target };
                     let known = patterns.known([id])[0].clone().unwrap();
                     let found = between.of_all_columns(&known);
                     assert_eq!(found, expected, "{pattern:?} {lane:?}");

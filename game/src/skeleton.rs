@@ -79,7 +79,7 @@ impl Masks {
 ///
 /// If all skeletons together number less than 2^30, the bound is their number. Otherwise it is the largest product of
 /// masks and configs over all classes. Cost: that of [`Masks::new`] on boards of 12 cells and more, else nothing.
-pub fn most_rows(board: BoardSize, large: u8) -> u64 {
+pub fn max_rows(board: BoardSize, large: u8) -> u64 {
     let cells = board.cells();
     // Bounds the skeletons of all classes together: `large` digits or L in each cell.
     let all = (u64::from(large) + 1).pow(cells as u32);
@@ -219,12 +219,12 @@ mod tests {
                 masks.canonical(k).len() as u64 * u64::from(configs.count(size.cells() - k, sum))
             };
             let most = (0..=size.cells()).flat_map(|k| (0..1 << 10).map(move |half| rows(k, 2 * half))).max();
-            assert_eq!(most, Some(most_rows(size, large)), "{size} {large}");
+            assert_eq!(most, Some(max_rows(size, large)), "{size} {large}");
         }
         let size: BoardSize = "4x4".parse().unwrap();
-        assert!(most_rows(size, 4) < 1 << 30 && most_rows(size, 5) > 1 << 30);
-        assert!(most_rows("2x8".parse().unwrap(), 4) < 1 << 30);
-        assert!(most_rows("3x3".parse().unwrap(), 6) < 1 << 30);
+        assert!(max_rows(size, 4) < 1 << 30 && max_rows(size, 5) > 1 << 30);
+        assert!(max_rows("2x8".parse().unwrap(), 4) < 1 << 30);
+        assert!(max_rows("3x3".parse().unwrap(), 6) < 1 << 30);
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Lines {
 
     /// Whether tiles can occupy exactly these cells, given as bits, after a move. Other boards are not afterstates.
     #[inline]
-    pub fn may_follow_a_move(&self, occupied: u32) -> bool {
+    pub fn can_follow_move(&self, occupied: u32) -> bool {
         self.settled.contains(occupied)
     }
 
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn tiles_are_at_a_wall_after_moves() {
         let lines = Lines::new("2x3".parse().unwrap(), 3);
-        let follows = |cells: &[u32]| lines.may_follow_a_move(cells.iter().map(|cell| 1 << cell).sum());
+        let follows = |cells: &[u32]| lines.can_follow_move(cells.iter().map(|cell| 1 << cell).sum());
         assert!(follows(&[0, 1, 2]) && follows(&[0, 3]) && follows(&[4]));
         assert!(!follows(&[1, 3]) && !follows(&[0, 4]));
     }

@@ -21,18 +21,18 @@ pub enum SpawnRule {
 /// Combines the values after spawned 2s and 4s into one value, in two passes over the values.
 pub trait Spawning<V>: Copy + Send + Sync {
     /// Result of the first pass over all values of one kind of spawn, which the second pass needs.
-    type Look: Copy + Default;
+    type Scan: Copy + Default;
     /// Result of the second pass over the values of one kind of spawn.
     type Sum: Copy;
     /// Whether the first pass has any effect; if not, callers may skip it.
-    const LOOKS: bool;
+    const NEEDS_SCAN: bool;
     /// Sum of no values.
     const NONE: Self::Sum;
 
     /// Handles a value in the first pass.
-    fn look(self, value: V, look: &mut Self::Look);
+    fn scan(self, value: V, scan: &mut Self::Scan);
     /// Adds a value in the second pass.
-    fn add(self, value: V, look: Self::Look, sum: &mut Self::Sum);
+    fn add(self, value: V, scan: Self::Scan, sum: &mut Self::Sum);
     /// Computes the value of the afterstate.
     fn value(self, twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> V;
 }
@@ -40,9 +40,9 @@ pub trait Spawning<V>: Copy + Send + Sync {
 /// Computes the value of an afterstate from lists of the values after a 2 and after a 4.
 pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divisor: &Divisor) -> V {
     let sum = |values: &[V]| {
-        let (mut look, mut sum) = (R::Look::default(), R::NONE);
-        values.iter().for_each(|&value| rule.look(value, &mut look));
-        values.iter().for_each(|&value| rule.add(value, look, &mut sum));
+        let (mut scan, mut sum) = (R::Scan::default(), R::NONE);
+        values.iter().for_each(|&value| rule.scan(value, &mut scan));
+        values.iter().for_each(|&value| rule.add(value, scan, &mut sum));
         sum
     };
     rule.value(sum(twos), sum(fours), divisor)
@@ -53,13 +53,13 @@ pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divi
 pub struct FixedMean;
 
 impl<V: Value> Spawning<V> for FixedMean {
-    type Look = ();
+    type Scan = ();
     type Sum = V::Sum;
-    const LOOKS: bool = false;
+    const NEEDS_SCAN: bool = false;
     const NONE: V::Sum = V::NO_SUM;
 
     #[inline(always)]
-    fn look(self, _: V, _: &mut ()) {}
+    fn scan(self, _: V, _: &mut ()) {}
 
     #[inline(always)]
     fn add(self, value: V, _: (), sum: &mut V::Sum) {
@@ -119,22 +119,22 @@ const EXPONENT_BITS: u64 = 0x7ff << 52;
 
 impl<V: Value> Spawning<V> for FloatingMean {
     /// Largest value.
-    type Look = f64;
+    type Scan = f64;
     type Sum = f64;
-    const LOOKS: bool = true;
+    const NEEDS_SCAN: bool = true;
     const NONE: f64 = 0.0;
 
     #[inline(always)]
-    fn look(self, value: V, look: &mut f64) {
+    fn scan(self, value: V, scan: &mut f64) {
         let number = self.number(value);
-        *look = if number > *look { number } else { *look };
+        *scan = if number > *scan { number } else { *scan };
     }
 
     /// Adds 1.5·2^(e + 4), whose last place is 2^(e − 48), and subtracts it again. The addition rounds the value to a
     /// multiple of that place; the subtraction is exact.
     #[inline(always)]
-    fn add(self, value: V, look: f64, sum: &mut f64) {
-        let rounder = 24.0 * f64::from_bits(look.to_bits() & EXPONENT_BITS);
+    fn add(self, value: V, scan: f64, sum: &mut f64) {
+        let rounder = 24.0 * f64::from_bits(scan.to_bits() & EXPONENT_BITS);
         *sum += (self.number(value) + rounder) - rounder;
     }
 
@@ -152,26 +152,26 @@ pub struct WorstSpawn {
     /// Whether a 2 can spawn, and whether a 4 can.
     spawned: [bool; 2],
     /// Potential that a spawned 4 adds without scoring it, in fixed point.
-    gift: Stored,
+    unscored_potential: Stored,
     /// Discount; `None` if values are fixed-point numbers.
     discount: Option<Factor>,
 }
 
 impl WorstSpawn {
-    pub(crate) fn new(spawned: [bool; 2], gift: Stored, discount: Option<Discount>) -> Self {
-        Self { spawned, gift, discount: discount.map(Factor::new) }
+    pub(crate) fn new(spawned: [bool; 2], unscored_potential: Stored, discount: Option<Discount>) -> Self {
+        Self { spawned, unscored_potential, discount: discount.map(Factor::new) }
     }
 }
 
 impl<V: Value> Spawning<V> for WorstSpawn {
-    type Look = ();
+    type Scan = ();
     /// Least value.
     type Sum = V;
-    const LOOKS: bool = false;
+    const NEEDS_SCAN: bool = false;
     const NONE: V = V::LARGEST;
 
     #[inline(always)]
-    fn look(self, _: V, _: &mut ()) {}
+    fn scan(self, _: V, _: &mut ()) {}
 
     #[inline(always)]
     fn add(self, value: V, _: (), sum: &mut V) {
@@ -180,7 +180,7 @@ impl<V: Value> Spawning<V> for WorstSpawn {
 
     #[inline(always)]
     fn value(self, twos: V, fours: V, _: &Divisor) -> V {
-        let fours = V::of_stored(Stored(fours.stored().0.wrapping_sub(self.gift.0)));
+        let fours = V::of_stored(Stored(fours.stored().0.wrapping_sub(self.unscored_potential.0)));
         let least = match self.spawned {
             [true, true] => twos.min(fours),
             [true, false] => twos,

@@ -18,14 +18,14 @@ pub struct Stored(pub u64);
 
 /// Future value V, in the same integers as [`Stored`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ToCome(pub u64);
+pub struct FutureValue(pub u64);
 
 impl Stored {
     /// Returns the future value of a board whose stored value would be `past` if its game were over.
     #[must_use]
-    pub fn to_come(self, past: Stored) -> ToCome {
+    pub fn future_value(self, past: Stored) -> FutureValue {
         // W is at least Φ, because no rounding moves a value below the score already made.
-        ToCome(self.0.saturating_sub(past.0))
+        FutureValue(self.0.saturating_sub(past.0))
     }
 }
 
@@ -233,15 +233,20 @@ impl Backup {
     /// Computes the constants from the parameters of a run.
     pub fn new(params: &Params) -> Self {
         let (scale, spawn4) = (params.scale(), params.spawn4);
-        let gift = scale.points(SpawnKind::Four.gift());
-        let divisors = (0..=params.cells() as u64)
-            .map(|empty| Divisor::new(spawn4, empty, gift.0 * u64::from(spawn4.weight4()) * empty));
+        let unscored_potential = scale.points(SpawnKind::Four.unscored_potential());
+        let divisors = (0..=params.cells() as u64).map(|empty| {
+            Divisor::new(spawn4, empty, unscored_potential.0 * u64::from(spawn4.weight4()) * empty)
+        });
         let rule = match (params.spawner, scale.floating()) {
             (Spawner::Random, None) => SpawnRule::Mean(FixedMean),
             (Spawner::Random, Some(floating)) => SpawnRule::Floating(floating),
             (Spawner::Worst, floating) => {
                 let spawned = [spawn4.weight2() > 0, spawn4.weight4() > 0];
-                SpawnRule::Worst(WorstSpawn::new(spawned, gift, floating.map(|_| params.discount)))
+                SpawnRule::Worst(WorstSpawn::new(
+                    spawned,
+                    unscored_potential,
+                    floating.map(|_| params.discount),
+                ))
             }
         };
         let can_win = params.winning_exponent().is_some();

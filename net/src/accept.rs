@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::keepalive::KeepAlive;
-use crate::rarely::Rarely;
+use crate::line_limiter::LineLimiter;
 use crate::share::{Permit, PermitPool};
 
 /// Pause after a failed accept: the usual cause, too many open files, takes time to pass.
@@ -19,8 +19,8 @@ pub struct Accept {
     listener: TcpListener,
     pool: PermitPool,
     keepalive: KeepAlive,
-    failures: Rarely,
-    turned_away: Rarely,
+    failures: LineLimiter,
+    turned_away: LineLimiter,
 }
 
 impl Accept {
@@ -39,7 +39,7 @@ impl Accept {
                 Ok((stream, peer)) => {
                     // Another port may have taken the last permit meanwhile.
                     let Some(permit) = self.pool.take_when_vacant(peer.ip()).await else {
-                        if let Some(left_out) = self.turned_away.may(Instant::now()) {
+                        if let Some(left_out) = self.turned_away.permit(Instant::now()) {
                             tracing::warn!(%peer, left_out, "connection closed: too many from this address");
                         }
                         continue;
@@ -56,7 +56,7 @@ impl Accept {
     }
 
     async fn failed(&self, error: &io::Error) {
-        if let Some(left_out) = self.failures.may(Instant::now()) {
+        if let Some(left_out) = self.failures.permit(Instant::now()) {
             tracing::warn!(%error, left_out, "accept failed");
         }
         tokio::time::sleep(PAUSE).await;

@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use crate::accept::Accept;
-use crate::rarely::Rarely;
+use crate::line_limiter::LineLimiter;
 use crate::share::Permit;
 use crate::stream::Stream;
 use crate::tls::explain;
@@ -57,8 +57,8 @@ pin_project! {
 /// Limiters of log lines about failed connections, which any client can cause.
 #[derive(Debug, Default)]
 struct Log {
-    handshakes: Rarely,
-    silent: Rarely,
+    handshakes: LineLimiter,
+    silent: LineLimiter,
 }
 
 /// Returns the accepted connections. Dropping the stream closes the port at once. A client has `hello` for the TLS
@@ -126,7 +126,7 @@ async fn handshake(
         },
         Err(_) => format!("timeout after {} s", within.as_secs_f64()),
     };
-    if let Some(left_out) = log.handshakes.may(Instant::now()) {
+    if let Some(left_out) = log.handshakes.permit(Instant::now()) {
         tracing::warn!(%peer, reason, left_out, "TLS handshake failed");
     }
     None
@@ -169,7 +169,7 @@ impl AsyncRead for Connection {
         }
         let peer = this.peer.address;
         if this.hello.as_mut().poll(cx).is_ready() {
-            if let Some(left_out) = this.log.silent.may(Instant::now()) {
+            if let Some(left_out) = this.log.silent.permit(Instant::now()) {
                 tracing::info!(%peer, left_out, "connection closed: no request within the timeout");
             }
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
@@ -181,7 +181,7 @@ impl AsyncRead for Connection {
         if is_plain
             && *this.missing == PREFACE
             && read.first() == Some(&TLS_HANDSHAKE)
-            && let Some(left_out) = this.log.handshakes.may(Instant::now())
+            && let Some(left_out) = this.log.handshakes.permit(Instant::now())
         {
             tracing::warn!(%peer, left_out,
                 "client speaks TLS and this server does not; use http:// instead of https://");

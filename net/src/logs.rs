@@ -88,7 +88,7 @@ impl<W: Write> Write for Plain<W> {
 /// Passes a burst of log lines of one kind, and then one per second. Use it for lines that any client of a port can
 /// cause, so no client can fill the disk.
 #[derive(Debug)]
-pub struct Seldom(Mutex<Passed>);
+pub struct LogLimiter(Mutex<Passed>);
 
 /// Lines that pass at once.
 const BURST: u32 = 100;
@@ -101,7 +101,7 @@ struct Passed {
     left_out: u64,
 }
 
-impl Seldom {
+impl LogLimiter {
     /// The state before the first line.
     #[must_use]
     pub const fn new() -> Self {
@@ -125,7 +125,7 @@ impl Seldom {
     }
 }
 
-impl Default for Seldom {
+impl Default for LogLimiter {
     fn default() -> Self {
         Self::new()
     }
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_burst_pass_one_per_second() {
-        let (lines, now) = (Seldom::new(), Instant::now());
+        let (lines, now) = (LogLimiter::new(), Instant::now());
         let passed = (0..20_000).filter(|_| lines.passes(now).is_some()).count();
         assert_eq!(passed, 100);
         assert_eq!(lines.passes(now + Duration::from_millis(900)), None);

@@ -70,7 +70,7 @@ pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = 
 }
 
 /// Requires the token for all answers, if the server has one.
-pub fn for_known<S: Clone + Send + Sync + 'static>(answers: Router<S>, token: CheckToken) -> Router<S> {
+pub fn require_token<S: Clone + Send + Sync + 'static>(answers: Router<S>, token: CheckToken) -> Router<S> {
     answers.method_not_allowed_fallback(no_such_method).layer(from_fn_with_state(token, check_token))
 }
 
@@ -99,9 +99,9 @@ pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response
 
 /// A JSON answer.
 #[derive(Clone, Copy, Debug)]
-pub struct ToldAnswer<T>(pub T);
+pub struct JsonReply<T>(pub T);
 
-impl<T: Serialize> IntoResponse for ToldAnswer<T> {
+impl<T: Serialize> IntoResponse for JsonReply<T> {
     fn into_response(self) -> Response {
         match serde_json::to_string(&self.0) {
             Ok(text) => {

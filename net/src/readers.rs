@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::connections::Peer;
-use crate::rarely::Rarely;
+use crate::line_limiter::LineLimiter;
 
 /// Answers in progress.
 #[derive(Debug)]
 pub struct Readers {
     answers: Mutex<Vec<Weak<Reader>>>,
     patience: Duration,
-    log: Rarely,
+    log: LineLimiter,
 }
 
 /// The client of an answer.
@@ -32,7 +32,7 @@ pub struct Reader {
 impl Readers {
     /// Creates the list of answers; each may stay unread for `patience`.
     pub fn new(patience: Duration) -> Self {
-        Self { answers: Mutex::default(), patience, log: Rarely::default() }
+        Self { answers: Mutex::default(), patience, log: LineLimiter::default() }
     }
 
     /// Adds an answer.
@@ -43,7 +43,7 @@ impl Readers {
     }
 
     /// Checks the answers as long as the server lives.
-    pub async fn look_after(self: Arc<Self>) {
+    pub async fn maintain(self: Arc<Self>) {
         loop {
             tokio::time::sleep(self.patience / 4).await;
             self.close_stalled(Instant::now());
@@ -63,7 +63,7 @@ impl Readers {
             if peer.close.is_cancelled() {
                 continue;
             }
-            if let Some(left_out) = self.log.may(now) {
+            if let Some(left_out) = self.log.permit(now) {
                 let seconds = self.patience.as_secs_f64();
                 let peer = peer.address;
                 tracing::warn!(%peer, seconds, left_out, "connection closed: the client does not read its answer");

@@ -116,7 +116,7 @@ impl RequestsLayer {
             (method.path, Known { name, streams: method.streams, reserved: method.reserved })
         };
         let readers = Arc::new(Readers::new(limits.read_time));
-        let looking = Arc::clone(&readers).look_after();
+        let looking = Arc::clone(&readers).maintain();
         let over = stop.clone();
         tokio::spawn(async move { over.run_until_cancelled(looking).await });
         let methods = methods.into_iter().map(named).collect();

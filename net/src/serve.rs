@@ -169,7 +169,7 @@ impl Bound {
     /// # Errors
     ///
     /// [`ServeError::Exposed`] or [`ServeError::Listen`].
-    pub async fn http_beside(&self, address: SocketAddr) -> Result<Self, ServeError> {
+    pub async fn bind_http(&self, address: SocketAddr) -> Result<Self, ServeError> {
         let options = ServerOptions { listen: address, ..self.options.clone() };
         let protection = protection(self.tls.as_ref(), &options);
         check_listen(address, protection, options.insecure)?;
@@ -194,7 +194,7 @@ impl Bound {
 
     /// Returns whether clients must show a token or a certificate.
     #[must_use]
-    pub fn knows_clients(&self) -> bool {
+    pub fn authenticates_clients(&self) -> bool {
         self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
     }
 

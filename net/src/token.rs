@@ -12,7 +12,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
 use crate::connections::Peer;
-use crate::rarely::Rarely;
+use crate::line_limiter::LineLimiter;
 
 /// Shortest token: 16 characters of base 64 are 96 bits, too many to guess over a network.
 const MIN_LENGTH: usize = 16;
@@ -104,7 +104,7 @@ impl Token {
 #[derive(Clone, Debug)]
 pub struct CheckToken {
     token: Option<Token>,
-    log: Arc<Rarely>,
+    log: Arc<LineLimiter>,
 }
 
 impl CheckToken {
@@ -128,7 +128,7 @@ impl CheckToken {
             Some(_) => "the token is wrong",
             None => "expected the header \"authorization: Bearer TOKEN\", found no token",
         };
-        if let Some(left_out) = self.log.may(Instant::now()) {
+        if let Some(left_out) = self.log.permit(Instant::now()) {
             let peer = extensions.get::<Peer>().map(|peer| tracing::field::display(peer.address));
             tracing::warn!(peer, reason = refusal, left_out, "request refused");
         }

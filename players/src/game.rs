@@ -42,13 +42,13 @@ pub struct PlayedGame {
     /// Number of merges of two tiles of each exponent.
     pub merges: [u32; 16],
     /// Reason, if the game ended while a move was legal.
-    pub cut_short: Option<CutShort>,
+    pub cut_short: Option<EarlyEnd>,
 }
 
 /// Why a game ended early.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum CutShort {
+pub enum EarlyEnd {
     /// The target tile was reached.
     Won,
     /// The player failed.
@@ -119,7 +119,7 @@ pub fn play(
     while failure.is_none() {
         seen(board, game.score);
         if rules.target.is_some_and(|target| engine.largest(board) >= target) {
-            game.cut_short = Some(CutShort::Won);
+            game.cut_short = Some(EarlyEnd::Won);
             break;
         }
         let moves = engine.moves(board);
@@ -145,7 +145,7 @@ pub fn play(
         }
     }
     if failure.is_some() {
-        game.cut_short = Some(CutShort::PlayerFailed);
+        game.cut_short = Some(EarlyEnd::PlayerFailed);
     }
     game.last = board;
     player.end(game.score);
@@ -181,7 +181,7 @@ pub struct GameRecord<'a> {
     board: String,
     player: &'a str,
     score: u64,
-    cut_short: Option<CutShort>,
+    cut_short: Option<EarlyEnd>,
     /// Cell and tile of the two tiles at the start.
     start: [[u32; 2]; 2],
     /// One letter per move: L, R, U, D.

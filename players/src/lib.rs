@@ -12,7 +12,7 @@ mod stats;
 mod symmetry;
 
 pub use engine::{Engine, LegalMoves};
-pub use game::{CutShort, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
+pub use game::{EarlyEnd, GameId, GameRecord, PlayedGame, PlayedMove, Rules, play};
 pub use many::{ManyGames, StepOutcome};
 pub use player::{
     CommandError, Corner, CornerParams, Decides, ExpectimaxParams, LinearPathsParams, Player, PlayerError,

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::engine::Engine;
-use crate::game::{CutShort, PlayedGame};
+use crate::game::{EarlyEnd, PlayedGame};
 
 /// Sums over games, which do not depend on their order.
 #[derive(Clone, Default, Debug)]
@@ -36,11 +36,11 @@ const Z95: f64 = 1.959_963_984_540_054;
 impl Stats {
     /// Adds a game. If its player failed, it counts only as failed.
     pub fn add(&mut self, engine: &Engine, game: &PlayedGame) {
-        if game.cut_short == Some(CutShort::PlayerFailed) {
+        if game.cut_short == Some(EarlyEnd::PlayerFailed) {
             self.failed += 1;
             return;
         }
-        self.won += u64::from(game.cut_short == Some(CutShort::Won));
+        self.won += u64::from(game.cut_short == Some(EarlyEnd::Won));
         self.scores.push(game.score);
         self.largest[usize::from(engine.largest(game.last))] += 1;
         self.moves += game.steps.len() as u64;

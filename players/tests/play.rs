@@ -4,7 +4,7 @@
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
-    CutShort, Engine, GameId, GameRecord, PlayedGame, PlayerError, PlayerSpec, Rules, Stats, play,
+    EarlyEnd, Engine, GameId, GameRecord, PlayedGame, PlayerError, PlayerSpec, Rules, Stats, play,
 };
 
 fn engine(size: &str) -> Engine {
@@ -109,7 +109,7 @@ fn a_wanted_tile_ends_the_game() {
             boards.push(board)
         });
     assert!(failure.is_none());
-    assert_eq!(game.cut_short, Some(CutShort::Won));
+    assert_eq!(game.cut_short, Some(EarlyEnd::Won));
     assert_eq!(engine.largest(game.last), 5);
     assert_eq!((boards.len(), boards.last()), (game.steps.len() + 1, Some(&game.last)));
 }
@@ -129,7 +129,7 @@ fn programs_play_by_lines() {
         first
     };
     let (game, failure) = play_once(script);
-    assert_eq!(game.cut_short, Some(CutShort::PlayerFailed));
+    assert_eq!(game.cut_short, Some(EarlyEnd::PlayerFailed));
     assert!(matches!(failure, Some(PlayerError::Illegal { direction: Move::Down, .. })), "{failure:?}");
     let error_of = |script: &str| play_once(script).1.unwrap().to_string();
     assert!(

@@ -34,7 +34,7 @@ pub fn of_query(error: &QueryError) -> PyErr {
     match error {
         QueryError::Board(_) => BoardError::new_err(text),
         QueryError::Unreachable { .. } => UnreachableError::new_err(text),
-        QueryError::NotSolved(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
+        QueryError::MissingValues(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
             NotSolvedError::new_err(text)
         }
         QueryError::GivenUp => PyKeyboardInterrupt::new_err(text),

@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
 use exact2048_run::machine::cores;
-use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run as OpenRun};
+use exact2048_solution::{
+    CostSum, Evaluation, Oracle, OracleOptions, QueryError, QuestionLimits, Run as OpenRun,
+};
 use exact2048_storage::{Location, StoreSettings};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -264,19 +266,19 @@ impl Run {
     fn ask<T: Send>(
         &self,
         boards: &[Packed],
-        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Sync,
+        question: impl Fn(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Sync,
     ) -> PyResult<T> {
         process::prepare()?;
         let (spent, most_bytes) = (CostSum::default(), self.oracle.cone_bytes());
         if boards.len() == 1 {
             let quick_bytes = QUICK_BYTES.min(most_bytes);
-            match question(&self.oracle, &Asking::new(&|| true, quick_bytes, &spent)) {
+            match question(&self.oracle, &QuestionLimits::new(&|| true, quick_bytes, &spent)) {
                 Err(QueryError::TooLarge(_)) if quick_bytes < most_bytes => {}
                 answer => return answer.map_err(|error| of_query(&error)),
             }
         }
         let answer = process::interruptible(|wanted| {
-            question(&self.oracle, &Asking::new(wanted, most_bytes, &spent))
+            question(&self.oracle, &QuestionLimits::new(wanted, most_bytes, &spent))
         })?;
         answer.map_err(|error| of_query(&error))
     }

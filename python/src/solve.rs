@@ -11,7 +11,7 @@ use exact2048_run::alone::{self, SolveWatch};
 use exact2048_run::machine::{self, MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
 use exact2048_run::remove_lost;
-use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, Unnamed};
+use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, UnnamedPolicy};
 use exact2048_storage::{Location, StorageError, StoreSettings};
 use exact2048_text::with_causes;
 use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
@@ -206,7 +206,7 @@ fn work(
     state: &Progress,
 ) -> PyResult<()> {
     let mut run =
-        OpenRun::open_or_create(location, params, Unnamed::Refuse).map_err(|error| of_run(&error))?;
+        OpenRun::open_or_create(location, params, UnnamedPolicy::Refuse).map_err(|error| of_run(&error))?;
     let is_stopped = || stop.load(Ordering::Relaxed);
     let warn = |error: &StorageError| state.warn(&with_causes(error));
     remove_lost(&mut run, threads, &is_stopped, &warn, &|_| {}).map_err(|error| of_run(&error))?;

@@ -13,7 +13,7 @@ use exact2048_solution::{
     DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions, Phase, QueryError,
     Run, StateReader,
 };
-use exact2048_stats::{FollowerOfRun, KeptStatistics, StatsProgress, ToldStatistics, has_usual_rules};
+use exact2048_stats::{FollowerOfRun, KeptStatistics, StatisticsView, StatsProgress, has_usual_rules};
 use rayon::prelude::*;
 
 use crate::gathered::{
@@ -122,7 +122,7 @@ pub fn gather(
                         let layer = Layer(at.layer);
                         progress(ReportProgress { what: "perfect play", share: at.share, layer });
                     };
-                    let found = ToldStatistics::follow(run, &*follower, least_chance, &mut show)?;
+                    let found = StatisticsView::follow(run, &*follower, least_chance, &mut show)?;
                     // If the folder is not writable, the next report computes the statistics again.
                     let _ = kept.map(|kept| kept.keep(&found));
                     found

@@ -95,7 +95,7 @@ fn write_run(page: &mut String, nth: usize, run: &RunReport, figures: &[Figure])
     let published = compared(run);
     if !published.is_empty() {
         page.push_str("<h3>Published numbers of this board</h3>\n");
-        let row = |number: &crate::published::Compared| {
+        let row = |number: &crate::published::PublishedComparison| {
             let verdict = if number.agrees { "agrees" } else { "differs" };
             let cells = [number.what, &number.published, &number.found, verdict, number.source.name()];
             cells.map(str::to_owned).to_vec()

@@ -105,7 +105,7 @@ const NUMBERS: &[(&str, &str, &str, Source, Published)] = {
 
 /// A published number and that of a run.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) struct Compared {
+pub(crate) struct PublishedComparison {
     pub what: &'static str,
     pub published: String,
     pub found: String,
@@ -114,7 +114,7 @@ pub(crate) struct Compared {
 }
 
 /// Compares the report with all published numbers that apply to the run's parameters and that it has.
-pub(crate) fn compared(run: &RunReport) -> Vec<Compared> {
+pub(crate) fn compared(run: &RunReport) -> Vec<PublishedComparison> {
     let of_run = numbers_of(&run.params);
     of_run.filter_map(|(source, published)| compare(run, source, published)).collect()
 }
@@ -141,8 +141,8 @@ fn is_count(published: Published) -> bool {
     matches!(published, Published::Live(_) | Published::States(_) | Published::Afterstates(_))
 }
 
-fn compare(run: &RunReport, source: Source, published: Published) -> Option<Compared> {
-    let of_counts = |what, published: u64, found: u64| Compared {
+fn compare(run: &RunReport, source: Source, published: Published) -> Option<PublishedComparison> {
+    let of_counts = |what, published: u64, found: u64| PublishedComparison {
         what,
         published: count(published),
         found: count(found),
@@ -156,7 +156,7 @@ fn compare(run: &RunReport, source: Source, published: Published) -> Option<Comp
         }
         Published::States(states) => of_counts("states", states, run.states()),
         Published::Afterstates(afterstates) => of_counts("afterstates", afterstates, run.afterstates()),
-        Published::Starts(mean) => Compared {
+        Published::Starts(mean) => PublishedComparison {
             what: "mean over the starts up to symmetry",
             published: mean.to_string(),
             found: format!("{} ± {bound:.1e}", run.canonical_starts),
@@ -167,7 +167,7 @@ fn compare(run: &RunReport, source: Source, published: Published) -> Option<Comp
         Published::TwoTwos(value) => {
             let (_, found) = *run.starts.by_layer.first()?;
             let cut_off = |value: f64| (value * 10.0).floor() / 10.0;
-            Compared {
+            PublishedComparison {
                 what: "two 2s at the start, cut off after a decimal",
                 published: mean(value, 1),
                 found: mean(cut_off(found), 1),

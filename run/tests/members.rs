@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use common::run_segment;
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{Archive, Phase, Recipe, Run, Unnamed};
+use exact2048_solution::{Archive, Phase, Recipe, Run, UnnamedPolicy};
 use exact2048_storage::{ItemKey, ShardKind};
 
 /// The items of values and best moves.
@@ -20,7 +20,8 @@ fn solve(count: usize, best_moves: bool) -> (u128, Items, usize) {
     let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
     let params = params.with_best_moves(best_moves);
     let place = tempfile::tempdir().unwrap();
-    let mut run = Run::open_or_create(place.path().join("run").as_path(), &params, Unnamed::Refuse).unwrap();
+    let mut run =
+        Run::open_or_create(place.path().join("run").as_path(), &params, UnnamedPolicy::Refuse).unwrap();
     let opening = run.share().unwrap();
     while let Some(&segment) = run.missing().first() {
         run = run_segment(run, opening, segment, place.path(), count, None);
@@ -56,7 +57,7 @@ fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
     let place = tempfile::tempdir().unwrap();
     let location = place.path().join("run");
     let params = params.with_kept(kept);
-    let mut run = Run::open_or_create(location.as_path(), &params, Unnamed::Refuse).unwrap();
+    let mut run = Run::open_or_create(location.as_path(), &params, UnnamedPolicy::Refuse).unwrap();
     let opening = run.share().unwrap();
     let mut removed = 0;
     while let Some(&segment) = run.missing().first() {

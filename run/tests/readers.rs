@@ -8,16 +8,18 @@ use std::collections::BTreeMap;
 
 use common::run_segment;
 use exact2048_game::{Board, KeptLayers, Layer, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, Unnamed};
+use exact2048_solution::{
+    LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, UnnamedPolicy,
+};
 use exact2048_storage::StorageError;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
 /// States and what they are worth.
-type Worth = (Vec<Board>, Vec<Option<f64>>);
+type RangePolicy = (Vec<Board>, Vec<Option<f64>>);
 
 /// Those of some layers, by code that goes through whole layers.
-fn states_of(oracle: &Oracle, range: LayerRange) -> Worth {
+fn states_of(oracle: &Oracle, range: LayerRange) -> RangePolicy {
     let mut reader = oracle.state_reader(ALWAYS);
     let mut states = (Vec::new(), Vec::new());
     for layer in range.first.to(range.last) {
@@ -38,7 +40,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
     let params = params.with_kept(KeptLayers::new(16, 2).unwrap());
     let place = tempfile::tempdir().unwrap();
     let location = place.path().join("run");
-    let mut writer = Run::open_or_create(location.as_path(), &params, Unnamed::Refuse).unwrap();
+    let mut writer = Run::open_or_create(location.as_path(), &params, UnnamedPolicy::Refuse).unwrap();
     let opening = writer.share().unwrap();
     while let Some(&segment) = writer.missing().first() {
         // Reach that may be removed is in separate shards.
@@ -49,7 +51,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
     let files: Vec<_> = writer.catalog().reach_of(&removed).into_iter().map(|shard| shard.file).collect();
     let path_of = |file: &String| location.join("shards").join(file);
     assert!(removed.len() > 3 && files.iter().all(|file| path_of(file).exists()), "{removed:?}");
-    let expected: BTreeMap<Layer, Worth> = {
+    let expected: BTreeMap<Layer, RangePolicy> = {
         let whole = Oracle::new(&Run::open(&location).unwrap()).unwrap();
         removed.iter().map(|&range| (range.first, states_of(&whole, range))).collect()
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_net::status;
 use exact2048_proto::v1::{BatchGetValuesRequest, BatchGetValuesResponse, BoardStatus, GetValueResponse};
-use exact2048_solution::{Asking, Oracle, QueryError};
+use exact2048_solution::{Oracle, QueryError, QuestionLimits};
 use futures_util::Stream;
 use metrics::counter;
 use tokio::sync::Semaphore;
@@ -56,13 +56,13 @@ async fn answer_one(
     }
     let boards: Arc<[u64]> = boards.into();
     let best_moves_only = oracle.params().best_moves && !with_values;
-    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
         if best_moves_only {
-            advice(oracle, &boards, with_moves, asking)
+            advice(oracle, &boards, with_moves, question)
         } else if with_moves {
-            evaluations(oracle, &boards, asking)
+            evaluations(oracle, &boards, question)
         } else {
-            values(oracle, &boards, asking)
+            values(oracle, &boards, question)
         }
     };
     let (mut response, cost) = turns.ask(oracle, Some(threads), question).await?;
@@ -75,10 +75,10 @@ async fn answer_one(
 fn values(
     oracle: &Oracle,
     packed: &[u64],
-    asking: &Asking<'_>,
+    question: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
-    let values = oracle.values_as(&boards_of(packed, size), asking)?;
+    let values = oracle.values_as(&boards_of(packed, size), question)?;
     let status = |(value, &packed): (&Option<f64>, &u64)| status_of(value.is_some(), packed, size);
     Ok(BatchGetValuesResponse {
         statuses: values.iter().zip(packed).map(status).collect(),
@@ -92,11 +92,11 @@ fn values(
 fn evaluations(
     oracle: &Oracle,
     packed: &[u64],
-    asking: &Asking<'_>,
+    question: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
     let mut response = BatchGetValuesResponse::default();
-    for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), asking)?.into_iter().zip(packed) {
+    for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), question)?.into_iter().zip(packed) {
         response.statuses.push(status_of(answer.is_ok(), packed, size));
         response.values.push(answer.as_ref().map_or(0.0, |answer| answer.value));
         response.answers.push(answer.map_or_else(|_| GetValueResponse::default(), |a| packed_value(&a)));
@@ -109,12 +109,12 @@ fn advice(
     oracle: &Oracle,
     packed: &[u64],
     with_moves: bool,
-    asking: &Asking<'_>,
+    question: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
     let mut response = BatchGetValuesResponse::default();
     for (advice, &packed) in
-        oracle.advise_all(&boards_of(packed, size), asking.wanted)?.into_iter().zip(packed)
+        oracle.advise_all(&boards_of(packed, size), question.wanted)?.into_iter().zip(packed)
     {
         let status = match advice {
             Ok(_) => BoardStatus::BestMoveOnly.into(),

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exact2048_net::rarely::Rarely;
+use exact2048_net::line_limiter::LineLimiter;
 use exact2048_net::status;
 use exact2048_net::text::with_causes;
 use exact2048_solution::{Blame, QueryError, ReadError};
@@ -10,18 +10,18 @@ use exact2048_storage::ErrorKind;
 use tonic::Status;
 
 /// Limiter of log lines about failed requests: any client may repeatedly request unreadable states.
-static LINES: Rarely = Rarely::new();
+static LINES: LineLimiter = LineLimiter::new();
 
 /// Returns the status of a failed request. Errors that name files of the server go only to its log.
 pub fn of_query(error: &QueryError) -> Status {
     match error {
         QueryError::Board(error) => status::invalid_argument("board", error),
         QueryError::Unreachable { .. } => Status::not_found(error.to_string()),
-        QueryError::NotSolved(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
+        QueryError::MissingValues(_) | QueryError::NoBestMoves | QueryError::ReachRemoved(_) => {
             Status::failed_precondition(error.to_string())
         }
         QueryError::Read(unread) => {
-            if let Some(left_out) = LINES.may(Instant::now()) {
+            if let Some(left_out) = LINES.permit(Instant::now()) {
                 tracing::error!(error = with_causes(unread), left_out, "request failed");
             }
             of_read(unread)
@@ -33,7 +33,7 @@ pub fn of_query(error: &QueryError) -> Status {
 
 /// Returns the status of a task that panicked.
 pub fn of_panic(error: &tokio::task::JoinError) -> Status {
-    if let Some(left_out) = LINES.may(Instant::now()) {
+    if let Some(left_out) = LINES.permit(Instant::now()) {
         tracing::error!(%error, left_out, "request failed");
     }
     Status::internal("the server failed on this request; see its log")

@@ -188,7 +188,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_solution::{Commit, JournalRecord, Phase, Record, Unnamed};
+    use exact2048_solution::{Commit, JournalRecord, Phase, Record, UnnamedPolicy};
     use exact2048_storage::ShardWriter;
 
     use super::*;
@@ -205,7 +205,7 @@ mod tests {
             Precision::Bits32,
             Some(8),
         );
-        let mut writer = Run::open_or_create(&path, &params.unwrap(), Unnamed::Refuse).unwrap();
+        let mut writer = Run::open_or_create(&path, &params.unwrap(), UnnamedPolicy::Refuse).unwrap();
         let opened = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&opened);
         let open = move || {

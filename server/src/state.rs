@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use exact2048_game::board::Board;
 use exact2048_proto::v1;
-use exact2048_solution::{Asking, Oracle, QueryError, StateAnswer};
+use exact2048_solution::{Oracle, QueryError, QuestionLimits, StateAnswer};
 use metrics::counter;
 use tonic::Status;
 
@@ -25,11 +25,11 @@ pub async fn answer_state(
 ) -> Result<(StateAnswer, v1::Cost), Status> {
     let best_move_only = oracle.params().best_moves && !with_values;
     // For a single board, "unreachable" is an answer too, with a cost.
-    let question = move |oracle: &Oracle, asking: &Asking<'_>| {
+    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
         Ok(if best_move_only {
-            oracle.advise_all(&[board], asking.wanted)?.swap_remove(0).map(StateAnswer::BestMove)
+            oracle.advise_all(&[board], question.wanted)?.swap_remove(0).map(StateAnswer::BestMove)
         } else {
-            oracle.evaluate_as(&[board], asking)?.swap_remove(0).map(StateAnswer::Values)
+            oracle.evaluate_as(&[board], question)?.swap_remove(0).map(StateAnswer::Values)
         })
     };
     let (answer, cost) = turns.ask(oracle, None, question).await?;

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_solution::{Asking, CostSum, Oracle, QueryError};
+use exact2048_solution::{CostSum, Oracle, QueryError, QuestionLimits};
 use metrics::counter;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -51,7 +51,7 @@ impl Turns {
         &self,
         oracle: Arc<Oracle>,
         threads: Option<&Arc<Semaphore>>,
-        question: impl Fn(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
+        question: impl Fn(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
     ) -> Result<(T, v1::Cost), Status> {
         let trial = TRIAL_BYTES.min(oracle.cone_bytes());
         let thread = match threads {
@@ -84,14 +84,14 @@ async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
     allowed: impl Send + 'static,
-    question: impl FnOnce(&Oracle, &Asking<'_>) -> Result<T, QueryError> + Send + 'static,
+    question: impl FnOnce(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> Result<(Result<T, QueryError>, v1::Cost), Status> {
     let given_up = CancellationToken::new();
     let _guard = given_up.clone().drop_guard();
     let work = move || {
         let (begun, spent) = (Instant::now(), CostSum::default());
         let wanted = || !given_up.is_cancelled();
-        let answer = question(&oracle, &Asking::new(&wanted, cone_bytes, &spent));
+        let answer = question(&oracle, &QuestionLimits::new(&wanted, cone_bytes, &spent));
         drop(allowed);
         counter!(observe::CONE_STATES).increment(spent.computed_states());
         let cost = v1::Cost {

@@ -37,14 +37,14 @@ pub struct Record {
     pub threads: Vec<u32>,
     /// How long the work took, where the writer says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub took: Option<Took>,
+    pub took: Option<WorkTime>,
 }
 
 /// How long the work of a commit took: from the commit before it, or the beginning of the work, to the time when its last
 /// shard was written. For people.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Took {
+pub struct WorkTime {
     /// Seconds.
     pub seconds: f64,
     /// Threads that computed, of all members together.
@@ -54,7 +54,7 @@ pub struct Took {
 /// The most seconds that a record may say: 300 years. The sum over a journal is far from overflowing, and can be printed.
 const MOST_SECONDS: f64 = 1e10;
 
-impl Took {
+impl WorkTime {
     /// The fault of a time that was read from a journal.
     fn fault(self) -> Option<String> {
         let is_time = (0.0..=MOST_SECONDS).contains(&self.seconds);
@@ -169,7 +169,7 @@ pub struct Catalog {
     open: Arc<OpenShards>,
     next_serial: AtomicU64,
     /// How long it took to enumerate ranges once more that were removed since.
-    again: Mutex<Vec<Option<Took>>>,
+    again: Mutex<Vec<Option<WorkTime>>>,
     /// The files of shards that records name and that do not count any more; with more about those that may still be there.
     superseded: Mutex<HashMap<String, Option<Superseded>>>,
     /// The members' threads of the last record that has several shards, and what follows from them.
@@ -247,7 +247,7 @@ impl Catalog {
             }
         };
         let Record { commit, shards, threads, took } = record;
-        if let Some(fault) = took.and_then(Took::fault) {
+        if let Some(fault) = took.and_then(WorkTime::fault) {
             return Err(fault);
         }
         let expected = threads.len().max(1);
@@ -459,7 +459,7 @@ impl Catalog {
         let again = self.again.lock();
         let again = again.iter().filter(|_| phase == Phase::Enumerate);
         let took = of_phase.map(|range| range.took).chain(again.copied());
-        let took: Vec<Took> = took.collect::<Option<_>>()?;
+        let took: Vec<WorkTime> = took.collect::<Option<_>>()?;
         let threads = took.first()?.threads;
         let is_same = took.iter().all(|took| took.threads == threads);
         Some(PassTime {

@@ -37,8 +37,8 @@ impl Phase {
     /// such block.
     pub fn needs(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
-            Self::Enumerate => lane.led_from(params),
-            Self::BackUp => lane.led_to(params),
+            Self::Enumerate => lane.source_lanes(params),
+            Self::BackUp => lane.target_lanes(params),
         }
     }
 
@@ -46,8 +46,8 @@ impl Phase {
     /// such block.
     pub fn needed_by(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
-            Self::Enumerate => lane.led_to(params),
-            Self::BackUp => lane.led_from(params),
+            Self::Enumerate => lane.target_lanes(params),
+            Self::BackUp => lane.source_lanes(params),
         }
     }
 }

@@ -24,23 +24,24 @@ mod recipe;
 mod run;
 mod segment;
 mod sums;
-mod told;
+mod view;
 
 pub use archive::{Archive, Blame, ReadError, ShardArchive};
 pub use catalog::{
-    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, Took,
+    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, WorkTime,
 };
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_of, fingerprint_text};
 pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Advice, Asking, CacheUse, CostSum, Evaluation, LayerItems, LayerSolver, LayerStates, LayerStep,
-    MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, StartValues, StateReader, Wanted, WantedStep,
+    Advice, CacheUse, CostSum, Evaluation, LayerItems, LayerSolver, LayerStates, LayerStep, MoveOutcome,
+    MoveValue, Oracle, OracleOptions, QueryError, QuestionLimits, StartValues, StateReader, Wanted,
+    WantedStep,
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
-pub use recipe::{Holding, Holdings, LayerRange, ReachSource, Recipe};
-pub use run::{NotSolved, Run, RunError, Unnamed};
+pub use recipe::{CommittedRange, Holdings, LayerRange, ReachSource, Recipe};
+pub use run::{MissingValues, Run, RunError, UnnamedPolicy};
 pub use segment::Segment;
 pub use sums::ValueSums;
-pub use told::{StateAnswer, ToldMove, ToldState};
+pub use view::{MoveView, StateAnswer, StateView};

@@ -38,7 +38,7 @@ mod starts;
 pub use best::Advice;
 use best::BestMoves;
 use cone_files::ConeFiles;
-pub use cones::{Asking, CostSum};
+pub use cones::{CostSum, QuestionLimits};
 use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
@@ -165,7 +165,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::NotSolved`] where the run is not solved.
+    /// [`QueryError::MissingValues`] where the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
         Self::with_options(run, OracleOptions::default())
     }
@@ -174,7 +174,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::NotSolved`] where the run is not solved.
+    /// [`QueryError::MissingValues`] where the run is not solved.
     pub fn with_options(run: &Run, options: OracleOptions) -> Result<Self, QueryError> {
         if let Some(reason) = run.why_not_solved() {
             return Err(reason.into());
@@ -248,10 +248,10 @@ impl Oracle {
         boards: &[Board],
         wanted: Wanted<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
-        self.evaluate_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
+        self.evaluate_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// Like [`evaluate_all`](Self::evaluate_all), as `asking` says.
+    /// Like [`evaluate_all`](Self::evaluate_all), as `question` says.
     ///
     /// # Errors
     ///
@@ -259,14 +259,15 @@ impl Oracle {
     pub fn evaluate_as(
         &self,
         boards: &[Board],
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
         let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
         for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
-            match self.evaluate_some(boards, entries, asking, &mut answers) {
+            match self.evaluate_some(boards, entries, question, &mut answers) {
                 Err(error) if is_state_missing(&error) && entries.len() > 1 => {
                     for entry in entries {
-                        match self.evaluate_some(boards, std::slice::from_ref(entry), asking, &mut answers) {
+                        match self.evaluate_some(boards, std::slice::from_ref(entry), question, &mut answers)
+                        {
                             Err(error) if is_state_missing(&error) && !self.has_reach(entry.0.layer()) => {}
                             done => done?,
                         }
@@ -294,18 +295,22 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
-        self.values_as(boards, &Asking::new(wanted, self.cone_bytes, &CostSum::default()))
+        self.values_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// Like [`values`](Self::values), as `asking` says.
+    /// Like [`values`](Self::values), as `question` says.
     ///
     /// # Errors
     ///
     /// As for [`values`](Self::values).
-    pub fn values_as(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<f64>>, QueryError> {
+    pub fn values_as(
+        &self,
+        boards: &[Board],
+        question: &QuestionLimits<'_>,
+    ) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
         for (some, values) in boards.chunks(TOGETHER).zip(values.chunks_mut(TOGETHER)) {
-            let stored = self.stored(some, asking)?;
+            let stored = self.stored(some, question)?;
             for ((value, &board), stored) in values.iter_mut().zip(some).zip(stored) {
                 *value = stored.map(|stored| self.number(stored, board));
             }
@@ -314,11 +319,15 @@ impl Oracle {
     }
 
     /// The stored values of boards; `None` where the run does not reach one.
-    fn stored(&self, boards: &[Board], asking: &Asking<'_>) -> Result<Vec<Option<Stored>>, QueryError> {
+    fn stored(
+        &self,
+        boards: &[Board],
+        question: &QuestionLimits<'_>,
+    ) -> Result<Vec<Option<Stored>>, QueryError> {
         let mut values = vec![None; boards.len()];
         let (mut states, mut open) = (Vec::new(), Vec::new());
         for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            self.check(asking)?;
+            self.check(question)?;
             let part = self.part(&of_part[0].0)?;
             if part.is_none() && self.has_reach(of_part[0].0.layer()) {
                 continue;
@@ -335,7 +344,7 @@ impl Oracle {
                 }
             }
         }
-        let known = self.settle_asked(states, asking)?;
+        let known = self.settle_questions(states, question)?;
         for (i, state) in open {
             values[i] = known.get(&state).copied();
         }
@@ -344,14 +353,18 @@ impl Oracle {
 
     /// The values of states, as [`settle`](Self::settle) has them. A state of a layer whose reach is not stored is left
     /// out if it leads to boards that the run does not reach.
-    fn settle_asked(&self, states: Vec<(Layer, Board)>, asking: &Asking<'_>) -> Result<Known, QueryError> {
-        match self.settle(states.clone(), asking) {
+    fn settle_questions(
+        &self,
+        states: Vec<(Layer, Board)>,
+        question: &QuestionLimits<'_>,
+    ) -> Result<Known, QueryError> {
+        match self.settle(states.clone(), question) {
             Err(error) if is_state_missing(&error) => {}
             settled => return settled,
         }
         let mut known = Known::default();
         for state in states {
-            match self.settle(vec![state], asking) {
+            match self.settle(vec![state], question) {
                 Err(error) if is_state_missing(&error) && !self.has_reach(state.0) => {}
                 settled => known.extend(settled?),
             }
@@ -380,7 +393,7 @@ impl Oracle {
     /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`].
     pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
-        let values = self.stored(&[board], &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        let values = self.stored(&[board], &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;
         values[0].ok_or_else(|| self.refusal(board))
     }
 
@@ -433,7 +446,7 @@ impl Oracle {
 
     /// The decoded part that an entry is in; `None` if none of its entries is reachable, or it is not stored which are.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
-        if !self.has_reach(entry.layer()) && !self.params.keeps_reach(entry.layer()) {
+        if !self.has_reach(entry.layer()) && !self.params.stores_reachability(entry.layer()) {
             return Ok(None);
         }
         Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
@@ -454,7 +467,7 @@ impl Oracle {
     /// The part of a stored value that is still to come, seen from `board`.
     #[inline]
     fn number(&self, stored: Stored, board: Board) -> f64 {
-        self.scale.number(stored.to_come(self.past(board)))
+        self.scale.number(stored.future_value(self.past(board)))
     }
 }
 

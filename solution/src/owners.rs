@@ -146,7 +146,8 @@ mod tests {
             let mut entries = vec![0.0; members];
             for lane in lane::lanes(&params).into_iter().filter(|lane| !lane.huge.is_empty()) {
                 families.entry(lane.huge).or_default().insert(owners.owner(lane));
-                entries[owners.owner(lane)] += space.entries_about(lane).map(|(_, n)| n as f64).sum::<f64>();
+                entries[owners.owner(lane)] +=
+                    space.estimate_entries(lane).map(|(_, n)| n as f64).sum::<f64>();
             }
             let split = if members < 8 { 1 } else { 2 };
             assert!(families.values().all(|owners| owners.len() <= split), "{members}");

@@ -44,7 +44,7 @@ pub enum ReachSource {
 
 /// A committed range of layers.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Holding {
+pub struct CommittedRange {
     /// The commit.
     pub commit: Commit,
     /// Whether its shards count; they do not if its reach was removed.
@@ -54,18 +54,18 @@ pub struct Holding {
 /// The committed ranges of a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Holdings {
-    ranges: Vec<Holding>,
+    ranges: Vec<CommittedRange>,
 }
 
 impl Holdings {
     /// Commits and whether their shards count, in the order of the journal.
-    pub fn new(ranges: Vec<Holding>) -> Self {
+    pub fn new(ranges: Vec<CommittedRange>) -> Self {
         Self { ranges }
     }
 
     /// Adds a range whose shards count.
     pub fn add(&mut self, commit: Commit) {
-        self.ranges.push(Holding { commit, is_stored: true });
+        self.ranges.push(CommittedRange { commit, is_stored: true });
     }
 
     /// Takes out the commits whose shards count and for which `hit` is true, and returns them.
@@ -102,7 +102,9 @@ impl Holdings {
 impl From<Vec<Commit>> for Holdings {
     /// Commits whose shards all count.
     fn from(commits: Vec<Commit>) -> Self {
-        Self { ranges: commits.into_iter().map(|commit| Holding { commit, is_stored: true }).collect() }
+        Self {
+            ranges: commits.into_iter().map(|commit| CommittedRange { commit, is_stored: true }).collect(),
+        }
     }
 }
 
@@ -132,7 +134,7 @@ impl<'a> Recipe<'a> {
     /// The recipe of a run with these parameters, of which `holdings` is committed. Cost: a step a layer.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
         let mut layers = vec![Standing::default(); params.last_layer().index() + 1];
-        for Holding { commit, is_stored } in &holdings.ranges {
+        for CommittedRange { commit, is_stored } in &holdings.ranges {
             let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
             for standing in layers.iter_mut().skip(commit.first.index()).take(covered) {
                 match commit.phase {
@@ -158,7 +160,7 @@ impl<'a> Recipe<'a> {
 
     /// Whether the reach of a layer has to be enumerated before the run is finished. `Standing` says what is committed of it.
     fn is_missing(&self, number: usize, standing: &Standing) -> bool {
-        !standing.is_counted || self.keeps_reach(number) && !standing.has_reach
+        !standing.is_counted || self.stores_reachability(number) && !standing.has_reach
     }
 
     /// The segments that complete the run, in the order in which they must be done. A fresh run has one upward and one
@@ -208,7 +210,7 @@ impl<'a> Recipe<'a> {
 
     /// The committed ranges of reach that need not stay stored when the run is finished.
     pub fn removable(&self) -> Vec<LayerRange> {
-        self.ranges_of_reach(|n| !self.keeps_reach(n))
+        self.ranges_of_reach(|n| !self.stores_reachability(n))
     }
 
     /// Whether some layers were never enumerated.
@@ -221,7 +223,7 @@ impl<'a> Recipe<'a> {
     pub fn passed(&self) -> Vec<LayerRange> {
         let begun_on = self.begun_on();
         self.ranges_of_reach(|n| {
-            self.layers[n].is_backed_up && !self.keeps_reach(n) && !begun_on.contains(&n)
+            self.layers[n].is_backed_up && !self.stores_reachability(n) && !begun_on.contains(&n)
         })
     }
 
@@ -254,8 +256,9 @@ impl<'a> Recipe<'a> {
         let Some(highest) = highest else { return Vec::new() };
         let is_passed = |n: usize| self.layers[n].is_backed_up;
         let (begun_on, come_to) = (self.begun_on(), self.come_to());
-        let is_one =
-            |n: usize| n < highest && !self.keeps_reach(n) && !begun_on.contains(&n) && !come_to.contains(&n);
+        let is_one = |n: usize| {
+            n < highest && !self.stores_reachability(n) && !begun_on.contains(&n) && !come_to.contains(&n)
+        };
         let mut ranges = self.ranges_of_reach(is_one);
         ranges.retain(|range| (range.first.index()..=range.last.index()).any(|n| !is_passed(n)));
         ranges.sort_by_key(|range| range.first);
@@ -272,8 +275,8 @@ impl<'a> Recipe<'a> {
     }
 
     /// Whether the reach of a layer stays stored: with its values or best moves, or where the run is nothing but reach.
-    fn keeps_reach(&self, number: usize) -> bool {
-        self.params.keeps_reach(Layer::nth(number))
+    fn stores_reachability(&self, number: usize) -> bool {
+        self.params.stores_reachability(Layer::nth(number))
     }
 }
 

@@ -20,7 +20,7 @@ mod error;
 #[cfg(test)]
 mod tests;
 
-pub use error::{NotSolved, RunError};
+pub use error::{MissingValues, RunError};
 
 /// Ranges that one record removes: for more than some thousands the journal has no room where the disk is full.
 const REMOVED_AT_ONCE: usize = 1024;
@@ -28,7 +28,7 @@ const REMOVED_AT_ONCE: usize = 1024;
 /// Treatment of shards that no record of the journal names, if there are more than an interrupted command
 /// leaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Unnamed {
+pub enum UnnamedPolicy {
     /// The run is not opened.
     Refuse,
     /// They are removed.
@@ -100,7 +100,7 @@ impl Run {
     pub fn open_or_create(
         location: impl Into<Location>,
         wanted: &Params,
-        unnamed: Unnamed,
+        unnamed: UnnamedPolicy,
     ) -> Result<Self, RunError> {
         let location = location.into();
         if let Some(held) = RunDir::find(&location)? {
@@ -125,7 +125,7 @@ impl Run {
     pub fn resume(
         location: impl Into<Location>,
         wanted: &Params,
-        unnamed: Unnamed,
+        unnamed: UnnamedPolicy,
     ) -> Result<Self, RunError> {
         let location = location.into();
         match RunDir::find(&location)? {
@@ -142,7 +142,7 @@ impl Run {
         location: Location,
         held: RunInfo,
         wanted: &Params,
-        unnamed: Unnamed,
+        unnamed: UnnamedPolicy,
     ) -> Result<Self, RunError> {
         let place = location.place();
         // This is checked before others are fenced off. The manifest tells most other jobs at once; whether the precision may
@@ -155,11 +155,11 @@ impl Run {
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         match unnamed {
-            Unnamed::Refuse => {
+            UnnamedPolicy::Refuse => {
                 run.require_journal()?;
                 run.dir.remove_unreferenced_shards(&referenced)?;
             }
-            Unnamed::Discard => {
+            UnnamedPolicy::Discard => {
                 run.dir.discard_unreferenced_shards(&referenced)?;
             }
         }
@@ -472,11 +472,13 @@ impl Run {
     }
 
     /// Why states have no values, or not all of them; `None` for a solved run.
-    pub fn why_not_solved(&self) -> Option<NotSolved> {
+    pub fn why_not_solved(&self) -> Option<MissingValues> {
         match (self.params.until_layer, self.missing().first()) {
-            (Some(layer), _) => Some(NotSolved::OnlyEnumerates(layer)),
-            (None, Some(&next)) if self.require_own_format().is_err() => Some(NotSolved::OlderFormat(next)),
-            (None, Some(&next)) => Some(NotSolved::Unfinished(next)),
+            (Some(layer), _) => Some(MissingValues::OnlyEnumerates(layer)),
+            (None, Some(&next)) if self.require_own_format().is_err() => {
+                Some(MissingValues::OlderFormat(next))
+            }
+            (None, Some(&next)) => Some(MissingValues::Unfinished(next)),
             (None, None) => None,
         }
     }

@@ -11,7 +11,9 @@ use exact2048_game::rowset::RowSet;
 use exact2048_game::rules::Move;
 use exact2048_game::value::Stored;
 use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{Commit, Evaluation, JournalRecord, Oracle, Parts, Phase, Record, Run, Unnamed};
+use exact2048_solution::{
+    Commit, Evaluation, JournalRecord, Oracle, Parts, Phase, Record, Run, UnnamedPolicy,
+};
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
 
 /// Left and right merge the twos, down moves one of them, up changes nothing.
@@ -36,7 +38,7 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
         bits[place.row.index()] |= 1 << place.column.0;
         of_rows[place.row.index() * columns + place.column.0 as usize] = value;
     }
-    let mut run = Run::open_or_create(folder, params, Unnamed::Refuse).unwrap();
+    let mut run = Run::open_or_create(folder, params, UnnamedPolicy::Refuse).unwrap();
     for phase in [Phase::Enumerate, Phase::BackUp] {
         let (first, last) = (Layer(4), params.last_layer());
         let mut writer = ShardWriter::create(run.dir(), run.catalog().identity(phase, first, last)).unwrap();

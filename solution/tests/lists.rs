@@ -5,7 +5,7 @@
 mod faulty;
 
 use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
-use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, Unnamed};
+use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, UnnamedPolicy};
 use exact2048_storage::{Location, ShardWriter, StoreSettings};
 use faulty::{Fault, Faulty, Request};
 
@@ -18,7 +18,7 @@ fn a_shard_that_a_list_misses_is_looked_at() {
     let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-    let mut run = Run::open_or_create(&location, &params, Unnamed::Refuse).unwrap();
+    let mut run = Run::open_or_create(&location, &params, UnnamedPolicy::Refuse).unwrap();
     let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
     let identity = run.catalog().identity(phase, first, last);
     let shard = ShardWriter::create(run.dir(), identity).unwrap().finish().unwrap();

@@ -16,7 +16,7 @@ use exact2048_game::rules::{self, Move};
 use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
 use exact2048_solution::{
-    Commit, JournalRecord, Oracle, OracleOptions, Parts, Phase, QueryError, Record, Run, Unnamed,
+    Commit, JournalRecord, Oracle, OracleOptions, Parts, Phase, QueryError, Record, Run, UnnamedPolicy,
 };
 use exact2048_storage::{Frame, ItemKey, ShardWriter};
 use tempfile::TempDir;
@@ -79,7 +79,7 @@ impl Made {
             }
         }
         let place = TempDir::new().unwrap();
-        let mut run = Run::open_or_create(&place.path().join("run"), params, Unnamed::Refuse).unwrap();
+        let mut run = Run::open_or_create(&place.path().join("run"), params, UnnamedPolicy::Refuse).unwrap();
         commit(&mut run, Phase::Enumerate, &reach);
         commit(&mut run, Phase::BackUp, &values);
         assert!(run.is_solved());
@@ -223,7 +223,7 @@ fn check_answers(params: &Params, boards: &[Board]) {
             let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
                 let stored = made.after_value(&backup, after, &mut known);
                 let past = params.scale().points(rules::potential(board));
-                (after, score, params.scale().number(stored.to_come(past)))
+                (after, score, params.scale().number(stored.future_value(past)))
             });
             let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));
             assert_eq!(found, expected, "{} {direction:?}", board.to_text(params.board));

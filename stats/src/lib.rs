@@ -10,8 +10,8 @@
 pub mod chances;
 mod follow;
 mod outcome;
-mod told;
+mod view;
 
 pub use follow::{FollowPlay, FollowerOfRun, LEAST_FOLLOWED, StatsProgress, has_usual_rules};
 pub use outcome::{LayerStatistics, PlayStatistics};
-pub use told::{KeptStatistics, ToldStatistics};
+pub use view::{KeptStatistics, StatisticsView};

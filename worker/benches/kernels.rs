@@ -8,7 +8,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use exact2048_game::bitset::BitSet;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
-use exact2048_game::maps::Between;
+use exact2048_game::maps::ColumnMap;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Maker, Transitions};
@@ -76,7 +76,7 @@ fn kernels(c: &mut Criterion) {
         .find(|g| g.step == exact2048_game::lane::Step::STAY)
         .expect("moves within the lane");
     let (params, patterns, own_columns) = (&setup.params, &setup.patterns, &setup.columns);
-    let between = Between { params, patterns, source: own_columns, target: own_columns };
+    let between = ColumnMap { params, patterns, source: own_columns, target: own_columns };
     let known = |pattern: PatternId| patterns.known([pattern]).pop().flatten();
     let made = || {
         let mut maps = MapList::default();

@@ -260,10 +260,10 @@ mod tests {
             drop(list);
             pool.area::<u64>(words).as_ptr() == at
         };
-        let roomy: fn() -> usize = || 1 << 29;
+        let with_fewer_rows: fn() -> usize = || 1 << 29;
         let short: fn() -> usize = || (1 << 29) + 1;
         assert!(!taken_for(5 << 15, short) && taken_for(6 << 15, short));
-        assert!(!taken_for(3 << 15, roomy) && taken_for(4 << 15, roomy));
+        assert!(!taken_for(3 << 15, with_fewer_rows) && taken_for(4 << 15, with_fewer_rows));
     }
 
     #[test]

@@ -228,7 +228,7 @@ impl<V: Value> Worker<V> {
         let space = &self.tables.space;
         let above = ClassId { small_sum: class.id().small_sum + SpawnKind::Two.tile(), ..class.id() };
         let Some(above) = space.class(above) else { return Ok(None) };
-        Ok(Some(Arc::new(RowSet::new(space.before_spawned_2(class, above, &twos.rows)))))
+        Ok(Some(Arc::new(RowSet::new(space.rows_before_two(class, above, &twos.rows)))))
     }
 
     /// The rows of a class whose spawns all lead to rows with values.

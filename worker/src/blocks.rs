@@ -394,18 +394,18 @@ mod tests {
     #[test]
     fn blocks_are_packed_as_far_as_there_is_room_and_need() {
         let (layer, lanes) = (Layer(8), [Lane::new(1, 8), Lane::new(1, 16), Lane::new(1, 32)]);
-        let roomy = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
+        let with_fewer_rows = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let blocks = BlockMap::default();
         let held = lanes.map(|lane| blocks.insert(layer, lane, block()));
         let count = || blocks.of_layer(layer).iter().filter(|(_, block)| block.is_packed).count();
-        blocks.pack(&roomy, || false);
+        blocks.pack(&with_fewer_rows, || false);
         assert_eq!(count(), 0, "tasks are using them");
         drop(held);
         blocks.pack(&Memory::new(1000, Heap::of(|| 1000), std::env::temp_dir().into()), || false);
         assert_eq!(count(), 0, "there is no room for what is packed");
-        blocks.pack(&roomy, || count() >= 2);
+        blocks.pack(&with_fewer_rows, || count() >= 2);
         assert_eq!(count(), 2);
-        blocks.pack(&roomy, || false);
+        blocks.pack(&with_fewer_rows, || false);
         assert_eq!(count(), 3);
     }
 }

@@ -69,7 +69,7 @@ impl Tuning {
     /// memory.
     pub fn split(&self, params: Params) -> Params {
         let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
-        params.roomy().filter(keeps_all).unwrap_or(params)
+        params.with_fewer_rows().filter(keeps_all).unwrap_or(params)
     }
 }
 
@@ -98,7 +98,7 @@ fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
         let (first, last) = lane::layer_range(params, lane);
         let layers = first.to(last.min(until));
         for id in layers.filter_map(|layer| ClassId::of(layer, lane)) {
-            of_blocks += *classes.entry(id).or_insert_with(|| space.rows_about(id));
+            of_blocks += *classes.entry(id).or_insert_with(|| space.estimate_rows(id));
         }
     }
     (of_blocks, classes.into_values().collect())
@@ -110,7 +110,7 @@ fn values_of_largest_layer(params: &Params) -> u64 {
         return 0;
     }
     let (space, mut entries) = (Space::new(params), BTreeMap::new());
-    for (layer, count) in lane::lanes(params).into_iter().flat_map(|lane| space.entries_about(lane)) {
+    for (layer, count) in lane::lanes(params).into_iter().flat_map(|lane| space.estimate_entries(lane)) {
         *entries.entry(layer).or_insert(0) += count;
     }
     entries.into_values().max().unwrap_or(0) * params.precision.bytes()

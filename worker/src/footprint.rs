@@ -75,7 +75,7 @@ pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
         *kept.entry(first.0).or_default() += lane_bytes;
         *kept.entry(last.up(1).0).or_default() -= lane_bytes;
         let classes = first.to(last.min(Layer(until))).filter_map(|layer| ClassId::of(layer, lane));
-        let rows = classes.map(|id| space.rows_about(id)).max().unwrap_or(0).min(dense_rows as u64);
+        let rows = classes.map(|id| space.estimate_rows(id)).max().unwrap_or(0).min(dense_rows as u64);
         let task = if params.until_layer.is_some() {
             enumerate_bytes(rows, columns)
         } else {

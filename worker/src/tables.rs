@@ -12,7 +12,7 @@ use std::time::Instant;
 use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::{Column, Columns};
-use exact2048_game::maps::Between;
+use exact2048_game::maps::ColumnMap;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
 use exact2048_game::skeleton::Config;
@@ -191,7 +191,7 @@ impl Tables {
         if rows.len() == all.len() {
             return Arc::clone(of_all);
         }
-        Arc::new(Transitions::of_some(of_all, Arc::clone(rows)))
+        Arc::new(Transitions::subset_of(of_all, Arc::clone(rows)))
     }
 
     /// Whether the transitions of all rows of a class are kept.
@@ -240,8 +240,12 @@ impl Tables {
     }
 
     /// Those of the moves that `is_made` says.
-    pub fn moves_made(&self, transitions: &Transitions, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
-        transitions.moves_made(self.maker(), is_made)
+    pub fn select_moves(
+        &self,
+        transitions: &Transitions,
+        is_made: impl Fn(Slot, Direction) -> bool,
+    ) -> Moves {
+        transitions.select_moves(self.maker(), is_made)
     }
 
     fn maker(&self) -> Maker<'_> {
@@ -274,7 +278,7 @@ impl Tables {
             }
         }
         if !enough() {
-            self.patterns.forget_shapes();
+            self.patterns.clear_shapes();
         }
     }
 
@@ -282,7 +286,7 @@ impl Tables {
     /// with, while making anew what the lanes at work need takes a small part of the time that their layers take.
     pub fn forget_many_shapes(&self) {
         if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
-            self.patterns.forget_shapes();
+            self.patterns.clear_shapes();
         }
     }
 
@@ -340,7 +344,7 @@ impl Tables {
     ) -> Vec<Arc<Permutation>> {
         let columns = &lane.columns;
         let between =
-            Between { params: self.params(), patterns: &self.patterns, source: columns, target: columns };
+            ColumnMap { params: self.params(), patterns: &self.patterns, source: columns, target: columns };
         let permutation = |&pattern: &PatternId| {
             let made = cache.permutations.entry(pattern).or_insert_with(|| {
                 let known = self.patterns.known([pattern]).pop().flatten();
@@ -472,7 +476,7 @@ impl LaneMaps<'_> {
         }
         let (source, target) = (&self.source.columns, &self.target.columns);
         let patterns = &self.tables.patterns;
-        let between = Between { params: self.tables.params(), patterns, source, target };
+        let between = ColumnMap { params: self.tables.params(), patterns, source, target };
         self.maps.maps.make(&between, &patterns.known(unmade.drain(..)));
     }
 }

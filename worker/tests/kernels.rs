@@ -28,7 +28,7 @@ use common::{Sealed, params, solve_by, worker};
 struct Plain;
 
 /// Where a column leads; `None` where it takes no part.
-fn led_to(map: IndexMap<'_>, column: usize) -> Option<usize> {
+fn target_lanes(map: IndexMap<'_>, column: usize) -> Option<usize> {
     match map {
         IndexMap::Identity => Some(column),
         IndexMap::Dense(map) => Some(map.leads_to()[column] as usize),
@@ -70,7 +70,7 @@ impl<V: Value> Kernels<V> for Plain {
         for run in plan.runs {
             for edge in run.edges {
                 if let (Some(from), Some(to)) = (plan.states.row(edge.from), afterstates.row_mut(edge.to())) {
-                    let columns = columns_of(from).filter_map(|column| led_to(run.map, column));
+                    let columns = columns_of(from).filter_map(|column| target_lanes(run.map, column));
                     columns.for_each(|column| set(to, column));
                 }
             }
@@ -111,7 +111,7 @@ impl<V: Value> Kernels<V> for Plain {
                 let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
                 let state = &mut states[(edge.from.index() - slots.start) * plan.stride..][..plan.stride];
                 for (column, state) in state.iter_mut().enumerate() {
-                    if let Some(to) = led_to(run.map, column) {
+                    if let Some(to) = target_lanes(run.map, column) {
                         *state = (*state).max(after[to]);
                     }
                 }
@@ -132,7 +132,7 @@ impl<V: Value> Kernels<V> for Plain {
             }
             let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
             for column in 0..plan.stride {
-                let Some(to) = led_to(map, column) else { continue };
+                let Some(to) = target_lanes(map, column) else { continue };
                 let at = (edge.from.index() - slots.start) * plan.stride + column;
                 match after[to].cmp(&states[at]) {
                     Ordering::Greater => (states[at], best[at]) = (after[to], edge.direction()),

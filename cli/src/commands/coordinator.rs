@@ -68,12 +68,12 @@ async fn coordinate(args: &Args) -> Result<()> {
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
     let bound = Bound::new(options).await?;
     let for_browsers = match args.http {
-        Some(address) => Some(bound.http_beside(address).await?),
+        Some(address) => Some(bound.bind_http(address).await?),
         None => None,
     };
     let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
     // Clients with a token or a certificate are trusted, so their workers need no further proof.
-    let gate = if bound.knows_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
+    let gate = if bound.authenticates_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
     let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
     let shell = tokio::select! {

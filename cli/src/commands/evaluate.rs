@@ -197,7 +197,9 @@ fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Res
     let found = found.map_err(|error| failure(args, error))?;
     if let Some(failure) = &found.first_failure {
         let failed = units::several(found.stats.failed(), "game");
-        display::say(&format!("warning: {failed} ended early and are not counted; the first: {failure}"));
+        display::print_note(&format!(
+            "warning: {failed} ended early and are not counted; the first: {failure}"
+        ));
     }
     Ok(found)
 }

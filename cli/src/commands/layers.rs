@@ -48,7 +48,7 @@ pub fn main(args: &Args) -> Result<()> {
             Some(writer) => format!("{writer} is working on the run"),
             None => "repeat the solve command of the run to resume it".to_owned(),
         };
-        display::say(&format!("note: layers {layers} are not enumerated yet; {next}"));
+        display::print_note(&format!("note: layers {layers} are not enumerated yet; {next}"));
     }
     let layers = counted(&run, args)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -108,7 +108,7 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     let unknown = found.iter().filter(|counted| counted.dead == Some(None)).count();
     if unknown > 0 {
         let layers = units::several(unknown, "layer");
-        display::say(&format!(
+        display::print_note(&format!(
             "note: {layers} without a count of dead states: their states are no longer stored"
         ));
     }

@@ -11,7 +11,7 @@ use exact2048_coordinator::{ForecastTotals, Knowledge, PassCost, Workload};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
 use exact2048_run::alone::{self, RunSolveError};
-use exact2048_solution::{Phase, Run, Unnamed};
+use exact2048_solution::{Phase, Run, UnnamedPolicy};
 use exact2048_worker::Tuning;
 use serde::Serialize;
 
@@ -164,7 +164,7 @@ fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> V
         all.extend(policies(
             &params,
             &choices,
-            [KeptLayers::BESIDE_BEST_MOVES],
+            [KeptLayers::KEPT_WITH_BEST_MOVES],
             &layer_cost.with_best_moves(),
         ));
     }
@@ -240,7 +240,7 @@ const TIMES: usize = 2;
 
 /// Solves 3x3 in temporary folders, which takes some seconds and 100 MB of disk.
 fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
-    display::say("note: measuring the speed of this machine by solving 3x3");
+    display::print_note("note: measuring the speed of this machine by solving 3x3");
     // A fresh folder, because it is removed at the end.
     let folder = tempfile::Builder::new().prefix("exact2048-plan-").tempdir();
     let folder = folder.context("cannot create a temporary folder for the measurement")?;
@@ -261,7 +261,7 @@ fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<R
 fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
     let params = params.with_best_moves(best_moves);
-    let mut run = Run::open_or_create(folder, &params, Unnamed::Refuse)?;
+    let mut run = Run::open_or_create(folder, &params, UnnamedPolicy::Refuse)?;
     let tuning = limits::worker_tuning(MEASURED_MEMORY, threads);
     let watch = ProgressDisplay::of(&run, tuning.dense_rows);
     alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {

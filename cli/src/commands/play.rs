@@ -220,7 +220,8 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     let report = |number: u64, failure: &PlayerError| {
         let reported = failures.fetch_add(1, Ordering::Relaxed);
         if reported < MOST_REPORTED {
-            progress.suspend(|| display::say(&format!("warning: game {number} ended early: {failure}")));
+            progress
+                .suspend(|| display::print_note(&format!("warning: game {number} ended early: {failure}")));
         }
     };
     let batch = |batch: u64| -> Result<Stats> {

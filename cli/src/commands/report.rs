@@ -49,7 +49,7 @@ pub struct Args {
     svg: Option<PathBuf>,
     /// Choose the layers whose values are reported: all, those that the run stores, or none
     #[arg(long, value_name = "WHICH", value_enum, default_value = "all")]
-    values: Which,
+    values: ReportedLayers,
     /// Omit the statistics of perfect play
     #[arg(long)]
     no_play: bool,
@@ -70,7 +70,7 @@ pub struct Args {
 
 /// Choices of `--values`.
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Which {
+enum ReportedLayers {
     /// Report all layers and compute values that are not stored
     All,
     /// Report the layers whose values the run stores
@@ -98,9 +98,9 @@ pub fn main(args: &Args) -> Result<()> {
     }
     let options = ReportOptions {
         values: match args.values {
-            Which::All => ReportedValues::All,
-            Which::Stored => ReportedValues::Stored,
-            Which::None => ReportedValues::None,
+            ReportedLayers::All => ReportedValues::All,
+            ReportedLayers::Stored => ReportedValues::Stored,
+            ReportedLayers::None => ReportedValues::None,
         },
         perfect_play: (!args.no_play).then_some((follower_of as FollowerOfRun, args.cutoff)),
         memory_bytes: limits::memory_or_half(args.memory),

@@ -116,7 +116,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     let runs = open(args)?;
     let bound = Bound::new(options).await?;
     let for_browsers = match args.http {
-        Some(address) => Some(bound.http_beside(address).await?),
+        Some(address) => Some(bound.bind_http(address).await?),
         None => None,
     };
     let turns = Turns::new(args.cones.into());

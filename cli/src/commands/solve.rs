@@ -11,7 +11,7 @@ use exact2048_game::Params;
 use exact2048_run::alone::{self, disk};
 use exact2048_run::remove_lost;
 use exact2048_run::verify::CheckProgress;
-use exact2048_solution::{Run, Segment, Unnamed};
+use exact2048_solution::{Run, Segment, UnnamedPolicy};
 use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
@@ -80,7 +80,9 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = limits::useful_threads(args.threads, Some(args.job.params()?.board));
     if let Some(asked) = args.threads.map(usize::from).filter(|&asked| asked > threads) {
         let (threads, asked) = (units::count(threads), units::several(asked, "thread"));
-        display::say(&format!("note: only {threads} of {asked} can be used for this board on this machine"));
+        display::print_note(&format!(
+            "note: only {threads} of {asked} can be used for this board on this machine"
+        ));
     }
     let location = args.place.location()?;
     let params = params(args, &location, threads)?;
@@ -91,7 +93,7 @@ pub fn main(args: &Args) -> Result<()> {
         // Refuse before creating anything or fencing off another process that works on the run.
         return Err(refused.clone().into());
     }
-    let unnamed = if args.discard_shards { Unnamed::Discard } else { Unnamed::Refuse };
+    let unnamed = if args.discard_shards { UnnamedPolicy::Discard } else { UnnamedPolicy::Refuse };
     let mut run = Run::open_or_create(location, &params, unnamed)?;
     let stop = stop_on_signals("stopping after the running tasks; repeat the signal to stop at once")?;
     if let Some(limit) = args.disk {
@@ -109,7 +111,7 @@ pub fn main(args: &Args) -> Result<()> {
         report_needs(&run, &missing, memory_limit(args));
         let watch = ProgressDisplay::of(&run, tuning.dense_rows);
         let solved = alone::solve(&mut run, tuning, threads, &stop, &watch);
-        solved.map_err(|error| unsolved(error, watch.to_be_repeated(&run)))?;
+        solved.map_err(|error| unsolved(error, watch.layers_to_repeat(&run)))?;
     }
     let seconds = before + begun.elapsed().as_secs_f64();
     let summary = RunSummary::new(&run, Some(seconds), Some(limits::peak_rss_bytes()))?;
@@ -136,7 +138,7 @@ fn is_finished(location: &Location) -> Result<bool> {
 /// Removes lost and damaged shards from the run with progress on stderr, so they are computed again.
 fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Result<()> {
     let warn = |error: &StorageError| {
-        display::say(&format!("warning: {}; recomputing it", with_causes(error)));
+        display::print_note(&format!("warning: {}; recomputing it", with_causes(error)));
     };
     let watch = Watch::default();
     watch.begin("check", run.catalog().shards().iter().map(|shard| shard.record.bytes).sum());
@@ -177,7 +179,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         let choices = Choices::new(&params, limit, scratch_bytes);
         let choice = choices.choose(args.job.keep_of(&params), params.board)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
-        display::say(&choice.text(limit, &layer_cost));
+        display::print_note(&choice.text(limit, &layer_cost));
         params = params.with_kept(choice.kept);
     }
     Ok(params)
@@ -193,10 +195,10 @@ fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
     let disk_bytes = run.dir().place().as_path().and_then(free_disk);
     let room = FreeRoom { disk_bytes, memory_bytes: limits::free_memory_bytes() };
     for note in notes(&needs, memory_limit, &room) {
-        display::say(&note);
+        display::print_note(&note);
     }
     if left_bytes.is_some() && disk::removable_bytes(run) > 0 {
-        display::say(&format!(
+        display::print_note(&format!(
             "note: --disk removes reachability data once no value needs it, up to {} of this run",
             units::size(disk::removable_bytes(run)),
         ));

@@ -8,7 +8,7 @@ use bytesize::ByteSize;
 use exact2048_game::Params;
 use exact2048_run::{PlayProgress, play_follower, span_bytes};
 use exact2048_solution::{QueryError, Run};
-use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress, ToldStatistics};
+use exact2048_stats::{FollowPlay, PlayStatistics, StatisticsView, StatsProgress};
 use exact2048_storage::{Location, StorageError};
 use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
@@ -84,13 +84,13 @@ impl Args {
     fn progress(&self, location: &Location) -> Option<PlayProgress> {
         let files = self.cone_options.files(location);
         if files.is_none() {
-            display::say(
+            display::print_note(
                 "note: an interruption loses all progress because no folder keeps it; see --cone-cache",
             );
         }
         let unkept = |error: &StorageError| {
             let why = with_causes(error);
-            display::say(&format!(
+            display::print_note(&format!(
                 "warning: {why}; until checkpoints can be written, an interruption loses all progress"
             ));
         };
@@ -102,7 +102,7 @@ impl Args {
 fn warn_of_room(run: &Run, memory_bytes: u64) {
     let (folder, needed) = (std::env::temp_dir(), span_bytes(run));
     if let Some(free) = free_disk(&folder).filter(|free| free.saturating_add(memory_bytes / 2) < needed) {
-        display::say(&format!(
+        display::print_note(&format!(
             "warning: if memory is short, up to {} of best moves go to {}, where {} are free. Set TMPDIR to a folder with \
              more room",
             units::size(needed),
@@ -126,13 +126,15 @@ pub fn main(args: &Args) -> Result<()> {
     let found = kept.as_ref().filter(|_| !args.again).and_then(|kept| kept.read_with(args.cutoff));
     let statistics = match found {
         Some(found) => {
-            display::say("note: these statistics are from an earlier command; --again computes them again");
+            display::print_note(
+                "note: these statistics are from an earlier command; --again computes them again",
+            );
             found
         }
         None => {
             let found = follow(args, &run, &location)?;
             if let Some(Err(error)) = kept.map(|kept| kept.keep(&found)) {
-                display::say(&format!("warning: cannot keep the statistics: {}", with_causes(&error)));
+                display::print_note(&format!("warning: cannot keep the statistics: {}", with_causes(&error)));
             }
             found
         }
@@ -149,7 +151,7 @@ pub fn main(args: &Args) -> Result<()> {
 }
 
 /// Follows the games of a run with progress on stderr.
-fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics> {
+fn follow(args: &Args, run: &Run, location: &Location) -> Result<StatisticsView> {
     let memory = limits::memory_or_half(args.memory);
     let threads = limits::useful_threads(args.threads, None);
     let usual = limits::worker_tuning(memory, threads);
@@ -166,7 +168,7 @@ fn follow(args: &Args, run: &Run, location: &Location) -> Result<ToldStatistics>
         let states = format!("{} states", count(at.states));
         line.show(at.share, &[line.eta(at.share), layer, states]);
     };
-    let found = pool.install(|| ToldStatistics::follow(run, &*follower, args.cutoff, &mut show));
+    let found = pool.install(|| StatisticsView::follow(run, &*follower, args.cutoff, &mut show));
     line.finish();
     Ok(found?)
 }

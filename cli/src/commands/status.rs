@@ -101,7 +101,7 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
                 silent_since = None;
                 display
                     .show(message)
-                    .map_err(|error| tonic::Status::from_error(Box::new(Unwritten(error))))?;
+                    .map_err(|error| tonic::Status::from_error(Box::new(StdoutError(error))))?;
             }
             Ok(())
         });
@@ -129,21 +129,21 @@ fn watch(args: &Args, coordinator: &Coordinator) -> Result<()> {
 
 /// Whether the stream ended because the reader of stdout closed the pipe.
 fn closed_pipe(status: &tonic::Status) -> bool {
-    let error = status.source().and_then(|source| source.downcast_ref::<Unwritten>());
-    error.is_some_and(|Unwritten(error)| error.kind() == io::ErrorKind::BrokenPipe)
+    let error = status.source().and_then(|source| source.downcast_ref::<StdoutError>());
+    error.is_some_and(|StdoutError(error)| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
 /// A failure to write to stdout.
 #[derive(Debug)]
-struct Unwritten(io::Error);
+struct StdoutError(io::Error);
 
-impl std::fmt::Display for Unwritten {
+impl std::fmt::Display for StdoutError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "cannot write: {}", self.0)
     }
 }
 
-impl Error for Unwritten {}
+impl Error for StdoutError {}
 
 /// The display, and the last message that it showed.
 struct Display {
@@ -197,7 +197,7 @@ impl Display {
         let text = "the coordinator does not answer; waiting for it";
         match &mut self.live {
             Some(live) => live.lost(text),
-            None => display::say(text),
+            None => display::print_note(text),
         }
     }
 

@@ -104,12 +104,12 @@ pub fn main(args: &Args) -> Result<()> {
         // The speed of the workers is unknown here.
         let tuning = limits::worker_tuning(USUAL_MEMORY, USUAL_THREADS);
         let layer_cost = LayerCost::usual(&params, &workload, tuning, USUAL_THREADS);
-        display::say(&choice.text(limit, &layer_cost));
+        display::print_note(&choice.text(limit, &layer_cost));
     }
     // The free space of the store and the rest of an existing run are unknown here too.
     if !is_rest {
         for note in notes(&needs, 0, &FreeRoom::default()) {
-            display::say(&note);
+            display::print_note(&note);
         }
     }
     if let Some(limit) = disk_bytes.filter(|_| job.state() == JobState::Done) {

@@ -104,8 +104,8 @@ pub fn main(args: &Args) -> Result<()> {
     report.print(args.json)?;
     match report.verdict {
         Verdict::Right => Ok(()),
-        Verdict::Interrupted => Err(Failure::told(130).into()),
-        Verdict::Wrong | Verdict::Unfinished | Verdict::Unread => Err(Failure::told(1).into()),
+        Verdict::Interrupted => Err(Failure::reported(130).into()),
+        Verdict::Wrong | Verdict::Unfinished | Verdict::Unread => Err(Failure::reported(1).into()),
     }
 }
 

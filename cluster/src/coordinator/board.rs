@@ -123,7 +123,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
-        let look = || shell.look_at_all();
+        let look = || shell.snapshot();
         // Two looks may be further apart than a snapshot is fresh; not all pairs are.
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
         for _ in 0..10 {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, Looked, NotOpened, OpenTicket, Opened, RunBytes, WorkerId,
+    Append, AppendFailure, Claim, Examined, JobId, OpenFailure, OpenTicket, Opened, RunBytes, StoreCheck,
+    WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -15,9 +16,9 @@ use parking_lot::Mutex;
 use tokio::sync::mpsc;
 
 use super::estimates::JobEstimate;
-use super::job_run::{Contents, DiskLimit, JobRun, NotAppended};
+use super::job_run::{Contents, DiskLimit, JobRun, RecordError};
 use super::queue::QueueRecord;
-use super::shell::{Held, Shell};
+use super::shell::{HeldRun, Shell};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 
 /// The pause before a failed attempt to write the end or the progress of a job to the queue is repeated.
@@ -37,7 +38,7 @@ pub(super) enum Work {
     /// Checks that the store and the run of a job are in their place.
     Look(JobId),
     /// To let go of the runs that are not needed any more, so that others may open them.
-    LetGo,
+    Release,
 }
 
 impl Shell {
@@ -51,8 +52,8 @@ impl Shell {
             let done = tokio::task::spawn_blocking(move || match asked {
                 Work::Append(append) => shell.append_for(&append),
                 Work::Open { ticket, job, times, may_make } => shell.open_for(ticket, &job, times, may_make),
-                Work::Look(job) => shell.look_for(&job),
-                Work::LetGo => shell.let_go(),
+                Work::Look(job) => shell.find_run(&job),
+                Work::Release => shell.release(),
             });
             if let Err(panic) = done.await {
                 tracing::error!(%panic, "work on a journal panicked");
@@ -69,9 +70,9 @@ impl Shell {
             Work::Append(append) => {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
-            Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, NotOpened::Never(why())),
-            Work::Look(job) => state.cluster.looked(now, job, Looked::There),
-            Work::LetGo => {}
+            Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, OpenFailure::Never(why())),
+            Work::Look(job) => state.cluster.looked(now, job, StoreCheck::There),
+            Work::Release => {}
         });
     }
 
@@ -149,7 +150,7 @@ impl Shell {
         let (opening, run) = (run.opening(), Arc::new(Mutex::new(run)));
         self.with(|state, _| {
             if let Some(known) = state.jobs.get_mut(job) {
-                known.held = Some(Held { run: Arc::clone(&run), opening });
+                known.held = Some(HeldRun { run: Arc::clone(&run), opening });
             }
         });
         run
@@ -166,12 +167,12 @@ impl Shell {
                 let reason = with_causes(&error);
                 tracing::warn!(%job, reason, "cannot open the run of a job");
                 let why = match &error {
-                    AppendError::Failed(error) if may_be_opened_later(error) => NotOpened::Later(reason),
+                    AppendError::Failed(error) if may_be_opened_later(error) => OpenFailure::Later(reason),
                     // The job is to blame only where the store is there, and can be written.
                     _ => match self.queue.lock().require_store() {
-                        Ok(()) => NotOpened::Never(reason),
+                        Ok(()) => OpenFailure::Never(reason),
                         Err(AppendError::Fenced(reason)) => return self.fence(reason),
-                        Err(error) => NotOpened::Later(with_causes(&error)),
+                        Err(error) => OpenFailure::Later(with_causes(&error)),
                     },
                 };
                 self.with(|state, now| state.cluster.not_opened(now, ticket, why));
@@ -208,7 +209,7 @@ impl Shell {
         let (run, contents, missing_bytes) = opened;
         let Contents { params, holdings, stored } = contents;
         let JobEstimate { least_memory, workload, cost } = self.estimates.of(&params);
-        let held = Held { opening: run.opening(), run: Arc::new(Mutex::new(run)) };
+        let held = HeldRun { opening: run.opening(), run: Arc::new(Mutex::new(run)) };
         let is_held = self.with(|state, _| {
             // There may be another job of this name by now.
             let known = state.jobs.get_mut(job).filter(|_| state.cluster.is_opening(ticket))?;
@@ -220,7 +221,7 @@ impl Shell {
     }
 
     /// Looks whether the store and the run of a job are in their place, and tells the cluster. Blocks on the store.
-    fn look_for(self: &Arc<Self>, job: &JobId) {
+    fn find_run(self: &Arc<Self>, job: &JobId) {
         let location = self.with(|state, _| state.jobs.get(job).map(|known| known.location.clone()));
         let looked = match (self.queue.lock().require_store(), location) {
             (Ok(()), Some(location)) => RunDir::find(&location).map_err(AppendError::from),
@@ -228,17 +229,17 @@ impl Shell {
             (Err(error), _) => Err(error),
         };
         let found = match looked {
-            Ok(Some(_)) => Looked::There,
-            Ok(None) => Looked::Away(gone(job)),
+            Ok(Some(_)) => StoreCheck::There,
+            Ok(None) => StoreCheck::Away(gone(job)),
             Err(AppendError::Fenced(reason)) => return self.fence(reason),
-            Err(error) => Looked::Away(with_causes(&error)),
+            Err(error) => StoreCheck::Away(with_causes(&error)),
         };
         self.with(|state, now| state.cluster.looked(now, job, found));
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.
-    fn let_go(self: &Arc<Self>) {
-        let runs: Vec<Held> = self.with(|state, _| {
+    fn release(self: &Arc<Self>) {
+        let runs: Vec<HeldRun> = self.with(|state, _| {
             let not_needed = state.not_needed();
             not_needed.iter().filter_map(|job| state.jobs.get_mut(job)?.held.take()).collect()
         });
@@ -307,9 +308,9 @@ enum Refused {
 
 impl Refused {
     /// Why this append was not made.
-    fn of(error: NotAppended, append: &Append) -> Self {
+    fn of(error: RecordError, append: &Append) -> Self {
         match error {
-            NotAppended::Shard { number, error } => {
+            RecordError::Shard { number, error } => {
                 let worker = match append {
                     Append::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
                     Append::Retract { .. } | Append::Remove { .. } => None,
@@ -320,8 +321,8 @@ impl Refused {
                     format!("{whose} reported a shard that does not match its file: {}", with_causes(&error)),
                 )
             }
-            NotAppended::Counts(error) => Self::Never(None, with_causes(&error)),
-            NotAppended::Other(error) => error.into(),
+            RecordError::Counts(error) => Self::Never(None, with_causes(&error)),
+            RecordError::Other(error) => error.into(),
         }
     }
 }

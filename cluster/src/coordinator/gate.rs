@@ -51,7 +51,7 @@ pub struct Caller {
 
 /// Why a worker is not let in.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum Unmet {
+pub enum WorkerUnreachable {
     /// No worker of this version answers at its address.
     #[error(
         "the coordinator cannot reach this worker at {address}: {why}. If the address is wrong, let the worker advertise \
@@ -65,7 +65,7 @@ pub enum Unmet {
     },
     /// Another worker answers at its address.
     #[error("expected this worker at {address}, found another worker or another process of it")]
-    SomebodyElse {
+    OtherWorker {
         /// The address in its pull.
         address: String,
     },
@@ -98,12 +98,14 @@ impl Gate {
     }
 
     /// Waits until the process that a pull is from has shown that it is at its address.
-    pub(super) async fn pass(&self, pull: &Pull, caller: &Caller) -> Result<(), Unmet> {
+    pub(super) async fn pass(&self, pull: &Pull, caller: &Caller) -> Result<(), WorkerUnreachable> {
         let Some(client) = &self.client else { return Ok(()) };
-        let permit = self.calls.take(caller.address).map_err(|_| Unmet::Busy)?;
+        let permit = self.calls.take(caller.address).map_err(|_| WorkerUnreachable::Busy)?;
         let address = pull.address.clone();
-        let unreachable =
-            |why: &str| Unmet::Unreachable { address: address.clone(), why: plain_words(why, MOST_WORDS) };
+        let unreachable = |why: &str| WorkerUnreachable::Unreachable {
+            address: address.clone(),
+            why: plain_words(why, MOST_WORDS),
+        };
         let client = ClientOptions { server: address.clone(), ..client.clone() };
         let (incarnation, secret) = (pull.incarnation, caller.secret);
         // A task of its own, which keeps its place even if the caller does not wait for it.
@@ -119,7 +121,7 @@ impl Gate {
         });
         match call.await {
             Ok(Ok(Ok(true))) => Ok(()),
-            Ok(Ok(Ok(false))) => Err(Unmet::SomebodyElse { address }),
+            Ok(Ok(Ok(false))) => Err(WorkerUnreachable::OtherWorker { address }),
             Ok(Ok(Err(why))) => Err(unreachable(&why)),
             Ok(Err(_)) => Err(unreachable(&format!("no answer within {} s", PATIENCE.as_secs()))),
             Err(error) => Err(unreachable(&error.to_string())),
@@ -161,7 +163,7 @@ mod tests {
         Gate { client: Some(client), calls: PermitPool::new(1) }
     }
 
-    async fn pass(gate: &Gate, address: String) -> Result<(), Unmet> {
+    async fn pass(gate: &Gate, address: String) -> Result<(), WorkerUnreachable> {
         let secret = Secret::new([7; 16]);
         let pull = Pull {
             version: PROTOCOL_VERSION,
@@ -188,10 +190,10 @@ mod tests {
         let gate = gate();
         let given_up = pass(&gate, address.clone()).await;
         assert!(
-            matches!(&given_up, Err(Unmet::Unreachable { why, .. }) if why.contains("no answer")),
+            matches!(&given_up, Err(WorkerUnreachable::Unreachable { why, .. }) if why.contains("no answer")),
             "{given_up:?}"
         );
-        assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
+        assert_eq!(pass(&gate, address).await, Err(WorkerUnreachable::Busy));
     }
 
     /// A caller that hangs up frees no place: else it could have workers called without end.
@@ -202,7 +204,7 @@ mod tests {
         let gate = gate();
         let begun = pass(&gate, address.clone());
         assert!(tokio::time::timeout(Duration::from_millis(100), begun).await.is_err());
-        assert_eq!(pass(&gate, address).await, Err(Unmet::Busy));
+        assert_eq!(pass(&gate, address).await, Err(WorkerUnreachable::Busy));
     }
 
     /// A worker that answers at once, even if wrongly, keeps no place.
@@ -219,7 +221,7 @@ mod tests {
         let gate = gate();
         for _ in 0..2 {
             let refused = pass(&gate, address.clone()).await;
-            assert!(matches!(refused, Err(Unmet::Unreachable { .. })), "{refused:?}");
+            assert!(matches!(refused, Err(WorkerUnreachable::Unreachable { .. })), "{refused:?}");
         }
     }
 }

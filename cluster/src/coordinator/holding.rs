@@ -14,7 +14,7 @@ const GATHER: Duration = Duration::from_millis(10);
 
 /// Content of an answer, as far as the next answer is compared with it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Told {
+pub struct LastReply {
     incarnation: Incarnation,
     share: Option<EpochId>,
     withdrawn: Option<EpochId>,
@@ -22,7 +22,7 @@ pub struct Told {
     progress: Option<EpochProgress>,
 }
 
-impl Told {
+impl LastReply {
     /// Takes the content of a reply to this process of a worker.
     #[must_use]
     pub fn of(incarnation: Incarnation, reply: &PullReply) -> Self {
@@ -38,7 +38,7 @@ impl Told {
 
 /// Decision about a pull for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Hold {
+pub enum PullDecision {
     /// It is answered.
     Answer,
     /// There is something to say, which waits this long for more.
@@ -52,9 +52,15 @@ pub enum Hold {
 /// `before` is the last answer to the worker, `now` what the next would be, `has_reports` whether the pull brings
 /// reports that are to be acknowledged, `waited` how long it has waited, and `most` how long it may.
 #[must_use]
-pub fn hold(before: Option<&Told>, now: &Told, has_reports: bool, waited: Duration, most: Duration) -> Hold {
+pub fn hold(
+    before: Option<&LastReply>,
+    now: &LastReply,
+    has_reports: bool,
+    waited: Duration,
+    most: Duration,
+) -> PullDecision {
     let Some(before) = before.filter(|before| before.incarnation == now.incarnation) else {
-        return Hold::Answer;
+        return PullDecision::Answer;
     };
     let is_urgent = (now.share.is_some() && now.share != before.share)
         || (now.withdrawn.is_some() && now.withdrawn != before.withdrawn)
@@ -62,9 +68,9 @@ pub fn hold(before: Option<&Told>, now: &Told, has_reports: bool, waited: Durati
     let is_news = has_reports || now.progress != before.progress;
     let until = if is_news { GATHER.min(most) } else { most };
     match until.saturating_sub(waited) {
-        left if is_urgent || left.is_zero() => Hold::Answer,
-        left if is_news => Hold::Gather(left),
-        left => Hold::Wait(left),
+        left if is_urgent || left.is_zero() => PullDecision::Answer,
+        left if is_news => PullDecision::Gather(left),
+        left => PullDecision::Wait(left),
     }
 }
 
@@ -77,11 +83,11 @@ mod tests {
 
     const EPOCH: EpochId = EpochId(1);
 
-    fn told() -> Told {
-        Told { incarnation: Incarnation(1), share: None, withdrawn: None, write: None, progress: None }
+    fn last_reply() -> LastReply {
+        LastReply { incarnation: Incarnation(1), share: None, withdrawn: None, write: None, progress: None }
     }
 
-    fn held(before: Told, now: Told) -> Hold {
+    fn held(before: LastReply, now: LastReply) -> PullDecision {
         hold(Some(&before), &now, false, Duration::ZERO, MOST)
     }
 
@@ -89,28 +95,32 @@ mod tests {
     fn what_is_urgent_is_told_at_once_and_once() {
         let write = WriteShard { epoch: EPOCH, first: Layer(4), last: Layer(8) };
         for urgent in [
-            Told { share: Some(EPOCH), ..told() },
-            Told { withdrawn: Some(EPOCH), ..told() },
-            Told { write: Some(write), ..told() },
+            LastReply { share: Some(EPOCH), ..last_reply() },
+            LastReply { withdrawn: Some(EPOCH), ..last_reply() },
+            LastReply { write: Some(write), ..last_reply() },
         ] {
-            assert_eq!(held(told(), urgent), Hold::Answer);
+            assert_eq!(held(last_reply(), urgent), PullDecision::Answer);
             // The worker knows it, and has not acted on it yet.
-            assert_eq!(held(urgent, urgent), Hold::Wait(MOST));
+            assert_eq!(held(urgent, urgent), PullDecision::Wait(MOST));
             // It has.
-            assert_eq!(held(urgent, told()), Hold::Wait(MOST));
+            assert_eq!(held(urgent, last_reply()), PullDecision::Wait(MOST));
         }
-        assert_eq!(hold(None, &told(), false, Duration::ZERO, MOST), Hold::Answer);
-        assert_eq!(held(told(), Told { incarnation: Incarnation(2), ..told() }), Hold::Answer);
+        assert_eq!(hold(None, &last_reply(), false, Duration::ZERO, MOST), PullDecision::Answer);
+        assert_eq!(
+            held(last_reply(), LastReply { incarnation: Incarnation(2), ..last_reply() }),
+            PullDecision::Answer
+        );
     }
 
     #[test]
     fn the_rest_is_gathered() {
         let progress = Some(EpochProgress { epoch: EPOCH, finished_layers: 3, written_layers: 0 });
-        assert_eq!(held(told(), Told { progress, ..told() }), Hold::Gather(GATHER));
-        let waited = |has_reports, waited| hold(Some(&told()), &told(), has_reports, waited, MOST);
-        assert_eq!(waited(true, Duration::ZERO), Hold::Gather(GATHER));
-        assert_eq!(waited(true, GATHER), Hold::Answer);
-        assert_eq!(waited(false, GATHER), Hold::Wait(MOST - GATHER));
-        assert_eq!(waited(false, 2 * MOST), Hold::Answer);
+        assert_eq!(held(last_reply(), LastReply { progress, ..last_reply() }), PullDecision::Gather(GATHER));
+        let waited =
+            |has_reports, waited| hold(Some(&last_reply()), &last_reply(), has_reports, waited, MOST);
+        assert_eq!(waited(true, Duration::ZERO), PullDecision::Gather(GATHER));
+        assert_eq!(waited(true, GATHER), PullDecision::Answer);
+        assert_eq!(waited(false, GATHER), PullDecision::Wait(MOST - GATHER));
+        assert_eq!(waited(false, 2 * MOST), PullDecision::Answer);
     }
 }

@@ -7,7 +7,7 @@ use exact2048_game::Params;
 use exact2048_net::text::with_causes;
 use exact2048_run::alone::disk;
 use exact2048_solution::{
-    Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, Unnamed,
+    Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, UnnamedPolicy,
 };
 use exact2048_storage::{Location, RunDir, RunId, ShardRecord, StorageError};
 
@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// Why a record was not appended to the journal of a run.
 #[derive(Debug, thiserror::Error)]
-pub enum NotAppended {
+pub enum RecordError {
     /// A shard that it names is not there, or is not what it says: it never will be.
     #[error("{error}")]
     Shard {
@@ -132,7 +132,7 @@ impl JobRun {
         params: &Params,
         limit: Option<DiskLimit>,
     ) -> Result<(Self, Contents, u64), RunError> {
-        Self::prepare(location, limit, || Run::open_or_create(location, params, Unnamed::Refuse))
+        Self::prepare(location, limit, || Run::open_or_create(location, params, UnnamedPolicy::Refuse))
     }
 
     /// As [`begin`](Self::begin), of a run that was made before: where it is not in its place, none is made.
@@ -145,7 +145,7 @@ impl JobRun {
         params: &Params,
         limit: Option<DiskLimit>,
     ) -> Result<(Self, Contents, u64), RunError> {
-        Self::prepare(location, limit, || Run::resume(location, params, Unnamed::Refuse))
+        Self::prepare(location, limit, || Run::resume(location, params, UnnamedPolicy::Refuse))
     }
 
     fn prepare(
@@ -213,14 +213,14 @@ impl JobRun {
     ///
     /// # Errors
     ///
-    /// [`NotAppended::Shard`] if a shard is not what the record says; [`NotAppended::Counts`]; [`AppendError::Fenced`] if
+    /// [`RecordError::Shard`] if a shard is not what the record says; [`RecordError::Counts`]; [`AppendError::Fenced`] if
     /// another process owns the store; [`AppendError::Foreign`] if another has written to this
     /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
     pub fn append(
         &mut self,
         record: &JournalRecord,
         confirm: impl FnOnce() -> Result<(), AppendError>,
-    ) -> Result<(), NotAppended> {
+    ) -> Result<(), RecordError> {
         if self.journal.is_uncertain() {
             confirm()?;
         }
@@ -236,7 +236,7 @@ impl JobRun {
                 }
                 match record {
                     JournalRecord::Commit(record) => {
-                        run.require_same_counts(&record.commit).map_err(NotAppended::Counts)?;
+                        run.require_same_counts(&record.commit).map_err(RecordError::Counts)?;
                         look(run, record)?;
                     }
                     JournalRecord::Removal(Removal { removed }) => {
@@ -265,7 +265,7 @@ impl JobRun {
         }
     }
 
-    fn not_appended(&self, broken: Broken<RunError>) -> NotAppended {
+    fn not_appended(&self, broken: Broken<RunError>) -> RecordError {
         let location = self.journal.location();
         let what = match broken {
             Broken::Failed(error) => return AppendError::from(error).into(),
@@ -308,7 +308,7 @@ fn remove(run: &Run, needless: &[ShardRecord]) {
 }
 
 /// Looks whether the shards of a record that is to be appended are there, and are what it says.
-fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
+fn look(run: &Run, record: &Record) -> Result<(), RecordError> {
     let begun = Instant::now();
     loop {
         let looked = run.look(record).map_err(AppendError::from)?;
@@ -319,7 +319,7 @@ fn look(run: &Run, record: &Record) -> Result<(), NotAppended> {
                 std::thread::sleep(PAUSE);
             }
             Some((number, error)) if error.blames().is_some() => {
-                return Err(NotAppended::Shard { number, error });
+                return Err(RecordError::Shard { number, error });
             }
             Some((_, error)) => return Err(AppendError::from(error).into()),
         }
@@ -404,7 +404,7 @@ mod tests {
         for (change, word) in changes {
             let made_up = commit(&run, change);
             let refused = run.append(&made_up, || panic!("nothing has failed")).unwrap_err();
-            assert!(matches!(refused, NotAppended::Shard { number: 0, .. }), "{refused:?}");
+            assert!(matches!(refused, RecordError::Shard { number: 0, .. }), "{refused:?}");
             assert!(refused.to_string().contains(word), "{refused}");
         }
         assert_eq!(journal(&location), [] as [Value; 0]);
@@ -489,7 +489,7 @@ mod tests {
         let JournalRecord::Commit(mut other) = sound.clone() else { panic!() };
         other.commit.layers[0].states = 2;
         let error = run.append(&JournalRecord::Commit(other), fine).unwrap_err();
-        assert!(matches!(error, NotAppended::Counts(_)), "{error}");
+        assert!(matches!(error, RecordError::Counts(_)), "{error}");
         for counts in ["has 2 states and 1 afterstates", "had 1 and 1"] {
             assert!(error.to_string().contains(counts), "{error}");
         }
@@ -508,7 +508,7 @@ mod tests {
         std::fs::rename(&folder, &aside).unwrap();
         for _ in 0..2 {
             let refused = run.append(&record(8), || Ok(())).unwrap_err();
-            assert!(matches!(refused, NotAppended::Other(AppendError::Failed(_))), "{refused}");
+            assert!(matches!(refused, RecordError::Other(AppendError::Failed(_))), "{refused}");
             assert!(!folder.exists());
         }
         std::fs::rename(&aside, &folder).unwrap();
@@ -553,7 +553,7 @@ mod tests {
         let opening = run.opening();
         let taken_over = || Err(AppendError::Fenced("another".to_owned()));
         let refused = run.append(&record(8), taken_over);
-        assert!(matches!(refused, Err(NotAppended::Other(AppendError::Fenced(_)))));
+        assert!(matches!(refused, Err(RecordError::Other(AppendError::Fenced(_)))));
         assert_eq!((run.opening(), journal(&location)), (opening, vec![]));
     }
 
@@ -568,7 +568,7 @@ mod tests {
         other.append(&record(16), || Ok(())).unwrap();
         drop(other);
         let refused = run.append(&record(24), || Ok(()));
-        assert!(matches!(refused, Err(NotAppended::Other(AppendError::Foreign(_)))));
+        assert!(matches!(refused, Err(RecordError::Other(AppendError::Foreign(_)))));
         assert_eq!(journal(&location).len(), 2);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId};
-use exact2048_net::logs::Seldom;
+use exact2048_net::logs::LogLimiter;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_solution::RunError;
@@ -72,12 +72,12 @@ pub fn record(now: &ClusterSnapshot, states: u64) {
 }
 
 /// Log lines that anybody who may pull can bring about.
-static JOINED: Seldom = Seldom::new();
-static LOST: Seldom = Seldom::new();
-static FAILED: Seldom = Seldom::new();
-static WELL: Seldom = Seldom::new();
-static NOT_UNDERSTOOD: Seldom = Seldom::new();
-static REFUSED: Seldom = Seldom::new();
+static JOINED: LogLimiter = LogLimiter::new();
+static LOST: LogLimiter = LogLimiter::new();
+static FAILED: LogLimiter = LogLimiter::new();
+static WELL: LogLimiter = LogLimiter::new();
+static NOT_UNDERSTOOD: LogLimiter = LogLimiter::new();
+static REFUSED: LogLimiter = LogLimiter::new();
 
 /// Logs that what a worker says makes no sense; `worker` is `None` where that goes for its id, too.
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
@@ -95,7 +95,7 @@ pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
 }
 
 /// Logs and counts what happened.
-pub fn tell(event: &Event) {
+pub fn log_event(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
             if let Some(left_out) = JOINED.passes(Instant::now()) {
@@ -158,7 +158,7 @@ pub fn tell(event: &Event) {
             let (first, last) = (removed.first().map(|r| r.first.0), removed.last().map(|r| r.last.0));
             tracing::info!(%job, ranges, first, last, "unneeded reach removed");
         }
-        Event::RanShort { job, epoch, times } => {
+        Event::DiskLimitReached { job, epoch, times } => {
             tracing::info!(%job, %epoch, times, "disk limit reached, making room");
         }
         Event::Misread(claim) => {

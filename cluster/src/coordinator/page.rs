@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use exact2048_net::pages::{Asset, RequestFailure, SHARED, ToldAnswer, files, for_known};
+use exact2048_net::pages::{Asset, JsonReply, RequestFailure, SHARED, files, require_token};
 use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::ListResponse;
 use tonic::Status;
@@ -32,15 +32,15 @@ pub fn paths() -> Vec<&'static str> {
 
 /// Serves the page to anyone, and the status only to those who show the token.
 pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
-    let answers = for_known(Router::new().route(STATUS, get(status)), token);
+    let answers = require_token(Router::new().route(STATUS, get(status)), token);
     answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path).with_state(shell)
 }
 
-async fn status(State(shell): State<Arc<Shell>>) -> ToldAnswer<StatusView> {
-    let all = shell.look_at_all();
+async fn status(State(shell): State<Arc<Shell>>) -> JsonReply<StatusView> {
+    let all = shell.snapshot();
     let mut told = ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() };
     told.make_plain();
-    ToldAnswer(StatusView::all(&told.jobs, &told.workers))
+    JsonReply(StatusView::all(&told.jobs, &told.workers))
 }
 
 async fn no_such_path() -> RequestFailure {

@@ -56,7 +56,7 @@ impl Shell {
                 (Check::Failed(error), Vec::new())
             }
         };
-        let check = match self.do_again(job, &commits).await {
+        let check = match self.requeue_damaged(job, &commits).await {
             Ok(()) => check,
             Err(error) => {
                 tracing::warn!(%job, error, "cannot schedule damaged shards for recomputation");
@@ -73,7 +73,7 @@ impl Shell {
     }
 
     /// Puts a job that was done back in the queue, without these commits.
-    async fn do_again(self: &Arc<Self>, job: &JobId, commits: &[Commit]) -> Result<(), String> {
+    async fn requeue_damaged(self: &Arc<Self>, job: &JobId, commits: &[Commit]) -> Result<(), String> {
         if commits.is_empty() {
             return Ok(());
         }
@@ -127,7 +127,7 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
 mod tests {
     use exact2048_coordinator::cluster::WorkerId;
     use exact2048_game::{Layer, Objective, Precision, Spawn4};
-    use exact2048_solution::{JournalRecord, Phase, Record, Unnamed};
+    use exact2048_solution::{JournalRecord, Phase, Record, UnnamedPolicy};
     use exact2048_storage::{Frame, ItemKey, ShardWriter, StoreSettings};
     use futures_util::FutureExt;
     use object_store::ObjectStoreExt;
@@ -144,7 +144,7 @@ mod tests {
         let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let mut run = Run::open_or_create(&location, &params, Unnamed::Refuse).unwrap();
+        let mut run = Run::open_or_create(&location, &params, UnnamedPolicy::Refuse).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
         let identity = run.catalog().identity(phase, first, last);
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
-use exact2048_solution::{JournalRecord, Record, Removal, Retraction, Took};
+use exact2048_solution::{JournalRecord, Record, Removal, Retraction, WorkTime};
 use exact2048_storage::{Attempt, ShardRecord};
 
 /// Requires that a worker's record of a shard is of the shard that it was told to write. What the record says of
@@ -60,7 +60,7 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
     }
     let threads: Vec<u32> = shards.iter().map(|shard| shard.threads).collect();
     // To the millisecond: it is for people.
-    let took = Took { seconds: took.as_millis() as f64 / 1e3, threads: threads.iter().sum() };
+    let took = WorkTime { seconds: took.as_millis() as f64 / 1e3, threads: threads.iter().sum() };
     Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads, took: Some(took) }))
 }
 
@@ -117,7 +117,7 @@ mod tests {
         let other = record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8);
         let Ok(JournalRecord::Commit(made)) = of_append(&commit(&[good.clone(), other])) else { panic!() };
         assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
-        assert_eq!(made.took, Some(Took { seconds: 1.5, threads: 6 }));
+        assert_eq!(made.took, Some(WorkTime { seconds: 1.5, threads: 6 }));
         for wrong in [
             String::new(),
             record("values-000004-000008-000000-1.1.shard", ShardKind::Reach, 4, 8),

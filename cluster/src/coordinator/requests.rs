@@ -89,7 +89,7 @@ impl Shell {
 
     /// Refuses a job that cannot be put in the queue.
     fn check(self: &Arc<Self>, job: &JobId, least: &LeastMemory) -> Result<(), Status> {
-        if let Ok(found) = self.look_at(job) {
+        if let Ok(found) = self.job_view(job) {
             return Err(exists(&found));
         }
         self.with(|state, now| match state.cluster.jobs_len() {
@@ -193,7 +193,7 @@ impl Shell {
     pub async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let turn = self.turn().await;
         carry_through(turn, async move {
-            let last = self.look_at(&job)?;
+            let last = self.job_view(&job)?;
             self.with(|state, _| state.cluster.check_forget(&job)).map_err(|error| cluster_status(&error))?;
             if last.checking {
                 let what =
@@ -238,7 +238,7 @@ impl Shell {
     /// Shows a job after something was decided about it, and has the next look at the cluster show it, too.
     fn decided(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, Status> {
         self.mark_stale();
-        self.look_at(job)
+        self.job_view(job)
     }
 
     fn state_of(self: &Arc<Self>, job: &JobId) -> Result<JobState, Status> {

@@ -19,10 +19,12 @@ use tonic::{Request, Response, Status};
 use super::board::{ClusterSnapshot, FRESH};
 use super::gate::Caller;
 use super::requests::WantedJob;
-use super::shell::{NotAnswered, Shell};
+use super::shell::{PullError, Shell};
 use super::{observe, records};
 use crate::names;
-use crate::wire::{cluster_status, params_of, pull_of, refusal_status, secret_of, unmet_status, wire_status};
+use crate::wire::{
+    cluster_status, params_of, pull_of, refusal_status, secret_of, unreachable_status, wire_status,
+};
 
 /// Those who watch all jobs are told what has changed five times a second, and less often where there are more jobs than
 /// this: each message names them all.
@@ -78,12 +80,12 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        let job = self.0.look_at(&job_of(&request.into_inner().job)?)?;
+        let job = self.0.job_view(&job_of(&request.into_inner().job)?)?;
         Ok(Response::new(GetResponse { job: Some(job) }))
     }
 
     async fn list(&self, _request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let all = self.0.look_at_all();
+        let all = self.0.snapshot();
         Ok(Response::new(ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() }))
     }
 
@@ -93,7 +95,7 @@ impl Coordinator for CoordinatorService {
         let name = request.into_inner().job;
         let job = if name.is_empty() { None } else { Some(job_of(&name)?) };
         if let Some(job) = &job {
-            self.0.look_at(job)?;
+            self.0.job_view(job)?;
         }
         Ok(Response::new(Box::pin(watch(Arc::clone(&self.0), job))))
     }
@@ -130,15 +132,15 @@ impl Coordinator for CoordinatorService {
         let secret = secret_of("secret", &secret).map_err(|error| wire_status(&error))?;
         match self.0.pull(&pull, &Caller { address, secret }).await {
             Ok(answer) => Ok(Response::new(PullResponse::from(&answer))),
-            Err(NotAnswered::Refused(refusal)) => {
+            Err(PullError::Refused(refusal)) => {
                 observe::refused(pull.worker, &refusal);
                 Err(refusal_status(&refusal))
             }
-            Err(NotAnswered::Unmet(unmet)) => {
+            Err(PullError::WorkerUnreachable(unmet)) => {
                 observe::refused(pull.worker, &unmet);
-                Err(unmet_status(&unmet))
+                Err(unreachable_status(&unmet))
             }
-            Err(NotAnswered::Stopping) => Err(stopping()),
+            Err(PullError::Stopping) => Err(stopping()),
         }
     }
 }
@@ -178,7 +180,7 @@ impl Watcher {
     async fn next(&mut self) -> Option<Result<WatchResponse, Status>> {
         while !self.ended {
             self.job_states.mark_unchanged();
-            let now = self.shell.look_at_all();
+            let now = self.shell.snapshot();
             if self.last.as_ref().is_none_or(|last| self.is_news(last, &now)) {
                 self.last = Some(Arc::clone(&now));
                 return Some(self.tell(&now));
@@ -271,7 +273,7 @@ mod tests {
         assert!(tokio::time::timeout(give_up_after, cancel("c")).await.is_err());
         drop(changing);
         submit("d").await.unwrap();
-        let jobs = shell.look_at_all().in_turn();
+        let jobs = shell.snapshot().in_turn();
         let names: Vec<(&str, v1::JobState)> =
             jobs.iter().map(|job| (job.name.as_str(), job.state())).collect();
         assert!(

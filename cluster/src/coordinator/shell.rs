@@ -20,8 +20,8 @@ use tokio_util::sync::CancellationToken;
 use super::board::{self, Changes, ClusterSnapshot};
 use super::carry_out::Work;
 use super::estimates::Estimates;
-use super::gate::{Caller, Gate, Unmet};
-use super::holding::{Hold, Told, hold};
+use super::gate::{Caller, Gate, WorkerUnreachable};
+use super::holding::{LastReply, PullDecision, hold};
 use super::job_run::JobRun;
 use super::queue::Queue;
 use super::{AppendError, observe};
@@ -64,24 +64,24 @@ pub struct Shell {
 
 /// Why a pull has no answer.
 #[derive(Debug)]
-pub enum NotAnswered {
+pub enum PullError {
     /// It is refused.
     Refused(Refusal),
     /// The worker could not be met at its address, so that it gets no work.
-    Unmet(Unmet),
+    WorkerUnreachable(WorkerUnreachable),
     /// The coordinator is stopping.
     Stopping,
 }
 
-impl From<Refusal> for NotAnswered {
+impl From<Refusal> for PullError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
     }
 }
 
-impl From<Unmet> for NotAnswered {
-    fn from(unmet: Unmet) -> Self {
-        Self::Unmet(unmet)
+impl From<WorkerUnreachable> for PullError {
+    fn from(unmet: WorkerUnreachable) -> Self {
+        Self::WorkerUnreachable(unmet)
     }
 }
 
@@ -90,7 +90,7 @@ pub(super) struct State {
     pub cluster: Cluster,
     pub jobs: BTreeMap<JobId, Known>,
     /// The last answer to each worker.
-    told: HashMap<WorkerId, Told>,
+    told: HashMap<WorkerId, LastReply>,
 }
 
 /// The shell's data about a job.
@@ -103,13 +103,13 @@ pub(super) struct Known {
     /// The URL of its place, for workers and people.
     pub url: String,
     /// Its run, while it is open for writing: only while the cluster holds it.
-    pub held: Option<Held>,
+    pub held: Option<HeldRun>,
     pub check: Check,
 }
 
 /// The run of a job that is open for writing.
 #[derive(Clone)]
-pub(super) struct Held {
+pub(super) struct HeldRun {
     pub run: Arc<Mutex<JobRun>>,
     /// The latest opening record.
     pub opening: OpeningId,
@@ -240,8 +240,8 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// `NotAnswered`.
-    pub async fn pull(self: &Arc<Self>, pull: &Pull, caller: &Caller) -> Result<Answer, NotAnswered> {
+    /// `PullError`.
+    pub async fn pull(self: &Arc<Self>, pull: &Pull, caller: &Caller) -> Result<Answer, PullError> {
         let begun = Instant::now();
         let (mut urgent, mut progress) = (self.urgent.subscribe(), self.progress.subscribe());
         loop {
@@ -256,12 +256,12 @@ impl Shell {
                 looked => looked?,
             };
             let (wait, gathers) = match hold {
-                Hold::Answer => return Ok(answer),
-                Hold::Gather(wait) => (wait, true),
-                Hold::Wait(wait) => (wait, false),
+                PullDecision::Answer => return Ok(answer),
+                PullDecision::Gather(wait) => (wait, true),
+                PullDecision::Wait(wait) => (wait, false),
             };
             tokio::select! {
-                () = self.stop.cancelled() => return Err(NotAnswered::Stopping),
+                () = self.stop.cancelled() => return Err(PullError::Stopping),
                 () = tokio::time::sleep(wait) => {}
                 _ = urgent.changed() => {}
                 _ = progress.changed(), if !gathers => {}
@@ -270,14 +270,14 @@ impl Shell {
     }
 
     /// The answer to a pull, and whether it is given now or held back.
-    fn look(self: &Arc<Self>, pull: &Pull, waited: Duration) -> Result<(Answer, Hold), Refusal> {
+    fn look(self: &Arc<Self>, pull: &Pull, waited: Duration) -> Result<(Answer, PullDecision), Refusal> {
         self.with(|state, now| {
             let reply = state.cluster.pull(now, pull)?;
-            let told = Told::of(pull.incarnation, &reply);
+            let told = LastReply::of(pull.incarnation, &reply);
             let has_reports = reply.acknowledged > pull.first_report;
             let hold = hold(state.told.get(&pull.worker), &told, has_reports, waited, reply.hold);
             // A worker that said goodbye is not registered any more.
-            if hold == Hold::Answer && state.cluster.knows(pull.worker) {
+            if hold == PullDecision::Answer && state.cluster.knows(pull.worker) {
                 state.told.insert(pull.worker, told);
             }
             Ok((state.answer(reply), hold))
@@ -292,7 +292,7 @@ impl Shell {
     /// Returns the visible state, shared by all callers within a fifth of a second unless a decision was made
     /// meanwhile.
     #[must_use]
-    pub fn look_at_all(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
+    pub fn snapshot(self: &Arc<Self>) -> Arc<ClusterSnapshot> {
         // A call that comes while a snapshot is made waits for it.
         let mut board = self.board.lock();
         let is_stale = self.is_stale.swap(false, Ordering::AcqRel);
@@ -318,7 +318,7 @@ impl Shell {
     /// # Errors
     ///
     /// NOT_FOUND.
-    pub fn look_at(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, tonic::Status> {
+    pub fn job_view(self: &Arc<Self>, job: &JobId) -> Result<v1::Job, tonic::Status> {
         self.with(|state, now| {
             let found = state.cluster.job_status(job, now).zip(state.jobs.get(job));
             found.map(|(status, known)| board::message_of(&status, known))
@@ -334,7 +334,7 @@ impl Shell {
     /// Puts what the cluster is doing into the metrics.
     pub fn record_metrics(self: &Arc<Self>) {
         let states = self.with(|state, _| state.cluster.states());
-        observe::record(&self.look_at_all(), states);
+        observe::record(&self.snapshot(), states);
     }
 
     /// Lets time pass for the cluster until the coordinator stops.
@@ -347,7 +347,7 @@ impl Shell {
                 state.not_needed().is_empty()
             });
             if !is_idle {
-                let _ = self.work.send(Work::LetGo);
+                let _ = self.work.send(Work::Release);
             }
         }
     }

@@ -24,8 +24,8 @@ use crate::names;
 pub use params::{discount_of, params_of, spawner_of};
 pub use pull::{pull_message, pull_of};
 pub use refusal::{
-    cluster_status, is_run_unknown, is_unmet, refusal_of, refusal_status, run_unknown_status,
-    status_with_reason, unmet_status, wire_status,
+    cluster_status, is_run_unknown, is_unreachable, refusal_of, refusal_status, run_unknown_status,
+    status_with_reason, unreachable_status, wire_status,
 };
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};

@@ -39,13 +39,13 @@ pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Statu
 
 /// Returns the status for a worker that could not be contacted, for this reason.
 #[must_use]
-pub fn unmet_status(why: impl Display) -> Status {
+pub fn unreachable_status(why: impl Display) -> Status {
     status(Code::Unavailable, UNMET, why, [])
 }
 
 /// Returns whether a status is [that](unmet_status) of a worker that could not be contacted.
 #[must_use]
-pub fn is_unmet(status: &Status) -> bool {
+pub fn is_unreachable(status: &Status) -> bool {
     has_reason(status, UNMET)
 }
 

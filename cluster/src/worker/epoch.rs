@@ -13,7 +13,7 @@ use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
 use super::leader::{Orders, RemoteLeader};
-use super::links::{PeerLink, Sender, Until};
+use super::links::{LinkLifetime, PeerLink, Sender};
 use super::membership::Membership;
 use super::outbox::Outbox;
 
@@ -117,7 +117,7 @@ impl Running {
         let ended = CancellationToken::new();
         let peer_failed = Arc::new(Mutex::new(None));
         let open = |(peer, is_neighbour): (_, bool)| {
-            let until = Until { ended: ended.clone(), stop: Arc::clone(&stop) };
+            let until = LinkLifetime { ended: ended.clone(), stop: Arc::clone(&stop) };
             let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
             let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
             let open = || PeerLink::open(sender.clone(), peer, Membership::of(&share), until, told);

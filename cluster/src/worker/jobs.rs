@@ -149,7 +149,7 @@ fn has_inputs(run: &Run, segment: Segment) -> bool {
 mod tests {
     use exact2048_coordinator::cluster::{EpochId, Secret};
     use exact2048_game::{Objective, Precision, Spawn4};
-    use exact2048_solution::{Holdings, Unnamed};
+    use exact2048_solution::{Holdings, UnnamedPolicy};
     use exact2048_worker::Heap;
 
     use super::*;
@@ -178,7 +178,8 @@ mod tests {
         };
         let mut jobs = Jobs::new(StoreSettings::default(), place.path().to_path_buf(), tuning);
         let (url, stop) = (format!("file://{}", folder.display()), AtomicBool::new(false));
-        let make = || Run::open_or_create(folder.as_path(), &params, Unnamed::Refuse).unwrap().dir().run_id();
+        let make =
+            || Run::open_or_create(folder.as_path(), &params, UnnamedPolicy::Refuse).unwrap().dir().run_id();
         let mut opened = || {
             let open = jobs.open(&share, &url, &stop).unwrap();
             let id = open.run.dir().run_id();

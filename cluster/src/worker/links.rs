@@ -59,7 +59,7 @@ impl std::fmt::Debug for Parcel {
 
 /// For how long a link is wanted.
 #[derive(Debug)]
-pub struct Until {
+pub struct LinkLifetime {
     /// Cancelled when the epoch has ended.
     pub ended: CancellationToken,
     /// Becomes true when the epoch is to end: then its threads no longer wait for a peer.
@@ -129,11 +129,11 @@ impl PeerLink {
         sender: Sender,
         peer: &EpochMember,
         membership: Membership,
-        until: Until,
+        until: LinkLifetime,
         lost: impl FnOnce(WorkerId, String) + Send + 'static,
     ) -> Self {
         let (parcels, queue) = unbounded_channel();
-        let Until { ended, stop } = until;
+        let LinkLifetime { ended, stop } = until;
         let room = Arc::new(Room::new(stop));
         let (peer, closing) = (peer.clone(), Arc::clone(&room));
         tokio::spawn(async move {

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret, Share};
-use exact2048_net::logs::Seldom;
+use exact2048_net::logs::LogLimiter;
 use metrics::counter;
 use tokio::sync::watch;
 use tonic::Status;
@@ -79,7 +79,7 @@ pub fn not_in(epoch: EpochId) -> Status {
 
 /// The status for a caller that does not show the secret of the epoch.
 pub fn denied(epoch: EpochId) -> Status {
-    static LINES: Seldom = Seldom::new();
+    static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);
     if let Some(left_out) = LINES.passes(Instant::now()) {
         tracing::warn!(%epoch, left_out, "caller refused: wrong secret of the epoch");

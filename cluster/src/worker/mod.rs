@@ -34,4 +34,4 @@ mod runner;
 
 pub use claims::MemoryClaim;
 pub use observe::describe;
-pub use process::{TurnedAway, WorkerEnd, WorkerOptions, run};
+pub use process::{WorkerEnd, WorkerOptions, WorkerRefusal, run};

@@ -40,7 +40,7 @@ use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
-use crate::wire::{Answer, Assignment, is_unmet, pull_message, refusal_of};
+use crate::wire::{Answer, Assignment, is_unreachable, pull_message, refusal_of};
 
 /// How long an answer to a pull may take: the coordinator holds none back for as long.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -87,7 +87,7 @@ pub enum WorkerEnd {
 
 /// Why a worker that was turned away ends: it would be turned away again.
 #[derive(Debug, thiserror::Error)]
-pub enum TurnedAway {
+pub enum WorkerRefusal {
     /// Something else answers in the coordinator's place.
     #[error("expected a coordinator at {server}, found another server; check host and port")]
     NoCoordinator {
@@ -165,7 +165,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         capacity,
         epoch: None,
         begun: None,
-        told_memory: None,
+        last_needed_memory: None,
         outage: Outage::default(),
     };
     let ended = tokio::select! {
@@ -220,7 +220,7 @@ struct Process {
     /// The epoch that was begun last, which may be over: answers name it until the coordinator knows that.
     begun: Option<Membership>,
     /// The memory that the job whose turn it is needs, in bytes, where this worker has less: as the last answer said.
-    told_memory: Option<u64>,
+    last_needed_memory: Option<u64>,
     /// Whether the coordinator answers.
     outage: Outage,
 }
@@ -382,7 +382,7 @@ impl Process {
 
     /// Logs that this worker has too little memory for the job whose turn it is, unless the last answer said the same.
     fn too_small(&mut self, needed: Option<u64>) {
-        let before = std::mem::replace(&mut self.told_memory, needed);
+        let before = std::mem::replace(&mut self.last_needed_memory, needed);
         if let Some(needed) = needed.filter(|_| before != needed) {
             let (worker, threads, has) = (self.identity.id, self.options.threads, self.options.memory_bytes);
             let units = SizeUnits::of(has);
@@ -411,15 +411,17 @@ impl Process {
         let message = plain_words(words_of(status), MOST_WORDS);
         match status.code() {
             Code::Unimplemented => {
-                return Err(TurnedAway::NoCoordinator { server: self.options.client.server.clone() }.into());
+                return Err(
+                    WorkerRefusal::NoCoordinator { server: self.options.client.server.clone() }.into()
+                );
             }
-            Code::Unauthenticated => return Err(TurnedAway::Unknown { message }.into()),
+            Code::Unauthenticated => return Err(WorkerRefusal::Unknown { message }.into()),
             Code::FailedPrecondition | Code::InvalidArgument => {
-                return Err(TurnedAway::Refused { message }.into());
+                return Err(WorkerRefusal::Refused { message }.into());
             }
             code if self.outage.goes_on(Instant::now()) => {
                 let worker = self.identity.id;
-                if is_unmet(status) {
+                if is_unreachable(status) {
                     tracing::warn!(%worker, reason = message, "no work yet, retrying");
                     return Ok(());
                 }

@@ -40,7 +40,7 @@ impl Job {
         let scale = states as f64 / entries;
         lanes.iter_mut().flat_map(|lane| &mut lane.states).for_each(|states| *states *= scale);
         for from in 0..lanes.len() {
-            for after in names[from].led_to(&params) {
+            for after in names[from].target_lanes(&params) {
                 let Ok(to) = names.binary_search(&after) else { continue };
                 lanes[from].after.push(to);
                 lanes[to].before.push(from);
@@ -88,7 +88,7 @@ impl Job {
 
 fn blocks(params: &Params, space: &Space, lane: Lane) -> LaneBlocks {
     let (first, _) = lane::layer_range(params, lane);
-    let states = space.entries_about(lane).map(|(_, entries)| entries as f64).collect();
+    let states = space.estimate_entries(lane).map(|(_, entries)| entries as f64).collect();
     LaneBlocks { lane, first: (first.0 as usize - 4) / 2, states, after: Vec::new(), before: Vec::new() }
 }
 

@@ -11,7 +11,7 @@ const MARGIN: f64 = 2.0;
 
 /// Possible counts of a layer, over all members of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Possible {
+pub(super) struct PossibleCounts {
     /// Upper bound on states and on afterstates, derived from the entries.
     pub most: u64,
     /// Number of states, if counted before: on the way down, or when the layer is enumerated again.
@@ -20,7 +20,7 @@ pub(super) struct Possible {
     pub afterstates: Option<u64>,
 }
 
-impl Possible {
+impl PossibleCounts {
     /// Returns the possible counts of the layers of a segment, ascending.
     pub fn of_segment(plan: &Plan, segment: Segment) -> Vec<Self> {
         let layers = segment.first.to(segment.last);
@@ -67,10 +67,10 @@ mod tests {
 
     #[test]
     fn impossible_counts_are_refused() {
-        let up = Possible { most: 100, states: None, afterstates: None };
-        let again = Possible { states: Some(7), afterstates: Some(5), ..up };
-        let down = Possible { states: Some(7), ..up };
-        let refuse = |possible: Possible, states, afterstates| {
+        let up = PossibleCounts { most: 100, states: None, afterstates: None };
+        let again = PossibleCounts { states: Some(7), afterstates: Some(5), ..up };
+        let down = PossibleCounts { states: Some(7), ..up };
+        let refuse = |possible: PossibleCounts, states, afterstates| {
             possible.refuse(Layer(4), Totals { states, afterstates, ..Totals::default() })
         };
         assert_eq!(refuse(up, 100, 100), None);

@@ -8,10 +8,10 @@ use exact2048_game::Layer;
 use exact2048_solution::{Commit, Segment};
 
 use super::attendance::Attendance;
-use super::counts::Possible;
+use super::counts::PossibleCounts;
 use super::ids::EpochId;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
-use crate::ranges::{Ordered, Ranges, Worth};
+use crate::ranges::{RangeOrder, RangePolicy, Ranges};
 use crate::room;
 use crate::task::Totals;
 
@@ -39,12 +39,12 @@ pub(super) struct Epoch {
     /// Journal records of the ordered range's shards, by member.
     records: Vec<Option<String>>,
     /// Possible counts of each layer, ascending.
-    possible: Vec<Possible>,
+    possible: Vec<PossibleCounts>,
 }
 
 /// An invalid report of a layer.
 #[derive(PartialEq, Eq, Debug)]
-pub(super) enum Wrong {
+pub(super) enum ReportFault {
     /// The worker's own report is impossible.
     Report(String),
     /// The reports contradict each other, so any member may be wrong.
@@ -68,7 +68,7 @@ pub(super) struct WrittenRange {
 impl Epoch {
     /// Begins an epoch. `possible` has the possible counts of each layer of its segment, ascending; `disk_limit` is
     /// the run's disk limit.
-    pub fn new(share: Share, possible: Vec<Possible>, disk_limit: Option<u64>, now: Duration) -> Self {
+    pub fn new(share: Share, possible: Vec<PossibleCounts>, disk_limit: Option<u64>, now: Duration) -> Self {
         let ranges = Ranges::new(share.segment, share.params.kept, share.members.len(), now);
         Self {
             members: vec![Attendance::new(now); share.members.len()],
@@ -146,16 +146,18 @@ impl Epoch {
 
     /// Adds a member's part of its next layer. The last part completes the layer. Then the received blocks must equal
     /// the sent ones, and the counts must be possible.
-    pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), Wrong> {
+    pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), ReportFault> {
         let LayerPart { layer, totals, sent, received } = part;
         let position = self.ranges.finished(member);
         let worker = self.share.members[member].worker;
         if position >= self.len() || layer != self.segment().layer(position) {
             let expected = self.member_layer(member);
-            return Err(Wrong::Report(format!("worker {worker}: expected layer {expected}, found {layer}")));
+            return Err(ReportFault::Report(format!(
+                "worker {worker}: expected layer {expected}, found {layer}"
+            )));
         }
         if let Some(reason) = self.possible(layer).and_then(|possible| possible.exceeded(layer, totals)) {
-            return Err(Wrong::Report(format!("worker {worker}: {reason}")));
+            return Err(ReportFault::Report(format!("worker {worker}: {reason}")));
         }
         self.members[member].record_progress(now);
         self.progressed = now;
@@ -168,7 +170,7 @@ impl Epoch {
         sum.received = sum.received.wrapping_add(received);
         let Some(totals) = self.ranges.layer_done(member, totals) else { return Ok(()) };
         let exchanged = self.exchanged.pop_front().unwrap_or_default();
-        self.check_layer(layer, totals, exchanged).map_err(Wrong::Layer)
+        self.check_layer(layer, totals, exchanged).map_err(ReportFault::Layer)
     }
 
     /// Checks that the members' reports of a layer agree.
@@ -185,14 +187,14 @@ impl Epoch {
     }
 
     /// Returns the possible counts of a layer of the segment.
-    fn possible(&self, layer: Layer) -> Option<&Possible> {
+    fn possible(&self, layer: Layer) -> Option<&PossibleCounts> {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
     /// Orders the next range to be written if one is large enough or `all` is set.
-    pub fn order(&mut self, worth: &Worth, all: bool, now: Duration) -> Ordered {
-        let ordered = self.ranges.order(worth, all, now);
-        if let Ordered::Range(_) = ordered {
+    pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
+        let ordered = self.ranges.order(policy, all, now);
+        if let RangeOrder::Range(_) = ordered {
             self.ordered = now;
             self.records.fill(None);
         }
@@ -206,9 +208,9 @@ impl Epoch {
 
     /// Orders the layers that were finished at the first call, where a range may end and there is room, and then
     /// closes the epoch. Layers finished later are not written.
-    pub fn order_last(&mut self, worth: &Worth, now: Duration) {
+    pub fn order_last(&mut self, policy: &RangePolicy, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
-        self.order(worth, true, now);
+        self.order(policy, true, now);
         let ordered = self.ranges.ordered().map_or(0, |range| self.ranges.written() + range.layers());
         self.closing = !self.has_order() || ordered >= to_order;
     }
@@ -275,7 +277,7 @@ mod tests {
         let (job, members) = (JobId("job".to_owned()), vec![member]);
         let secret = Secret::new([0; 16]);
         let share = Share { job, params, epoch: EpochId(1), segment, members, window_layers: 4, secret };
-        let possible = Possible { most: 10, states: None, afterstates: None };
+        let possible = PossibleCounts { most: 10, states: None, afterstates: None };
         Epoch::new(share, vec![possible; 29], None, Duration::ZERO)
     }
 
@@ -292,9 +294,9 @@ mod tests {
             (LayerPart { layer: Layer(6), ..good }, "expected layer 4, found 6"),
         ] {
             let found = refused(wrong);
-            assert!(matches!(&found, Wrong::Report(reason) if reason.contains(word)), "{found:?}");
+            assert!(matches!(&found, ReportFault::Report(reason) if reason.contains(word)), "{found:?}");
         }
         let sums = refused(LayerPart { received: 2, ..good });
-        assert!(matches!(&sums, Wrong::Layer(reason) if reason.contains("that were sent")), "{sums:?}");
+        assert!(matches!(&sums, ReportFault::Layer(reason) if reason.contains("that were sent")), "{sums:?}");
     }
 }

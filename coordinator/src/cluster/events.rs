@@ -62,7 +62,7 @@ pub enum Event {
         reason: String,
     },
     /// The finished work of a job does not fit its disk limit, so its epoch is over.
-    RanShort {
+    DiskLimitReached {
         /// The job.
         job: JobId,
         /// The epoch's number.

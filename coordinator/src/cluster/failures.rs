@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Cluster;
 use super::events::Event;
-use super::messages::{Errand, JobId, Looked};
+use super::messages::{Errand, JobId, StoreCheck};
 
 /// Divisor of a lease. Calls arrive at least every fifth of a lease, so a longer gap than a lease over this shows
 /// that the coordinator is starved.
@@ -14,12 +14,12 @@ const STARVED: u32 = 4;
 impl Cluster {
     /// Receives the result of checking whether the store caused the end of an epoch. The failure counts only if the
     /// store was available.
-    pub fn looked(&mut self, now: Duration, id: &JobId, found: Looked) {
+    pub fn store_checked(&mut self, now: Duration, id: &JobId, found: StoreCheck) {
         self.pass_time(now);
         let doubt = self.jobs.get_mut(id).and_then(|job| job.doubt.take());
         match (doubt, found) {
-            (Some(reason), Looked::There) => self.count_failure(id, reason),
-            (Some(_), Looked::Away(reason)) => self.step_aside(id, reason, self.now + self.config.reopen),
+            (Some(reason), StoreCheck::There) => self.count_failure(id, reason),
+            (Some(_), StoreCheck::Away(reason)) => self.step_aside(id, reason, self.now + self.config.reopen),
             (None, _) => {}
         }
         self.advance();
@@ -66,7 +66,7 @@ impl Cluster {
     /// Ends the epoch after a failure that an unavailable store may have caused.
     pub(super) fn doubt_store(&mut self, reason: String) {
         let Some(id) = self.report_failure(&reason) else { return };
-        self.look_at_store(&id, reason);
+        self.check_store(&id, reason);
         self.end_epoch();
     }
 
@@ -79,7 +79,7 @@ impl Cluster {
     }
 
     /// Lets the shell check the store before a failure of the job counts.
-    pub(super) fn look_at_store(&mut self, id: &JobId, reason: String) {
+    pub(super) fn check_store(&mut self, id: &JobId, reason: String) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.doubt = Some(reason);
             self.errands.push(Errand::Look(id.clone()));

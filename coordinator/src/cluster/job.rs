@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::ids::OpenTicket;
 use super::messages::JobId;
 use super::summary::JobSummary;
-use crate::pass_cost::{CostToCome, PassCost};
+use crate::pass_cost::{PassCost, RemainingCost};
 use crate::rate::{Pace, Rate};
 use crate::room;
 use crate::workload::Workload;
@@ -248,7 +248,7 @@ impl Job {
     pub fn to_remove(&self) -> Vec<LayerRange> {
         let (Some(plan), Some(disk)) = (&self.plan, self.disk) else { return Vec::new() };
         let recipe = Recipe::new(&self.params, &plan.holdings);
-        room::goes_next(&recipe, disk.limit_bytes, disk.free_bytes.cast_signed(), 1)
+        room::next_removals(&recipe, disk.limit_bytes, disk.free_bytes.cast_signed(), 1)
     }
 
     /// Drops the data that is needed only while the run is open.
@@ -296,7 +296,7 @@ pub(super) struct Plan {
     /// States of these layers whose values are committed.
     backed_up: u64,
     /// Cost of the uncommitted work.
-    pub left: CostToCome,
+    pub left: RemainingCost,
 }
 
 impl Plan {
@@ -309,7 +309,7 @@ impl Plan {
             fingerprint: None,
             enumerated: 0,
             backed_up: 0,
-            left: CostToCome::default(),
+            left: RemainingCost::default(),
         };
         plan.renew(params);
         plan

@@ -384,7 +384,7 @@ pub enum Errand {
     /// [`examined`](super::Cluster::examined).
     Examine(Claim),
     /// Check that the store and the run of this job exist and are writable. Answered by
-    /// [`looked`](super::Cluster::looked).
+    /// [`store_checked`](super::Cluster::looked).
     Look(JobId),
 }
 
@@ -401,7 +401,7 @@ pub struct Claim {
 
 /// Failure to open the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum NotOpened {
+pub enum OpenFailure {
     /// It may be opened later: another process has it open, or the store is unavailable.
     Later(String),
     /// It cannot be opened until an operator repairs it.
@@ -410,7 +410,7 @@ pub enum NotOpened {
 
 /// Result of checking the store and the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Looked {
+pub enum StoreCheck {
     /// Both exist and are writable.
     There,
     /// One of them is missing or not writable, for this reason.

@@ -45,7 +45,7 @@ pub use ids::{EpochId, Incarnation, OpenTicket, Ticket};
 pub use job::{DiskUse, JobState, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
     Append, AppendFailure, Claim, EpochMember, EpochProgress, EpochStage, Errand, Examined, JobId, LayerPart,
-    Looked, MemberShard, NotOpened, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, WorkerFailure,
+    MemberShard, OpenFailure, PROTOCOL_VERSION, Pull, PullReply, Refusal, Share, StoreCheck, WorkerFailure,
     WorkerId, WorkerReport, WriteShard,
 };
 pub use secret::{Secret, Secrets};
@@ -239,12 +239,12 @@ impl Cluster {
     }
 
     /// Records that the run of a job cannot be opened. Another job gets its turn.
-    pub fn not_opened(&mut self, now: Duration, ticket: OpenTicket, why: NotOpened) {
+    pub fn not_opened(&mut self, now: Duration, ticket: OpenTicket, why: OpenFailure) {
         self.pass_time(now);
         if let Some((id, _)) = self.opening(ticket) {
             match why {
-                NotOpened::Later(reason) => self.step_aside(&id, reason, self.now + self.config.reopen),
-                NotOpened::Never(reason) => self.end_job(&id, JobState::Failed { reason }),
+                OpenFailure::Later(reason) => self.step_aside(&id, reason, self.now + self.config.reopen),
+                OpenFailure::Never(reason) => self.end_job(&id, JobState::Failed { reason }),
             }
         }
         self.advance();

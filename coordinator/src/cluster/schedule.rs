@@ -6,8 +6,8 @@ use std::time::Duration;
 use exact2048_solution::Commit;
 
 use super::attendance::Culprit;
-use super::counts::Possible;
-use super::epoch::{Epoch, WrittenRange, Wrong};
+use super::counts::PossibleCounts;
+use super::epoch::{Epoch, ReportFault, WrittenRange};
 use super::events::Event;
 use super::ids::{EpochId, Ticket};
 use super::job::JobState;
@@ -18,7 +18,7 @@ use super::messages::{
 };
 use super::roster::Registered;
 use super::{Cluster, ClusterError};
-use crate::ranges::{Ordered, Worth};
+use crate::ranges::{RangeOrder, RangePolicy};
 use crate::room;
 
 /// Maximum number of halvings of the time between commits: from 10 to 0.6 seconds.
@@ -76,11 +76,11 @@ impl Cluster {
                             }
                         }
                     }
-                    Err(Wrong::Report(reason)) => {
+                    Err(ReportFault::Report(reason)) => {
                         self.roster.back_off(worker, self.config.backoff, now);
                         self.fail_epoch(reason);
                     }
-                    Err(Wrong::Layer(reason)) => self.fail_epoch(reason),
+                    Err(ReportFault::Layer(reason)) => self.fail_epoch(reason),
                 }
             }
             WorkerReport::ShardWritten { shard, record } => {
@@ -163,7 +163,7 @@ impl Cluster {
                 let (worker, file) = (claim.worker, &claim.file);
                 let reason =
                     format!("neither worker {worker} nor the coordinator can read the shard {file}: {why}");
-                self.look_at_store(&claim.job, reason);
+                self.check_store(&claim.job, reason);
             }
             Examined::Unknown(_) => {}
         }
@@ -353,12 +353,12 @@ impl Cluster {
         let least_bytes = room::range_bytes(limit, self.config.shard_bytes * members);
         let others_bytes = job.stray_bytes + members * room::BESIDE_FRAMES;
         let room_bytes = job.disk.map(|disk| disk.free_bytes.saturating_sub(others_bytes));
-        let worth = Worth { least_bytes, most_bytes: MOST_GROWTH * least_bytes, interval, room_bytes };
+        let policy = RangePolicy { least_bytes, most_bytes: MOST_GROWTH * least_bytes, interval, room_bytes };
         if job.cancelling {
-            epoch.order_last(&worth, self.now);
+            epoch.order_last(&policy, self.now);
             return true;
         }
-        epoch.order(&worth, false, self.now) != Ordered::NoRoom
+        epoch.order(&policy, false, self.now) != RangeOrder::NoRoom
     }
 
     /// Ends the epoch because there is no room for its finished work. More room is made before the next one, unless
@@ -368,7 +368,7 @@ impl Cluster {
         let (id, number) = (epoch.share.job.clone(), epoch.number());
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.short += 1;
-        self.events.push(Event::RanShort { job: id.clone(), epoch: number, times: job.short });
+        self.events.push(Event::DiskLimitReached { job: id.clone(), epoch: number, times: job.short });
         if let Some(disk) = job.disk.filter(|_| job.short > room::MOST_SHORT) {
             let reason = over_disk(&id, disk.limit_bytes, 0);
             return self.end_job(&id, JobState::Failed { reason });
@@ -583,7 +583,8 @@ impl Cluster {
         }
         let (params, window_layers, disk_limit) =
             (job.params.clone(), self.config.window_layers, job.disk_limit);
-        let possible = job.plan.as_ref().map(|plan| Possible::of_segment(plan, segment)).unwrap_or_default();
+        let possible =
+            job.plan.as_ref().map(|plan| PossibleCounts::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.summary.epochs += 1;
             // Time without an epoch does not count for the speed.

@@ -58,7 +58,7 @@ fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
         match errand {
             Errand::Open { ticket, .. } => cluster.opened(now, ticket, empty(100)),
             Errand::Examine(claim) => claims.push(claim),
-            Errand::Look(job) => cluster.looked(now, &job, Looked::There),
+            Errand::Look(job) => cluster.store_checked(now, &job, StoreCheck::There),
         }
     }
     claims

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use exact2048_coordinator::cluster::{Append, EpochId, JobId, WorkerId};
-use exact2048_coordinator::room::{goes_next, headroom};
+use exact2048_coordinator::room::{headroom, next_removals};
 use exact2048_game::Layer;
-use exact2048_solution::{Commit, Holding, Holdings, LayerRange, Phase, Recipe};
+use exact2048_solution::{Commit, CommittedRange, Holdings, LayerRange, Phase, Recipe};
 
 use crate::truth::Truth;
 
@@ -57,7 +57,8 @@ pub struct Journal {
 
 impl Journal {
     pub fn holdings(&self) -> Holdings {
-        let holding = |live: &LiveCommit| Holding { commit: live.commit.clone(), is_stored: live.is_stored };
+        let holding =
+            |live: &LiveCommit| CommittedRange { commit: live.commit.clone(), is_stored: live.is_stored };
         Holdings::new(self.live.iter().map(holding).collect())
     }
 
@@ -170,7 +171,7 @@ impl Store {
             let holdings = self.journals[job].holdings();
             let recipe = Recipe::new(&truth.params, &holdings);
             let free = limit.cast_signed() - self.taken(job).cast_signed();
-            let mut removed = goes_next(&recipe, limit, free, times);
+            let mut removed = next_removals(&recipe, limit, free, times);
             // After enumeration, the real coordinator decides by an estimate; the simulation uses the free space.
             if removed.is_empty() && free < (times * headroom(limit)).cast_signed() {
                 removed = recipe.repeatable().into_iter().take(1).collect();
@@ -192,7 +193,10 @@ impl Store {
         let journal = self.journals.get_mut(job).unwrap();
         for range in removed {
             let mut layers = (range.first.0..=range.last.0).step_by(2).map(Layer);
-            assert!(layers.all(|layer| !truth.params.keeps_reach(layer)), "I13: {range:?} must be kept");
+            assert!(
+                layers.all(|layer| !truth.params.stores_reachability(layer)),
+                "I13: {range:?} must be kept"
+            );
             let is_of_it = |live: &&mut LiveCommit| {
                 live.is_stored && live.commit.phase == Phase::Enumerate && range.covers(&live.commit)
             };

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Cluster, ClusterConfig, DiskUse, EpochId, Errand, Event, Examined,
-    Incarnation, JobId, JobState, JobSummary, LeastMemory, Looked, NotOpened, OpenTicket, Opened, Pull,
-    PullReply, Refusal, RunBytes, Secret, Secrets, Share, Submission, Ticket, WorkerFailure, WorkerId,
+    Incarnation, JobId, JobState, JobSummary, LeastMemory, OpenFailure, OpenTicket, Opened, Pull, PullReply,
+    Refusal, RunBytes, Secret, Secrets, Share, StoreCheck, Submission, Ticket, WorkerFailure, WorkerId,
 };
 use exact2048_coordinator::{PassCost, Workload};
 use exact2048_solution::{Commit, Phase, Recipe};

@@ -93,7 +93,7 @@ impl Transitions {
     ///
     /// A part is computed for all rows of `of_more`, unless it exists already, and then copied. Cost: a few nanoseconds
     /// an edge.
-    pub fn of_some(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
+    pub fn subset_of(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
         Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
 
@@ -149,9 +149,9 @@ impl Transitions {
     /// Returns the moves that `is_made` accepts by slot and direction.
     ///
     /// The result is not kept. Moves are computed for the same rows as by [`Transitions::moves`].
-    pub fn moves_made(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
+    pub fn select_moves(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         match self.of_more() {
-            Some((more, rows)) => rows.moves_made(more.moves(maker), is_made),
+            Some((more, rows)) => rows.select_moves(more.moves(maker), is_made),
             None => some_moves(self.moves(maker), is_made, |slot| slot),
         }
     }

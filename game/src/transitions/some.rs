@@ -71,7 +71,7 @@ impl SomeRows<'_> {
 
     /// Selects the moves of the wanted rows that `is_made` accepts, by slot among the wanted rows and direction. Patterns
     /// may have no edges.
-    pub fn moves_made(&self, all: &Moves, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
+    pub fn select_moves(&self, all: &Moves, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         let mut made = vec![0u8; self.all.len()];
         for (slot, of_all) in (0..).map(Slot).zip(self.slots()) {
             made[of_all.index()] = (0..4).fold(0, |set, to| set | u8::from(is_made(slot, to)) << to);

@@ -62,7 +62,7 @@ impl Spawns {
             let images = mask.stabiliser(space, &mut numbers);
             for row in rows {
                 let occupied = occupied(mask, row.config);
-                if space.lines.may_follow_a_move(occupied) {
+                if space.lines.can_follow_move(occupied) {
                     for (&above, edges) in above.iter().zip([&mut twos, &mut fours]) {
                         let Some((exponent, target)) = above else { continue };
                         let empty = (0..cells).map(|i| 4 * i).filter(|shift| row.config >> shift & 15 == 0);

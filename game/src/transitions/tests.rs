@@ -8,7 +8,7 @@ use crate::board::Board;
 use crate::columns::Columns;
 use crate::huge::NO_HUGE;
 use crate::lane::{lanes, layer_range};
-use crate::maps::Between;
+use crate::maps::ColumnMap;
 use crate::patterns::{PatternId, Patterns};
 use crate::rowset::{Row, Slot};
 use crate::rules::{self, Move};
@@ -57,7 +57,7 @@ impl Game {
         let [Some(pattern)] = &self.patterns.known([pattern])[..] else {
             return (0..from.len() as u32).map(Some).collect();
         };
-        let between = Between { params: &self.params, patterns: &self.patterns, source: from, target: to };
+        let between = ColumnMap { params: &self.params, patterns: &self.patterns, source: from, target: to };
         let leads_to = between.of_all_columns(pattern).into_iter();
         leads_to.map(|column| Some(column).filter(|&column| (column as usize) < to.len())).collect()
     }
@@ -282,7 +282,7 @@ fn transitions_of_some_rows_are_those_of_all() {
                 let mut rows = BitSet::with_room(class.rows());
                 (step / 2..class.rows()).step_by(step).for_each(|row| rows.insert(Row::from_index(row)));
                 let rows = Arc::new(RowSet::new(rows));
-                let some = Transitions::of_some(&all, Arc::clone(&rows));
+                let some = Transitions::subset_of(&all, Arc::clone(&rows));
                 let made = Transitions::new(class.id(), rows);
                 let mut contents = [some, made].map(|transitions| Contents::of(&transitions, game.maker()));
                 contents.iter_mut().for_each(|contents| {

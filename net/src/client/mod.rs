@@ -12,10 +12,10 @@ use crate::keepalive::KeepAlive;
 use crate::tls::{TlsError, TlsFiles};
 use crate::token::{ShowToken, Token};
 use dial::Dialer;
-pub use reasons::{Lack, Reason, WithReasons};
+pub use reasons::{ExplainedChannel, MissingTls, Reason};
 
 /// A connection that sends its token with every request.
-pub type Connected = InterceptedService<WithReasons, ShowToken>;
+pub type Connected = InterceptedService<ExplainedChannel, ShowToken>;
 
 /// Failed connection attempt.
 #[derive(Debug, thiserror::Error)]
@@ -133,7 +133,7 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
     let channel = endpoint.connect_with_connector(connector).await.map_err(|error| {
         ConnectError::Transport { url: options.server.clone(), reason: reasons.of(&error) }
     })?;
-    let channel = WithReasons::new(channel, reasons);
+    let channel = ExplainedChannel::new(channel, reasons);
     Ok(InterceptedService::new(channel, ShowToken::new(options.token.as_ref())))
 }
 

@@ -24,12 +24,12 @@ pub struct Reason {
     /// Description for people.
     pub text: String,
     /// The missing file; `None` if the client lacks nothing.
-    pub lacks: Option<Lack>,
+    pub lacks: Option<MissingTls>,
 }
 
 /// TLS file that a client lacks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Lack {
+pub enum MissingTls {
     /// The certificate of the CA that signed the server's certificate.
     Ca,
     /// A client certificate that the server accepts, and its key.
@@ -78,12 +78,12 @@ impl Reasons {
 /// A channel whose errors report cause and remedy. A status made by the channel has a source, unlike a server's. It
 /// is UNAVAILABLE without a connection and DEADLINE_EXCEEDED after a timeout.
 #[derive(Clone, Debug)]
-pub struct WithReasons {
+pub struct ExplainedChannel {
     channel: Channel,
     reasons: Reasons,
 }
 
-impl WithReasons {
+impl ExplainedChannel {
     /// Wraps a channel whose connections record their failures in `reasons`.
     pub(super) fn new(channel: Channel, reasons: Reasons) -> Self {
         Self { channel, reasons }
@@ -100,7 +100,7 @@ fn status(reasons: &Reasons, error: transport::Error) -> Status {
     status
 }
 
-impl Service<Request<Body>> for WithReasons {
+impl Service<Request<Body>> for ExplainedChannel {
     type Response = Response<Body>;
     type Error = Status;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Status>> + Send>>;

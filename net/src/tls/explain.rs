@@ -4,7 +4,7 @@ use rustls::{AlertDescription as Alert, CertificateError as Bad, Error, InvalidM
 use time::OffsetDateTime;
 
 use super::TlsFiles;
-use crate::client::{Lack, Reason};
+use crate::client::{MissingTls, Reason};
 use crate::text::chain;
 
 /// Formats a point in time for people.
@@ -35,19 +35,19 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
         Error::AlertReceived(alert) => match (alert, shown) {
             (Alert::CertificateRequired, _) | (Alert::HandshakeFailure | Alert::BadCertificate, None) => {
                 lacks(
-                    Lack::Certificate,
+                    MissingTls::Certificate,
                     "the server asks clients for a certificate; give yours and its key".to_owned(),
                 )
             }
             (Alert::UnknownCA | Alert::DecryptError, Some(cert)) => lacks(
-                Lack::Certificate,
+                MissingTls::Certificate,
                 format!(
                     "the server does not trust the certificate in {cert}; give one signed by the CA that the server was \
                      given for its clients"
                 ),
             ),
             (Alert::CertificateExpired, Some(cert)) => lacks(
-                Lack::Certificate,
+                MissingTls::Certificate,
                 format!("the server refuses the certificate in {cert}, which has expired; give a new one"),
             ),
             (
@@ -58,7 +58,7 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
                 | Alert::AccessDenied,
                 Some(cert),
             ) => lacks(
-                Lack::Certificate,
+                MissingTls::Certificate,
                 format!(
                     "the server refuses the certificate in {cert} ({}); give one for clients (extendedKeyUsage clientAuth) \
                      signed by the CA that the server was given for its clients, or see the server's log",
@@ -87,7 +87,7 @@ fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
                 .to_owned()
         }
     };
-    Reason { text, lacks: Some(Lack::Ca) }
+    Reason { text, lacks: Some(MissingTls::Ca) }
 }
 
 /// Explains the refusal of a server's or a client's certificate.
@@ -213,7 +213,7 @@ mod tests {
         let with_cert = TlsFiles { cert: Some("me.pem".into()), ..with_ca.clone() };
         let none = TlsFiles::default();
         let other = |error: webpki::Error| Bad::Other(OtherError(Arc::new(error)));
-        let (ca, certificate) = (Some(Lack::Ca), Some(Lack::Certificate));
+        let (ca, certificate) = (Some(MissingTls::Ca), Some(MissingTls::Certificate));
         for (error, files, lacks, words) in [
             (Error::InvalidCertificate(Bad::UnknownIssuer), &none, ca, &["does not trust"][..]),
             (Error::InvalidCertificate(Bad::UnknownIssuer), &with_ca, ca, &["ca.pem"]),

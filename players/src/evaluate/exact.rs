@@ -23,7 +23,7 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 
 use super::EvaluateError;
-use super::losses::{LossTable, Made};
+use super::losses::{ChosenMove, LossTable};
 use crate::engine::Engine;
 use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 
@@ -241,7 +241,7 @@ impl<'a> Pass<'a> {
     /// Adds the probabilities of the boards that a game starts with.
     fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
         let size = self.engine.size();
-        for (board, chance) in rules::start_chances(size, self.engine.spawn4()) {
+        for (board, chance) in rules::start_probabilities(size, self.engine.spawn4()) {
             if chance > 0.0 {
                 let boards = ahead.entry(Layer(board.tile_sum(size.cells()))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
@@ -405,7 +405,7 @@ impl<'a> Pass<'a> {
                     let Some(after) = after else { continue };
                     let loss = value - after - if scores { f64::from(score) } else { 0.0 };
                     let loss = (loss > last_place + value * F64_ROUNDS).then_some(loss);
-                    table.add(self.engine, &Made { layer: done.layer, board, direction, times, loss });
+                    table.add(self.engine, &ChosenMove { layer: done.layer, board, direction, times, loss });
                 }
             }
             table

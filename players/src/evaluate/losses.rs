@@ -70,7 +70,7 @@ impl Losses {
 
 /// One of the moves with the largest losses.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Worst {
+pub struct WorstMove {
     /// The board.
     pub board: Board,
     /// The move.
@@ -92,12 +92,12 @@ pub struct LossTable {
     /// By the exponent of the largest tile.
     pub by_largest: BTreeMap<u8, Losses>,
     /// The moves with the largest losses, the worst first, at most one for a board and its images.
-    pub worst: Vec<Worst>,
+    pub worst: Vec<WorstMove>,
 }
 
 /// A move that was made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Made {
+pub(super) struct ChosenMove {
     pub layer: u32,
     pub board: Board,
     pub direction: Move,
@@ -127,8 +127,8 @@ impl LossTable {
         self.limits
     }
 
-    pub(super) fn add(&mut self, engine: &Engine, made: &Made) {
-        let &Made { layer, board, direction, times, loss } = made;
+    pub(super) fn add(&mut self, engine: &Engine, made: &ChosenMove) {
+        let &ChosenMove { layer, board, direction, times, loss } = made;
         let size = loss.map(|loss| self.limits.partition_point(|&limit| limit <= loss));
         let loss = loss.unwrap_or(0.0);
         let by_layer = self.by_layer.entry(layer).or_default();
@@ -137,7 +137,7 @@ impl LossTable {
             losses.add(times, loss, size);
         }
         if loss > 0.0 {
-            self.rank(engine, Worst { board, direction, loss, times: Some(times) });
+            self.rank(engine, WorstMove { board, direction, loss, times: Some(times) });
         }
     }
 
@@ -161,11 +161,11 @@ impl LossTable {
     }
 
     /// Keeps a move if it is among the worst. The first one wins among images of a board and among equal losses.
-    fn rank(&mut self, engine: &Engine, new: Worst) {
+    fn rank(&mut self, engine: &Engine, new: WorstMove) {
         if self.worst.len() == WORST && self.worst.last().is_some_and(|last| new.loss <= last.loss) {
             return;
         }
-        let image = |worst: &Worst| engine.canonical(worst.board);
+        let image = |worst: &WorstMove| engine.canonical(worst.board);
         let same = self.worst.iter().position(|worst| image(worst) == image(&new));
         match same {
             Some(at) if self.worst[at].loss >= new.loss => return,
@@ -204,8 +204,13 @@ mod tests {
     fn losses_are_classed_by_size_and_images_count_once() {
         let engine = Engine::new("2x2".parse().unwrap(), Default::default());
         let mut table = LossTable::new(Objective::Score);
-        let made =
-            |board, times, loss| Made { layer: 6, board: Board(board), direction: Move::Left, times, loss };
+        let made = |board, times, loss| ChosenMove {
+            layer: 6,
+            board: Board(board),
+            direction: Move::Left,
+            times,
+            loss,
+        };
         table.add(&engine, &made(0x0012, 2.0, Some(0.5)));
         table.add(&engine, &made(0x0021, 1.0, Some(10.0)));
         table.add(&engine, &made(0x0021, 1.0, None));

@@ -13,7 +13,7 @@ use exact2048_solution::QueryError;
 use crate::player::PlayerError;
 
 pub use exact::{EvaluationLimits, EvaluationProgress, ExactEvaluation, exactly};
-pub use losses::{LossTable, Losses, SIZES, Worst};
+pub use losses::{LossTable, Losses, SIZES, WorstMove};
 pub use sample::{Sample, sampled};
 
 /// Why a player could not be evaluated.

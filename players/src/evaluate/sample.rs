@@ -7,7 +7,7 @@ use exact2048_solution::Oracle;
 use rayon::prelude::*;
 
 use super::EvaluateError;
-use super::losses::{LossTable, Made};
+use super::losses::{ChosenMove, LossTable};
 use crate::engine::Engine;
 use crate::game::{GameId, Rules, play};
 use crate::player::{PlayerError, PlayerSpec};
@@ -122,7 +122,7 @@ impl Found {
             let Some(outcome) = outcome.and_then(|made| made.outcome) else { continue };
             let loss = (!outcome.is_best).then_some(evaluation.value - outcome.value);
             sum += loss.unwrap_or(0.0);
-            let made = Made { layer: evaluation.layer.0, board, direction, times: 1.0, loss };
+            let made = ChosenMove { layer: evaluation.layer.0, board, direction, times: 1.0, loss };
             self.losses.add(engine, &made);
         }
         self.lost.push(sum);

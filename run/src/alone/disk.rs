@@ -23,7 +23,7 @@ fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
     loop {
         let holdings = run.holdings();
         let recipe = Recipe::new(run.params(), &holdings);
-        let removed = room::goes_next(&recipe, allowance.limit_bytes(), allowance.free_bytes(), times);
+        let removed = room::next_removals(&recipe, allowance.limit_bytes(), allowance.free_bytes(), times);
         if removed.is_empty() {
             return Ok(());
         }

@@ -6,9 +6,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_coordinator::{COMMIT_INTERVAL, Ordered, Ranges, SHARD_BYTES, Totals, Worth, room};
+use exact2048_coordinator::{COMMIT_INTERVAL, Ordered, RangePolicy, Ranges, SHARD_BYTES, Totals, room};
 use exact2048_game::Layer;
-use exact2048_solution::{JournalRecord, Record, Run, Segment, Took};
+use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime};
 use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::AnyWorker;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -50,7 +50,7 @@ pub fn run_segment(
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
         // Ranges do not grow while writing lags: computing waits for it.
-        worth: Worth {
+        worth: RangePolicy {
             least_bytes: shard_bytes,
             most_bytes: shard_bytes,
             interval: COMMIT_INTERVAL,
@@ -73,7 +73,7 @@ struct OwnLeader<'a> {
     watch: &'a dyn SolveWatch,
     threads: u32,
     begun: Instant,
-    worth: Worth,
+    worth: RangePolicy,
     ranges: Mutex<Ranges>,
     /// Notified when there may be a range for the writing thread, or all is written.
     changed: Condvar,
@@ -136,7 +136,7 @@ impl Leader for OwnLeader<'_> {
         let mut journal = self.journal();
         // To the millisecond: it is for people.
         let seconds = (journal.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-        let took = Some(Took { seconds, threads: self.threads });
+        let took = Some(WorkTime { seconds, threads: self.threads });
         let record = Record { commit, shards: vec![shard], threads: Vec::new(), took };
         journal.run.append(JournalRecord::Commit(record))?;
         disk::tidy(journal.run)?;

@@ -109,7 +109,7 @@ impl Archive for SpanArchive {
 #[cfg(test)]
 mod tests {
     use exact2048_game::{Objective, Params, Precision, Spawn4};
-    use exact2048_solution::{Run, Unnamed};
+    use exact2048_solution::{Run, UnnamedPolicy};
 
     use super::*;
 
@@ -119,7 +119,7 @@ mod tests {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let location = exact2048_storage::Location::from(&*place.path().join("run"));
-        let run = Run::open_or_create(location, &params, Unnamed::Refuse).unwrap();
+        let run = Run::open_or_create(location, &params, UnnamedPolicy::Refuse).unwrap();
         let most_bytes = 10_000;
         let archive =
             SpanArchive::new(Arc::clone(run.archive()), place.path().to_path_buf().into(), most_bytes);

@@ -43,7 +43,7 @@ pub struct PlayProgress {
 ///
 /// # Errors
 ///
-/// [`QueryError::NotSolved`].
+/// [`QueryError::MissingValues`].
 pub fn play_follower(
     run: &Run,
     tuning: Tuning,

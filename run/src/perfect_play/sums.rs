@@ -126,8 +126,8 @@ impl PlaySums {
         let last = f64::from(params.last_layer().0);
         // Each of the two first tiles, and the one after each move, is a 4 with this chance. The potential
         // counts 4 points for it that the player did not score.
-        let gift = SpawnKind::Four.gift() as f64;
-        let gifts = gift * params.spawn4.probability() * (self.moved + 2.0);
+        let unscored_potential = SpawnKind::Four.unscored_potential() as f64;
+        let gifts = unscored_potential * params.spawn4.probability() * (self.moved + 2.0);
         let (value, summed, largest) = match params.winning_exponent() {
             None => (self.potential - gifts, self.potential + gifts, last * params.cells() as f64),
             Some(_) => (self.won, self.won, 1.0),

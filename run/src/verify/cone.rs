@@ -12,7 +12,7 @@ use super::game::Game;
 use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::listed::ListedPart;
-use super::moves::{Lanes, States, led_to, successors};
+use super::moves::{Lanes, States, successors, target_lanes};
 
 /// Boards of a part of a layer that is worked on: what one thread takes up.
 const PIECE: usize = 1 << 14;
@@ -99,7 +99,7 @@ impl Cone {
             of_layer.entry(game.lane(board)).or_default().push(board);
         }
         for (layer, lanes) in of_first {
-            add(&mut open, layer, led_to(game, &parts(lanes, PIECE)));
+            add(&mut open, layer, target_lanes(game, &parts(lanes, PIECE)));
             // A layer of the cone, also if nothing leads there.
             cone.layers.entry(layer).or_default();
         }
@@ -112,7 +112,7 @@ impl Cone {
             let of_layer = count(&parts);
             for slice in slices(&parts, limits.slice()).into_iter().map(|slice| &parts[slice]) {
                 if !is_stored {
-                    add(&mut open, layer, led_to(game, slice));
+                    add(&mut open, layer, target_lanes(game, slice));
                     largest.see(open.values());
                 }
                 let waiting = of_layer + open.values().map(all_of).sum::<usize>();
@@ -247,10 +247,10 @@ fn parts(lanes: Lanes, most: usize) -> Vec<Part> {
 }
 
 /// Adds what states of a layer lead to, after a 2 and after a 4.
-fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, led_to: [Lanes; 2]) {
+fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, target_lanes: [Lanes; 2]) {
     let mut lists = Vec::new();
     for (layer, lanes) in
-        [layer + 2, layer + 4].into_iter().zip(led_to).filter(|(_, lanes)| !lanes.is_empty())
+        [layer + 2, layer + 4].into_iter().zip(target_lanes).filter(|(_, lanes)| !lanes.is_empty())
     {
         let there = open.entry(layer).or_default();
         let with_those_there =

@@ -151,7 +151,7 @@ impl Descent<'_> {
         if in_span {
             self.check_counts(layer, &parts, &found);
         }
-        self.tell_missing(layer, &found);
+        self.report_missing(layer, &found);
         let valued = parts.is_empty() || committed && (back_up || is_kept);
         if back_up {
             self.take_values(layer, &mut parts, found.values);
@@ -210,7 +210,7 @@ impl Descent<'_> {
     }
 
     /// Every spawn must be a state.
-    fn tell_missing(&mut self, layer: Layer, found: &Successors) {
+    fn report_missing(&mut self, layer: Layer, found: &Successors) {
         let mut missing = found.missing.clone();
         missing.sort_unstable();
         for (after, board) in missing.into_iter().take(MOST_PROBLEMS) {

@@ -31,7 +31,7 @@ pub struct BlockStates {
     /// Their values; empty where they are not known.
     pub values: Vec<u64>,
     /// Whether a move and a spawn are known to lead to them.
-    pub led_to: Vec<AtomicBool>,
+    pub target_lanes: Vec<AtomicBool>,
 }
 
 /// Canonical boards by the code of their lane, ascending, each once.
@@ -54,8 +54,8 @@ impl States {
         let block = |(lane, parts): (u64, Vec<Part>)| {
             let (boards, values) = parts.into_iter().map(|part| (part.boards, part.values)).unzip();
             let (boards, values) = (joined(boards), joined(values));
-            let led_to = boards.iter().map(|_| AtomicBool::new(false)).collect();
-            (lane, BlockStates { boards, values, led_to })
+            let target_lanes = boards.iter().map(|_| AtomicBool::new(false)).collect();
+            (lane, BlockStates { boards, values, target_lanes })
         };
         let lanes: Vec<(u64, Vec<Part>)> = lanes.into_iter().collect();
         Self { lanes: lanes.into_par_iter().map(block).collect::<Vec<_>>().into_iter().collect(), valued }
@@ -75,7 +75,7 @@ impl States {
     /// The states that nothing is known to lead to.
     pub fn not_led_to(&self) -> impl Iterator<Item = u64> {
         let alone = |block: &'_ BlockStates| {
-            let boards = block.boards.iter().zip(&block.led_to);
+            let boards = block.boards.iter().zip(&block.target_lanes);
             boards
                 .filter(|(_, led)| !led.load(Ordering::Relaxed))
                 .map(|(&board, _)| board)
@@ -159,7 +159,7 @@ pub fn successors(game: &Game, parts: &[Part], above: [Option<&States>; 2], back
 }
 
 /// The states that those of some parts lead to, after a 2 and after a 4.
-pub fn led_to(game: &Game, parts: &[Part]) -> [Lanes; 2] {
+pub fn target_lanes(game: &Game, parts: &[Part]) -> [Lanes; 2] {
     let arrivals = parts.par_iter().flat_map_iter(|part| Moves::new(game, &part.boards).lanes);
     let mut arrivals: Vec<(u64, Vec<u64>)> = arrivals.collect();
     arrivals.sort_unstable_by_key(|&(lane, _)| lane);
@@ -404,7 +404,7 @@ impl Above<'_> {
             let number = if self.looked_up { table.get(board) } else { None };
             let value = match (number, self.block) {
                 (Some(number), Some(block)) => {
-                    block.led_to[number as usize].store(true, Ordering::Relaxed);
+                    block.target_lanes[number as usize].store(true, Ordering::Relaxed);
                     block.values.get(number as usize).copied()
                 }
                 _ if self.looked_up && missing.len() < MOST_PROBLEMS => {

@@ -149,10 +149,10 @@ impl Verifier<'_> {
     fn can_follow(&self, layer: u32) -> bool {
         let (catalog, last) = (self.run().catalog(), self.game().last_layer());
         let cut = self.game().next_cut(layer + 2);
-        let mut led_to = [cut, cut + 2].into_iter().filter(|&layer| layer <= last);
+        let mut target_lanes = [cut, cut + 2].into_iter().filter(|&layer| layer <= last);
         let covers = |kind, layer| catalog.covers(kind, layer);
         covers(ShardKind::Reach, layer)
-            && led_to.all(|layer| covers(ShardKind::Reach, layer) && covers(ShardKind::Values, layer))
+            && target_lanes.all(|layer| covers(ShardKind::Reach, layer) && covers(ShardKind::Values, layer))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use exact2048_coordinator::cluster::{LayerPart, WorkerId};
-use exact2048_coordinator::{Ranges, Totals, Worth};
+use exact2048_coordinator::{RangePolicy, Ranges, Totals};
 use exact2048_game::{Lane, Layer};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
 use exact2048_solution::{JournalRecord, Record, Run, Segment, assign};
@@ -17,8 +17,8 @@ use exact2048_worker::{BytesList, Heap, Tuning, new_worker};
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Small, so that there are several ranges.
-const WORTH: Worth =
-    Worth { least_bytes: 10_000, most_bytes: 20_000, interval: Duration::MAX, room_bytes: None };
+const WORTH: RangePolicy =
+    RangePolicy { least_bytes: 10_000, most_bytes: 20_000, interval: Duration::MAX, room_bytes: None };
 
 /// A message of a member.
 enum Message {

@@ -128,7 +128,7 @@ mod tests {
     use exact2048_storage::{Frame, ItemKey, ShardWriter};
 
     use super::*;
-    use crate::{Phase, Run, Unnamed};
+    use crate::{Phase, Run, UnnamedPolicy};
 
     /// Those asked for last stay open; the others are opened again.
     #[test]
@@ -136,7 +136,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let run = Run::open_or_create(place.path().join("run").as_path(), &params, Unnamed::Refuse).unwrap();
+        let run =
+            Run::open_or_create(place.path().join("run").as_path(), &params, UnnamedPolicy::Refuse).unwrap();
         let identity = run.catalog().identity(Phase::Enumerate, Layer(4), Layer(60));
         let mut writer = ShardWriter::create(run.dir(), identity).unwrap();
         let items: Vec<_> =

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use exact2048_storage::ShardKind;
 
-use super::{CatalogShard, Took};
+use super::{CatalogShard, WorkTime};
 use crate::commit::Commit;
 use crate::owners::Owners;
 
@@ -16,7 +16,7 @@ pub(super) struct Range {
     pub(super) shards: Vec<Arc<CatalogShard>>,
     /// Which shard holds which lane; `None` where there is only one.
     pub(super) owners: Option<Arc<Owners>>,
-    pub(super) took: Option<Took>,
+    pub(super) took: Option<WorkTime>,
 }
 
 impl Range {

@@ -53,7 +53,7 @@ struct PlaceOfBoard {
 
 /// How a question is asked.
 #[derive(Clone, Copy)]
-pub struct Asking<'a> {
+pub struct QuestionLimits<'a> {
     /// Whether the answer is still wanted.
     pub wanted: Wanted<'a>,
     /// Called with the layers of cones, before they are worked on.
@@ -64,7 +64,7 @@ pub struct Asking<'a> {
     pub spent: &'a CostSum,
 }
 
-impl<'a> Asking<'a> {
+impl<'a> QuestionLimits<'a> {
     /// Asks without hearing of progress, until `wanted` says no, with `cone_bytes` bytes for each cone.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent }
@@ -169,7 +169,7 @@ impl Oracle {
     pub(super) fn settle(
         &self,
         mut states: Vec<(Layer, Board)>,
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<Known, QueryError> {
         states.sort_unstable();
         states.dedup();
@@ -178,10 +178,10 @@ impl Oracle {
             let layer = of_layer[0].0;
             if self.params.kept.keeps(layer) {
                 let boards: Vec<Board> = of_layer.iter().map(|(_, board)| *board).collect();
-                let values = self.look_up(layer, &boards, asking)?;
+                let values = self.look_up(layer, &boards, question)?;
                 known.extend(boards.into_iter().zip(values));
             } else if self.is_shallow(layer) {
-                self.known_in_parts(of_layer, &mut known, &mut open, asking)?;
+                self.known_in_parts(of_layer, &mut known, &mut open, question)?;
             } else {
                 open.extend_from_slice(of_layer);
             }
@@ -192,7 +192,7 @@ impl Oracle {
         {
             let is_shallow = self.is_shallow(below_cut[0].0);
             for some in below_cut.chunks(if is_shallow { SHALLOW_TOGETHER } else { usize::MAX }) {
-                self.find_or_solve(some, &mut known, asking)?;
+                self.find_or_solve(some, &mut known, question)?;
             }
         }
         Ok(known)
@@ -208,7 +208,7 @@ impl Oracle {
         &self,
         states: &[(Layer, Board)],
         known: &mut Known,
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
         let mut values = vec![None; states.len()];
         self.solved.fill(states, &mut values);
@@ -224,9 +224,9 @@ impl Oracle {
             }
             open = open_of(states, &values);
         }
-        asking.spent.found.fetch_add((states.len() - open.len()) as u64, Ordering::Relaxed);
+        question.spent.found.fetch_add((states.len() - open.len()) as u64, Ordering::Relaxed);
         known.extend(states.iter().zip(&values).filter_map(|(&(_, board), value)| Some((board, (*value)?))));
-        if open.is_empty() { Ok(()) } else { self.solve(&open, known, asking) }
+        if open.is_empty() { Ok(()) } else { self.solve(&open, known, question) }
     }
 
     /// Solves the cone of some states, or all layers that it lies in; where it takes too much memory, the cones of some of the
@@ -235,17 +235,17 @@ impl Oracle {
         &self,
         states: &[(Layer, Board)],
         known: &mut Known,
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
-        let FoundValues { values, solved, computed } = match self.solve_cone_or_layers(states, asking) {
-            Err(QueryError::TooLarge(_)) if states.len() > 1 && asking.cone_bytes >= self.cone_bytes => {
+        let FoundValues { values, solved, computed } = match self.solve_cone_or_layers(states, question) {
+            Err(QueryError::TooLarge(_)) if states.len() > 1 && question.cone_bytes >= self.cone_bytes => {
                 let (first, rest) = states.split_at(states.len() / 2);
-                self.solve(first, known, asking)?;
-                return self.find_or_solve(rest, known, asking);
+                self.solve(first, known, question)?;
+                return self.find_or_solve(rest, known, question);
             }
             solved => solved?,
         };
-        asking.spent.computed.fetch_add(computed, Ordering::Relaxed);
+        question.spent.computed.fetch_add(computed, Ordering::Relaxed);
         known.extend(states.iter().zip(&values).filter_map(|(&(_, board), value)| Some((board, (*value)?))));
         if self.is_shallow(states[0].0) {
             self.keep_in_parts(&solved)?;
@@ -263,7 +263,7 @@ impl Oracle {
     fn solve_cone_or_layers(
         &self,
         states: &[(Layer, Board)],
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<FoundValues, QueryError> {
         let of_cone = |solved: Solved| {
             let values = states.iter().map(|&(layer, board)| solved.value(layer, board)).collect();
@@ -271,17 +271,17 @@ impl Oracle {
         };
         if self.layer_solver.is_some() && !self.is_shallow(states[0].0) {
             let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);
-            if few_bytes < asking.cone_bytes {
-                match self.solve_cone(states, few_bytes, asking) {
+            if few_bytes < question.cone_bytes {
+                match self.solve_cone(states, few_bytes, question) {
                     Err(QueryError::TooLarge(_)) => {}
                     solved => return solved.map(of_cone),
                 }
-                if let Some(mut found) = self.solve_layers(states, asking)? {
+                if let Some(mut found) = self.solve_layers(states, question)? {
                     // These boards are no states, which the run could not say before; they may have values all the
                     // same.
                     let open = open_of(states, &found.values);
                     if !open.is_empty() {
-                        let cone = self.solve_cone(&open, asking.cone_bytes, asking)?;
+                        let cone = self.solve_cone(&open, question.cone_bytes, question)?;
                         let values =
                             states.iter().zip(&mut found.values).filter(|(_, value)| value.is_none());
                         values.for_each(|(&(layer, board), value)| *value = cone.value(layer, board));
@@ -290,7 +290,7 @@ impl Oracle {
                 }
             }
         }
-        self.solve_cone(states, asking.cone_bytes, asking).map(of_cone)
+        self.solve_cone(states, question.cone_bytes, question).map(of_cone)
     }
 
     /// The cone of some states, where it takes no more than some bytes of memory.
@@ -298,10 +298,10 @@ impl Oracle {
         &self,
         states: &[(Layer, Board)],
         bytes: u64,
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<Solved, QueryError> {
-        let limits = Limits { bytes, wanted: asking.wanted, progress: asking.progress };
-        let stored = |layer, boards: &[Board]| self.look_up(layer, boards, asking);
+        let limits = Limits { bytes, wanted: question.wanted, progress: question.progress };
+        let stored = |layer, boards: &[Board]| self.look_up(layer, boards, question);
         self.cones.solve(states, limits, stored).map_err(|error| match error {
             ConeError::TooLarge(error) => QueryError::TooLarge(error),
             ConeError::GivenUp => QueryError::GivenUp,
@@ -314,9 +314,9 @@ impl Oracle {
         &self,
         layer: Layer,
         boards: &[Board],
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<Vec<Stored>, QueryError> {
-        asking.spent.add_stored(boards.len() as u64);
+        question.spent.add_stored(boards.len() as u64);
         let entry = |board| self.entry(board).ok_or_else(|| self.no_place(layer, board));
         let place = |(at, place): (usize, &mut PlaceOfBoard)| {
             let Entry { key: ItemKey { lane, part, .. }, number, .. } = entry(boards[at])?;
@@ -332,7 +332,7 @@ impl Oracle {
         places.sort_unstable();
         let mut values = vec![Stored::default(); boards.len()];
         for of_part in places.chunk_by(|a, b| (a.lane, a.part) == (b.lane, b.part)) {
-            self.check(asking)?;
+            self.check(question)?;
             let first = entry(boards[of_part[0].at as usize])?;
             let key = first.key;
             let part = self.part(&first)?.ok_or(ReadError::StateMissing(key))?;
@@ -350,7 +350,7 @@ impl Oracle {
         states: &[(Layer, Board)],
         known: &mut Known,
         open: &mut Vec<(Layer, Board)>,
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
         let first_open = open.len();
         let mut entries = Vec::with_capacity(states.len());
@@ -359,7 +359,7 @@ impl Oracle {
         }
         entries.sort_unstable_by_key(|(entry, _)| (entry.key, entry.number));
         for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            self.check(asking)?;
+            self.check(question)?;
             let entry = &of_part[0].0;
             // Where nothing is kept with a part, nothing would be learned from it.
             let part = if entry.keeps_values() { self.part(entry)? } else { None };
@@ -402,8 +402,8 @@ impl Oracle {
         )
     }
 
-    pub(super) fn check(&self, asking: &Asking<'_>) -> Result<(), QueryError> {
-        if (asking.wanted)() { Ok(()) } else { Err(QueryError::GivenUp) }
+    pub(super) fn check(&self, question: &QuestionLimits<'_>) -> Result<(), QueryError> {
+        if (question.wanted)() { Ok(()) } else { Err(QueryError::GivenUp) }
     }
 }
 

@@ -6,7 +6,7 @@ use exact2048_game::board::BoardError;
 use exact2048_storage::ErrorKind;
 
 use crate::archive::{Blame, ReadError};
-use crate::run::NotSolved;
+use crate::run::MissingValues;
 
 /// Why a state has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -24,7 +24,7 @@ pub enum QueryError {
     },
     /// The run is not solved yet.
     #[error(transparent)]
-    NotSolved(#[from] NotSolved),
+    MissingValues(#[from] MissingValues),
     /// A shard could not be read.
     #[error(transparent)]
     Read(#[from] ReadError),
@@ -54,8 +54,8 @@ impl QueryError {
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
             Self::Read(error) => Some(error.kind()),
-            Self::NotSolved(NotSolved::OlderFormat(_)) => Some(ErrorKind::Refused),
-            Self::NotSolved(_) => Some(ErrorKind::NotComputed),
+            Self::MissingValues(MissingValues::OlderFormat(_)) => Some(ErrorKind::Refused),
+            Self::MissingValues(_) => Some(ErrorKind::NotComputed),
             Self::Board(_)
             | Self::Unreachable { .. }
             | Self::TooLarge(_)

@@ -11,7 +11,7 @@ use exact2048_storage::ItemKey;
 
 use super::cones::Known;
 use super::decoded::Part;
-use super::{Asking, Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError};
+use super::{Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError, QuestionLimits};
 use crate::archive::ReadError;
 
 /// A state whose moves were asked for.
@@ -29,15 +29,15 @@ impl Oracle {
         &self,
         boards: &[Board],
         entries: &[(Entry, usize)],
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
         answers: &mut [Result<Evaluation, QueryError>],
     ) -> Result<(), QueryError> {
         let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
         for (entry, i) in entries {
-            self.check(asking)?;
+            self.check(question)?;
             questions.extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
         }
-        let known = self.settle(states, asking)?;
+        let known = self.settle(states, question)?;
         for (question, i) in questions {
             answers[i] = Ok(self.answer(question, &known)?);
         }
@@ -138,13 +138,18 @@ impl Oracle {
         }
         let spawn4 = self.params.spawn4;
         // The potential counts points for a spawned tile that the player did not score.
-        let kinds =
-            SpawnKind::ALL.map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.gift())));
+        let kinds = SpawnKind::ALL
+            .map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.unscored_potential())));
         let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
-            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(move |&(spawn, _, gift)| {
-                let board = after.with(cell, spawn.exponent());
-                Some((board, known.get(&self.cones.packed().canonical(board))?.to_come(gift)))
-            })
+            kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(
+                move |&(spawn, _, unscored_potential)| {
+                    let board = after.with(cell, spawn.exponent());
+                    Some((
+                        board,
+                        known.get(&self.cones.packed().canonical(board))?.future_value(unscored_potential),
+                    ))
+                },
+            )
         });
         spawns.min_by_key(|(_, value)| *value).map(|(board, _)| board)
     }

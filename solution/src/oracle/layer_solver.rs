@@ -13,7 +13,7 @@ use exact2048_storage::{ItemKey, ShardKind};
 use super::cone_files::ConeFiles;
 use super::decoded::PartCache;
 use super::layers::StateReader;
-use super::{Asking, Oracle, QueryError};
+use super::{Oracle, QueryError, QuestionLimits};
 use crate::archive::{Archive, ReadError};
 use crate::parts::Parts;
 
@@ -159,28 +159,28 @@ impl Oracle {
     pub(super) fn solve_layers(
         &self,
         asked: &[(Layer, Board)],
-        asking: &Asking<'_>,
+        question: &QuestionLimits<'_>,
     ) -> Result<Option<FoundValues>, QueryError> {
         let (Some(solver), Some(&(lowest, _)), Some(&(highest, _))) =
             (&self.layer_solver, asked.first(), asked.last())
         else {
             return Ok(None);
         };
-        let mut reader = self.state_reader(asking.wanted);
+        let mut reader = self.state_reader(question.wanted);
         let between = reader.between(lowest);
         let Some(&last) = between.last() else { return Ok(None) };
         let solver_bytes = between.iter().map(|&layer| solver.bytes(layer)).max().unwrap_or(0);
         let asked_bytes: u64 = lowest.to(highest).map(|layer| self.found_bytes(&reader, layer)).sum();
-        if solver_bytes + asked_bytes > asking.cone_bytes {
+        if solver_bytes + asked_bytes > question.cone_bytes {
             return Ok(None);
         }
-        let listed = self.worth_listing(&reader, &between, asking.cone_bytes - solver_bytes);
+        let listed = self.layers_to_list(&reader, &between, question.cone_bytes - solver_bytes);
         let all: u64 = between.iter().map(|&layer| reader.states_of(layer)).sum();
-        (asking.progress)(Progress::Up(lowest, 0));
+        (question.progress)(Progress::Up(lowest, 0));
         let (found, left) = (AtomicU64::new(0), AtomicU64::new(all));
         let goes_on = |step, layer| {
             let states = reader.states_of(layer);
-            (asking.progress)(match step {
+            (question.progress)(match step {
                 LayerStep::Enumerated => {
                     Progress::Up(layer, found.fetch_add(states, Ordering::Relaxed) + states)
                 }
@@ -188,11 +188,11 @@ impl Oracle {
                     Progress::Down(left.fetch_sub(states, Ordering::Relaxed) - states, all)
                 }
             });
-            (asking.wanted)()
+            (question.wanted)()
         };
         let highest = listed.last().copied().unwrap_or(highest).max(highest);
         let items = solver.back_up(lowest..=last, highest, &goes_on)?.ok_or(QueryError::GivenUp)?;
-        asking
+        question
             .spent
             .add_stored(last.up(1).to(last.up(Layer::RISE)).map(|layer| reader.states_of(layer)).sum());
         let layers: BTreeSet<Layer> = lowest.to(highest).collect();
@@ -211,7 +211,7 @@ impl Oracle {
 
     /// The lowest of some layers, as many as there is room for: in memory while their states are listed, and where
     /// these are kept for later questions.
-    fn worth_listing(&self, reader: &StateReader<'_>, between: &[Layer], bytes: u64) -> Vec<Layer> {
+    fn layers_to_list(&self, reader: &StateReader<'_>, between: &[Layer], bytes: u64) -> Vec<Layer> {
         let kept_bytes =
             self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
         // Files have a table as well.

@@ -1,10 +1,10 @@
 //! The values of the starts of the game.
 
 use exact2048_game::board::Board;
-use exact2048_game::value::ToCome;
+use exact2048_game::value::FutureValue;
 use exact2048_game::{Layer, SpawnKind, Spawner, rules};
 
-use super::{Asking, CostSum, Oracle, QueryError};
+use super::{CostSum, Oracle, QueryError, QuestionLimits};
 
 /// Values of the starts.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,7 +21,7 @@ pub struct StartValues {
 struct Start {
     layer: Layer,
     weight: u64,
-    value: ToCome,
+    value: FutureValue,
 }
 
 impl Oracle {
@@ -35,7 +35,7 @@ impl Oracle {
         let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
         let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
         let spent = CostSum::default();
-        let values = self.stored(&boards, &Asking::new(&|| true, self.cone_bytes, &spent))?;
+        let values = self.stored(&boards, &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
         for ((board, [first, second]), stored) in boards.into_iter().zip(spawns).zip(values) {
             let stored = stored.ok_or_else(|| self.refusal(board))?;
@@ -44,10 +44,10 @@ impl Oracle {
             starts.push(Start {
                 layer,
                 weight: weight(first) * weight(second),
-                value: stored.to_come(self.past(board)),
+                value: stored.future_value(self.past(board)),
             });
         }
-        let worth = |weighted: &mut dyn Iterator<Item = (ToCome, u64)>| match self.params.spawner {
+        let worth = |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params.spawner {
             Spawner::Random => self.scale.mean(weighted),
             Spawner::Worst => self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default()),
         };

@@ -131,7 +131,7 @@ impl RunError {
 
 /// Why the states of a run have no values, or not all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum NotSolved {
+pub enum MissingValues {
     /// The run only enumerates, up to this layer, and never gets values.
     #[error(
         "this run is not solved: it only enumerates, up to layer {0}; a run of the whole board has values"

@@ -7,7 +7,7 @@ use object_store::memory::InMemory;
 use tempfile::TempDir;
 
 use super::*;
-use crate::catalog::Took;
+use crate::catalog::WorkTime;
 use crate::commit::Phase;
 
 fn params() -> Params {
@@ -16,7 +16,7 @@ fn params() -> Params {
 }
 
 fn open(location: &Location) -> Result<Run, RunError> {
-    Run::open_or_create(location, &params(), Unnamed::Refuse)
+    Run::open_or_create(location, &params(), UnnamedPolicy::Refuse)
 }
 
 /// Writes a shard of one item, and commits it where that is asked for.
@@ -125,7 +125,7 @@ fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
         }
         // Readers get the same error.
         assert!(matches!(Run::open(&location), Err(RunError::UnnamedShards { shards: 3, .. })));
-        let run = Run::open_or_create(&location, &params(), Unnamed::Discard).unwrap();
+        let run = Run::open_or_create(&location, &params(), UnnamedPolicy::Discard).unwrap();
         assert!(run.dir().shard_files().unwrap().is_empty());
     }
 }
@@ -154,7 +154,7 @@ fn what_a_crash_leaves_is_removed() {
 fn a_run_without_values_goes_on_with_another_precision() {
     let wider = Params { precision: Precision::Bits64, ..params() };
     let open_as =
-        |location: &Location, params: &Params| Run::open_or_create(location, params, Unnamed::Refuse);
+        |location: &Location, params: &Params| Run::open_or_create(location, params, UnnamedPolicy::Refuse);
     for (location, _) in places().1 {
         let mut run = open(&location).unwrap();
         publish(&mut run, Phase::Enumerate, 4, 60, true);
@@ -185,7 +185,7 @@ fn the_writer_of_a_run_of_another_precision_is_left_alone() {
     let (_, location) = in_store(place.path().into());
     publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
     let wider = Params { precision: Precision::Bits64, ..params() };
-    let mut writer = Run::open_or_create(&location, &wider, Unnamed::Refuse).unwrap();
+    let mut writer = Run::open_or_create(&location, &wider, UnnamedPolicy::Refuse).unwrap();
     publish(&mut writer, Phase::BackUp, 32, 60, true);
     assert!(matches!(open(&location), Err(RunError::OtherJob { field: "precision", .. })));
     publish(&mut writer, Phase::BackUp, 4, 30, true);
@@ -213,7 +213,7 @@ fn times_of_ranges_add_up() {
     let place = tempfile::tempdir().unwrap();
     let mut run = open(&Location::from(&*place.path().join("run"))).unwrap();
     let mut time_with = |first, last, took: Option<(f64, u32)>| {
-        let took = took.map(|(seconds, threads)| Took { seconds, threads });
+        let took = took.map(|(seconds, threads)| WorkTime { seconds, threads });
         let record = Record { took, ..write(&mut run, Phase::Enumerate, first, last) };
         run.append(JournalRecord::Commit(record)).unwrap();
         run.catalog().took(Phase::Enumerate).map(|time| (time.seconds, time.threads))
@@ -233,7 +233,7 @@ fn times_that_cannot_be_are_refused() {
     let mut run = open(&location).unwrap();
     let sound = write(&mut run, Phase::Enumerate, 4, 10);
     for seconds in [1e299, 1.1e10, -1.0, f64::MAX] {
-        let took = Some(Took { seconds, threads: 1 });
+        let took = Some(WorkTime { seconds, threads: 1 });
         let record = JournalRecord::Commit(Record { took, ..sound.clone() });
         let error = run.catalog().add(record).unwrap_err();
         assert!(error.contains("expected 0 to 1e10"), "{seconds}: {error}");
@@ -309,5 +309,5 @@ fn a_run_of_an_older_format_is_read_and_its_writer_left_alone() {
     publish(&mut writer, Phase::Enumerate, 4, 60, true);
     let run = Run::open(&location).unwrap();
     assert_eq!((run.format_version(), run.records()), (1, 1));
-    assert!(matches!(run.why_not_solved(), Some(NotSolved::OlderFormat(_))));
+    assert!(matches!(run.why_not_solved(), Some(MissingValues::OlderFormat(_))));
 }

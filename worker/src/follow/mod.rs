@@ -226,7 +226,7 @@ impl<'a, V: Value> Follower<'a, V> {
         let of_slot = |best: &[Direction]| best.iter().fold(0, |moves: u8, &best| moves | 1 << best);
         let made: Vec<u8> = best.chunks_exact(stride).map(of_slot).collect();
         let is_made = |slot: Slot, direction| made[slot.index()] >> direction & 1 == 1;
-        let moves = worker.tables.moves_made(&transitions, is_made);
+        let moves = worker.tables.select_moves(&transitions, is_made);
         if worker.backup.can_win() {
             self.take_wins(tables, &moves, (&chances, &mut best), &mut cache, &mut sums);
         }
@@ -359,7 +359,7 @@ impl<'a, V: Value> Follower<'a, V> {
     /// The starts of a block, two tiles on an empty board, with their chances: the column of each is the first.
     fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
         let params = self.worker.tables.params();
-        let starts = rules::start_chances(params.board, params.spawn4).filter_map(|(board, chance)| {
+        let starts = rules::start_probabilities(params.board, params.spawn4).filter_map(|(board, chance)| {
             let (to, at, row, _) = self.worker.tables.space.locate(board)?;
             ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
         });

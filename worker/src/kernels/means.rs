@@ -217,11 +217,11 @@ fn sums<V: Value, R: Spawning<V>, const PLAIN: bool>(
     sources: &[Source<'_, V>],
     vector: usize,
 ) -> [R::Sum; LANES] {
-    let mut looks = [R::Look::default(); LANES];
-    if R::LOOKS {
+    let mut looks = [R::Scan::default(); LANES];
+    if R::NEEDS_SCAN {
         for_each::<V, PLAIN>(sources, vector, |values| {
             for lane in 0..LANES {
-                rule.look(values[lane], &mut looks[lane]);
+                rule.scan(values[lane], &mut looks[lane]);
             }
         });
     }

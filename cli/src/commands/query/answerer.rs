@@ -5,7 +5,9 @@ use std::time::Instant;
 use anyhow::Result;
 use exact2048_game::Board;
 use exact2048_game::Params;
-use exact2048_solution::{Asking, CostSum, Evaluation, Oracle, OracleOptions, QueryError, Run, StateAnswer};
+use exact2048_solution::{
+    CostSum, Evaluation, Oracle, OracleOptions, QueryError, QuestionLimits, Run, StateAnswer,
+};
 use parking_lot::Mutex;
 
 use super::Args;
@@ -128,11 +130,12 @@ impl LocalRun {
         let (begun, spent) = (Instant::now(), CostSum::default());
         let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);
         let show = |at| self.watch.show(at, kept, last);
-        let trial = Asking::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);
+        let trial = QuestionLimits::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);
         let answers = match self.oracle.evaluate_as(boards, &trial) {
             Err(QueryError::TooLarge(_)) => {
                 let _turn = self.turn.lock();
-                let asking = Asking { progress: &show, cone_bytes: self.oracle.cone_bytes(), ..trial };
+                let asking =
+                    QuestionLimits { progress: &show, cone_bytes: self.oracle.cone_bytes(), ..trial };
                 let answers = self.oracle.evaluate_as(boards, &asking);
                 self.watch.finish();
                 answers?

@@ -71,7 +71,7 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
         out.flush()?;
     }
     // The lowest code is the worst: failure, invalid board, unreachable state.
-    codes.into_iter().min().map_or(Ok(()), |code| Err(Failure::told(code).into()))
+    codes.into_iter().min().map_or(Ok(()), |code| Err(Failure::reported(code).into()))
 }
 
 /// The lines of standard input, read by a separate thread.

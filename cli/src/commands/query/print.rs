@@ -9,7 +9,7 @@ use exact2048_game::board::{Board, tile};
 use exact2048_game::certainty::{self, Certainty};
 use exact2048_game::rules::Move;
 use exact2048_game::{Objective, Params};
-use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, ToldState};
+use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, StateView};
 use serde::Serialize;
 
 use super::answerer::AnswerWithCost;
@@ -28,7 +28,7 @@ pub struct Printer {
 #[derive(Serialize)]
 struct Shown {
     #[serde(flatten)]
-    state: ToldState,
+    state: StateView,
     /// Cost of the answer, if the run stores few layers.
     #[serde(skip_serializing_if = "Option::is_none")]
     cost: Option<Cost>,
@@ -58,7 +58,7 @@ impl Printer {
         proved: Option<Certainty>,
     ) -> Result<()> {
         if self.json {
-            let shown = Shown { state: ToldState::new(&answer.answer, self.params.board), cost: answer.cost };
+            let shown = Shown { state: StateView::new(&answer.answer, self.params.board), cost: answer.cost };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
             self.write_for_people(out, answer, proved)?;
@@ -81,7 +81,7 @@ impl Printer {
             let refusal = Refusal { line, board, error: failure::text(error) };
             writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
         } else {
-            display::say(&format!("error: line {line}: {}", failure::text(error)));
+            display::print_note(&format!("error: line {line}: {}", failure::text(error)));
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use exact2048_solution::{Phase, ReachSource, Recipe, Run};
 use serde::Serialize;
 
 use super::Args;
-use crate::display::{say, say_command};
+use crate::display::{print_command, print_note};
 use crate::output::write_field;
 use crate::shell;
 use crate::units::{self, count};
@@ -59,7 +59,7 @@ pub struct Report {
     missing: Vec<Missing>,
     /// Layers that cannot be checked as a whole because their reach was removed; empty for a sample.
     removed: Vec<[u32; 2]>,
-    problems: Vec<Told>,
+    problems: Vec<ProblemRow>,
     /// Reasons why possibly intact files could not be read.
     unread: Vec<String>,
     /// The unchecked layers after an interruption, for `--layers`.
@@ -80,7 +80,7 @@ struct Missing {
 
 /// A problem. Damage can be repaired by solving again.
 #[derive(Debug, Serialize)]
-struct Told {
+struct ProblemRow {
     damage: bool,
     text: String,
 }
@@ -99,7 +99,7 @@ impl Report {
         let sampled = args.sample.is_some();
         let (unread, problems): (Vec<&Problem>, Vec<&Problem>) =
             shards.problems.iter().chain(&content.problems).partition(|problem| problem.is_unread());
-        let problems: Vec<Told> = problems.into_iter().map(reported).collect();
+        let problems: Vec<ProblemRow> = problems.into_iter().map(reported).collect();
         let missing: Vec<Missing> = missing(run, span);
         let nothing = if sampled { content.checked.values == 0 } else { content.checked.layers == 0 };
         let removed = if sampled { Vec::new() } else { removed(run, span) };
@@ -247,50 +247,50 @@ impl Report {
     /// Reports problems and missing data on stderr, with remedies.
     fn report_problems(&self) {
         for problem in &self.problems {
-            say(&format!("problem: {}", problem.text));
+            print_note(&format!("problem: {}", problem.text));
         }
         for unread in &self.unread {
-            say(&format!("not checked: {unread}"));
+            print_note(&format!("not checked: {unread}"));
         }
         let run = &self.run;
         if self.problems.iter().any(|problem| !problem.damage) {
-            say(
+            print_note(
                 "do not use this run: its files are intact, but their contents are wrong. Solving or resuming the run \
                  would not detect this, and everything computed from the wrong part is wrong too. Solve the board again \
                  in another place and verify that run. If that fails too, the program has a bug: please report it with \
                  the lines above",
             );
         } else if !self.problems.is_empty() {
-            say(&format!(
+            print_note(&format!(
                 "to repair {run}, repeat its solve command, which recomputes lost and damaged shards; if a cluster made \
                  it, use exact2048 resume. Then verify it again"
             ));
         }
         for Missing { of, first, last } in &self.missing {
-            say(&format!("not checked because not committed: {of} of layers {first} to {last}"));
+            print_note(&format!("not checked because not committed: {of} of layers {first} to {last}"));
         }
         if !self.removed.is_empty() {
             let (layers, values) = (units::layers(&self.removed), count(self.values_left_out));
-            say(&format!(
+            print_note(&format!(
                 "not checked: layers {layers}, whose reachable states are no longer stored, and {values} stored values \
                  that follow from theirs; --sample N can check values through such layers"
             ));
         } else if self.values_left_out > 0 {
             let values = count(self.values_left_out);
-            say(&format!(
+            print_note(&format!(
                 "not checked: {values} stored values, because the values that they follow from are not committed"
             ));
         }
         if self.best_moves_left_out > 0 {
             let moves = count(self.best_moves_left_out);
-            say(&format!(
+            print_note(&format!(
                 "not checked: {moves} best moves, because the values that they follow from are not committed"
             ));
         }
         match (self.verdict, &self.go_on_with) {
             (Verdict::Unfinished, _) if self.values_too_far > 0 => {
                 let others = if self.values > 0 { ", or use --partial to accept the others" } else { "" };
-                say(&format!(
+                print_note(&format!(
                     "{} of {} values drawn were not checked because their successors take more memory than the limit. Give \
                      more --memory, check all states{others}",
                     count(self.values_too_far),
@@ -298,30 +298,32 @@ impl Report {
                 ));
             }
             (Verdict::Unfinished, _) if self.sampled && self.values == 0 => {
-                say("the run has no values to sample, because it is not solved or keeps no values");
+                print_note("the run has no values to sample, because it is not solved or keeps no values");
             }
             (Verdict::Unfinished, _) if self.shards == 0 => {
-                say("nothing in the requested layers is committed yet");
+                print_note("nothing in the requested layers is committed yet");
             }
             (Verdict::Unfinished, _) if self.missing.is_empty() && !self.removed.is_empty() => {
-                say("the checked part is right; use --partial to accept it");
+                print_note("the checked part is right; use --partial to accept it");
             }
-            (Verdict::Unfinished, _) => say(
+            (Verdict::Unfinished, _) => print_note(
                 "the checked part is right, but the run is not finished. Repeat its solve command to resume it, or use \
                  --partial to accept the committed part",
             ),
             (Verdict::Interrupted, Some(left)) => {
                 match self.layers {
-                    Some([first, last]) => say(&format!("interrupted; layers {first} to {last} are right")),
-                    None => say("interrupted before the first layers were checked"),
+                    Some([first, last]) => {
+                        print_note(&format!("interrupted; layers {first} to {last} are right"))
+                    }
+                    None => print_note("interrupted before the first layers were checked"),
                 }
-                say("to continue:");
+                print_note("to continue:");
                 let run = shell::quote(&self.given);
-                say_command(&format!("  exact2048 verify --run {run} --layers {left}"));
+                print_command(&format!("  exact2048 verify --run {run} --layers {left}"));
             }
-            (Verdict::Interrupted, None) => say("interrupted; the checked part is right"),
+            (Verdict::Interrupted, None) => print_note("interrupted; the checked part is right"),
             (Verdict::Unread, _) => {
-                say(
+                print_note(
                     "the checked part is right, but a file could not be read; verify the run again when it is readable",
                 );
             }
@@ -330,8 +332,8 @@ impl Report {
     }
 }
 
-fn reported(problem: &Problem) -> Told {
-    Told { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
+fn reported(problem: &Problem) -> ProblemRow {
+    ProblemRow { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
 }
 
 /// Enumerated layers of a span whose reach is no longer stored.

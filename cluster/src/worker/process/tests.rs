@@ -54,7 +54,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         capacity: Bound::new(listening).await.unwrap().capacity(),
         epoch: None,
         begun: None,
-        told_memory: None,
+        last_needed_memory: None,
         outage: Outage::default(),
     };
     (process, received)

@@ -50,7 +50,7 @@ fn a_limit_that_stays_too_small_fails_the_job() {
         run_short(&mut cluster, &mut workers[0], now);
         open(&mut cluster, now, times, with_room(1000));
     }
-    let ran_short = |event: &Event| matches!(event, Event::RanShort { .. });
+    let ran_short = |event: &Event| matches!(event, Event::DiskLimitReached { .. });
     assert_eq!(cluster.take_events().iter().filter(|event| ran_short(event)).count() as u64, MOST_SHORT);
     run_short(&mut cluster, &mut workers[0], now);
     assert_eq!(cluster.take_errands(), []);

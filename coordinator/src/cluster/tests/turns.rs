@@ -135,11 +135,11 @@ fn a_run_that_is_open_elsewhere_is_retried_later() {
     cluster.submit(now, submission("other")).unwrap();
     let (ticket, job, _) = to_open(&mut cluster);
     assert_eq!(job.0, "job", "one at a time");
-    cluster.not_opened(now, ticket, NotOpened::Later("process 7 has it open".to_owned()));
+    cluster.not_opened(now, ticket, OpenFailure::Later("process 7 has it open".to_owned()));
     assert_eq!(states(&cluster, now), [("job".to_owned(), "queued"), ("other".to_owned(), "running")]);
     let (ticket, job, _) = to_open(&mut cluster);
     assert_eq!(job.0, "other");
-    cluster.not_opened(now, ticket, NotOpened::Never("it is damaged".to_owned()));
+    cluster.not_opened(now, ticket, OpenFailure::Never("it is damaged".to_owned()));
     assert_eq!(states(&cluster, now)[1].1, "failed");
     assert_eq!(cluster.take_errands(), []);
     now += ClusterConfig::default().reopen;
@@ -161,7 +161,7 @@ fn opened_runs_of_an_earlier_job_of_the_name_are_ignored() {
     assert_eq!([earlier, ticket].map(|ticket| cluster.is_opening(ticket)), [false, true]);
     cluster.opened(now, earlier, empty(100));
     assert_eq!(workers[0].pull(&mut cluster, now).share, None);
-    cluster.not_opened(now, earlier, NotOpened::Never("it is damaged".to_owned()));
+    cluster.not_opened(now, earlier, OpenFailure::Never("it is damaged".to_owned()));
     assert_eq!(states(&cluster, now), [("job".to_owned(), "running")]);
     cluster.opened(now, ticket, empty(100));
     assert!(workers[0].pull(&mut cluster, now).share.is_some());

@@ -24,8 +24,8 @@ impl World {
     }
 
     /// Finds the run of a job, or creates it if allowed and records that in the queue.
-    pub(super) fn find_run(&mut self, job: &JobId, may_make: bool) -> Result<(), NotOpened> {
-        let later = |why: &str| Err(NotOpened::Later(why.to_owned()));
+    pub(super) fn find_run(&mut self, job: &JobId, may_make: bool) -> Result<(), OpenFailure> {
+        let later = |why: &str| Err(OpenFailure::Later(why.to_owned()));
         if !self.store.is_there() {
             return later("the store is away");
         }
@@ -34,7 +34,7 @@ impl World {
         }
         if !self.store.has(job) {
             if !may_make {
-                return Err(NotOpened::Never("its run is missing".to_owned()));
+                return Err(OpenFailure::Never("its run is missing".to_owned()));
             }
             assert!(!self.with_runs.contains(job), "I15: the queue knows the run of {job}");
             self.store.make(job);
@@ -49,10 +49,13 @@ impl World {
 
     /// Checks the store and the run of a job.
     pub(super) fn look(&mut self, by: usize, job: &JobId) {
-        let found =
-            if self.store.has(job) { Looked::There } else { Looked::Away("it is missing".to_owned()) };
+        let found = if self.store.has(job) {
+            StoreCheck::There
+        } else {
+            StoreCheck::Away("it is missing".to_owned())
+        };
         if self.coordinators[by].alive {
-            self.coordinators[by].cluster.looked(Duration::from_millis(self.now), job, found);
+            self.coordinators[by].cluster.store_checked(Duration::from_millis(self.now), job, found);
             self.act(by);
         }
     }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use exact2048_game::bitset::for_each_bit;
-use exact2048_game::maps::{Between, Pair};
+use exact2048_game::maps::{ColumnMap, Pair};
 use exact2048_game::patterns::KnownPattern;
 use rayon::prelude::*;
 
@@ -94,7 +94,7 @@ impl MapList {
 
     /// Adds the maps of patterns from the columns of one lane to those of another; `None` stands for the pattern that leaves
     /// sequences alone. Cost: about a nanosecond a column and map.
-    pub fn make(&mut self, between: &Between<'_>, patterns: &[Option<Arc<KnownPattern>>]) {
+    pub fn make(&mut self, between: &ColumnMap<'_>, patterns: &[Option<Arc<KnownPattern>>]) {
         for patterns in patterns.chunks(MAPS_AT_ONCE) {
             let together = patterns.len().div_ceil(4 * rayon::current_num_threads());
             let made: Vec<Made> =
@@ -180,7 +180,7 @@ impl MapList {
 }
 
 impl Made {
-    fn new(between: &Between<'_>, patterns: &[Option<Arc<KnownPattern>>]) -> Self {
+    fn new(between: &ColumnMap<'_>, patterns: &[Option<Arc<KnownPattern>>]) -> Self {
         let mut made = Self::default();
         for pattern in patterns {
             match pattern {
@@ -191,31 +191,31 @@ impl Made {
         made
     }
 
-    fn push_map(&mut self, between: &Between<'_>, pattern: &KnownPattern) {
-        let meeting = between.meeting(pattern);
+    fn push_map(&mut self, between: &ColumnMap<'_>, pattern: &KnownPattern) {
+        let matching_columns = between.matching_columns(pattern);
         if pattern.merges() {
             return self.push_sparse(|words| {
-                between.for_each_pair(pattern, meeting, |pair| words.extend_from_slice(&pair));
+                between.for_each_pair(pattern, matching_columns, |pair| words.extend_from_slice(&pair));
             });
         }
         let columns = between.source.len();
         let mut leads_to = vec![0; columns];
-        between.rearranged(pattern, &mut leads_to);
+        between.write_targets(pattern, &mut leads_to);
         let none = between.none();
-        let taking_part: u32 = meeting.iter().map(|word| word.count_ones()).sum();
+        let taking_part: u32 = matching_columns.iter().map(|word| word.count_ones()).sum();
         if (taking_part as usize) < columns / 4 {
             return self.push_sparse(|words| {
-                for_each_bit(&meeting, |column| {
+                for_each_bit(&matching_columns, |column| {
                     if leads_to[column] != none {
                         words.extend_from_slice(&[column as u32, leads_to[column]]);
                     }
                 });
             });
         }
-        for (leads_to, &meeting) in leads_to.chunks_mut(64).zip(&meeting) {
-            if meeting != u64::MAX {
+        for (leads_to, &matching_columns) in leads_to.chunks_mut(64).zip(&matching_columns) {
+            if matching_columns != u64::MAX {
                 let columns = leads_to.iter_mut().enumerate();
-                columns.filter(|(bit, _)| meeting >> bit & 1 == 0).for_each(|(_, to)| *to = none);
+                columns.filter(|(bit, _)| matching_columns >> bit & 1 == 0).for_each(|(_, to)| *to = none);
             }
         }
         self.push_dense(&leads_to, none);

@@ -1,14 +1,14 @@
 //! Where the columns of rows lead, laid out for the kernels.
 //!
 //! Rows of values have two padding columns after those of their lane. Index maps lead there from columns that lead to
-//! no column of the target: the first holds nothing ([`Between::none`]), the second a won game ([`Between::won`]). Rows
+//! no column of the target: the first holds nothing ([`ColumnMap::none`]), the second a won game ([`ColumnMap::won`]). Rows
 //! and maps are padded to whole vectors of [`LANES`], so that loops have no remainder.
 
 mod list;
 
 use std::ops::Range;
 
-use exact2048_game::maps::{Between, Pair};
+use exact2048_game::maps::{ColumnMap, Pair};
 use exact2048_game::patterns::KnownPattern;
 
 use super::COLUMNS_AT_ONCE;
@@ -83,13 +83,13 @@ impl Permutation {
     /// # Panics
     ///
     /// If columns of the two lanes differ, or the pattern has a merge.
-    pub fn new(between: &Between<'_>, pattern: Option<&KnownPattern>) -> Self {
+    pub fn new(between: &ColumnMap<'_>, pattern: Option<&KnownPattern>) -> Self {
         let Some(pattern) = pattern else { return Self::IDENTITY };
         let columns = between.source.len();
         assert_eq!(columns, between.target.len(), "a permutation is of the columns of one lane");
         assert!(!pattern.merges(), "no tiles merge in a permutation");
         let mut leads_to = vec![between.none(); columns];
-        between.rearranged(pattern, &mut leads_to);
+        between.write_targets(pattern, &mut leads_to);
         Self::of(leads_to)
     }
 
@@ -243,7 +243,7 @@ mod tests {
         merge.set_condition(0, 1, true);
         let known = patterns.known(patterns.intern(&[merge])).pop().flatten();
         let columns = Columns::new(&params, Lane::new(2, 16));
-        let between = Between { params: &params, patterns: &patterns, source: &columns, target: &columns };
+        let between = ColumnMap { params: &params, patterns: &patterns, source: &columns, target: &columns };
         Permutation::new(&between, known.as_deref());
     }
 }

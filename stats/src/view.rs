@@ -18,7 +18,7 @@ use crate::outcome::{LayerStatistics, PlayStatistics};
 
 /// Statistics of perfect play as JSON.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ToldStatistics {
+pub struct StatisticsView {
     board: String,
     objective: String,
     spawn4: Spawn4,
@@ -35,8 +35,8 @@ pub struct ToldStatistics {
     cutoff: f64,
     left_out: f64,
     rounding: f64,
-    tiles: Vec<ToldTile>,
-    layers: Vec<ToldLayer>,
+    tiles: Vec<TileView>,
+    layers: Vec<LayerView>,
     seconds: f64,
 }
 
@@ -58,14 +58,14 @@ struct Spread {
 }
 
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-struct ToldTile {
+struct TileView {
     tile: u32,
     ended: f64,
     reached: f64,
 }
 
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-struct ToldLayer {
+struct LayerView {
     layer: u32,
     states: u64,
     reached: f64,
@@ -73,7 +73,7 @@ struct ToldLayer {
     ended_with: BTreeMap<u32, f64>,
 }
 
-impl ToldStatistics {
+impl StatisticsView {
     /// Follows the games of a run, except boards that a game reaches with a probability below `cutoff`.
     ///
     /// Reads the starts first, so that a run without values fails before hours of work.
@@ -100,7 +100,7 @@ impl ToldStatistics {
     #[must_use]
     fn new(found: &PlayStatistics, params: &Params, cutoff: f64, perfect: (f64, f64), seconds: f64) -> Self {
         let spread = |(mean, standard_deviation)| Spread { mean, standard_deviation };
-        let tile = |(exponent, ended, reached)| ToldTile { tile: 1u32 << exponent, ended, reached };
+        let tile = |(exponent, ended, reached)| TileView { tile: 1u32 << exponent, ended, reached };
         let bounded = |(value, error)| Bounded { value, error };
         Self {
             board: params.board.to_string(),
@@ -118,7 +118,7 @@ impl ToldStatistics {
             layers: found
                 .layers
                 .iter()
-                .map(|of| ToldLayer {
+                .map(|of| LayerView {
                     layer: of.layer,
                     states: of.states,
                     reached: of.reached,
@@ -148,7 +148,7 @@ impl ToldStatistics {
     /// The original numbers. JSON keeps every bit of them.
     #[must_use]
     pub fn statistics(&self) -> PlayStatistics {
-        let layer = |of: &ToldLayer| {
+        let layer = |of: &LayerView| {
             let mut ended = [0.0; EXPONENTS];
             for (tile, &share) in &of.ended_with {
                 ended[tile.trailing_zeros() as usize % EXPONENTS] = share;
@@ -196,7 +196,7 @@ impl KeptStatistics {
 
     /// The kept statistics, if any.
     #[must_use]
-    pub fn read(&self) -> Option<ToldStatistics> {
+    pub fn read(&self) -> Option<StatisticsView> {
         let mut text = String::new();
         open(&self.place).ok()?.read_to_string(&mut text).ok()?;
         let (checksum, json) = text.strip_prefix(&self.run)?.split_once('\n')?;
@@ -205,7 +205,7 @@ impl KeptStatistics {
 
     /// The kept statistics, if they have this `cutoff`. So a caller gets the bits that it would compute.
     #[must_use]
-    pub fn read_with(&self, cutoff: f64) -> Option<ToldStatistics> {
+    pub fn read_with(&self, cutoff: f64) -> Option<StatisticsView> {
         self.read().filter(|kept| kept.cutoff == cutoff)
     }
 
@@ -214,7 +214,7 @@ impl KeptStatistics {
     /// # Errors
     ///
     /// If the file cannot be written; the earlier file then stays.
-    pub fn keep(&self, statistics: &ToldStatistics) -> Result<(), StorageError> {
+    pub fn keep(&self, statistics: &StatisticsView) -> Result<(), StorageError> {
         if statistics.cutoff > LEAST_FOLLOWED {
             return Ok(());
         }
@@ -255,8 +255,8 @@ mod tests {
         }
     }
 
-    fn kept_with(cutoff: f64) -> ToldStatistics {
-        ToldStatistics::new(&found(), &params(), cutoff, (1.0 / 7.0, 1e-9), 0.3)
+    fn kept_with(cutoff: f64) -> StatisticsView {
+        StatisticsView::new(&found(), &params(), cutoff, (1.0 / 7.0, 1e-9), 0.3)
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
     fn files_without_a_cutoff_have_the_default() {
         let mut json = serde_json::to_value(kept_with(0.5)).unwrap();
         json.as_object_mut().unwrap().remove("cutoff").unwrap();
-        let read: ToldStatistics = serde_json::from_value(json).unwrap();
+        let read: StatisticsView = serde_json::from_value(json).unwrap();
         assert_eq!(read, kept_with(LEAST_FOLLOWED));
     }
 }

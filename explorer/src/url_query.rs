@@ -8,9 +8,9 @@ use serde::de::DeserializeOwned;
 use tonic::{Code, Status};
 
 /// The parsed query of a URL, the part after its `?`.
-pub struct Asked<T>(pub T);
+pub struct UrlQuery<T>(pub T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Asked<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for UrlQuery<T> {
     type Rejection = RequestFailure;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, RequestFailure> {

@@ -27,7 +27,7 @@ impl StateAnswer {
 
 /// An answer as JSON, as `query --json` prints it and the explorer sends it.
 #[derive(Clone, Debug, Serialize)]
-pub struct ToldState {
+pub struct StateView {
     board: String,
     canonical: String,
     layer: u32,
@@ -40,12 +40,12 @@ pub struct ToldState {
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
     best: Option<&'static str>,
-    moves: Vec<ToldMove>,
+    moves: Vec<MoveView>,
 }
 
 /// A move of an answer as JSON.
 #[derive(Clone, Debug, Serialize)]
-pub struct ToldMove {
+pub struct MoveView {
     #[serde(rename = "move")]
     direction: &'static str,
     legal: bool,
@@ -62,7 +62,7 @@ pub struct ToldMove {
     best: bool,
 }
 
-impl ToldState {
+impl StateView {
     /// An answer about a state of boards of this size.
     pub fn new(answer: &StateAnswer, size: BoardSize) -> Self {
         let (board, canonical, layer) = answer.state();
@@ -72,11 +72,11 @@ impl ToldState {
         };
         let (value, error_bound, best, moves) = match answer {
             StateAnswer::Values(of) => {
-                let moves = of.moves.iter().map(|m| ToldMove::of_value(m, of.error_bound, size)).collect();
+                let moves = of.moves.iter().map(|m| MoveView::of_value(m, of.error_bound, size)).collect();
                 (Some(of.value), Some(of.error_bound), of.best, moves)
             }
             StateAnswer::BestMove(of) => {
-                let moves = Move::ALL.into_iter().map(|made| ToldMove::of_advice(made, of, size)).collect();
+                let moves = Move::ALL.into_iter().map(|made| MoveView::of_advice(made, of, size)).collect();
                 (None, None, of.best, moves)
             }
         };
@@ -93,7 +93,7 @@ impl ToldState {
     }
 }
 
-impl ToldMove {
+impl MoveView {
     fn of_value(of: &MoveValue, error_bound: f64, size: BoardSize) -> Self {
         let outcome = of.outcome;
         Self {

@@ -12,7 +12,7 @@ const EVERY: Duration = Duration::from_secs(60);
 
 /// Limiter for log lines of one kind.
 #[derive(Debug, Default)]
-pub struct Rarely(Mutex<Option<Count>>);
+pub struct LineLimiter(Mutex<Option<Count>>);
 
 #[derive(Debug)]
 struct Count {
@@ -21,7 +21,7 @@ struct Count {
     left_out: u64,
 }
 
-impl Rarely {
+impl LineLimiter {
     /// Creates a limiter that has passed no line yet.
     #[must_use]
     pub const fn new() -> Self {
@@ -30,7 +30,7 @@ impl Rarely {
 
     /// Returns `None` if a line must be dropped now. The inner value is the number of lines dropped before it, for a
     /// field of the line; `None` omits the field if no line was dropped.
-    pub fn may(&self, now: Instant) -> Option<Option<u64>> {
+    pub fn permit(&self, now: Instant) -> Option<Option<u64>> {
         let mut count = self.0.lock();
         let left_out = match &mut *count {
             Some(count) if now - count.since < EVERY => {
@@ -55,8 +55,8 @@ mod tests {
 
     #[test]
     fn some_lines_pass_and_the_rest_are_counted() {
-        let (begun, rarely) = (Instant::now(), Rarely::default());
-        let at = |seconds| rarely.may(begun + Duration::from_secs(seconds));
+        let (begun, rarely) = (Instant::now(), LineLimiter::default());
+        let at = |seconds| rarely.permit(begun + Duration::from_secs(seconds));
         for _ in 0..LINES {
             assert_eq!(at(0), Some(None));
         }
