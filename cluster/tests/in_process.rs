@@ -86,7 +86,7 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let job = JobId("job".to_owned());
     Arc::clone(&shell).submit(job.clone(), WantedJob::new(params)).await.unwrap();
     loop {
-        let status = shell.look_at(&job).unwrap();
+        let status = shell.job_view(&job).unwrap();
         match status.state() {
             JobState::Done => break,
             JobState::Failed => panic!("{}", status.failure),

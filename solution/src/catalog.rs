@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::archive::Blame;
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
-use crate::recipe::{Holding, Holdings, LayerRange, is_removed};
+use crate::recipe::{CommittedRange, Holdings, LayerRange, is_removed};
 use open::{Handle, OpenShards};
 use ranges::{Range, Ranges};
 
@@ -378,8 +378,10 @@ impl Catalog {
 
     /// The ranges that the journal holds.
     pub fn holdings(&self) -> Holdings {
-        let held =
-            |range: &Range| Holding { commit: Commit::clone(&range.commit), is_stored: range.is_stored() };
+        let held = |range: &Range| CommittedRange {
+            commit: Commit::clone(&range.commit),
+            is_stored: range.is_stored(),
+        };
         Holdings::new(self.read().all().iter().map(held).collect())
     }
 

@@ -9,8 +9,8 @@ use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::Objective;
 use exact2048_players::evaluate::{
-    EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, Worst, exactly,
-    sampled,
+    EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, WorstMove,
+    exactly, sampled,
 };
 use exact2048_players::{Decides, Engine, PlayerError, PlayerSpec, WonShare};
 use exact2048_solution::{Oracle, Run};
@@ -379,7 +379,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    fn write_worst(&self, out: &mut impl Write, worst: &Worst) -> Result<()> {
+    fn write_worst(&self, out: &mut impl Write, worst: &WorstMove) -> Result<()> {
         let times = worst.times.map_or_else(String::new, |times| format!(", {times:.1e} times a game"));
         let name = worst.direction.name();
         output::write_field(out, "worst", format!("{name} loses {}{times}", self.loss(worst.loss)))?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use exact2048_game::{Board, BoardSize, Spawn4};
 use exact2048_players::{
-    CutShort, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
+    EarlyEnd, Engine, GameId, GameRecord, PlayerError, PlayerSpec, Rules, Stats, WonShare, play,
 };
 use exact2048_solution::{Oracle, QueryError, Run};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -148,7 +148,7 @@ fn watch(args: &Args, table: &Table) -> Result<()> {
     if let Some(failure) = failure {
         return Err(failure.into());
     }
-    writeln!(out, "{}", if game.cut_short == Some(CutShort::Won) { "won" } else { "no move is legal" })?;
+    writeln!(out, "{}", if game.cut_short == Some(EarlyEnd::Won) { "won" } else { "no move is legal" })?;
     Ok(())
 }
 

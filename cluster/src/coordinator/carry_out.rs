@@ -71,7 +71,7 @@ impl Shell {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
             Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, OpenFailure::Never(why())),
-            Work::Look(job) => state.cluster.looked(now, job, StoreCheck::There),
+            Work::Look(job) => state.cluster.store_checked(now, job, StoreCheck::There),
             Work::Release => {}
         });
     }
@@ -234,7 +234,7 @@ impl Shell {
             Err(AppendError::Fenced(reason)) => return self.fence(reason),
             Err(error) => StoreCheck::Away(with_causes(&error)),
         };
-        self.with(|state, now| state.cluster.looked(now, job, found));
+        self.with(|state, now| state.cluster.store_checked(now, job, found));
     }
 
     /// Lets go of the runs that are not needed any more, so that others may open them.

@@ -194,7 +194,7 @@ impl Shell {
         let mut state = self.state.lock();
         let result = call(&mut state, self.begun.elapsed());
         for event in state.cluster.take_events() {
-            observe::tell(&event);
+            observe::log_event(&event);
             self.follow(&mut state, event);
         }
         // When the coordinator is stopping, nobody receives this any more.

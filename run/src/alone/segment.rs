@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_coordinator::{COMMIT_INTERVAL, Ordered, RangePolicy, Ranges, SHARD_BYTES, Totals, room};
+use exact2048_coordinator::{COMMIT_INTERVAL, RangeOrder, RangePolicy, Ranges, SHARD_BYTES, Totals, room};
 use exact2048_game::Layer;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime};
 use exact2048_storage::{ShardRecord, ShardWriter};
@@ -113,7 +113,7 @@ impl Leader for OwnLeader<'_> {
 
     fn next_range(&self, is_over: bool) -> Next {
         let mut ranges = self.ranges();
-        if let Ordered::Range(range) = ranges.order(&self.worth, is_over, self.begun.elapsed()) {
+        if let RangeOrder::Range(range) = ranges.order(&self.worth, is_over, self.begun.elapsed()) {
             Next::Write(range)
         } else if is_over || ranges.is_written() {
             Next::End

@@ -79,7 +79,7 @@ impl Live {
 
     fn lines_of(&self, job: &Job, workers: &[Worker], columns: usize) -> Vec<String> {
         let beside = |rate: String| match self.rates.get(&job.name) {
-            Some((_, rates)) => rates.beside(&rate, Some(columns)),
+            Some((_, rates)) => rates.with_bars(&rate, Some(columns)),
             None => rate,
         };
         let parts: Vec<String> = headline(job, workers).into_iter().chain(details(job, beside)).collect();
