@@ -183,8 +183,8 @@ impl Delays {
     }
 }
 
-/// Interrupts a job again and again, then lets it end; nothing committed is ever computed twice, but for reach where the disk
-/// is limited: that is removed, and may be enumerated again.
+/// Interrupts a job repeatedly, then lets it end. No committed range is computed twice, except reach under a disk limit:
+/// the solver removes it and may enumerate it again.
 fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     let expected = {
         let uninterrupted = Solved::new(job);

@@ -448,8 +448,8 @@ pub fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
     Finished::new(command.env("FAILPOINTS", failpoints).output().unwrap())
 }
 
-/// Killed between a commit and the removal that follows from it, between the record of a removal and the first file, and
-/// after the first of several files: of what is needed nothing is gone, and nothing is left over in the end.
+/// A crash at each step of a removal loses no needed file and leaves no needless one. The steps are the commit before it,
+/// its record, and the first of several files.
 #[test]
 fn crashes_while_shards_are_removed() {
     let job = format!("{JOB} --disk 2MB");

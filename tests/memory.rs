@@ -88,8 +88,8 @@ impl Drop for Group {
     }
 }
 
-/// Half of what a control group allows is used, wherever in the tree it is: 50 MB are too little for 3x3, and it says so
-/// in place of being killed.
+/// The program uses half of the limit of a control group, at any depth of the tree. 50 MB are too little for 3x3, so it
+/// refuses and is not killed.
 #[test]
 fn the_limit_of_a_nested_control_group_is_seen() {
     let Some(group) = Group::new(100_000_000) else {

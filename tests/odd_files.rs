@@ -1,5 +1,5 @@
-//! Run folders in which something else has the name of a file, or that lost files: every command says what is wrong and what
-//! to do, none waits, and what it says to do helps.
+//! Run folders that lost files, or in which a file's name belongs to something else. Every command names the fault and a
+//! remedy, none waits, and the remedy helps.
 
 use crate::common;
 

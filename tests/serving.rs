@@ -391,8 +391,8 @@ async fn until(server: &Server, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// A shard that is damaged, cut short or removed under a server is answered with DATA_LOSS, and what does not need it
-/// with its value; once solve has mended the run, everything is, without a restart.
+/// A server answers DATA_LOSS for states of a damaged, truncated or removed shard, and all other states with their value.
+/// Once solve has mended the run, it answers every state without a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_mended_run_is_served_again() {
     let boards: Vec<u64> = some_boards().into_iter().step_by(41).collect();

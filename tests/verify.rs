@@ -204,8 +204,8 @@ fn no_image_has_another_value_than_its_board() {
     assert!(images > 0);
 }
 
-/// A row without an entry, an entry of a row that there is not, and an item without entries change no state: the format
-/// has none of them all the same.
+/// A row without an entry, an entry of a missing row, and an item without entries change no state. The format forbids
+/// them nevertheless.
 #[test]
 fn nothing_stands_for_no_state() {
     let solved = Solved::new("--board 2x2 --large 3");
