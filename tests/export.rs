@@ -357,8 +357,29 @@ fn damaged_files_are_written_again_and_said() {
             }
         }
         let said = export(&run, &folder, &options).exits(0).stdout;
-        assert!(said.contains(&format!("{} of them before", all.len())), "{said}");
+        assert!(said.contains(&format!("{} of them existed before", all.len())), "{said}");
     }
+}
+
+#[test]
+fn exports_neither_wait_for_a_fifo_nor_follow_a_link() {
+    let case = Case::new("--board 2x2");
+    let (run, place) = (case.run.run(), Place::new());
+    let folder = place.join("out");
+    export(&run, &folder, "--what states").exits(0);
+    let table = files(&folder, "parquet").remove(0);
+    fs::remove_file(&table).unwrap();
+    common::make_fifo(&table);
+    export(&run, &folder, "--what states").exits(1).says(&[table.to_str().unwrap(), "a FIFO"]);
+    fs::remove_file(&table).unwrap();
+    let (notes, unfinished) = (place.join("notes"), folder.join("states-000004-000060.parquet.part"));
+    fs::write(&notes, "precious").unwrap();
+    std::os::unix::fs::symlink(&notes, &unfinished).unwrap();
+    assert_eq!(unfinished.file_stem(), table.file_name());
+    export(&run, &folder, "--what states").exits(1).says(&[unfinished.to_str().unwrap()]);
+    assert_eq!(fs::read_to_string(&notes).unwrap(), "precious");
+    fs::remove_file(&unfinished).unwrap();
+    export(&run, &folder, "--what states").exits(0);
 }
 
 #[test]

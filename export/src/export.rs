@@ -1,15 +1,15 @@
 //! Exports the layers of a run to files.
 
-use std::fs::File;
 use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
+use exact2048_files::open;
 use exact2048_game::{Layer, Params};
 use exact2048_solution::{Oracle, QueryError, Run};
 
 use crate::columns::{ExportRows, ExportTable};
-use crate::files::{FileRange, Folder, FolderError, cut};
+use crate::files::{FileRange, Folder, FolderError, create_own, cut};
 use crate::format::{FileFormat, TableFiles, TableFormat};
 use crate::groups::{Group, Groups, Work};
 
@@ -174,18 +174,22 @@ pub fn export(
         written?;
         next = following?;
     }
-    let bytes = names.iter().filter_map(|name| folder.place(name).metadata().ok()).map(|file| file.len());
+    let bytes = names.iter().map(|name| {
+        let place = folder.place(name);
+        place.metadata().map(|file| file.len()).map_err(|error| failed(&place, error))
+    });
+    let bytes = bytes.sum::<Result<u64, _>>()?;
     let rows = ranges.iter().map(|range| work.rows_of(range)).sum();
-    Ok(Exported { files: names.len(), files_before, files_damaged, rows, bytes: bytes.sum() })
+    Ok(Exported { files: names.len(), files_before, files_damaged, rows, bytes })
 }
 
 /// Whether the existing files of a range are those that this export writes.
 fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) -> Result<bool, ExportError> {
-    let open = |name: &String| {
+    let open_finished = |name: &String| {
         let place = folder.place(name);
-        File::open(&place).map_err(|error| failed(&place, error))
+        open(&place).map_err(|error| failed(&place, error))
     };
-    let files = names.iter().map(open).collect::<Result<_, _>>()?;
+    let files = names.iter().map(open_finished).collect::<Result<_, _>>()?;
     format.are_whole(files, rows).map_err(|error| failed(&folder.place(&names.join(", ")), error))
 }
 
@@ -242,7 +246,7 @@ impl Writer<'_> {
         let names = self.format.names(&self.work.stem(range));
         let create = |name: &String| {
             let place = self.folder.unfinished(name);
-            File::create(&place).map_err(|error| failed(&place, error))
+            create_own(&place).map_err(|error| failed(&place, error))
         };
         let files = names.iter().map(create).collect::<Result<_, _>>()?;
         let files = self.format.create(files);

@@ -84,15 +84,20 @@ impl Folder {
         // Not truncated: it may be the description of another export.
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
-        let file = open_with(&mut options, OFlags::empty(), &place);
+        let file = open_with(&mut options, OFlags::NOFOLLOW, &place);
         let mut file = file.map_err(in_description)?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Err(FolderError::Busy),
             Ok(()) | Err(TryLockError::Error(_)) => {}
         }
-        match io::read_to_string(&file).map_err(in_description)?.strip_suffix('\n') {
+        let text = io::read_to_string(&file).map_err(in_description)?;
+        match text.strip_suffix('\n') {
             Some(held) if held == description => {}
             Some(held) => return Err(FolderError::Occupied(format!("an export of: {held}"))),
+            // Only the start of an own line is overwritten, because a user may have a file of this name.
+            None if !description.starts_with(&text) => {
+                return Err(FolderError::Occupied(format!("{DESCRIPTION} with other text")));
+            }
             None => {
                 check_free(path)?;
                 io::Seek::rewind(&mut file).map_err(in_description)?;
@@ -100,7 +105,8 @@ impl Folder {
                 writeln!(file, "{description}").map_err(in_description)?;
             }
         }
-        fs::create_dir_all(path.join(DATA)).map_err(io)?;
+        let data = path.join(DATA);
+        fs::create_dir_all(&data).map_err(|error| FolderError::Io(data, error))?;
         // Without this, a table could survive a loss of power without its description.
         file.sync_all().map_err(in_description)?;
         File::open(path).and_then(|folder| folder.sync_all()).map_err(io)?;
@@ -132,6 +138,12 @@ impl Folder {
         names.iter().try_for_each(|name| fs::rename(self.unfinished(name), self.place(name)))?;
         File::open(self.path.join(DATA))?.sync_all()
     }
+}
+
+/// Creates a file of an export, or truncates the rest of an interrupted one. A symbolic link is refused: it may lead to a
+/// file of the user.
+pub(crate) fn create_own(path: &Path) -> io::Result<File> {
+    open_with(File::options().write(true).create(true).truncate(true), OFlags::NOFOLLOW, path)
 }
 
 /// Checks that a folder holds at most an export that has not begun.
@@ -190,14 +202,37 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         Folder::open(place.path(), "all").unwrap().leave();
         Folder::open(place.path(), "some").unwrap();
-        // A truncated description does not count.
-        fs::write(place.path().join(DESCRIPTION), "so").unwrap();
+        // A description that a crash cut short does not count.
+        fs::write(place.path().join(DESCRIPTION), "ot").unwrap();
         let folder = Folder::open(place.path(), "other").unwrap();
         fs::write(folder.place("table"), "rows").unwrap();
         folder.leave();
         drop(folder);
         let error = Folder::open(place.path(), "all").unwrap_err();
         assert!(matches!(&error, FolderError::Occupied(held) if held.ends_with(": other")), "{error:?}");
+    }
+
+    #[test]
+    fn files_of_the_user_are_never_written_to() {
+        let place = tempfile::tempdir().unwrap();
+        let notes = place.path().join("notes");
+        let folder = place.path().join("folder");
+        fs::create_dir(&folder).unwrap();
+        let own = folder.join(DESCRIPTION);
+        fs::write(&own, "my notes").unwrap();
+        let error = Folder::open(&folder, "all").unwrap_err();
+        assert!(matches!(&error, FolderError::Occupied(held) if held.contains(DESCRIPTION)), "{error:?}");
+        assert_eq!(fs::read_to_string(&own).unwrap(), "my notes");
+        fs::remove_file(&own).unwrap();
+        fs::write(&notes, "").unwrap();
+        std::os::unix::fs::symlink(&notes, &own).unwrap();
+        assert!(matches!(Folder::open(&folder, "all").unwrap_err(), FolderError::Io(..)));
+        fs::remove_file(&own).unwrap();
+        let folder = Folder::open(&folder, "all").unwrap();
+        fs::write(&notes, "precious").unwrap();
+        std::os::unix::fs::symlink(&notes, folder.unfinished("table")).unwrap();
+        create_own(&folder.unfinished("table")).unwrap_err();
+        assert_eq!(fs::read_to_string(&notes).unwrap(), "precious");
     }
 
     #[test]

@@ -111,8 +111,8 @@ impl Gate {
     fn refusal(&self, refused: Refused) -> Response {
         let why = match &refused {
             Refused::Name(found) => {
-                let found =
-                    found.as_ref().map_or_else(|| "none".to_owned(), |host| plain_words(host, MOST_NAME));
+                let named = found.as_ref().filter(|host| !host.is_empty());
+                let found = named.map_or_else(|| "none".to_owned(), |host| plain_words(host, MOST_NAME));
                 format!(
                     "expected the host localhost or a loopback address, found {found}; use one of \
                      these, or let the server allow this host or require a token"

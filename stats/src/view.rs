@@ -139,6 +139,14 @@ impl StatisticsView {
         (self.perfect.value, self.perfect.error)
     }
 
+    /// Whether the followed probabilities and the run agree on the value of the start, within both errors.
+    ///
+    /// They always do, by the proof of the errors. So a contradiction shows damage that no checksum found.
+    fn is_consistent(&self) -> bool {
+        (self.value.value - self.perfect.value).abs() <= self.value.error + self.perfect.error
+            && !self.layers.is_empty()
+    }
+
     /// Computing time of the statistics in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -167,6 +175,9 @@ impl StatisticsView {
     }
 }
 
+/// Largest size of a file of statistics, in bytes. A file has about 200 bytes for each layer, and at most 20,000 layers.
+const MOST_BYTES: u64 = 64 << 20;
+
 /// The file that keeps the statistics of a run for later readers, in a folder that runs may share.
 ///
 /// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged or belongs to
@@ -194,13 +205,15 @@ impl KeptStatistics {
         Self::new(folder, &run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default())
     }
 
-    /// The kept statistics, if any.
+    /// The kept statistics, if any. Statistics that contradict themselves are ignored.
     #[must_use]
     pub fn read(&self) -> Option<StatisticsView> {
         let mut text = String::new();
-        open(&self.place).ok()?.read_to_string(&mut text).ok()?;
+        open(&self.place).ok()?.take(MOST_BYTES).read_to_string(&mut text).ok()?;
         let (checksum, json) = text.strip_prefix(&self.run)?.split_once('\n')?;
-        (checksum == checksum_of(json)).then(|| serde_json::from_str(json).ok())?
+        let read: Option<StatisticsView> =
+            (checksum == checksum_of(json)).then(|| serde_json::from_str(json).ok())?;
+        read.filter(StatisticsView::is_consistent)
     }
 
     /// The kept statistics, if they have this `cutoff`. So a caller gets the bits that it would compute.
@@ -209,13 +222,13 @@ impl KeptStatistics {
         self.read().filter(|kept| kept.cutoff == cutoff)
     }
 
-    /// Keeps statistics, unless their cutoff is above the default.
+    /// Keeps statistics, unless their cutoff is above the default or they contradict themselves.
     ///
     /// # Errors
     ///
     /// If the file cannot be written; the earlier file then stays.
     pub fn keep(&self, statistics: &StatisticsView) -> Result<(), StorageError> {
-        if statistics.cutoff > LEAST_FOLLOWED {
+        if statistics.cutoff > LEAST_FOLLOWED || !statistics.is_consistent() {
             return Ok(());
         }
         let json = serde_json::to_string(statistics).unwrap_or_default();
@@ -246,7 +259,7 @@ mod tests {
         (ended[2], ended[3]) = (0.1 + 0.2, 1.0 / 3.0);
         PlayStatistics {
             layers: vec![LayerStatistics { layer: 12, states: 7, reached: 0.7 - 0.1, ended }],
-            value: 2.0f64.sqrt(),
+            value: 1.0 / 7.0,
             value_error: 5e-324,
             moves: 1e300 / 7.0,
             moves_error: f64::EPSILON / 3.0,
@@ -279,6 +292,20 @@ mod tests {
             fs::write(&file, damaged).unwrap();
             assert_eq!(kept.read(), None, "{damaged}");
         }
+    }
+
+    /// A checksum proves only that a file is as it was written.
+    #[test]
+    fn statistics_that_contradict_the_run_are_neither_kept_nor_read() {
+        let place = tempfile::tempdir().unwrap();
+        let kept = KeptStatistics::new(place.path(), "a1", 7);
+        let wrong = StatisticsView::new(&found(), &params(), 0.0, (0.5, 1e-9), 0.3);
+        kept.keep(&wrong).unwrap();
+        assert!(!place.path().join("perfect-play-a1.json").exists());
+        let json = serde_json::to_string(&wrong).unwrap();
+        let text = format!("{}{}\n{json}", kept.run, checksum_of(&json));
+        fs::write(place.path().join("perfect-play-a1.json"), text).unwrap();
+        assert_eq!(kept.read(), None);
     }
 
     #[test]

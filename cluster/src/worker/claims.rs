@@ -1,23 +1,30 @@
-//! The memory that the workers of a machine may use, so that several of them do not exceed it.
+//! Memory that each worker of a machine may use, so that several workers together do not exceed it.
 //!
-//! Memory that is free when a worker starts may be claimed: the worker beside it needs that memory later. So each
-//! worker writes its claim to a file of the folder for the cache, and holds a lock on the file while it runs.
+//! Free memory may already be claimed: another worker will need it later. So each worker writes its claim to a file in
+//! the folder of the cache, and holds a lock on the file while it runs.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::identity::{make_folder, open};
 
-/// The name of a claim, up to its number.
+/// Prefix of the name of a claim; a number follows.
 const NAME: &str = "memory-";
 
-/// The file whose lock a worker holds while it reads the claims of others and writes its own.
+/// File that a worker locks while it reads the claims of others and writes its own.
 const TURN: &str = "memory.lock";
 
-/// A claim on memory, which others heed for as long as this lives.
+/// Longest wait for the turn. A worker holds it for milliseconds.
+const MOST_WAIT: Duration = Duration::from_secs(30);
+
+/// Pause between two attempts to lock the turn.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A claim on memory. Other workers respect it while this value lives.
 #[derive(Debug)]
 pub struct MemoryClaim {
     /// The claimed bytes.
@@ -26,73 +33,98 @@ pub struct MemoryClaim {
 }
 
 impl MemoryClaim {
-    /// Claims `asked` bytes; without that, three quarters of the memory that is free and that no other worker with
-    /// this folder has claimed. `free_bytes` is free now; `resident` says how many bytes a process holds already, which
-    /// are not free any more.
+    /// Claims `asked` bytes, or three quarters of the free memory that no other worker of this folder has claimed.
+    ///
+    /// `free_bytes` is free now. `resident` returns the bytes that a process already holds; these are no longer free.
     ///
     /// # Errors
     ///
-    /// Failures of the system.
+    /// Those of the system. A file of this name that is not a claim, and a process that holds the turn.
     pub fn take(
         folder: &Path,
         asked: Option<u64>,
         free_bytes: u64,
         resident: &dyn Fn(u32) -> u64,
     ) -> Result<Self> {
-        let failed = || format!("cannot use {}", folder.display());
         make_folder(folder)?;
-        let turn = open(&folder.join(TURN)).with_context(failed)?;
-        turn.lock().with_context(failed)?;
-        let (claimed, place) = look(folder, resident).with_context(failed)?;
+        let _turn = wait_for_turn(&folder.join(TURN))?;
+        let (claimed, place) = read_claims(folder, resident)?;
         let bytes = asked.unwrap_or_else(|| free_bytes.saturating_sub(claimed) / 4 * 3);
-        let mut held = match place {
+        let (path, mut held) = match place {
             Some(place) => place,
-            None => new_place(folder).with_context(failed)?,
+            None => new_place(folder)?,
         };
-        write(&mut held, bytes).with_context(failed)?;
+        write(&mut held, bytes).with_context(|| cannot_use(&path))?;
         Ok(Self { bytes, _held: held })
     }
 }
 
-/// The bytes that others have claimed and do not hold yet, and the file of a claim that nobody has any more.
-fn look(folder: &Path, resident: &dyn Fn(u32) -> u64) -> io::Result<(u64, Option<File>)> {
+fn cannot_use(path: &Path) -> String {
+    format!("cannot use {}", path.display())
+}
+
+/// Locks the file of the turn.
+fn wait_for_turn(path: &Path) -> Result<File> {
+    let turn = open(path).with_context(|| cannot_use(path))?;
+    let begun = Instant::now();
+    loop {
+        match turn.try_lock() {
+            Ok(()) => return Ok(turn),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < MOST_WAIT => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) => bail!(
+                "another process has locked {} for {} s; end it, or choose another folder for the cache",
+                path.display(),
+                MOST_WAIT.as_secs()
+            ),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(|| cannot_use(path)),
+        }
+    }
+}
+
+/// Returns the bytes that others have claimed and do not hold yet, and a free claim file, locked, if there is one.
+fn read_claims(folder: &Path, resident: &dyn Fn(u32) -> u64) -> Result<(u64, Option<(PathBuf, File)>)> {
     let (mut claimed, mut place) = (0_u64, None);
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        if number_of(&entry.file_name().to_string_lossy()).is_none() {
+    for entry in fs::read_dir(folder).with_context(|| cannot_use(folder))? {
+        let path = entry.with_context(|| cannot_use(folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.strip_prefix(NAME).is_none_or(|number| number.parse::<u32>().is_err()) {
             continue;
         }
-        let mut file = open(&entry.path())?;
+        let mut file = open(&path).with_context(|| cannot_use(&path))?;
+        let (bytes, process) = read(&mut file).with_context(|| cannot_use(&path))?;
         match file.try_lock() {
-            Ok(()) => place = Some(file),
+            Ok(()) => place = Some((path, file)),
             Err(TryLockError::WouldBlock) => {
-                let (bytes, process) = read(&mut file)?;
                 claimed = claimed.saturating_add(bytes.saturating_sub(resident(process)));
             }
-            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::Error(error)) => return Err(error).with_context(|| cannot_use(&path)),
         }
     }
     Ok((claimed, place))
 }
 
-/// A file for one claim more, locked.
-fn new_place(folder: &Path) -> io::Result<File> {
-    let numbers =
-        fs::read_dir(folder)?.filter_map(|entry| number_of(&entry.ok()?.file_name().to_string_lossy()));
-    let next = numbers.max().map_or(0, |number| number.saturating_add(1));
-    let file = open(&folder.join(format!("{NAME}{next}")))?;
-    file.lock()?;
-    Ok(file)
+/// Creates a file for one more claim, locked. Its number is the first that no file has.
+fn new_place(folder: &Path) -> Result<(PathBuf, File)> {
+    let path = (0_u32..).map(|number| folder.join(format!("{NAME}{number}"))).find(|path| !path.exists());
+    let path = path.context("expected a free number for a claim, found none")?;
+    let file = open(&path).with_context(|| cannot_use(&path))?;
+    file.try_lock().map_err(io::Error::from).with_context(|| cannot_use(&path))?;
+    Ok((path, file))
 }
 
-fn number_of(name: &str) -> Option<u32> {
-    name.strip_prefix(NAME)?.parse().ok()
-}
-
-/// The bytes of a claim, and the process that has it. A file that was not written to its end claims nothing.
+/// Reads the bytes of a claim, and the process that has it. An unfinished file claims nothing.
+///
+/// # Errors
+///
+/// If the file holds something else. This program does not overwrite such a file.
 fn read(file: &mut File) -> io::Result<(u64, u32)> {
-    let mut text = String::new();
-    file.take(64).read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    file.take(64).read_to_end(&mut bytes)?;
+    let is_ours = |text: &String| text.bytes().all(|byte| byte.is_ascii_digit() || b" \n".contains(&byte));
+    let Some(text) = String::from_utf8(bytes).ok().filter(is_ours) else {
+        let problem = "expected a worker's claim on memory, found something else. Move it away, or choose another folder for the cache";
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
+    };
     let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
     let claim = words.and_then(|(bytes, process)| Some((bytes.parse().ok()?, process.parse().ok()?)));
     Ok(claim.unwrap_or((0, 0)))
@@ -122,6 +154,28 @@ mod tests {
         drop(all);
         assert_eq!(claim(folder.path(), None, 16_000, 0).bytes, 12_000, "claims end with their processes");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5, "and files are used again");
+    }
+
+    #[test]
+    fn a_foreign_file_is_refused_and_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let notes = folder.path().join("memory-3");
+        fs::write(&notes, "my notes").unwrap();
+        let error = MemoryClaim::take(folder.path(), None, 16_000, &|_| 0).unwrap_err();
+        assert!(format!("{error:#}").contains("memory-3"), "{error:#}");
+        assert_eq!(fs::read_to_string(&notes).unwrap(), "my notes");
+    }
+
+    /// A process that holds the file with the largest number must not stop all later workers.
+    #[test]
+    fn a_claim_takes_the_first_free_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let largest = folder.path().join(format!("{NAME}{}", u32::MAX));
+        fs::write(&largest, "1000 1\n").unwrap();
+        let held = File::open(&largest).unwrap();
+        held.lock().unwrap();
+        assert_eq!(claim(folder.path(), None, 16_000, 0).bytes, 11_250);
+        assert!(folder.path().join("memory-0").exists());
     }
 
     /// Memory that a worker holds is not free, and must not count twice.

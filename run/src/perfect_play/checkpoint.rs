@@ -66,11 +66,19 @@ impl Checkpoint {
         out.inner.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     }
 
-    /// Reads the file, if there is one, and gives its chances to `follower`. Returns the layer to go on with and the
-    /// sums so far; `empty` are the sums before the first layer.
-    pub fn read(&self, empty: PlaySums, follower: &dyn AnyFollower) -> Option<(Layer, PlaySums)> {
+    /// Reads the file, if there is one, and gives its chances to `follower`. Returns the next layer and the sums so far.
+    ///
+    /// `empty` are the sums before the first layer. `is_next` accepts the layers at which a file can end: a file that
+    /// names another layer is ignored.
+    pub fn read(
+        &self,
+        empty: PlaySums,
+        is_next: impl Fn(Layer) -> bool,
+        follower: &dyn AnyFollower,
+    ) -> Option<(Layer, PlaySums)> {
         let whole = self.is_whole().unwrap_or(false);
         let read = whole.then(|| self.read_whole(empty, follower)).and_then(Result::ok);
+        let read = read.filter(|&(next, _)| is_next(next));
         if read.is_none() {
             follower.release_all();
         }

@@ -154,7 +154,9 @@ impl<'a> Pass<'a> {
         let mut kept = run.progress.as_ref().map(|kept| {
             (Checkpoint::new(&kept.folder, &run.run_id, run.fingerprint, least_chance), kept, false)
         });
-        let resumed = kept.as_ref().and_then(|(checkpoint, ..)| checkpoint.read(new_sums(), &*follower));
+        let is_next = |next: Layer| spans(params).iter().any(|&(_, last)| last.up(1) == next);
+        let resumed =
+            kept.as_ref().and_then(|(checkpoint, ..)| checkpoint.read(new_sums(), is_next, &*follower));
         let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
         let (mut work, mut written) = (Work::new(run), Instant::now());
         for (first, last) in spans(params) {
