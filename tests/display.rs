@@ -211,7 +211,7 @@ fn tables_fit_the_terminal() {
 }
 
 /// The screen of a watching client while the coordinator does not answer.
-const ALONE: &str = "the coordinator does not answer: waiting for it";
+const ALONE: &str = "the coordinator does not answer; waiting for it";
 
 #[test]
 fn a_job_that_is_watched_fits_the_terminal() {

@@ -115,7 +115,7 @@ async fn a_game_is_played_to_its_end_by_keys() {
     browser.press(&vec!['r'; moves]).await;
     browser.until(&format!("{BOARD} === '{}'", text(&pages[moves]["board"]))).await;
     assert_eq!(browser.text("score").await, text(&pages[moves]["score"]));
-    assert_eq!(browser.text("over").await, "No move is legal: the game is over.");
+    assert_eq!(browser.text("over").await, "Game over: no move is legal.");
 
     // From the key to the values, and what came over the network.
     let times =
@@ -188,11 +188,11 @@ async fn games_are_exported_and_imported_and_losses_added_up() {
     }
 
     for (bytes, says) in [
-        (&b"\0\xff garbage"[..], "That is no game"),
-        (b"", "That is no game"),
+        (&b"\0\xff garbage"[..], "This is not a game"),
+        (b"", "This is not a game"),
         (b"[1, 2]", "on a board of"),
         (br#"{"board":"4x4","start":[],"moves":"","spawns":[]}"#, "on a board of 4x4"),
-        (br#"{"board":"3x2","start":[[0,2],[1,3]],"moves":"","spawns":[]}"#, "is no tile"),
+        (br#"{"board":"3x2","start":[[0,2],[1,3]],"moves":"","spawns":[]}"#, "is not a tile"),
         (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"L","spawns":[]}"#, "as many"),
         (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"X","spawns":[[0,2]]}"#, "expected L, R, U or D"),
         (br#"{"board":"3x2","start":[[0,2],[1,2]],"moves":"L","spawns":[[0,2]]}"#, "is not possible on"),
@@ -263,7 +263,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     let board = browser.js("document.querySelector('#board').getAttribute('aria-label')").await;
     assert_eq!(board, "Row 1: 32, 8. Row 2: 2, 4. Row 3: empty, empty.");
     let live = browser.js("document.querySelector('#live').textContent").await;
-    assert!(text(&live).contains("Worth") && text(&live).contains("Best: "), "{live}");
+    assert!(text(&live).contains("Value") && text(&live).contains("Best: "), "{live}");
 
     // A tile by hand: a 4 in the first empty cell after the move down.
     browser.js("void (document.querySelector('#spawning').value = 'hand')").await;
@@ -288,7 +288,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     browser.press(&['e']).await;
     browser.js("void (document.querySelector('#board-text').value = '3 3 / 0 0 / 0 0')").await;
     browser.js("document.querySelector('#edit-form').requestSubmit()").await;
-    browser.until("document.querySelector('#message').textContent.includes('is no tile')").await;
+    browser.until("document.querySelector('#message').textContent.includes('is not a tile')").await;
     browser.js("void (document.querySelector('#board-text').value = '64 64 / 64 64 / 64 64')").await;
     browser.js("document.querySelector('#edit-form').requestSubmit()").await;
     browser
@@ -464,12 +464,12 @@ async fn positions_are_studied_and_quizzed() {
     check(&run().run(), &[page]);
 
     let live = "document.querySelector('#live').textContent";
-    browser.until(&format!("{live}.includes('Worth')")).await;
+    browser.until(&format!("{live}.includes('Value')")).await;
     browser.click("#to-quiz").await;
     browser.until("document.querySelectorAll('#quiz-board .tile').length === 6").await;
     browser.until(&format!("{live} === ''")).await;
     browser.click("#to-play").await;
-    browser.until(&format!("{live}.includes('Worth')")).await;
+    browser.until(&format!("{live}.includes('Value')")).await;
     browser.click("#to-quiz").await;
     says_why_no_tile_moves(&browser).await;
     for answers in 1..=3 {

@@ -351,8 +351,8 @@ fn published_numbers_agree() {
 #[test]
 fn missing_parts_of_a_run_are_named() {
     for (job, options, words) in [
-        ("--board 3x2 --keep 32", "--values stored", "the others were not to be worked out. Without them"),
-        ("--board 3x2 --values best-move", "--values stored", "since the run stores best moves"),
+        ("--board 3x2 --keep 32", "--values stored", "the others were not computed. Without them"),
+        ("--board 3x2 --values best-move", "--values stored", "because the run stores best moves"),
         ("--board 3x2 --values best-move", "--values none", "Values were left out. Best moves are those"),
         ("--board 3x2", "--values none --no-play", "Statistics of perfect play were left out"),
         ("--board 3x2 --objective lose:64", "", "There are no statistics of perfect play"),
@@ -363,7 +363,7 @@ fn missing_parts_of_a_run_are_named() {
         let options: Vec<&str> = ["--run", &run].into_iter().chain(options.split_whitespace()).collect();
         Page::new(&options).has(&[words]);
     }
-    for (format, words) in [(1, "version 1, whose fingerprints are other sums"), (2, "<td>version 2</td>")] {
+    for (format, words) in [(1, "version 1, whose fingerprints are not comparable"), (2, "<td>version 2</td>")] {
         let place = Place::new();
         let run = format_run(&place, format).display().to_string();
         Page::new(&["--run", &run]).has(&[words, "66.9641495"]);
@@ -373,7 +373,7 @@ fn missing_parts_of_a_run_are_named() {
     let run = place.join("run");
     solve(&run, "--board 3x3 --objective reach:256 --disk 2MB");
     let page = Page::new(&["--run", run.to_str().unwrap(), "--no-play"]);
-    page.has(&["without a limit of the disk", "of the others it is not stored any more"]);
+    page.has(&["without a disk limit", "no longer stores the states of the others"]);
 }
 
 #[test]

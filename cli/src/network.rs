@@ -280,7 +280,11 @@ fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
     match std::env::var(TOKEN_VARIABLE) {
         Ok(text) => Ok(Some(Token::new(&text, TOKEN_VARIABLE)?)),
         Err(std::env::VarError::NotPresent) => Ok(None),
-        Err(std::env::VarError::NotUnicode(_)) => Ok(Some(Token::new("", TOKEN_VARIABLE)?)),
+        Err(std::env::VarError::NotUnicode(_)) => Err(TokenError::Unusable {
+            origin: TOKEN_VARIABLE.to_owned(),
+            found: "text that is not UTF-8".to_owned(),
+        }
+        .into()),
     }
 }
 

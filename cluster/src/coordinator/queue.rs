@@ -185,7 +185,11 @@ fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
                 jobs.entry(at).and_modify(|job| (job.state, job.summary) = (outcome.into(), summary));
             }
             (QueueRecord::Progress { summary, .. }, Some(at)) => {
-                jobs.entry(at).and_modify(|job| job.summary = summary);
+                jobs.entry(at).and_modify(|job| {
+                    if !job.state.has_ended() {
+                        job.summary = summary;
+                    }
+                });
             }
             (QueueRecord::Resumed { job }, Some(at)) => {
                 if let Some(resumed) = jobs.remove(&at) {
@@ -492,6 +496,10 @@ mod tests {
         let resumed = QueueRecord::Resumed { job: job("a") };
         let jobs = of(&[&stopped[..], &[resumed, submitted("b")]].concat()).unwrap();
         assert_eq!((&jobs[0].state, jobs[0].summary.retries), (&JobState::Queued, 2));
+        let ended =
+            QueueRecord::Ended { job: job("a"), outcome: JobOutcome::Done, summary: JobSummary::default() };
+        let jobs = of(&[submitted("a"), ended, progress(0.5, 3)]).unwrap();
+        assert_eq!(jobs[0].summary.retries, 0, "an ended job makes no progress");
         for wrong in [-0.1, 1.5, 1e300] {
             let error = of(&[submitted("a"), progress(wrong, 0)]).unwrap_err();
             assert!(error.contains("record 1") && error.contains("from 0 to 1"), "{error}");
