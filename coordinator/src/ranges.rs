@@ -1,4 +1,5 @@
-//! Tracks layers from all members' completion to their commit, and chooses the next range of them to write.
+//! Tracks layers from the time when all members have finished them to their commit, and chooses the next range to
+//! write.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -8,11 +9,11 @@ use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
 
 use crate::task::Totals;
 
-/// Size of a member's shard, in bytes, that justifies a file.
+/// Size, in bytes, from which a member's shard is worth a file.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// Longest time between commits, where a range may end. Upward, an interruption costs at most this much work; on the
-/// way down, the work since the last cut (see [`Segment::may_end_at`]).
+/// Longest time between commits, if a range may end. Upward, an interruption loses at most this much work. Downward, it
+/// loses the work since the last cut (see [`Segment::may_end_at`]).
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Conditions under which a range is written.
@@ -40,8 +41,8 @@ pub enum RangeOrder {
     Nothing,
 }
 
-/// Layers of a segment that are finished and not committed yet, in the order of the pass. One range at a time is
-/// being written, and the committed layers are always a prefix of the segment.
+/// Layers of a segment that are finished and not committed yet, in the order of the pass. Only one range is written
+/// at a time, and the committed layers are always a prefix of the segment.
 ///
 /// All times are relative to the same moment.
 #[derive(Debug)]
@@ -98,7 +99,7 @@ impl Ranges {
         Self { least_apart: least_bytes, ..self }
     }
 
-    /// Returns the segment.
+    /// Returns the tracked segment.
     pub fn segment(&self) -> Segment {
         self.segment
     }
@@ -123,7 +124,7 @@ impl Ranges {
         self.finished[member]
     }
 
-    /// Returns the number of states in layers that all have finished and that are not written yet.
+    /// Returns the number of states in the layers that all members have finished but that are not written yet.
     pub fn states_ahead(&self) -> u64 {
         self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.totals.states).sum()
     }
@@ -195,7 +196,7 @@ impl Ranges {
         let keeps = |position| self.kept.keeps(self.segment.layer(position));
         let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
         let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
-        // Either the layers before kept ones, or nothing but kept layers.
+        // The range holds either kept layers alone, or enough bytes of the layers before kept ones.
         if keeps(position) { (self.written..position).all(keeps) } else { bytes >= least_bytes }
     }
 

@@ -37,13 +37,13 @@ pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Statu
     status(code, reason, what, [])
 }
 
-/// Returns the status for a worker that could not be contacted, for this reason.
+/// Returns the status for a worker that could not be contacted; `why` is the reason.
 #[must_use]
 pub fn unreachable_status(why: impl Display) -> Status {
     status(Code::Unavailable, UNMET, why, [])
 }
 
-/// Returns whether a status is [that](unmet_status) of a worker that could not be contacted.
+/// Returns whether a status is an [`unreachable_status`].
 #[must_use]
 pub fn is_unreachable(status: &Status) -> bool {
     has_reason(status, UNMET)
@@ -55,7 +55,7 @@ pub fn run_unknown_status() -> Status {
     status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
 }
 
-/// Returns whether a status is [that](run_unknown_status) of a job whose run is not in the store.
+/// Returns whether a status is a [`run_unknown_status`].
 #[must_use]
 pub fn is_run_unknown(status: &Status) -> bool {
     has_reason(status, RUN_UNKNOWN)

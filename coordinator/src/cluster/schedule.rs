@@ -47,7 +47,7 @@ impl Cluster {
     }
 
     /// Ends the epoch if a lost worker is a member of it; `how` completes the reason. `counts` determines whether
-    /// that counts as a failure of the job.
+    /// this end counts as a failure of the job.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str, counts: bool) {
         if !self.is_member(worker) {
             return;
@@ -109,7 +109,7 @@ impl Cluster {
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         let is_own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
         match failure {
-            // A loss found in an old epoch may have been repaired since. If not, it is found again.
+            // A loss found in an old epoch may have been repaired since. Otherwise, a worker finds it again.
             WorkerFailure::ShardLost { .. } if !is_current => {}
             // The coordinator first determines whether the shard or the worker is at fault, so an intact shard is not
             // recomputed.
@@ -184,7 +184,7 @@ impl Cluster {
         found
     }
 
-    /// Applies an append that is now in the journal; before, it does not count.
+    /// Applies an append that is now in the journal. Until then, an append has no effect.
     pub(super) fn appended(&mut self, append: Append, stored: RunBytes) {
         self.events.push(Event::Appended(append.clone()));
         let id = append.job().clone();
@@ -212,7 +212,7 @@ impl Cluster {
         self.make_room(&id);
     }
 
-    /// Has the progress of a job written to the queue, if it has changed enough.
+    /// Requests that the progress of a job be written to the queue, if it has changed enough.
     pub(super) fn note_progress(&mut self, id: &JobId) {
         if self.jobs.get_mut(id).is_some_and(Job::has_news) {
             self.events.push(Event::Progress { job: id.clone() });
@@ -222,7 +222,7 @@ impl Cluster {
     /// After a commit, removes unneeded data of a run with a disk limit.
     fn make_room(&mut self, id: &JobId) {
         if !self.journal.is_idle(id) {
-            // The pending appends change the answer.
+            // The pending appends change which data is unneeded.
             return;
         }
         let removed = self.jobs.get(id).map(Job::to_remove).unwrap_or_default();
@@ -237,8 +237,8 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == *id) {
             let lasted = self.now.saturating_sub(epoch.started);
-            // If failures continue, a commit between two of them does not end the shorter interval that made it
-            // possible.
+            // While failures continue, a single commit does not lengthen the interval again, because only the shorter
+            // interval made the commit possible.
             if lasted >= self.config.commit_interval {
                 job.haste = job.haste.saturating_sub(1);
             }
@@ -307,7 +307,7 @@ impl Cluster {
     fn advance_epoch(&mut self) {
         let Some(epoch) = &mut self.epoch else { return };
         let job = self.jobs.get(&epoch.share.job);
-        // If epochs fail sooner than they commit, the job would make no progress.
+        // After failures the interval is shorter, because epochs that fail before they commit make no progress.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
         let culprits = epoch.blocking_members(self.config.step, step, self.now);
@@ -316,7 +316,7 @@ impl Cluster {
             let mut reason =
                 format!("worker {} {what} for {} s", members[member].worker, limit.as_secs_f64());
             if culprits.len() > 1 {
-                reason += &format!(", and {} others likewise", culprits.len() - 1);
+                reason += &format!(", and {} more likewise", culprits.len() - 1);
             }
             for culprit in &culprits {
                 self.roster.hangs(members[culprit.member].worker, number, self.config.backoff, self.now);
@@ -361,8 +361,8 @@ impl Cluster {
         epoch.order(&policy, false, self.now) != RangeOrder::NoRoom
     }
 
-    /// Ends the epoch because there is no room for its finished work. More room is made before the next one, unless
-    /// that was done too often.
+    /// Ends the epoch because there is no room for its finished work. The next opening of the run makes more room. If
+    /// the room runs short too often, the job fails.
     fn run_short(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let (id, number) = (epoch.share.job.clone(), epoch.number());
@@ -401,7 +401,7 @@ impl Cluster {
         }
     }
 
-    /// Lets other jobs have their turn until this one can be worked on. It keeps its place.
+    /// Lets other jobs have their turn until this job can be worked on. This job keeps its place.
     pub(super) fn step_aside(&mut self, id: &JobId, obstacle: String, not_before: Duration) {
         self.active.take_if(|active| active == id);
         self.set_state(id, JobState::Queued);
@@ -439,8 +439,8 @@ impl Cluster {
 
     /// Counts a failed epoch of a job. Too many in a row fail the job.
     ///
-    /// Failures within a lease count once. If many workers die together, their deaths are discovered one by one, an
-    /// epoch each, until their leases are over.
+    /// Failures within a lease count once. If many workers die together, their deaths are discovered one by one,
+    /// one per epoch, until their leases are over.
     pub(super) fn count_failure(&mut self, id: &JobId, reason: String) {
         let (now, lease) = (self.now, self.config.lease);
         let Some(job) = self.jobs.get_mut(id) else { return };
@@ -532,7 +532,7 @@ impl Cluster {
         found
     }
 
-    /// Returns why none of the workers can take part in a job; `None` without workers.
+    /// Returns why a job fits none of the workers; `None` if it fits one, or without workers.
     fn memory_obstacle(&self, job: &Job) -> Option<String> {
         let ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } =
             self.does_not_fit(job.least_memory.as_deref()?)?
@@ -543,7 +543,7 @@ impl Cluster {
     }
 
     /// Begins an epoch of the active job. This requires an open run and no pending appends, so the epoch starts from
-    /// the journal's state. Returns whether to wait for the job.
+    /// the journal's state. Returns false if no work remains for the job.
     fn begin_epoch(&mut self) -> bool {
         let Some(id) = self.active.clone() else { return true };
         let Some(job) = self.jobs.get(&id) else { return true };
@@ -553,7 +553,7 @@ impl Cluster {
         }
         let Some(segment) = segment else { return false };
         if job.disk_limit.is_some() && job.is_stale {
-            // Reopening deletes what failed epochs left, and makes room for the rest.
+            // Reopening deletes the files that failed epochs left, and so makes room for the remaining work.
             self.open_run(&id);
             return true;
         }
@@ -587,7 +587,7 @@ impl Cluster {
             job.plan.as_ref().map(|plan| PossibleCounts::of_segment(plan, segment)).unwrap_or_default();
         if let Some(job) = self.jobs.get_mut(&id) {
             job.summary.epochs += 1;
-            // Time without an epoch does not count for the speed.
+            // Time without an epoch does not count towards the speed.
             job.states_rate.begin(self.now);
             job.pace.resume(self.now);
         }
