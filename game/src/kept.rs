@@ -10,11 +10,11 @@ use crate::layer::Layer;
 /// Policy for the layers whose values are stored.
 ///
 /// A run stores the first `width` of every `period` layers, counted from tile sum 0. With a period above 4 it also
-/// stores the layers of the starts, so that the value of a game needs no search.
+/// stores the layers of the starts, so that queries of their values need no search.
 ///
 /// A spawn leads one or two layers up. So two neighbouring stored layers are a *cut*: no path jumps over it, and its
 /// values determine the values of all layers below. Therefore the width is at least 2, unless all layers are stored.
-/// The policy changes the size of the run and the time of queries that search, but no value.
+/// The policy changes the size of the run and the time of queries of layers that are not stored, but no value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct KeptLayers {
@@ -28,7 +28,7 @@ const CUT_WIDTH: u32 = Layer::RISE;
 /// Longest period: more layers than any board has, so the period never repeats.
 const MOST_PERIOD: u32 = 1 << 20;
 
-/// Longest period with which a run does not store the starts in addition.
+/// Longest period for which the layers of the starts are not stored in addition.
 const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
 
 /// Error for a period and a width that are not a valid policy.
@@ -68,8 +68,8 @@ impl KeptLayers {
     ///
     /// # Errors
     ///
-    /// [`KeptLayersError`] unless `width` is at least 2, below `period`, and `period` is at most 1,048,576. The exception is
-    /// 1 of 1, which stores all layers.
+    /// [`KeptLayersError`] unless `width` is at least 2 and below `period`, and `period` is at most 1,048,576. The
+    /// exception is 1 of 1, which stores all layers.
     pub fn new(period: u32, width: u32) -> Result<Self, KeptLayersError> {
         let kept = Self { period, width };
         let is_cut_in_each = (CUT_WIDTH..period).contains(&width) && period <= MOST_PERIOD;
@@ -146,7 +146,7 @@ impl fmt::Display for KeptLayers {
     }
 }
 
-/// Error of parsing a policy.
+/// Error when parsing a policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseKeptLayersError {
     /// Neither one of the words nor a number.
@@ -155,7 +155,7 @@ pub enum ParseKeptLayersError {
          the starts alone"
     )]
     Form,
-    /// A period of 1 or 2, of which two layers would be all.
+    /// A period of 1 or 2, in which two layers are all layers.
     #[error("two layers in every {0} are all layers: expected `all`, or a number from 3 on")]
     All(u32),
     /// Numbers that are not a valid policy.
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// Runs whose manifests have no policy use this one.
+    /// Manifests without a policy mean the default policy.
     #[test]
     fn two_in_four_are_the_sums_0_and_2_modulo_8() {
         for sum in (4..2000).step_by(2) {

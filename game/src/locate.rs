@@ -56,7 +56,7 @@ pub struct Locator {
 struct ClassRanks {
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Box<[u32]>,
-    /// Canonical configs of each mask that numbers only these ([`has_table`]). Computed on first use.
+    /// For each mask whose rows are only its canonical configs ([`has_table`]), these configs. Computed on first use.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
@@ -82,8 +82,7 @@ impl Locator {
         &self.space
     }
 
-    /// Returns the entry of a board and its images. Returns `None` if no block has an entry, because the tiles are too
-    /// large or too many.
+    /// Returns the entry of a board and its images; `None` if the tiles are too large or too many for any block.
     ///
     /// Cost: about half a microsecond, and up to some milliseconds on the first query for a class or a lane.
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
@@ -185,7 +184,7 @@ impl Locator {
         class.canonical[mask].get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)))
     }
 
-    /// Counts the columns of all lanes with the same number and the same sum of large tiles, by their huge tiles.
+    /// Counts the columns of every lane with the number and sum of large tiles of `lane`, by huge tiles.
     fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
         let params = self.space.params();
         let all =
@@ -236,7 +235,7 @@ pub struct RowSkeleton {
     pub small: Board,
     /// Index of the mask, which gives the cells of the large tiles.
     pub mask: usize,
-    /// Whether a symmetry keeps the skeleton. If so, some sequences are not stored: see [`RowBoards::board`].
+    /// Whether a symmetry preserves the skeleton. If so, some sequences are not stored: see [`RowBoards::board`].
     pub is_symmetric: bool,
 }
 
@@ -245,8 +244,8 @@ pub struct RowSkeleton {
 pub struct RowBoards {
     small: Board,
     large_cells: Vec<u8>,
-    /// Effect on sequences of each symmetry that keeps the skeleton. For each place of the image, it gives the source place
-    /// in the sequence.
+    /// Effect on sequences of each symmetry that preserves the skeleton. For each place of the image, it gives the
+    /// place in the original sequence.
     symmetries: Vec<Vec<u8>>,
 }
 
@@ -268,11 +267,11 @@ impl RowBoards {
 /// Counts the orbits of configs under the symmetries of their mask.
 ///
 /// By Burnside's lemma, the number of orbits is the mean, over the symmetries, of the number of configs that each
-/// symmetry keeps.
+/// symmetry preserves.
 #[derive(Debug)]
 struct OrbitCounts {
-    /// Number of configs that a symmetry keeps, as `fixed[ones][twos][fours][half_sum]`. The indices are the numbers of
-    /// cycles of 1, 2 and 4 cells, and half of the small sum. All cells of a cycle have the same digit.
+    /// Number of configs that a symmetry preserves, as `fixed[ones][twos][fours][half_sum]`. The indices are the
+    /// numbers of cycles of 1, 2 and 4 cells, and half of the small sum. All cells of a cycle have the same digit.
     fixed: Vec<Vec<Vec<Vec<u64>>>>,
 }
 
@@ -314,8 +313,8 @@ impl OrbitCounts {
     }
 }
 
-/// Counts the cycles of 1, 2 and 4 cells of a symmetry on a set of cells that it keeps. No other lengths occur, because
-/// every symmetry of a board has order 1, 2 or 4.
+/// Counts the cycles of 1, 2 and 4 cells of a symmetry on a set of cells that it preserves. No other lengths occur,
+/// because every symmetry of a board has order 1, 2 or 4.
 fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
     let mut in_cycles = [0usize; 3];
     for &cell in cells {
@@ -327,7 +326,7 @@ fn cycles(cells: &[u8], perm: &[u8]) -> [usize; 3] {
     [in_cycles[0], in_cycles[1] / 2, in_cycles[2] / 4]
 }
 
-/// Set of ranks as bits that numbers its members.
+/// Bit set of ranks that also numbers its members.
 #[derive(Debug)]
 struct RankSet {
     words: Box<[u64]>,

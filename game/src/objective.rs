@@ -18,8 +18,7 @@ pub enum Objective {
     },
     /// Smallest probability of never holding a tile of at least 2^exponent.
     ///
-    /// It equals 1 minus the value of `Reach`, but it is stored as a number itself, so small probabilities keep their
-    /// digits.
+    /// It equals 1 minus the value of `Reach`. Storing it directly preserves the digits of small probabilities.
     Lose {
         /// Exponent of the winning tile.
         exponent: u8,
@@ -37,7 +36,7 @@ pub enum Spawner {
     Worst,
 }
 
-/// Error of parsing an objective, a spawner, a discount or a spawn probability.
+/// Error when parsing an objective, a spawner, a discount or a spawn probability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectiveError {
     /// Neither `score`, `reach:TILE` nor `lose:TILE`.
@@ -134,7 +133,7 @@ impl FromStr for Spawner {
     }
 }
 
-/// Largest denominator of a probability or a discount. The limit keeps the sums of the mean over spawns exact.
+/// Largest denominator of a probability or a discount. With this limit, the sums for a mean over spawns are exact.
 pub(crate) const MAX_DENOMINATOR: u32 = 65_536;
 
 /// Probability that a spawned tile is a 4, as a fraction in lowest terms.

@@ -61,8 +61,8 @@ struct Log {
     silent: LineLimiter,
 }
 
-/// Returns the accepted connections. Dropping the stream closes the port at once. A client has `hello` for the TLS
-/// handshake, if there is one, and as much for the HTTP/2 preface.
+/// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if there is
+/// one, may take as long as `hello`. The HTTP/2 preface may take as long again.
 pub fn incoming(
     accept: Accept,
     tls: Option<TlsAcceptor>,

@@ -50,9 +50,9 @@ pub struct Method {
 pub enum Streams {
     /// Neither: the answer is complete within the request's timeout.
     Neither,
-    /// The server, whose answer begins within that timeout.
+    /// The server: the answer begins within the request's timeout.
     Answer,
-    /// The client, and maybe the server. The method itself limits the time of messages.
+    /// The client, and maybe the server: the method itself limits the time of each message.
     Request,
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(RUNNING, "Requests that have not ended, by method");
 }
 
-/// Admits, ends and counts requests. It must be the outermost layer to count the refusals of others too.
+/// Admits, ends and counts requests. It must be the outermost layer, to count the refusals of inner layers too.
 #[derive(Clone)]
 pub struct RequestsLayer(Arc<Shared>);
 
@@ -154,7 +154,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // The clone is not polled for readiness; the original was, so it takes the request.
+        // Only the original was polled for readiness. So it takes the request, and a clone replaces it.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let shared = Arc::clone(&self.shared);
@@ -237,7 +237,9 @@ impl Shared {
         };
         tokio::select! {
             () = deadline => Status::deadline_exceeded("the deadline passed before the answer was complete"),
-            () = self.stop.cancelled() => status::unavailable("the server is stopping; try again, or try another"),
+            () = self.stop.cancelled() => {
+                status::unavailable("the server is stopping; try again, or try another server")
+            }
         }
     }
 }
@@ -275,7 +277,7 @@ impl Drop for Running {
 }
 
 pin_project! {
-    /// The body of an answer. It ends in its own status, or in the one that cuts it off.
+    /// The body of an answer. It ends with its own status, or with that of the deadline or shutdown that cuts it off.
     struct Answer<C> {
         #[pin]
         inner: Body,
@@ -325,8 +327,8 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         Poll::Ready(frame)
     }
 
-    /// Returns true only after the end was polled. If the last frame signalled the end, the server would drop the
-    /// answer, which counts the request, before the client has accepted that frame.
+    /// Returns true only after the end was polled. Otherwise the server would drop the answer, and so count the
+    /// request, before the client has accepted the last frame.
     fn is_end_stream(&self) -> bool {
         self.done
     }

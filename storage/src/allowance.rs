@@ -171,7 +171,7 @@ impl ScratchPlace {
         Self { path, allowance }
     }
 
-    /// The folder.
+    /// Folder of the scratch files.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -17,10 +17,10 @@ use crate::publish::{TempFile, list_if_there, sync_folder};
 use crate::store::{Created, Store};
 use crate::{Place, RunId, StorageError, sealed};
 
-/// Attempts to append an opening record while other processes append.
+/// Maximum number of attempts to append an opening record while other processes append.
 const OPENINGS: u32 = 100;
 
-/// Records fetched from a store at a time, which bounds their memory.
+/// Maximum number of records fetched from a store at once, to bound their memory.
 const FETCHED: u64 = 256;
 
 /// A record as written to its file, with its run and number.
@@ -69,7 +69,7 @@ enum Home {
     Store(Arc<Store>),
 }
 
-/// The journal of a run. Holds its records in memory, without opening records, until they are taken.
+/// The journal of a run. Holds all records except opening records in memory until the caller takes them.
 #[derive(Debug)]
 pub(super) struct Journal<R> {
     home: Home,
@@ -106,7 +106,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Reads all records of a journal in a store, with one list and many reads at once.
+    /// Reads all records of a journal in a store, with one list request and many parallel reads.
     pub(super) fn replay_store(store: Arc<Store>, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Store(Arc::clone(&store)), run);
         let listed = store.list(Some(JOURNAL), None)?;
@@ -155,7 +155,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         self.next
     }
 
-    /// Last record, or `None` if an opening follows it.
+    /// Last record, or `None` if an opening record follows it.
     pub(super) fn last(&self) -> Option<&R> {
         let is_last = self.numbers.last().is_some_and(|number| number + 1 == self.next);
         self.records.last().filter(|_| is_last)
@@ -166,7 +166,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         std::mem::take(&mut self.numbers).into_iter().zip(std::mem::take(&mut self.records)).collect()
     }
 
-    /// Reads the records appended since the last read. Costs one look-up per record and one more.
+    /// Reads the records appended since the last read. Cost: one look-up per record, plus one.
     pub(super) fn catch_up(&mut self) -> Result<(), StorageError> {
         while self.take_next()? {}
         Ok(())
@@ -226,7 +226,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Checks that the last record exists, which an older copy of the run lacks.
+    /// Checks that the last record still exists. An older copy of the run in the same place would lack it.
     pub(super) fn require_last(&self) -> Result<(), StorageError> {
         let Home::Folder(folder) = &self.home else { return Ok(()) };
         let Some(last) = self.next.checked_sub(1) else { return Ok(()) };
@@ -283,7 +283,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(found)
     }
 
-    /// Adds the entry in these contents of the next file.
+    /// Parses the contents of the next record's file and adds its entry.
     fn take(&mut self, contents: &[u8]) -> Result<(), StorageError> {
         let entry = parse(&self.next_place(), contents, self.run, self.next)?;
         self.push(entry);
@@ -319,7 +319,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         StorageError::damaged(self.next_place(), 0, expected, "no file")
     }
 
-    /// Error for the first record up to `last` with a number that was not found.
+    /// Error for the first missing record up to `last`, given the numbers of those found.
     fn first_gap(&mut self, found: impl Iterator<Item = u64>, last: u64) -> StorageError {
         let found: std::collections::HashSet<u64> = found.collect();
         self.next = (0..=last).find(|number| !found.contains(number)).unwrap_or(last);
@@ -338,8 +338,8 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
 
     /// Error for a next record that already exists in a folder.
     ///
-    /// Another process took over only if this is an opening record. Otherwise the lock failed, and the error stays a
-    /// conflict.
+    /// Another process took over only if the existing record is an opening record. Otherwise the lock failed, and the
+    /// error stays a conflict.
     fn conflict(&self, conflict: StorageError) -> StorageError {
         let found = self.read_next().ok().flatten();
         match found.and_then(|contents| self.opening_in(&contents)) {

@@ -1,7 +1,7 @@
 //! Retries of a request and their time limit.
 //!
-//! The HTTP client retries a request a few times. This module goes further. It bridges an outage of a minute and
-//! retries requests that the client does not dare to repeat. It ends every request in time.
+//! The HTTP client retries a request a few times. This module goes further. It bridges an outage of a minute and also
+//! retries requests that the client considers unsafe to repeat. It ends every request within a time limit.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -57,7 +57,7 @@ impl Persistence {
         attempt: impl Fn() -> F,
     ) -> Result<T, GivenUp> {
         let begun = Instant::now();
-        // Start of the outage. An attempt that got an answer, even an error, went well until then.
+        // Start of the outage: the end of the first attempt if it returned an error, its start if it timed out.
         let mut trouble = None;
         let mut pause = FIRST_PAUSE;
         let mut tries = 0;
