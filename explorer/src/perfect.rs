@@ -21,7 +21,7 @@ use tonic::Status;
 use crate::runs::Explorer;
 use crate::url_query::UrlQuery;
 
-/// Most states of a run whose statistics a server computes, which takes some minutes of one core.
+/// Largest number of states of a run whose statistics a server computes. One core takes some minutes for that many.
 ///
 /// For larger runs, the server reads the statistics that `exact2048 stats` has kept.
 const MOST_STATES: u64 = 200_000_000;
@@ -40,7 +40,7 @@ enum PlayState {
 
 /// The requested statistics of the runs of a server.
 pub struct PerfectPlay {
-    /// Statistics by id and fingerprint, because other values have other statistics.
+    /// Statistics by the run's id and fingerprint, because they change with the run's values.
     of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
     /// Lock of the computing thread, so that runs are processed one after the other.
     turn: Arc<Mutex<()>>,
@@ -59,7 +59,7 @@ pub struct PlayLimits {
 }
 
 impl PerfectPlay {
-    /// Creates a store without statistics.
+    /// Creates an empty set of statistics.
     pub fn new(limits: PlayLimits) -> Self {
         Self { of_runs: Mutex::default(), turn: Arc::default(), limits }
     }
@@ -123,7 +123,7 @@ impl PlayWork {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
         let found = pool.map_err(|error| internal(&error))?.install(|| self.follow(limits, sender))?;
         if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&found)) {
-            tracing::warn!(%error, "perfect-play statistics not kept; the next server follows the games again");
+            tracing::warn!(%error, "perfect-play statistics not kept; the next server computes them again");
         }
         done(&found)
     }

@@ -78,9 +78,9 @@ struct PositionView {
 #[derive(Clone)]
 struct Position {
     answer: StateAnswer,
-    /// Difference between the best and the second-best move; 0 if the run has only best moves. `share` is the difference as a
-    /// share of the larger value.
+    /// Difference between the best and the second-best move; 0 if the run has only best moves.
     gap: f64,
+    /// The difference as a share of the larger value.
     share: f64,
 }
 
@@ -100,14 +100,14 @@ pub async fn positions(
     let last = asked.last.unwrap_or(last_of_run).min(last_of_run);
     if first > last {
         let what = format!(
-            "layers from {first} to {last}: expected a first layer up to the last one, which is {last_of_run}"
+            "expected a first layer up to {last}, found {first}; the last layer of the run is {last_of_run}"
         );
         return Err(status::invalid_argument("first", what).into());
     }
     let range = Layer::at_least(first).zip(Layer::at_most(last)).filter(|(from, to)| from <= to);
     let Some((from, to)) = range else {
         let what =
-            format!("there is no layer from {first} to {last}: they are even numbers from {}", Layer::FIRST);
+            format!("found no layer from {first} to {last}; layers are even numbers from {}", Layer::FIRST);
         return Err(status::invalid_argument("first", what).into());
     };
     let layers = layers_between(from.0, to.0, last_of_run, run.params.kept);
@@ -162,8 +162,8 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut, nothing is stored and little has to be computed. Otherwise, no layer of the range is just
-            // below a cut, so another one must suffice.
+            // Above the last cut, nothing is stored, but little has to be computed. If no layer of the range is just
+            // below a cut, this layer must suffice.
             layers.push(layer);
         }
     }
@@ -189,7 +189,7 @@ fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// Chooses the positions that show their kind best, the best first, with a preference for different ones.
+/// Chooses the positions that fit the kind best, in descending order, and prefers positions that look different.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
@@ -207,7 +207,7 @@ fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Pos
 /// Exponent below which a tile is small. Boards that differ only in small tiles look the same.
 const SMALL: u8 = 3;
 
-/// Chooses up to `limit` of these boards; returns their numbers, ascending.
+/// Chooses up to `limit` of these boards; returns their indices in ascending order.
 ///
 /// A board whose large tiles are in the same cells as an earlier one's is chosen only if there are too few others.
 fn different(boards: &[Board], limit: usize) -> Vec<usize> {

@@ -12,10 +12,10 @@ use crate::export::{ExportError, ExportOptions, ExportProgress};
 use crate::files::FileRange;
 use crate::sample::Sample;
 
-/// Bytes of unwritten rows, for each row of the largest layer or of a group.
+/// Bytes of memory for each row that waits to be written: those of a group, or of the largest layer.
 const ROW_BYTES: u64 = 3 * 64;
 
-/// Number of rows, some MiB, from which on a group gets no further layer. Readers of Parquet files read a group at once.
+/// Number of rows, some MiB, at which a group gets no further layer. Readers of Parquet files read a group at once.
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Rows that are written together.
@@ -110,12 +110,12 @@ impl<'a> Work<'a> {
         Ok(work)
     }
 
-    /// The prefix of the names of the files of some layers.
+    /// Prefix of the names of the files that hold these layers.
     pub(crate) fn stem(&self, file: &FileRange) -> String {
         format!("{}-{:06}-{:06}", self.table.name(), file.first.0, file.last.0)
     }
 
-    /// Number of rows in the files of some layers.
+    /// Number of rows in the files that hold these layers, after sampling.
     pub(crate) fn rows_of(&self, file: &FileRange) -> u64 {
         self.sample.map_or(file.rows, |sample| sample.within(file.rows_before, file.rows).count() as u64)
     }

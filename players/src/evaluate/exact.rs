@@ -1,12 +1,13 @@
 //! A player's exact expected result, from a pass over all boards that it can reach.
 //!
 //! The pass goes upward through the layers and keeps the probability that a game reaches each board. A move sends a
-//! board's probability to its afterstate; a spawn sends it on to the boards after it. The expected score is the sum over
-//! boards of probability times score of the move. All terms are positive, so the relative error of a sum is at most 2⁻⁵³
-//! times the most roundings of any of its terms. The pass counts them. `docs/dev/error-bound.md` has the proof ("Chances").
+//! board's probability to its afterstate; a spawn sends it on to the boards after it. The expected score is the sum
+//! over boards of probability times score of the move. All terms are positive, so the relative error of a sum is at
+//! most 2⁻⁵³ times the largest number of roundings of any term. The pass counts them. `docs/dev/error-bound.md` has the
+//! proof ("Chances").
 //!
-//! A layer's losses need the next two layers complete. Their boards' values under perfect play are then looked up, and
-//! those of the afterstates follow.
+//! The losses of a layer need the values of its boards and of its afterstates under perfect play. The pass looks up the
+//! values of boards. Those of the afterstates follow from the boards of the next two layers, once these are complete.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -62,7 +63,8 @@ pub struct ExactEvaluation {
     pub boards: u64,
     /// Mean number of moves per game.
     pub moves: f64,
-    /// Share of games that reach each exponent that is the largest of some game, from the largest down.
+    /// Exponents in descending order, each with the share of games that reach it. They cover the largest tiles of all
+    /// games, without gaps.
     pub reached: Vec<(u8, f64)>,
     /// Losses of the moves, if [`EvaluationLimits::losses`] is set.
     pub losses: Option<LossTable>,
@@ -84,7 +86,7 @@ const ASKED_TOGETHER: usize = 4096;
 ///
 /// # Errors
 ///
-/// [`EvaluateError::Memory`] if these do not fit; errors of the player and of the run.
+/// [`EvaluateError::Memory`] if the boards do not fit; errors of the player and of the run.
 ///
 /// # Panics
 ///
@@ -165,12 +167,13 @@ struct WaitingLayer {
     states: ChanceTable,
     /// Values of the states under perfect play, bucket by bucket.
     values: Vec<Vec<f64>>,
-    /// The chosen moves, bucket by bucket; empty if the player draws lots.
+    /// The chosen moves, bucket by bucket; empty if the moves are random.
     choices: Vec<Vec<Option<Move>>>,
     /// Places of the afterstates of the states, without the won ones.
     moved: Vec<ChancePlaces>,
     afters: ChanceTable,
-    /// Entries, in the same bucket, of the boards after a spawned 2 and after a 4, bucket by bucket and cell by cell.
+    /// Entries of the boards after a spawned 2 and after a spawned 4, bucket by bucket and cell by cell. Each board is
+    /// in the bucket of its afterstate.
     spawned: Vec<[Vec<u32>; 2]>,
 }
 
@@ -341,13 +344,13 @@ impl<'a> Pass<'a> {
                 for (value, board) in self.oracle.values(&boards, &|| true)?.into_iter().zip(boards) {
                     match value {
                         Some(value) => values.push(value),
-                        // This query returns the reason.
+                        // This query returns the reason why the value is missing.
                         None => {
                             return Err(self
                                 .oracle
                                 .evaluate(board, &|| true)
                                 .map_or_else(EvaluateError::from, |_| {
-                                    unreachable!("an oracle answers the same question alike")
+                                    unreachable!("an oracle answers consistently")
                                 }));
                         }
                     }
@@ -381,7 +384,8 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // Stored values cannot resolve a smaller difference, so it counts as none; the f64 roundings are added to it.
+        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. So it counts as
+        // no loss.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
@@ -450,13 +454,13 @@ struct Sums {
     score: f64,
     moves: f64,
     won: f64,
-    /// Games that end without a legal move, by the exponent of their largest tile.
+    /// Share of games that end without a legal move, by the exponent of their largest tile.
     ended: [f64; 16],
     /// Sum of the probabilities too small to follow.
     dropped: f64,
-    /// Most roundings of any probability.
+    /// Largest number of roundings of any probability.
     roundings: u64,
-    /// Most boards whose contributions were added one after the other.
+    /// Largest number of boards whose contributions were added one after the other.
     longest: u64,
 }
 
@@ -478,7 +482,8 @@ impl Sums {
             Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
-        // A probability, its product with a score (up to four moves a board), sums of a bucket, of buckets and of layers.
+        // Roundings of a probability, its product with a score, the sum of a bucket (up to four moves a board), and the
+        // sums over buckets and layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
@@ -500,7 +505,7 @@ impl Sums {
         ExactEvaluation { value, error, left_out, boards, moves, reached, losses }
     }
 
-    /// The smallest exponent that is the largest of some game.
+    /// The smallest exponent of a game's largest tile, among games that end without a legal move; 16 if there are none.
     fn least_largest(&self) -> u8 {
         self.ended.iter().position(|&ended| ended > 0.0).unwrap_or(16) as u8
     }

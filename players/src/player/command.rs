@@ -28,7 +28,7 @@ pub enum CommandError {
     Start {
         /// The command.
         command: String,
-        /// Why.
+        /// Cause.
         source: std::io::Error,
     },
     /// The program ended, or closed its input or output.
@@ -57,9 +57,9 @@ pub enum CommandError {
 pub struct External {
     command: String,
     running: Option<Running>,
-    /// Opening line of this game, until a program that ran before it first answers.
+    /// Opening line of this game, until the program first answers; `None` if the program was restarted for this game.
     ///
-    /// Such a program may have ended after the previous game without reading this line.
+    /// A program of the previous game may have ended without reading this line.
     unheard: Option<String>,
 }
 
@@ -131,7 +131,7 @@ impl Running {
             .map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (Some(input), Some(output)) = (input, output) else {
-            return Err(failed(std::io::Error::other("no pipe to it")));
+            return Err(failed(std::io::Error::other("no pipe to the program")));
         };
         let (send, lines) = sync_channel(1);
         std::thread::spawn(move || {
