@@ -118,7 +118,7 @@ impl Choices {
     /// Disk needs of a run that keeps these layers, with the headroom of a limit.
     pub fn needs(&self, kept: KeptLayers) -> ForecastTotals {
         let needs = self.takes(kept);
-        // Enumerating twice does not always take less.
+        // Enumerating twice does not always take less space.
         let least_bytes = needs.least_bytes.min(needs.peak_bytes);
         ForecastTotals {
             peak_bytes: room::with_headroom(needs.peak_bytes + WORK_BYTES),
@@ -134,8 +134,9 @@ pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// States within 8 layers that follow from a state half way up a game, if two layers in every 16 are kept. The other
-/// constants are the growth of this number with the layers. Measured on 5x2 and 4x3, up to a large part of their layers.
+/// States within 8 layers that follow from a state halfway up a game, if two layers in every 16 are kept. The next two
+/// constants are the growth of this number with the layers. Measured on 5x2 and 4x3, up to a large part of their
+/// layers.
 const CONE_STATES: f64 = 40e3;
 const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
 const CONE_GROWTH_A_CELL: f64 = 1.65;
@@ -146,7 +147,7 @@ const CONE_SECONDS: f64 = 1.2e-6;
 /// Thread seconds for listing a state of a layer that is backed up whole.
 const LISTED_SECONDS: f64 = 0.1e-6;
 
-/// Maximum number of listed states, because more are not kept.
+/// Maximum number of listed states, because there is no room to keep more.
 const MOST_LISTED: f64 = 300e6;
 
 /// Factor by which storing best moves lengthens a solve: measured 1.25 on 3x3 and 1.4 on 5x2.
@@ -208,7 +209,7 @@ impl LayerCost {
         self.longer * (if enumerates_twice { 2.0 * up } else { up } + down)
     }
 
-    /// Estimated seconds to query a state half way between kept layers.
+    /// Estimated seconds to query a state halfway between kept layers.
     ///
     /// This is the smaller of the times for its cone and for whole layers. Whole layers are backed up above the state, and
     /// enumerated between the kept layers because their reach is no longer stored. The solve is the upper bound.
@@ -236,7 +237,7 @@ impl LayerCost {
         let query = time_text(self.query_seconds(kept));
         let twice = if enumerates_twice { ", in which most layers are enumerated twice" } else { "" };
         format!(
-            "layers whose values are kept: {}; {place} a query of a state half way between them takes {query}, and the \
+            "layers whose values are kept: {}; {place} a query of a state halfway between them takes {query}, and the \
              solve {solve}{twice}",
             kept_text(kept, false)
         )
@@ -355,7 +356,7 @@ mod tests {
         assert_eq!(time_text(costs[1].query_seconds(KeptLayers::TWO_IN_FOUR)), "a few milliseconds");
     }
 
-    /// The solve computed all layers between kept ones, which takes some milliseconds on 3x2.
+    /// A query computes no more layers than the solve, which takes some milliseconds on 3x2.
     #[test]
     fn no_query_takes_longer_than_the_solve() {
         for board in ["2x2", "3x2", "4x2", "3x3"] {

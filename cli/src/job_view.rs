@@ -82,7 +82,7 @@ pub fn line(job: &Job, workers: &[Worker]) -> String {
     head.into_iter().chain(details(job, |rate| rate)).collect::<Vec<_>>().join(", ")
 }
 
-/// The time left and the activity of a job, to follow the finished share; most important first.
+/// The time left, state and layer of a job, most important first. The caller prints them after the finished share.
 pub fn headline(job: &Job, workers: &[Worker]) -> Vec<String> {
     let state = state(job, workers).to_owned();
     if !in_pass(job) {
@@ -99,7 +99,8 @@ fn state(job: &Job, workers: &[Worker]) -> &'static str {
     }
 }
 
-/// The rate of a running job, extended by `beside`, and its totals so far, most important first. Empty for other jobs.
+/// The rate of a running job, extended by `beside`, and its totals so far, most important first. Only the trouble if
+/// the job has any; empty for other jobs.
 pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> {
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];
@@ -253,7 +254,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         return write_workers(out, at_work(job, workers));
     }
     if job.state() == JobState::Running {
-        // The table shows why they are not working on the job.
+        // The table shows why the workers are not working on the job.
         writeln!(out)?;
         return write_workers_or_advice(out, workers);
     }

@@ -69,14 +69,14 @@ pub struct ServerArgs {
     /// Require the token in this file from clients [default: the token in EXACT2048_TOKEN, if set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Listen beyond loopback without TLS and a token or client certificates, in trusted networks only
+    /// Listen beyond loopback without encryption or without authentication of clients, in trusted networks only
     #[arg(long)]
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     metrics_listen: Option<SocketAddr>,
-    /// Allow browsers to call the server on loopback without a token by this name too, in addition to localhost and
-    /// addresses; can be repeated
+    /// Also accept requests under this host name on loopback without a token; can be repeated [always accepted:
+    /// localhost and the addresses of loopback]
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
     /// Limit concurrent connections; others wait. One address gets at most three quarters of them [default: 1024, in a
@@ -130,7 +130,7 @@ impl ServerArgs {
         Allowed { hosts: self.allow_host.clone(), origins: Vec::new() }
     }
 
-    /// Serves metrics until `stop` if they have an address, and prints it.
+    /// Prints the address of the metrics, if there is one, and serves them there until `stop`.
     pub async fn serve_metrics(&self, refresh: Refresh, stop: &Stop) -> Result<()> {
         let Some(address) = self.metrics_listen else { return Ok(()) };
         let address = monitoring::start(address, self.allowed(), refresh, stop.over.clone()).await?;

@@ -32,7 +32,7 @@ Examples:
   exact2048 evaluate --player monte-carlo:runs=20 --run runs/3x3 --games 200
 
 If a player's moves depend only on the board, or are uniformly random, the command computes the probability of every \
-reachable board. Then nothing is sampled and the error is proven. Probabilities below the cutoff \
+reachable board. Then nothing is sampled, and the bound on the error is proven. Probabilities below the cutoff \
 are dropped and their sum is printed. Any other player plays games. The loss of a move is the value of the board less \
 that of the move, both under perfect play from there on.
 
@@ -198,7 +198,7 @@ fn sample(args: &Args, engine: &Engine, oracle: &Arc<Oracle>, games: u64) -> Res
     if let Some(failure) = &found.first_failure {
         let failed = units::several(found.stats.failed(), "game");
         display::print_note(&format!(
-            "warning: {failed} ended early and are not counted; the first: {failure}"
+            "warning: the result leaves out {failed} that ended early; the first: {failure}"
         ));
     }
     Ok(found)

@@ -32,7 +32,7 @@ Examples:
   exact2048 plan --board 4x3 --threads 8 --json | jq .policies
 
 The table has a row for each choice of kept layers, and one with best moves. It shows the peak and final disk of a \
-solve, its time, and the time to query the value of a state half way between kept layers. With less disk than the peak, \
+solve, its time, and the time to query the value of a state halfway between kept layers. With less disk than the peak, \
 layers are enumerated twice; the table shows the lowest possible --disk. The command estimates times from the speed at \
 which it solves 3x3 on this machine, which takes some seconds. On measured boards they were off by up to a third.")]
 pub struct Args {
@@ -96,7 +96,7 @@ struct Policy {
     hours: f64,
     /// Hours with the least disk, where layers are enumerated twice.
     hours_at_least_disk: f64,
-    /// Time to query the value of a state half way between kept layers.
+    /// Time to query the value of a state halfway between kept layers.
     query_seconds: f64,
 }
 
