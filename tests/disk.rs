@@ -365,7 +365,7 @@ fn a_finished_run_keeps_all_reach() {
     assert!(shards_of_reach(&run) > 1);
     for (limit, is_exceeded) in [("1GB", false), ("8MB", false), ("100kB", true)] {
         let again = try_solve(&run, &format!("{JOB} --disk {limit}")).exits(0);
-        assert_eq!(again.stderr.contains(limit.trim_end_matches("kB")), is_exceeded, "{again:?}");
+        assert_eq!(again.stderr.contains("--disk"), is_exceeded, "{again:?}");
         assert!(content() == before, "--disk {limit} changed the run");
     }
     on_run(&run, "verify", &[]).exits(0);

@@ -131,7 +131,7 @@ fn wrong_usage_of_clients() {
     let run = run().run();
     let run = run.to_str().unwrap();
     for filter in ["a=b=c", "warning", "info,verbose"] {
-        exact2048(["serve", "--run", run, "--log", filter]).exits(2).says(&["--log", "warn, info"]);
+        exact2048(["serve", "--run", run, "--log", filter]).exits(2).says(&[filter, "warn, info"]);
     }
     exact2048(["serve", "--run", "/no/such/run"]).exits(1).says(&["/no/such/run"]);
 }
