@@ -1,32 +1,33 @@
 //! The boards of a layer, each with the probability that a game reaches it.
 //!
-//! Probabilities are sent from one layer to the next and added in an order that does not depend on threads. The tables
-//! count the roundings of each number (`docs/dev/error-bound.md`, "Chances").
+//! Each layer sends probabilities to the next. The order of the additions does not depend on threads. The tables count the
+//! roundings of each probability (`docs/dev/error-bound.md`, "Chances").
 
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
 use rayon::prelude::*;
 
-/// Smallest probability that can be followed. Below it, 64-bit floating point has fewer digits.
+/// Smallest probability that can be followed. Much smaller numbers have fewer digits in 64-bit floating point.
 pub const LEAST_CHANCE: f64 = 1e-290;
 
 /// Number of buckets of a layer, which are processed in parallel.
 ///
-/// It does not depend on the threads, so sums have one order. It is large enough for the boards of a bucket to fit a fast
-/// cache.
+/// The number does not depend on the threads, so the order of every sum is fixed. With this many buckets, the boards of
+/// one bucket fit into a fast cache.
 pub const BUCKETS: usize = 64;
 
-/// Number of buckets whose moves one thread makes in sequence.
+/// Number of buckets in a group. One thread makes the moves of a group in sequence.
 const GROUP: usize = 4;
 
 /// Assigns boards to buckets by properties that no spawn and no symmetry changes.
 ///
-/// So the images of a board are in one bucket, and a spawn stays in it. Most bits of a bucket's number follow from the
-/// tiles of 8 and more, so that moves lead to few buckets. The other bits follow from the cells of these tiles, because
-/// many boards have the same tiles; cells that are images of each other count as one.
+/// All images of a board are therefore in one bucket, and a spawn does not change the bucket. Most bits of a bucket's
+/// number depend on the tiles of 8 and more, so the moves of one bucket reach few buckets. The other bits depend on the
+/// cells of these tiles, because many boards have the same tiles. Cells that are images of each other count as one.
 #[derive(Debug)]
 pub struct Buckets {
-    /// Summands for each two neighbouring cells, by their tiles: 16 bits for the tiles, and below them 16 bits for the cells.
+    /// Summand of each pair of neighbouring cells, by their tiles. The upper 16 bits stand for the tiles, the lower 16 for
+    /// the cells.
     pairs: Box<[[u32; 256]; 8]>,
 }
 
@@ -61,7 +62,7 @@ impl Buckets {
     }
 }
 
-/// Bits of a bucket's number that follow from cells.
+/// Number of bits of a bucket's number that depend on cells.
 const CELL_BITS: u32 = 2;
 
 /// A board, and the probability that a game reaches it.
@@ -69,7 +70,7 @@ const CELL_BITS: u32 = 2;
 pub struct Chance {
     /// The board.
     pub board: Board,
-    /// The share of games that reach it.
+    /// Share of games that reach the board.
     pub chance: f64,
     /// Number of terms in `chance`.
     terms: u32,
@@ -84,7 +85,7 @@ pub struct ChanceList<'a> {
 }
 
 impl ChanceList<'_> {
-    /// Empties the list, and keeps its memory.
+    /// Empties the list, but retains its memory.
     fn begin(&mut self, with_order: bool) {
         self.by_bucket.iter_mut().for_each(Vec::clear);
         self.order = with_order.then(Vec::new);
@@ -101,7 +102,7 @@ impl ChanceList<'_> {
     }
 }
 
-/// Lists of probabilities sent to a layer, which reuse their memory from layer to layer.
+/// Lists of probabilities sent to a layer. They reuse their memory from layer to layer.
 pub struct ChanceLists<'a>(Vec<ChanceList<'a>>);
 
 impl<'a> ChanceLists<'a> {
@@ -120,7 +121,7 @@ impl<'a> ChanceLists<'a> {
     }
 }
 
-/// The bucket of a layer to which the bucket of the same number sends its spawns.
+/// Target bucket of spawns. The source bucket has the same number in an earlier layer.
 pub struct SpawnChances<'a> {
     bucket: &'a mut ChanceBucket,
     /// The entry of each board in the order of sending, if requested.
@@ -131,7 +132,7 @@ pub struct SpawnChances<'a> {
 pub const LEFT_OUT: u32 = u32::MAX;
 
 impl SpawnChances<'_> {
-    /// Adds `chance` to each of some boards, which must have the bucket's tiles of 8 and more.
+    /// Adds `chance` to each board. All boards must belong to this bucket.
     #[inline]
     pub fn push_all(&mut self, boards: &[Board], chance: f64) {
         match &mut self.entries {
@@ -142,7 +143,7 @@ impl SpawnChances<'_> {
         }
     }
 
-    /// Leaves out this number of boards.
+    /// Leaves out `boards` boards.
     pub fn skip(&mut self, boards: usize) {
         if let Some(entries) = &mut self.entries {
             entries.resize(entries.len() + boards, LEFT_OUT);
@@ -166,7 +167,7 @@ pub type ChancePlaces = Vec<ChancePlace>;
 pub struct ChanceTable {
     /// The boards, by their tiles of 8 and more.
     pub buckets: Vec<ChanceBucket>,
-    /// Most roundings of any number sent here.
+    /// Largest number of roundings of any probability sent to this layer.
     sent_roundings: u64,
 }
 
@@ -183,7 +184,7 @@ impl ChanceTable {
         Self { buckets: other.buckets.iter().map(room).collect(), sent_roundings: 0 }
     }
 
-    /// Calls `send` for each bucket and adds the probabilities that it sends to the boards of the layer `to`.
+    /// Calls `send` for each bucket, and adds the sent probabilities to the boards of the layer `to`.
     ///
     /// Returns the results of `send`, in order. If `with_places`, also returns the places of the receiving boards, bucket by
     /// bucket. The sender rounds each probability `roundings` times.
@@ -223,7 +224,7 @@ impl ChanceTable {
         (flat(found), flat(places.map(of_group).collect()))
     }
 
-    /// Calls `send` for each bucket and adds the probabilities that it sends to the boards after a spawned 2 and a 4.
+    /// Calls `send` for each bucket, and adds the sent probabilities to the boards after a spawned 2 or 4.
     ///
     /// Returns the results of `send`, in order. If `with_places`, also returns the receiving entries, bucket by bucket. The
     /// sender rounds each probability `roundings` times.
@@ -260,7 +261,7 @@ impl ChanceTable {
         Some(ChancePlace { bucket: bucket as u8, entry: self.buckets[bucket].find(board)? })
     }
 
-    /// Whether there is no board.
+    /// Whether the table has no boards.
     pub fn is_empty(&self) -> bool {
         self.buckets.iter().all(|bucket| bucket.entries.is_empty())
     }
@@ -283,7 +284,7 @@ impl ChanceTable {
         self.buckets.iter().map(of).sum()
     }
 
-    /// Most roundings of any number here, including those of its terms.
+    /// Largest number of roundings of any probability in the table, including the additions of its terms.
     pub fn roundings(&self) -> u64 {
         let terms = self.buckets.iter().flat_map(|bucket| &bucket.entries).map(|entry| entry.terms).max();
         self.sent_roundings + u64::from(terms.unwrap_or(0))
@@ -295,13 +296,13 @@ impl ChanceTable {
 pub struct ChanceBucket {
     /// The boards, in the order of arrival.
     pub entries: Vec<Chance>,
-    /// Hash table, by the first bits of a board's hash: the number of its entry plus 1, or 0 for an empty slot.
+    /// Hash table by the first bits of a board's hash. A slot holds the number of the board's entry plus 1, or 0 if empty.
     ///
-    /// The number of slots is a power of two, and at least twice that of entries.
+    /// The number of slots is a power of two, and at least twice the number of entries.
     slots: Vec<u32>,
 }
 
-/// The fewest slots of a bucket that holds a board.
+/// Smallest number of slots of a bucket with boards.
 const FEWEST_SLOTS: usize = 16;
 
 impl ChanceBucket {
@@ -383,9 +384,9 @@ impl ChanceBucket {
     }
 }
 
-/// Places of the boards that one group sent to, in the order of sending.
+/// Places of the boards that received probabilities from one group, in the order of sending.
 ///
-/// `entries` has their entries by bucket and group.
+/// `entries` lists the receiving entries by bucket and group.
 fn in_order(sent: &ChanceList<'_>, group: usize, entries: &[Vec<Vec<u32>>]) -> ChancePlaces {
     let mut next = [0; BUCKETS];
     let place = |&bucket: &u8| {

@@ -5,12 +5,12 @@ use exact2048_solution::{QueryError, Run};
 
 use crate::outcome::PlayStatistics;
 
-/// Default of the smallest probability that is followed.
+/// Smallest probability that is followed by default.
 pub const LEAST_FOLLOWED: f64 = 1e-18;
 
 /// Whether a run's values are the mean score of random games, or the probability of a tile.
 ///
-/// Runs with a discount, the worst spawns or probabilities to lose have no statistics.
+/// Runs with a discount, worst-case spawns or probabilities of losing have no statistics.
 #[must_use]
 pub fn has_usual_rules(params: &Params) -> bool {
     let is_loss = matches!(params.objective, Objective::Lose { .. });
@@ -20,7 +20,7 @@ pub fn has_usual_rules(params: &Params) -> bool {
 /// Progress of the statistics.
 #[derive(Clone, Copy, Debug)]
 pub struct StatsProgress {
-    /// The layer processed last. Layers occur several times, because best moves are found downward.
+    /// The layer processed last. Layers occur several times, because a downward pass finds the best moves.
     pub layer: u32,
     /// The highest layer possible.
     pub last_layer: u32,
@@ -34,9 +34,9 @@ pub struct StatsProgress {
 ///
 /// Crates that read runs do not link the kernels of the solver, so a program with kernels passes them through this trait.
 ///
-/// In each state, perfect play makes the best move that a run of best moves would store: the first of equal ones, on the
-/// stored image of the board. The threads are those of the caller's rayon pool. The result depends neither on them nor on
-/// the layers that the run keeps.
+/// In each state, perfect play makes the best move that a run with best moves would store. Of several best moves, it makes
+/// the first on the stored image of the board. Following uses the threads of the caller's rayon pool. The result depends
+/// neither on the threads nor on the layers that the run keeps.
 pub trait FollowPlay: Send + Sync {
     /// Computes the statistics of a run with [usual rules](has_usual_rules).
     ///

@@ -1,9 +1,9 @@
 //! Statistics of perfect play, without sampling.
 //!
-//! The type [`PlayStatistics`] has the distribution of the largest tile at the end and of the layers in which games end,
-//! and so the number of moves of a game. The kernels of the solver compute it by following games upward through the layers
-//! of a run ([`FollowPlay`]). The module [`chances`] holds the boards of a layer with their probabilities, to evaluate
-//! imperfect players.
+//! The type [`PlayStatistics`] contains the distributions of the largest tile at the end and of the last layer of a game.
+//! It also contains the mean number of moves. The kernels of the solver compute these statistics by following games upward
+//! through the layers of a run ([`FollowPlay`]). The module [`chances`] stores the boards of a layer with their
+//! probabilities. It serves the evaluation of imperfect players.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

@@ -10,16 +10,16 @@ pub struct LayerStatistics {
     pub layer: u32,
     /// Number of followed states, up to symmetry.
     pub states: u64,
-    /// The share of games that reach a state of it.
+    /// Share of games that reach a state of the layer.
     pub reached: f64,
-    /// The share of games that end in it, by the exponent of their largest tile.
+    /// Share of games that end in the layer, by the exponent of their largest tile.
     ///
     /// A game ends with a state that has no legal move, or with the move that makes the target tile.
     pub ended: [f64; EXPONENTS],
 }
 
 impl LayerStatistics {
-    /// The share of games that end in it.
+    /// Share of games that end in the layer.
     pub fn ended_in_all(&self) -> f64 {
         self.ended.iter().sum()
     }
@@ -50,7 +50,7 @@ impl PlayStatistics {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// Shares of games that end with each largest tile, and of those that reach it, by exponent from the largest down.
+    /// Shares of games that end with each largest tile and that reach this tile, in descending order of exponents.
     pub fn tiles(&self) -> Vec<(u8, f64, f64)> {
         let ended = |exponent: usize| self.layers.iter().map(|layer| layer.ended[exponent]).sum::<f64>();
         let mut reached = 0.0;
@@ -77,7 +77,7 @@ impl PlayStatistics {
         Some((mean, variance.sqrt()))
     }
 
-    /// The lowest layer by which a share of the completely followed games has ended; `None` without such games.
+    /// Lowest layer by which `share` of the completely followed games have ended; `None` without such games.
     pub fn ended_by(&self, share: f64) -> Option<u32> {
         let all: f64 = self.layers.iter().map(LayerStatistics::ended_in_all).sum();
         let mut ended = 0.0;

@@ -1,4 +1,4 @@
-//! Statistics of perfect play as JSON, and the file that keeps them.
+//! Statistics of perfect play as JSON, and the file that stores them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -30,7 +30,8 @@ pub struct StatisticsView {
     /// `None` if no game was followed to its end.
     last_layer: Option<Spread>,
     states: u64,
-    /// Smallest probability that was followed. Files of earlier versions lack it and used the default.
+    /// Smallest probability that was followed. Files of earlier versions lack this field, because their statistics used
+    /// the default.
     #[serde(default = "least_followed")]
     cutoff: f64,
     left_out: f64,
@@ -76,7 +77,7 @@ struct LayerView {
 impl StatisticsView {
     /// Follows the games of a run, except boards that a game reaches with a probability below `cutoff`.
     ///
-    /// Reads the starts first, so that a run without values fails before hours of work.
+    /// Reads the starts first, so a run without values fails at once and not after hours of work.
     ///
     /// # Errors
     ///
@@ -141,7 +142,8 @@ impl StatisticsView {
 
     /// Whether the followed probabilities and the run agree on the value of the start, within both errors.
     ///
-    /// They always do, by the proof of the errors. So a contradiction shows damage that no checksum found.
+    /// The proof of the error bounds guarantees agreement. A contradiction therefore reveals damage that no checksum
+    /// detected.
     fn is_consistent(&self) -> bool {
         (self.value.value - self.perfect.value).abs() <= self.value.error + self.perfect.error
             && !self.layers.is_empty()
@@ -153,7 +155,7 @@ impl StatisticsView {
         self.seconds
     }
 
-    /// The original numbers. JSON keeps every bit of them.
+    /// The original numbers. JSON preserves every bit.
     #[must_use]
     pub fn statistics(&self) -> PlayStatistics {
         let layer = |of: &LayerView| {
@@ -178,10 +180,10 @@ impl StatisticsView {
 /// Largest size of a file of statistics, in bytes. A file has about 200 bytes for each layer, and at most 20,000 layers.
 const MOST_BYTES: u64 = 64 << 20;
 
-/// The file that keeps the statistics of a run for later readers, in a folder that runs may share.
+/// File that stores the statistics of a run for later readers. Several runs may share its folder.
 ///
-/// Its first line names the run and has the checksum of the rest, which is JSON. A file that is damaged or belongs to
-/// other values is ignored.
+/// The first line names the run and contains the checksum of the rest, which is JSON. Readers ignore a file that is
+/// damaged or belongs to other values.
 #[derive(Debug)]
 pub struct KeptStatistics {
     place: PathBuf,
@@ -216,17 +218,17 @@ impl KeptStatistics {
         read.filter(StatisticsView::is_consistent)
     }
 
-    /// The kept statistics, if they have this `cutoff`. So a caller gets the bits that it would compute.
+    /// The kept statistics, if they have this `cutoff`. They equal the caller's own computation, bit for bit.
     #[must_use]
     pub fn read_with(&self, cutoff: f64) -> Option<StatisticsView> {
         self.read().filter(|kept| kept.cutoff == cutoff)
     }
 
-    /// Keeps statistics, unless their cutoff is above the default or they contradict themselves.
+    /// Stores statistics, unless their cutoff is above the default or they contradict themselves.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written; the earlier file then stays.
+    /// If the file cannot be written. The earlier file then remains.
     pub fn keep(&self, statistics: &StatisticsView) -> Result<(), StorageError> {
         if statistics.cutoff > LEAST_FOLLOWED || !statistics.is_consistent() {
             return Ok(());
@@ -253,7 +255,7 @@ mod tests {
         Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
     }
 
-    /// Numbers that need all digits, of a game that ends with a 4 or an 8.
+    /// Statistics with numbers that need all digits. Games end with a 4 or an 8.
     fn found() -> PlayStatistics {
         let mut ended = [0.0; EXPONENTS];
         (ended[2], ended[3]) = (0.1 + 0.2, 1.0 / 3.0);
@@ -294,7 +296,7 @@ mod tests {
         }
     }
 
-    /// A checksum proves only that a file is as it was written.
+    /// A checksum proves only that a file did not change after it was written.
     #[test]
     fn statistics_that_contradict_the_run_are_neither_kept_nor_read() {
         let place = tempfile::tempdir().unwrap();
