@@ -1,4 +1,4 @@
-//! The columns of tables, and rows of them.
+//! Columns and rows of tables.
 
 use exact2048_game::Board;
 use exact2048_game::board::tile;
@@ -17,7 +17,7 @@ pub enum ExportTable {
 }
 
 impl ExportTable {
-    /// Its name, the prefix of its files' names.
+    /// Name of the table, which is also the prefix of its files' names.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,17 +32,18 @@ impl ExportTable {
 /// A column: its name, and values of one type.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ExportColumn {
-    /// 8 bits.
+    /// Unsigned 8-bit integers.
     U8(&'static str, Vec<u8>),
-    /// 16 bits.
+    /// Unsigned 16-bit integers.
     U16(&'static str, Vec<u16>),
-    /// 32 bits.
+    /// Unsigned 32-bit integers.
     U32(&'static str, Vec<u32>),
-    /// 64 bits.
+    /// Unsigned 64-bit integers.
     U64(&'static str, Vec<u64>),
-    /// Floating-point numbers of 64 bits.
+    /// 64-bit floating-point numbers.
     F64(&'static str, Vec<f64>),
-    /// Optional floating-point numbers of 64 bits. NaN is a missing number, which each format writes in a different way.
+    /// Optional 64-bit floating-point numbers. NaN stands for a missing number. Each format writes missing numbers
+    /// differently.
     OptionalF64(&'static str, Vec<f64>),
 }
 
@@ -75,7 +76,7 @@ impl ExportColumn {
 
 /// Boards of a layer, their best moves, and the numbers of each floating-point column.
 ///
-/// Best moves and numbers are empty if the table has no such column.
+/// `best` and `numbers` are empty if the table has no such columns.
 #[derive(Debug)]
 pub(crate) struct BoardAnswers {
     pub(crate) boards: Vec<Board>,
@@ -116,7 +117,7 @@ impl ExportRows {
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
         for column in &mut rows.0 {
             match column {
-                // Filled at the end, because this moves the boards.
+                // Filled last, because filling this column moves the boards.
                 ExportColumn::U64(..) => {}
                 ExportColumn::F64(_, to) | ExportColumn::OptionalF64(_, to) => {
                     *to = numbers.next().unwrap_or_default()

@@ -13,7 +13,7 @@ use crate::files::{FileRange, Folder, FolderError, create_own, cut};
 use crate::format::{FileFormat, TableFiles, TableFormat};
 use crate::groups::{Group, Groups, Work};
 
-/// Number of rows from which on a file gets no further layer.
+/// Number of rows at which a file gets no further layer.
 const FILE_ROWS: u64 = 8 << 20;
 
 /// Options of an export.
@@ -29,7 +29,7 @@ pub struct ExportOptions {
     pub format: FileFormat,
     /// The output folder.
     pub folder: PathBuf,
-    /// Memory limit in bytes for the layers in work.
+    /// Memory limit in bytes for the layers in progress.
     pub memory_bytes: u64,
 }
 
@@ -38,9 +38,9 @@ pub struct ExportOptions {
 pub struct ExportProgress {
     /// The current layer.
     pub layer: Layer,
-    /// Rows of the layers before it, including those in existing files.
+    /// Number of rows in the layers before the current one, including rows in existing files.
     pub rows: u64,
-    /// All rows, before sampling.
+    /// Number of all rows, before sampling.
     pub all_rows: u64,
 }
 
@@ -51,11 +51,11 @@ pub struct Exported {
     pub files: usize,
     /// Number of existing, undamaged files.
     pub files_before: usize,
-    /// Number of files written again because they, or another column of their rows, were damaged.
+    /// Number of files written again because they were damaged, or because another column of their rows was.
     pub files_damaged: usize,
-    /// Rows in all files.
+    /// Number of rows in all files.
     pub rows: u64,
-    /// Bytes of all files.
+    /// Total size of all files in bytes.
     pub bytes: u64,
 }
 
@@ -86,7 +86,7 @@ pub enum ExportError {
          export fewer layers"
     )]
     Memory {
-        /// Most bytes needed at once.
+        /// Largest number of bytes needed at once.
         needed_bytes: u64,
         /// Bytes allowed.
         limit_bytes: u64,
@@ -127,10 +127,10 @@ pub enum ExportError {
     },
 }
 
-/// Writes an export, or the missing files of it.
+/// Writes an export, or its missing files.
 ///
-/// A file gets its name only when it is complete. Files that were truncated or overwritten later are written again. Uses
-/// the threads of the caller's rayon pool.
+/// A file gets its name only when it is complete. Existing files that were truncated or overwritten are written again. The
+/// export uses the threads of the caller's rayon pool.
 ///
 /// # Errors
 ///
@@ -183,7 +183,7 @@ pub fn export(
     Ok(Exported { files: names.len(), files_before, files_damaged, rows, bytes })
 }
 
-/// Whether the existing files of a range are those that this export writes.
+/// Whether the existing files of a range match this export and are complete.
 fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) -> Result<bool, ExportError> {
     let open_finished = |name: &String| {
         let place = folder.place(name);
@@ -226,7 +226,8 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// Writes the rows of a group to their files. The first group of the files creates them, and the last finishes them.
+    /// Writes the rows of a group to their files. The first group of a range creates the files, and the last group
+    /// finishes them.
     fn write(&mut self, group: &Group) -> Result<(), ExportError> {
         let (names, mut files) = match self.open.take() {
             Some(open) => open,

@@ -1,4 +1,4 @@
-//! The folder of an export: the division of layers into files, and files that appear only when complete.
+//! The folder of an export. Divides layers into files, and lets each file appear only when complete.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
@@ -7,12 +7,14 @@ use std::path::{Path, PathBuf};
 use exact2048_files::{OFlags, open_with};
 use exact2048_game::Layer;
 
-/// Name of the file that describes the export in one line, so that files of two runs are never mixed.
+/// Name of the file that describes the export in one line. The description prevents a mix of files of two runs.
 ///
-/// The exporter holds its lock. If it is empty, or its line is not terminated, nothing is exported yet.
+/// The exporter holds the lock of this file. If the file is empty or its line is not terminated, the export has no files
+/// yet.
 const DESCRIPTION: &str = "_export.txt";
 
-/// The folder of finished files. Programs that read a folder as one table read every file in it.
+/// Name of the folder of finished files. It holds no other files, because some programs read all files of a folder as one
+/// table.
 const DATA: &str = "data";
 
 /// Suffix of the names of unfinished files.
@@ -23,12 +25,12 @@ const UNFINISHED: &str = ".part";
 pub(crate) struct FileRange {
     pub first: Layer,
     pub last: Layer,
-    /// Rows of all layers before the first, in any file.
+    /// Number of rows in all layers before the first, in any file.
     pub rows_before: u64,
     pub rows: u64,
 }
 
-/// Divides layers into files: each gets layers until it has `rows_each` rows or more.
+/// Divides layers into files. Each file gets layers until it has at least `rows_each` rows.
 pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) -> Vec<FileRange> {
     let mut files: Vec<FileRange> = Vec::new();
     let mut rows_before = 0;
@@ -60,7 +62,8 @@ pub(crate) enum FolderError {
 #[derive(Debug)]
 pub(crate) struct Folder {
     path: PathBuf,
-    /// The description, locked if the file system can. Otherwise two processes could write to the same unfinished file.
+    /// The description file, locked if the file system supports locks. Without the lock, two processes could write to the
+    /// same unfinished file.
     description: File,
 }
 
@@ -73,7 +76,8 @@ impl Folder {
         }
         fs::create_dir_all(path).map_err(io)?;
         let place = path.join(DESCRIPTION);
-        // A refused folder stays unchanged. Another process may open it at the same moment.
+        // A refused folder stays unchanged. The check is repeated because another process may create the description at
+        // the same moment.
         if !place.exists()
             && let Err(error) = check_free(path)
             && !place.exists()
@@ -81,7 +85,7 @@ impl Folder {
             return Err(error);
         }
         let in_description = |error| FolderError::Io(place.clone(), error);
-        // Not truncated: it may be the description of another export.
+        // Does not truncate the file, because it may describe another export.
         let mut options = File::options();
         options.read(true).write(true).create(true).truncate(false);
         let file = open_with(&mut options, OFlags::NOFOLLOW, &place);
@@ -94,7 +98,7 @@ impl Folder {
         match text.strip_suffix('\n') {
             Some(held) if held == description => {}
             Some(held) => return Err(FolderError::Occupied(format!("an export of: {held}"))),
-            // Only the start of an own line is overwritten, because a user may have a file of this name.
+            // Overwrites only the beginning of this export's line, because a user may have a file of this name.
             None if !description.starts_with(&text) => {
                 return Err(FolderError::Occupied(format!("{DESCRIPTION} with other text")));
             }
@@ -107,7 +111,7 @@ impl Folder {
         }
         let data = path.join(DATA);
         fs::create_dir_all(&data).map_err(|error| FolderError::Io(data, error))?;
-        // Without this, a table could survive a loss of power without its description.
+        // Without these syncs, a table could survive a power failure without its description.
         file.sync_all().map_err(in_description)?;
         File::open(path).and_then(|folder| folder.sync_all()).map_err(io)?;
         Ok(Self { path: path.to_path_buf(), description: file })
@@ -115,9 +119,10 @@ impl Folder {
 
     /// Frees a folder without files for another export.
     pub fn leave(&self) {
-        // This call only removes an empty folder.
+        // `remove_dir` removes only an empty folder.
         if fs::remove_dir(self.path.join(DATA)).is_ok() {
-            // If it fails, the folder still belongs to this export. The file stays, because the exporter holds its lock.
+            // If the truncation fails, the folder still belongs to this export. The file is not deleted, because the
+            // exporter holds its lock.
             let _ = self.description.set_len(0);
         }
     }
@@ -140,13 +145,14 @@ impl Folder {
     }
 }
 
-/// Creates a file of an export, or truncates the rest of an interrupted one. A symbolic link is refused: it may lead to a
-/// file of the user.
+/// Creates a file of an export, or truncates a file that an interrupted export left.
+///
+/// Refuses a symbolic link, because it may point to a file of the user.
 pub(crate) fn create_own(path: &Path) -> io::Result<File> {
     open_with(File::options().write(true).create(true).truncate(true), OFlags::NOFOLLOW, path)
 }
 
-/// Checks that a folder holds at most an export that has not begun.
+/// Checks that a folder is empty, or holds only an export without files.
 fn check_free(path: &Path) -> Result<(), FolderError> {
     let io = |error| FolderError::Io(path.to_path_buf(), error);
     for entry in fs::read_dir(path).map_err(io)? {
@@ -176,7 +182,7 @@ mod tests {
         Folder::open(place.path(), "all").unwrap();
     }
 
-    /// All begin before one of them has created the folder.
+    /// All threads begin before the folder exists.
     #[test]
     fn concurrent_exports_give_the_folder_to_one() {
         for round in 0..20 {
@@ -202,7 +208,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         Folder::open(place.path(), "all").unwrap().leave();
         Folder::open(place.path(), "some").unwrap();
-        // A description that a crash cut short does not count.
+        // A crash truncated this description, so the folder is still free.
         fs::write(place.path().join(DESCRIPTION), "ot").unwrap();
         let folder = Folder::open(place.path(), "other").unwrap();
         fs::write(folder.place("table"), "rows").unwrap();

@@ -1,4 +1,4 @@
-//! The formats of files.
+//! File formats of exports.
 
 mod csv;
 mod npy;
@@ -28,7 +28,7 @@ use crate::columns::{ExportColumn, ExportRows};
 /// The format of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileFormat {
-    /// Columns, compressed, with statistics.
+    /// Compressed columns with statistics.
     Parquet,
     /// One array for each column, in separate files, as `numpy.save` writes them.
     Npy,
@@ -40,7 +40,7 @@ impl FileFormat {
     /// All formats.
     pub const ALL: [Self; 3] = [Self::Parquet, Self::Npy, Self::Csv];
 
-    /// The extension of such files.
+    /// Extension of files in this format.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -66,12 +66,12 @@ impl FromStr for FileFormat {
     }
 }
 
-/// The files that the rows of some layers are written to.
+/// Open files that receive the rows of some layers.
 pub(crate) trait TableFiles: Send {
     /// Adds the rows of some layers.
     fn write(&mut self, group: &[ExportRows]) -> io::Result<()>;
 
-    /// Writes the rest and returns the files.
+    /// Writes the remaining bytes and returns the files.
     fn finish(self: Box<Self>) -> io::Result<Vec<File>>;
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct TableFormat {
 }
 
 impl TableFormat {
-    /// The names of the files of some rows, with the prefix `stem`.
+    /// Names of the files of a range, with the prefix `stem`.
     pub(crate) fn names(&self, stem: &str) -> Vec<String> {
         match self.format {
             FileFormat::Parquet | FileFormat::Csv => vec![format!("{stem}.{}", self.format)],
@@ -96,7 +96,7 @@ impl TableFormat {
         }
     }
 
-    /// Creates tables without rows in files, given in the order of their names.
+    /// Creates tables without rows in `files`. The files are in the order of their names.
     pub(crate) fn create(&self, files: Vec<File>) -> io::Result<Box<dyn TableFiles>> {
         let (columns, description) = (&self.columns, &self.description);
         Ok(match self.format {
@@ -108,9 +108,9 @@ impl TableFormat {
         })
     }
 
-    /// Whether files, in the order of their names, match the files that this format writes for `rows` rows.
+    /// Whether files match the files that this format writes for `rows` rows. The files are in the order of their names.
     ///
-    /// Checks their beginnings, ends and lengths. A CSV file is read completely to count its lines.
+    /// Checks the beginning, the end and the length of each file. Reads a CSV file completely to count its lines.
     pub(crate) fn are_whole(&self, files: Vec<File>, rows: u64) -> io::Result<bool> {
         match self.format {
             FileFormat::Parquet => is_whole_parquet(only(files)?, &self.description, rows),
@@ -174,13 +174,13 @@ fn io_error(error: ParquetError) -> io::Error {
     }
 }
 
-/// Bytes of a column that are compressed together.
+/// Number of bytes of a column that are compressed together.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Rows of a page. Readers can skip a page by its least and largest values.
+/// Number of rows of a page. Readers can skip a page by its smallest and largest value.
 const PAGE_ROWS: usize = 1 << 17;
 
-/// Groups of rows, column by column.
+/// A Parquet file, which stores groups of rows column by column.
 struct ParquetFile {
     writer: SerializedFileWriter<BufWriter<File>>,
     columns: usize,
@@ -242,7 +242,7 @@ fn put<T: DataType>(column: &mut ColumnWriter<'_>, values: &[T::T]) -> Result<()
     get_typed_column_writer_mut::<T>(column).write_batch(values, None, None).map(drop)
 }
 
-/// Adds optional numbers. Missing ones have definition level 0 and take no space among the numbers.
+/// Adds optional numbers. Missing numbers have definition level 0 and take no space.
 fn put_some(column: &mut ColumnWriter<'_>, values: &[f64]) -> Result<(), ParquetError> {
     let levels: Vec<i16> = values.iter().map(|value| i16::from(!value.is_nan())).collect();
     let some: Vec<f64> = values.iter().copied().filter(|value| !value.is_nan()).collect();
@@ -275,7 +275,7 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
 /// Sets the encoding of the columns.
 ///
 /// Integers are stored as differences, because boards and layers ascend and neighbouring boards have similar columns.
-/// Floating-point numbers are stored plainly, because equal ones repeat as a whole.
+/// Floating-point numbers are stored plainly, because equal numbers then repeat the same bytes.
 fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPtr, ParquetError> {
     let described = KeyValue::new("exact2048".to_owned(), description.to_owned());
     let mut properties = WriterProperties::builder()

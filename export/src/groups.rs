@@ -12,10 +12,11 @@ use crate::export::{ExportError, ExportOptions, ExportProgress};
 use crate::files::FileRange;
 use crate::sample::Sample;
 
-/// Bytes of memory for each row that waits to be written: those of a group, or of the largest layer.
+/// Bytes of memory for each unwritten row. The unwritten rows are those of a group or of the largest layer.
 const ROW_BYTES: u64 = 3 * 64;
 
-/// Number of rows, some MiB, at which a group gets no further layer. Readers of Parquet files read a group at once.
+/// Number of rows at which a group gets no further layer. A group takes some MiB, because readers of Parquet files read a
+/// whole group at once.
 const GROUP_ROWS: usize = 1 << 20;
 
 /// Rows that are written together.
@@ -33,7 +34,7 @@ pub(crate) struct Groups<'a> {
     work: &'a Work<'a>,
     reader: StateReader<'a>,
     files: std::vec::IntoIter<FileRange>,
-    /// The file that has more groups, its remaining layers, and the number of their first row.
+    /// The file with further groups, its remaining layers, and the number of the first remaining row.
     open: Option<(FileRange, &'a [LayerCounts], u64)>,
 }
 
@@ -43,7 +44,7 @@ impl<'a> Groups<'a> {
         Self { work, reader: work.oracle.state_reader(&|| true), files: files.into_iter(), open: None }
     }
 
-    /// The next group; `None` after the last one of the last file. Calls `progress` at the start of each layer.
+    /// The next group; `None` after the last group of the last file. Calls `progress` at the start of each layer.
     pub(crate) fn next(
         &mut self,
         progress: &mut impl FnMut(ExportProgress),
@@ -78,7 +79,7 @@ pub(crate) struct Work<'a> {
     pub(crate) layers: Vec<LayerCounts>,
     pub(crate) all_rows: u64,
     pub(crate) sample: Option<Sample>,
-    /// Cells of a board.
+    /// Number of cells of a board.
     cells: usize,
 }
 
@@ -135,7 +136,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The rows of a layer that are in the sample, or all of them.
+    /// The sampled rows of a layer, or all rows without a sample.
     fn layer(
         &self,
         reader: &mut StateReader<'_>,
@@ -189,7 +190,7 @@ impl<'a> Work<'a> {
         Ok(BoardAnswers { boards: boards.into_owned(), best: Vec::new(), numbers: vec![numbers] })
     }
 
-    /// The rows in the sample.
+    /// Picks the sampled rows, or all rows without a sample.
     ///
     /// # Errors
     ///

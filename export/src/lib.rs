@@ -1,8 +1,9 @@
 //! Tables of a run for other programs: its states, its afterstates or its policy, as Parquet, NumPy or CSV files.
 //!
-//! The function [`export()`] writes a folder of files, each with a range of layers (`docs/export.md`). Rows ascend by layer
-//! and canonical board, so they do not depend on how the run was computed. The type [`ExportRows`] holds rows and `format`
-//! writes them. The module `files` divides layers into files, which appear only when complete.
+//! The function [`export()`] writes a folder of files, each with a range of layers (`docs/export.md`). Rows ascend by
+//! layer and canonical board, so their order does not depend on how the run was computed. The type [`ExportRows`] holds
+//! rows, and the module `format` writes them. The module `files` divides layers into files. Each file appears only when
+//! complete.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

@@ -1,10 +1,10 @@
 //! An even sample of rows.
 
-/// A sample of rows, which are numbered in the order of writing.
+/// A sample of rows. Rows are numbered in the order of writing.
 ///
-/// The rows are divided into equally long stretches, one for each wanted row, and the sample has one row of each stretch.
-/// So it is spread evenly over the layers, and each row is equally likely. The chosen rows follow from the number of rows
-/// alone, so a range can be sampled without the rows before it.
+/// The rows are divided into equally long stretches, one for each wanted row. The sample has one row of each stretch. It
+/// is therefore spread evenly over the layers, and each row is equally likely. The chosen rows depend only on the wanted
+/// and the total number of rows. So a range can be sampled without the rows before it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     wanted: u64,
@@ -17,7 +17,7 @@ impl Sample {
         Self { wanted: wanted.min(rows), rows }
     }
 
-    /// The rows of the sample among those of a range, counted from its beginning.
+    /// The sampled rows of a range, numbered from the beginning of the range.
     pub fn within(self, first: u64, count: u64) -> impl Iterator<Item = usize> {
         let stretch_of =
             |row: u64| (u128::from(row) * u128::from(self.wanted) / u128::from(self.rows.max(1))) as u64;
@@ -28,7 +28,7 @@ impl Sample {
             .map(move |row| (row - first) as usize)
     }
 
-    /// The sampled row of a stretch: any row that begins in it.
+    /// The sampled row of a stretch, chosen from the rows that begin in the stretch.
     fn row(self, stretch: u64) -> u64 {
         let begin = |stretch: u64| {
             (u128::from(stretch) * u128::from(self.rows)).div_ceil(u128::from(self.wanted)) as u64
@@ -38,7 +38,7 @@ impl Sample {
     }
 }
 
-/// A fixed pseudorandom number for each input: SplitMix64.
+/// Returns a pseudorandom number that depends only on the input (SplitMix64).
 fn mixed(number: u64) -> u64 {
     let z = (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

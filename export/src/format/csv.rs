@@ -30,7 +30,7 @@ impl CsvFile {
                 ExportColumn::OptionalF64(_, values) if values[row].is_nan() => {
                     self.out.write_all(separator.as_bytes())?;
                 }
-                // Debug formatting gives the shortest text that parses to the same number, tiny ones with an exponent.
+                // Debug formatting gives the shortest text that parses to the same number. Tiny numbers get an exponent.
                 column => each_type!(column, _, values => write!(self.out, "{separator}{:?}", values[row])?),
             }
         }

@@ -8,14 +8,14 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use super::TableFiles;
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
-/// Bytes of the header of an array, which suffices for all types and aligns the elements.
+/// Number of bytes of an array's header. This size suffices for all types and aligns the elements.
 const HEADER: usize = 128;
 
 /// An array of a column.
 #[derive(Clone, Copy)]
 struct Array {
     column: usize,
-    /// Whether it is the column's mask, which is true for missing numbers, as in NumPy's masked arrays.
+    /// Whether the array is the column's mask. A mask is true for missing numbers, as in NumPy's masked arrays.
     is_mask: bool,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn names(columns: &ExportRows) -> impl Iterator<Item = String> {
 }
 
 impl Array {
-    /// The type of its elements as NumPy names it, and the bytes of one.
+    /// NumPy's name for the element type, and the bytes of an element.
     fn element(self, columns: &ExportRows) -> (&'static str, u64) {
         match columns.all()[self.column] {
             _ if self.is_mask => ("|b1", 1),
