@@ -1,7 +1,7 @@
 //! Charts as SVG: lines over numbers, and bars.
 //!
-//! The library draws. This module adds a legend above the chart, dashes, and the title and description for screen readers.
-//! The colours are a fixed set, so a page can replace them in its dark mode.
+//! The plotters library draws the charts. This module adds a legend above the chart, dashes, and the title and description
+//! for screen readers. The set of colours is fixed, so a page can replace them in its dark mode.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::escape::escaped;
 /// Width and height of a displayed chart in pixels.
 const SIZE: (u32, u32) = (720, 400);
 
-/// Scale of a drawing relative to the displayed chart, because the library draws on whole pixels.
+/// Scale of a drawing relative to the displayed chart. It refines the drawing, because the library draws on whole pixels.
 const FINE: u32 = 5;
 
 /// Heights and widths in pixels of the displayed chart.
@@ -22,10 +22,11 @@ const TEXT: u32 = 15;
 const LEGEND_LINE: i32 = 20;
 const LABELS: (u32, u32) = (40, 74);
 
-/// Number of points above which a line is drawn thinner, because it goes up and down all the time.
+/// Number of points above which a line is drawn thinner, because such a line rises and falls all the time.
 const MANY_POINTS: usize = 200;
 
-/// Estimated width of a letter, as a share of the height of a line. The displaying program chooses the font.
+/// Estimated width of a letter, as a share of the height of a line. The exact width is unknown, because the displaying
+/// program chooses the font.
 const LETTER: f64 = 0.50;
 
 /// Colours of lines that colour-blind readers can distinguish, and dashes for readers who see no colours.
@@ -41,7 +42,7 @@ pub(crate) const GRID: &str = "#DDDDDD";
 #[derive(Clone, Debug)]
 pub(crate) struct ChartLine {
     pub name: String,
-    /// Ascending by the first number. A point whose second number is not finite is a gap.
+    /// Points in ascending order of their first number. A second number that is not finite marks a gap.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -58,7 +59,7 @@ pub(crate) struct Axis {
 /// Content of a chart.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Lines. A logarithmic second axis omits numbers that are not above 0.
+    /// Lines. A logarithmic second axis omits numbers that are not positive.
     Lines { x: Axis, lines: Vec<ChartLine>, is_logarithmic: bool },
     /// A bar for each name.
     Bars { x: String, bars: Vec<(String, f64)> },
@@ -71,7 +72,7 @@ pub(crate) struct Chart {
     pub y: Axis,
 }
 
-/// Failure of the library to draw. Drawing into memory does not fail.
+/// Error of the drawing library. Drawing into memory does not fail.
 type DrawingError = DrawingAreaErrorKind<std::io::Error>;
 
 impl Chart {
@@ -88,7 +89,7 @@ impl Chart {
         let (width, height) = SIZE;
         let (wide, high) = (width * FINE, height * FINE);
         let mut element = String::new();
-        // In a page the style of the page sets the size.
+        // In a page, the page's style sets the size.
         let file = format!(" xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\"");
         let file = if is_file { file } else { String::new() };
         let (title, description) = (escaped(title), escaped(description));
@@ -194,7 +195,7 @@ impl Chart {
             .axis_desc_style(text_style());
         mesh.draw()?;
         let gap = (SIZE.0 * FINE / (6 * count as u32)) as i32;
-        // The library places the end of the last segment correctly only as `Last`; a single bar has no other end.
+        // The library places the end of the last segment correctly only if it is `Last`. A single bar has no other end.
         let end = |at: usize| if at + 1 == count { SegmentValue::Last } else { SegmentValue::Exact(at + 1) };
         let rectangles = bars.iter().enumerate().map(|(at, (_, height))| {
             let ends = [(SegmentValue::Exact(at), 0.0), (end(at), *height)];
@@ -213,7 +214,7 @@ fn set_up(builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
     builder.margin_right(16 * FINE).margin_top(8 * FINE).margin_bottom(2 * FINE);
 }
 
-/// Draws the names of lines above the chart, with a piece of each line; returns their height.
+/// Draws a legend above the chart, with the name and a piece of each line. Returns the legend's height.
 fn draw_legend(
     root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[&str],
@@ -249,12 +250,12 @@ fn colour(text: &str) -> RGBColor {
     RGBColor(part(1), part(3), part(5))
 }
 
-/// Smallest share of the largest number that a logarithmic axis shows.
+/// Smallest number on a logarithmic axis, as a share of the largest.
 ///
-/// Without it, the library would search forever for the ticks of an axis whose ends have no finite ratio.
+/// Without this limit, the ratio of the axis ends could be infinite. The library would then search for ticks forever.
 const LEAST_OF_MOST: f64 = 1e-300;
 
-/// The least and the largest of numbers, never the same.
+/// Smallest and largest of some numbers. The two results always differ.
 fn range_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
     let finite = numbers.filter(|number| number.is_finite());
     let (least, most) =
@@ -268,7 +269,7 @@ fn range_of(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Thins the points of a line without changing its look.
 ///
-/// Of the points in one narrow vertical stripe, only the first, the lowest, the highest and the last are kept. This bounds
+/// In each narrow vertical stripe, only the first, the lowest, the highest and the last point remain. The stripes bound
 /// the size of a drawing.
 fn thinned(points: &[(f64, f64)], (first, last): (f64, f64)) -> Vec<(f64, f64)> {
     const STRIPES: f64 = SIZE.0 as f64 * 2.0;
@@ -292,7 +293,7 @@ fn thinned(points: &[(f64, f64)], (first, last): (f64, f64)) -> Vec<(f64, f64)> 
     kept
 }
 
-/// Adds dashes to the named lines, according to their colours.
+/// Adds dashes to the lines of a chart, according to their colours.
 fn dashed(drawn: &str) -> String {
     let mut out = String::with_capacity(drawn.len() + drawn.len() / 16);
     for line in drawn.lines() {
@@ -347,7 +348,7 @@ mod tests {
         }
     }
 
-    /// Each bar has the same positive width, and a height unless its number is 0.
+    /// All bars have the same positive width. A bar has a height unless its number is 0.
     #[test]
     fn any_number_of_bars_can_be_seen() {
         let text: AxisText = |number| number.to_string();

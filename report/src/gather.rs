@@ -1,4 +1,4 @@
-//! Gathers the numbers of a report in one pass through the layers of a run and one along perfect play.
+//! Gathers the numbers of a report. One pass reads the layers of a run, another follows perfect play.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,10 +20,11 @@ use crate::gathered::{
     LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
 };
 
-/// Number of states that one thread sums at a time. Sums are added in order, so they do not depend on the threads.
+/// Number of states that one thread sums at a time. The partial sums are added in order, so the result does not depend on
+/// the threads.
 const AT_ONCE: usize = 4096;
 
-/// Creates the kernels for a run; the number is their memory limit in bytes.
+/// Creates the kernels for a run, with a memory limit in bytes.
 pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 
 /// Options and limits of a report.
@@ -31,11 +32,12 @@ pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
 pub struct ReportOptions {
     /// Layers whose values are reported.
     pub values: ReportedValues,
-    /// Follower of perfect play, and the least probability that it follows; `None` omits its statistics.
+    /// Follower of perfect play, and the smallest probability that it follows. `None` omits the statistics of perfect
+    /// play.
     pub perfect_play: Option<(FollowerOfRun, f64)>,
     /// Memory limit in bytes.
     pub memory_bytes: u64,
-    /// Kernels that back up layers that a run does not store, if available.
+    /// Creates kernels for the layers that a run does not store, if available.
     pub layer_solver: Option<SolverOfRun>,
 }
 
@@ -72,7 +74,7 @@ pub enum ReportError {
          values of fewer layers"
     )]
     Memory {
-        /// Most bytes needed at once.
+        /// Largest number of bytes needed at once.
         needed_bytes: u64,
         /// Bytes allowed.
         limit_bytes: u64,
@@ -92,8 +94,8 @@ pub enum ReportError {
 /// Gathers the numbers of a solved run for a report.
 ///
 /// `name` is the run's name in the report, and `kept` is the file for its statistics of perfect play. Uses the threads of
-/// the caller's rayon pool; the result does not depend on them. With values of all layers, it does not depend on the
-/// layers that the run stores either.
+/// the caller's rayon pool; the result does not depend on them. If values of all layers are reported, the result is also
+/// independent of the layers that the run stores.
 ///
 /// # Errors
 ///
@@ -159,7 +161,7 @@ fn identity(run: &Run) -> RunIdentity {
     }
 }
 
-/// The mean over the starts up to symmetry, each counted once.
+/// Mean value of the starts up to symmetry. Each start counts once.
 fn canonical_starts(oracle: &Oracle) -> Result<f64, QueryError> {
     let rules = PackedRules::new(oracle.params().board);
     let starts: BTreeSet<Board> =
@@ -244,7 +246,7 @@ impl Work<'_> {
                 let reader = self.oracle.state_reader(&|| true);
                 reader.bytes(Layer::FIRST..=self.run.params().last_layer())
             }
-            // A layer and a sorted copy.
+            // Memory of a layer and of its sorted copy.
             _ if self.values == ReportedValues::Stored || self.run.params().best_moves => {
                 48 * counts.iter().map(|counts| counts.states).max().unwrap_or(0)
             }
@@ -256,7 +258,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Sums over the states of a layer, as far as the report needs and the run stores them.
+    /// Sums over the states of a layer. The sums are empty if the report does not need the states or the run no longer
+    /// stores them.
     fn layer(&self, reader: &mut StateReader<'_>, counts: &LayerCounts) -> Result<StateSums, ReportError> {
         let sums = match self.summed(reader, counts.layer) {
             Err(QueryError::ReachRemoved(_)) => return Ok(StateSums::default()),
@@ -333,7 +336,7 @@ impl Work<'_> {
     }
 }
 
-/// Adds sums in their order.
+/// Adds sums in order.
 fn in_order(sums: impl IndexedParallelIterator<Item = StateSums>) -> StateSums {
     let mut all = StateSums::default();
     sums.collect::<Vec<_>>().iter().for_each(|sums| all.append(sums));

@@ -5,7 +5,7 @@ use exact2048_game::{Layer, Params, certainty};
 use exact2048_solution::{StartValues, ValueSums};
 use exact2048_stats::PlayStatistics;
 
-/// Number of possible counts of empty cells, from 0 to the most cells of a board.
+/// Number of possible counts of empty cells, from 0 to the 16 cells of the largest board.
 pub const EMPTIES: usize = 17;
 
 /// The report on a solved run.
@@ -19,7 +19,7 @@ pub struct RunReport {
     pub identity: RunIdentity,
     /// Values of the starts.
     pub starts: StartValues,
-    /// The mean over the starts up to symmetry, each counted once, as in some publications.
+    /// Mean value of the starts up to symmetry. Each start counts once, as in some publications.
     pub canonical_starts: f64,
     /// The layers, ascending.
     pub layers: Vec<LayerReport>,
@@ -64,7 +64,8 @@ pub enum ReportedPlay {
     Statistics(PlayStatistics),
     /// The caller did not request statistics.
     LeftOut,
-    /// The run's values do not describe random games: it has a discount, the worst tiles, or probabilities to lose.
+    /// The run's values do not describe random games, because it has a discount, worst-case spawns, or probabilities of
+    /// losing.
     OtherRules,
 }
 
@@ -83,15 +84,15 @@ impl ReportedPlay {
 pub struct LayerReport {
     /// The layer.
     pub layer: Layer,
-    /// Its states, up to symmetry.
+    /// Number of its states, up to symmetry.
     pub states: u64,
-    /// Its afterstates, up to symmetry.
+    /// Number of its afterstates, up to symmetry.
     pub afterstates: u64,
-    /// Its states without a legal move; `None` if the run no longer stores its states.
+    /// Number of its states without a legal move; `None` if the run no longer stores its states.
     pub dead: Option<u64>,
-    /// Entries of its blocks: rows × columns, reachable or not.
+    /// Number of entries of its blocks (rows × columns), reachable or not.
     pub entries: u64,
-    /// Boards with this sum of tiles that could be states, up to symmetry.
+    /// Number of boards with this tile sum that could be states, up to symmetry.
     pub boards: u128,
     /// Whether its values are stored.
     pub is_stored: bool,
@@ -102,32 +103,32 @@ pub struct LayerReport {
 /// Sums over the states of a layer, or of all layers.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StateSums {
-    /// Their values.
+    /// Sums of their values.
     pub values: ValueSums,
-    /// The same, by the exponent of the largest tile.
+    /// Sums of their values, by the exponent of the largest tile.
     pub by_largest: [ValueSums; EXPONENTS],
-    /// States by the number of their empty cells.
+    /// Number of states by the number of empty cells.
     pub empties: [u64; EMPTIES],
-    /// Their moves.
+    /// Counts of their moves.
     pub moves: MoveCounts,
 }
 
-/// Moves of states, on their canonical boards.
+/// Counts of the moves of states, on their canonical boards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct MoveCounts {
-    /// States by the number of their legal moves.
+    /// Number of states by the number of legal moves.
     pub legal: [u64; 5],
-    /// States by their best move: left, right, up, down.
+    /// Number of states by best move: left, right, up, down.
     ///
     /// The first of several best moves counts. If only best moves are stored and no values are computed, the stored move
     /// counts.
     pub best: [u64; 4],
-    /// States with several best moves, if values are known.
+    /// Number of states with several best moves; 0 if values are unknown.
     pub several_best: u64,
 }
 
 impl StateSums {
-    /// Adds the sums over other states, after these.
+    /// Adds the sums over other states, which follow the states of these sums.
     pub fn append(&mut self, other: &Self) {
         self.values.append(&other.values);
         self.by_largest.iter_mut().zip(&other.by_largest).for_each(|(sum, more)| sum.append(more));
@@ -185,9 +186,9 @@ impl RunReport {
         sums
     }
 
-    /// Layers that should be reported, but are incomplete.
+    /// Layers that the report should cover completely, but cannot.
     ///
-    /// The run no longer stores their states, or the states of the layers above that their values or moves follow from.
+    /// The run no longer stores their states, or the states of higher layers that determine their values or moves.
     pub fn gaps(&self) -> Vec<Layer> {
         let is_gap = |layer: &&LayerReport| match self.values {
             ReportedValues::All => layer.sums.moved() < layer.states,

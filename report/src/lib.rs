@@ -1,8 +1,8 @@
 //! Reports on solved runs.
 //!
-//! First, [`gather()`] reads the layers of a run and sums them into plain numbers ([`RunReport`]). Then [`figures()`] draws
-//! these numbers, with a text and a table for each figure. At last, [`page()`] makes one HTML file of it all. The same runs
-//! give the same bytes.
+//! First, [`gather()`] reads the layers of a run and sums them into plain numbers ([`RunReport`]). Then [`figures()`]
+//! draws these numbers, with a text and a table for each figure. Finally, [`page()`] combines everything in one HTML file.
+//! The same runs give the same bytes.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

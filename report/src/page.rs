@@ -1,4 +1,4 @@
-//! The page: one HTML file that has no scripts and loads nothing.
+//! The page of a report: one HTML file without scripts or other resources.
 
 use std::fmt::Write;
 

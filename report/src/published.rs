@@ -1,4 +1,4 @@
-//! Published numbers to compare runs of some boards with, each with its source (`docs/published.md`).
+//! Published numbers for comparison with runs of some boards, with their sources (`docs/published.md`).
 
 use exact2048_game::{Params, Spawner};
 use exact2048_text::numbers::{count, mean};
@@ -35,19 +35,19 @@ impl Source {
 /// A published number.
 #[derive(Clone, Copy, Debug)]
 enum Published {
-    /// States with a legal move, before the tile is made.
+    /// Number of states with a legal move, before the target tile is made.
     Live(u64),
-    /// States, including those without a legal move.
+    /// Number of states, including states without a legal move.
     States(u64),
-    /// Afterstates.
+    /// Number of afterstates.
     Afterstates(u64),
-    /// The mean over the starts up to symmetry, each counted once.
+    /// Mean value of the starts up to symmetry. Each start counts once.
     Starts(f64),
     /// The value of two 2s at the start, cut off after the first decimal.
     TwoTwos(f64),
 }
 
-/// By board, objective and discount.
+/// The published numbers, by board, objective and discount.
 const NUMBERS: &[(&str, &str, &str, Source, Published)] = {
     use Published::{Afterstates, Live, Starts, States, TwoTwos};
     use Source::{Enumeration, OptimalPlay, StrongSolutions};
@@ -103,7 +103,7 @@ const NUMBERS: &[(&str, &str, &str, Source, Published)] = {
     ]
 };
 
-/// A published number and that of a run.
+/// A published number and the corresponding number of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct PublishedComparison {
     pub what: &'static str,
@@ -113,13 +113,13 @@ pub(crate) struct PublishedComparison {
     pub source: Source,
 }
 
-/// Compares the report with all published numbers that apply to the run's parameters and that it has.
+/// Compares the report with all published numbers for the run's parameters. Skips numbers that the report lacks.
 pub(crate) fn compared(run: &RunReport) -> Vec<PublishedComparison> {
     let of_run = numbers_of(&run.params);
     of_run.filter_map(|(source, published)| compare(run, source, published)).collect()
 }
 
-/// Whether a source has published numbers for a run of these parameters.
+/// Whether a source has published numbers for a run with these parameters.
 pub(crate) fn is_in(source: Source, params: &Params) -> bool {
     numbers_of(params).any(|(other, _)| other == source)
 }

@@ -7,12 +7,12 @@ use crate::escape::escaped;
 /// Approximate maximum number of rows of a table of layers.
 const MOST_ROWS: usize = 200;
 
-/// A table. The first column names its rows; the others are numbers unless it is a table of facts.
+/// A table. The first column names the rows. The other columns are numbers, unless the table lists facts.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
     pub header: Vec<String>,
     pub rows: Vec<Vec<String>>,
-    /// Whether all columns are words.
+    /// Whether all columns contain words.
     pub is_of_words: bool,
 }
 
@@ -47,7 +47,8 @@ impl Numbers {
     }
 }
 
-/// Picks evenly spread items with the first and the last, or all if they are few. Also returns the step between them.
+/// Picks evenly spread items, including the first and the last, or all of a few items. Also returns the step between the
+/// picked items.
 pub(crate) fn some_of<T>(all: &[T]) -> (Vec<&T>, usize) {
     let step = all.len().div_ceil(MOST_ROWS).max(1);
     let mut some: Vec<&T> = all.iter().step_by(step).collect();

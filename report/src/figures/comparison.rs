@@ -9,7 +9,7 @@ use crate::gathered::{LayerReport, RunReport};
 use crate::table::Numbers;
 use crate::words::{count_axis, number_axis, share_axis, value_text};
 
-/// First axis: layers as shares of the last, because runs of different boards have different layers.
+/// The first axis. It shows layers as shares of the last layer, because runs of different boards have different layers.
 const BY_SHARE: (&str, AxisText) = ("layer, as a share of the last", share_axis);
 
 pub(super) fn figures(runs: &[RunReport]) -> Vec<Figure> {

@@ -15,7 +15,7 @@ pub struct Figure {
     pub name: String,
     /// Its title.
     pub title: String,
-    /// Its content, and the source of the numbers.
+    /// Describes the content and the source of the numbers.
     pub caption: String,
     /// The number of its run; `None` for a comparison.
     pub run: Option<usize>,
@@ -38,7 +38,7 @@ impl Figure {
     }
 }
 
-/// The figures of each run in turn, then those that compare several runs.
+/// The figures of each run in turn, then the figures that compare several runs.
 #[must_use]
 pub fn figures(runs: &[RunReport]) -> Vec<Figure> {
     let mut figures = Vec::new();

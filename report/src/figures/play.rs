@@ -11,7 +11,7 @@ use crate::gathered::RunReport;
 use crate::table::{Numbers, some_of};
 use crate::words::{share_axis, share_left_out};
 
-/// Shares of games for which the table lists the layer by which they have ended.
+/// Shares of games. For each share, the table lists the layer by which so many games have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
 pub(super) fn figures(run: &RunReport) -> Vec<Figure> {

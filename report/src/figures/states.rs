@@ -15,7 +15,7 @@ use crate::words::{count_axis, number_axis, share_axis, value_name, value_text};
 /// The four moves, in the order of [`MoveCounts::best`](crate::gathered::MoveCounts::best).
 const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 
-/// Layers on the first axis.
+/// The first axis, which shows layers.
 pub(super) const BY_LAYER: (&str, crate::chart::AxisText) = ("layer (sum of the tiles)", count_axis);
 
 pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
@@ -31,7 +31,7 @@ pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
     figures.into_iter().flatten().collect()
 }
 
-/// A line with the results of `of` for the layers of a run, without a point where there is none.
+/// A line with the results of `of` for the layers of a run. A layer without a result has no point.
 pub(super) fn line(
     name: impl Into<String>,
     run: &RunReport,
@@ -46,7 +46,7 @@ pub(super) fn thinned(step: usize) -> String {
     if step > 1 { format!(" The table has one in {step} layers and the last.") } else { String::new() }
 }
 
-/// Caption that says which layers a figure has. `counts_of` returns the number of reported states of a layer.
+/// Caption that states which layers a figure covers. `counts_of` returns the number of reported states of a layer.
 fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> String {
     let reported = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
     match run.values {
@@ -102,7 +102,7 @@ fn counts(run: &RunReport) -> Option<Figure> {
     .figure()
 }
 
-/// The states of a layer as a share of `all`; `None` where `all` is 0.
+/// The states of a layer as a share of `all`; `None` if `all` is 0.
 pub(super) fn share_of(layer: &LayerReport, all: f64) -> Option<f64> {
     (all > 0.0).then(|| layer.states as f64 / all)
 }
@@ -144,7 +144,7 @@ fn fill(run: &RunReport) -> Option<Figure> {
     .figure()
 }
 
-/// Least, mean and largest value as texts.
+/// Smallest, mean and largest value as texts.
 fn texts(run: &RunReport, of: &ValueSums) -> [String; 3] {
     let text = |value: Option<f64>| value.map_or("–".to_owned(), |value| value_text(&run.params, value));
     [of.least(), of.mean(), of.most()].map(text)
