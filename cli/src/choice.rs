@@ -1,4 +1,4 @@
-//! Choice of the kept layers under a disk limit, and its effect on the time of solves and queries.
+//! Chooses the kept layers under a disk limit, and estimates the effect on the time of solves and queries.
 
 use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload, room};
 use exact2048_game::{BoardSize, KeptLayers, Params};
@@ -9,10 +9,10 @@ use crate::Failure;
 use crate::job::kept_text;
 use crate::units::{self, SizeUnits};
 
-/// Periods in which two layers are kept, ascending.
+/// Periods that keep two layers each, ascending.
 const PERIODS: [u32; 9] = [4, 8, 16, 32, 64, 128, 256, 512, 1024];
 
-/// Bytes reserved for the journal and unfinished shards, in addition to the usual headroom.
+/// Number of bytes reserved for the journal and unfinished shards, in addition to the usual headroom.
 const WORK_BYTES: u64 = 256 << 10;
 
 /// The kept layers that a limit allows.
@@ -24,7 +24,7 @@ pub struct Choice {
     pub needs: ForecastTotals,
     /// Whether layers must be enumerated twice.
     pub is_tight: bool,
-    /// The next larger choice, and the bytes that it needs.
+    /// The next larger choice of layers, and the bytes that the larger choice needs.
     pub more: Option<(KeptLayers, u64)>,
 }
 
@@ -32,18 +32,18 @@ pub struct Choice {
 pub struct Choices {
     forecast: Forecast,
     limit_bytes: u64,
-    /// Bytes of scratch files that can stay until the run is solved.
+    /// Number of bytes of scratch files that can stay until the run is solved.
     scratch_bytes: u64,
 }
 
 impl Choices {
-    /// Choices for a run with these parameters, whose kept layers are ignored. `scratch_bytes` is 0 if scratch files are
-    /// on another disk.
+    /// Choices for a run with these parameters. The kept layers in `params` are ignored. `scratch_bytes` is 0 if scratch
+    /// files are on another disk.
     pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
         Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
     }
 
-    /// Bytes of scratch files that can stay until the run is solved.
+    /// Number of bytes of scratch files that can stay until the run is solved.
     pub fn scratch_bytes(&self) -> u64 {
         self.scratch_bytes
     }
@@ -64,7 +64,7 @@ impl Choices {
         Ok(Choice { kept, needs, is_tight, more })
     }
 
-    /// Chooses the layers of `keep`, or as many as there is room for.
+    /// Chooses the layers of `keep`, or the largest number of layers that fits.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Choices {
         })
     }
 
-    /// Chooses as many layers as there is room for. Prefers a choice that enumerates no layer twice.
+    /// Chooses the largest number of layers that fits. Prefers a choice that enumerates no layer twice.
     ///
     /// # Errors
     ///
@@ -134,9 +134,9 @@ pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// States within 8 layers that follow from a state halfway up a game, if two layers in every 16 are kept. The next two
-/// constants are the growth of this number with the layers. Measured on 5x2 and 4x3, up to a large part of their
-/// layers.
+/// Number of states within 8 layers that follow from a state halfway up a game, if two layers in every 16 are kept. The
+/// next two constants give the growth of this number with the layers. All three were measured on 5x2 and 4x3, up to a
+/// large part of their layers.
 const CONE_STATES: f64 = 40e3;
 const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
 const CONE_GROWTH_A_CELL: f64 = 1.65;
@@ -147,21 +147,21 @@ const CONE_SECONDS: f64 = 1.2e-6;
 /// Thread seconds for listing a state of a layer that is backed up whole.
 const LISTED_SECONDS: f64 = 0.1e-6;
 
-/// Maximum number of listed states, because there is no room to keep more.
+/// Largest number of listed states, because more of them would not fit.
 const MOST_LISTED: f64 = 300e6;
 
-/// Factor by which storing best moves lengthens a solve: measured 1.25 on 3x3 and 1.4 on 5x2.
+/// Factor by which storing best moves lengthens a solve. Measured: 1.25 on 3x3 and 1.4 on 5x2.
 const WITH_BEST_MOVES: f64 = 1.33;
 
-/// Estimated cost of layers: of all layers in a solve, and of the layers computed for a query, on average.
+/// Estimated average cost of the layers of a solve, and of the layers computed for a query.
 #[derive(Clone, Copy, Debug)]
 pub struct LayerCost {
-    /// States of a layer.
+    /// Average number of states of a layer.
     states: f64,
     layers: f64,
-    /// Seconds to enumerate and to back up all layers.
+    /// Seconds to enumerate all layers, and to back them up.
     passes: [f64; 2],
-    /// Factor of the time of a solve for best moves, which `passes` do not include.
+    /// Factor by which best moves lengthen the solve. `passes` does not include this factor.
     longer: f64,
     threads: f64,
     cells: f64,
@@ -198,7 +198,7 @@ impl LayerCost {
         if params.best_moves { cost.with_best_moves() } else { cost }
     }
 
-    /// Cost with best moves, if the passes do not include them.
+    /// Adds the cost of best moves. The passes must not include it already.
     pub fn with_best_moves(self) -> Self {
         Self { longer: WITH_BEST_MOVES, ..self }
     }
@@ -211,8 +211,9 @@ impl LayerCost {
 
     /// Estimated seconds to query a state halfway between kept layers.
     ///
-    /// This is the smaller of the times for its cone and for whole layers. Whole layers are backed up above the state, and
-    /// enumerated between the kept layers because their reach is no longer stored. The solve is the upper bound.
+    /// Returns the smaller of the times for the state's cone and for whole layers. Whole layers are backed up above the
+    /// state. Between the kept layers, they are also enumerated, because their reach is no longer stored. The time of the
+    /// solve is the upper bound.
     pub fn query_seconds(&self, kept: KeptLayers) -> f64 {
         let (period, above) = (f64::from(kept.period()), f64::from(kept.period()) / 2.0);
         let growth = CONE_GROWTH_OF_10_CELLS + CONE_GROWTH_A_CELL * (self.cells - 10.0);
@@ -224,7 +225,7 @@ impl LayerCost {
         of_cone.min(of_layers).min(up + down)
     }
 
-    /// The kept layers, the time of a query and of the solve, and the machine, in words.
+    /// Describes the kept layers, the time of a query, the time of the solve, and the machine.
     fn text(&self, kept: KeptLayers, enumerates_twice: bool) -> String {
         let place = match self.is_measured {
             true => "at the speed measured here",
@@ -356,7 +357,7 @@ mod tests {
         assert_eq!(time_text(costs[1].query_seconds(KeptLayers::TWO_IN_FOUR)), "a few milliseconds");
     }
 
-    /// A query computes no more layers than the solve, which takes some milliseconds on 3x2.
+    /// A query computes at most the layers of a solve. On 3x2, a solve takes some milliseconds.
     #[test]
     fn no_query_takes_longer_than_the_solve() {
         for board in ["2x2", "3x2", "4x2", "3x3"] {

@@ -79,7 +79,7 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// A new client on the connection, which is cheap.
+    /// Creates a client on the connection. A client is cheap.
     pub fn client(&self) -> Client {
         self.client.clone()
     }
@@ -115,7 +115,7 @@ pub fn failure(status: &Status) -> anyhow::Error {
     let reason = status.get_details_error_info().map(|info| info.reason);
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),
-        // The same exit code as `solve` in a place that holds another job.
+        // Same exit code as for `solve` in the place of another job.
         Code::FailedPrecondition if reason.as_deref() == Some("OTHER_RUN") => Failure::usage(message).into(),
         Code::FailedPrecondition if reason.as_deref() == Some("DOES_NOT_FIT") => {
             anyhow!("{message} (--memory SIZE and --threads N of exact2048 worker)")

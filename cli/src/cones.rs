@@ -1,4 +1,4 @@
-//! Options and progress for computing values that a run does not store.
+//! Options and progress for the computation of values that a run does not store.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use serde::Serialize;
 use crate::display::ProgressLine;
 use crate::{limits, units};
 
-/// Default limit of kept cones on disk, in bytes.
+/// Default limit of cached cones on disk, in bytes.
 const KEPT_BYTES: u64 = 4 << 30;
 
-/// Folder of kept cones inside the folder of a run.
+/// Folder of cached cones inside the folder of a run.
 const FOLDER: &str = "cones";
 
 /// Options of the cache of computed values.
@@ -34,12 +34,13 @@ pub struct ConeOptions {
 }
 
 impl ConeOptions {
-    /// The folder and the size limit for a run, if anything is cached. Creates a folder given by `--cone-cache`.
+    /// The folder and the size limit of the cache for a run, if anything is cached. Creates a folder given by
+    /// `--cone-cache`.
     pub fn files(&self, location: &Location) -> Option<(PathBuf, u64)> {
         let bytes = self.cone_cache_size.map_or(KEPT_BYTES, |size| size.as_u64());
         let own = || location.as_folder().map(|folder| folder.join(FOLDER));
         if let (Some(folder), true) = (&self.cone_cache, bytes > 0) {
-            // If this fails nothing is cached, as with a folder that is not writable.
+            // If the folder cannot be created, nothing is cached, as with a folder that is not writable.
             let _ = std::fs::create_dir_all(folder);
         }
         let folder = self.cone_cache.clone().or_else(own)?;
@@ -51,7 +52,7 @@ impl ConeOptions {
         self.files(location).map(|(folder, _)| KeptStatistics::of_run(&folder, run))
     }
 
-    /// Refuses these options for a server, which has its own.
+    /// Refuses these options for queries to a server, because it has its own cache.
     pub fn refuse(&self) -> Result<()> {
         if self.cone_cache.is_some() || self.cone_cache_size.is_some() {
             let what = "--cone-cache and --cone-cache-size require --run, because a server has its own cache";
@@ -61,7 +62,7 @@ impl ConeOptions {
     }
 }
 
-/// Whether a run stores so few layers that answers should report their cost.
+/// Whether answers should report their cost, because the run stores few layers.
 pub fn should_report_cost(kept: KeptLayers) -> bool {
     kept.period() > KeptLayers::TWO_IN_FOUR.period()
 }
@@ -69,15 +70,15 @@ pub fn should_report_cost(kept: KeptLayers) -> bool {
 /// Cost of answers, as `--json` prints it.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Cost {
-    /// States whose values were computed.
+    /// Number of states with computed values.
     pub computed_states: u64,
-    /// Stored values from which they were computed.
+    /// Number of stored values that these computations used.
     pub stored_states: u64,
-    /// Values that were found in the cache of computed values.
+    /// Number of values found in the cache of computed values.
     pub found_states: u64,
-    /// Seconds of work.
+    /// Computing time in seconds.
     pub seconds: f64,
-    /// Boards that were answered together at this cost.
+    /// Number of boards that were answered together at this cost.
     pub boards: usize,
 }
 
@@ -102,7 +103,7 @@ impl Cost {
     }
 }
 
-/// Progress line of a computation that takes longer than a second.
+/// Progress line of a computation. It appears if the computation takes longer than a second.
 #[derive(Default)]
 pub struct ConeWatch {
     now: Mutex<Option<Shown>>,
@@ -122,13 +123,13 @@ const SILENT: Duration = Duration::from_secs(1);
 const UP: f64 = 0.4;
 
 impl ConeWatch {
-    /// Shows the progress. The end of the cone follows from `kept`.
+    /// Shows the progress. `kept` determines the end of the cone.
     pub fn show(&self, at: ConeProgress, kept: KeptLayers, last_layer: u32) {
         let mut now = self.now.lock();
         let layer = if let ConeProgress::Up(layer, _) = at { layer.0 } else { 0 };
         let shown = now.get_or_insert_with(|| Shown { begun: Instant::now(), first: layer, line: None });
         if let ConeProgress::Up(layer, _) = at {
-            // If states must be enumerated again, that begins below the requested layers.
+            // If states must be enumerated again, the enumeration begins below the requested layers.
             shown.first = shown.first.min(layer.0);
         }
         if shown.begun.elapsed() < SILENT {

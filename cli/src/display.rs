@@ -1,4 +1,4 @@
-//! Progress on stderr: live lines that fit a terminal, or a plain line every few seconds without one.
+//! Shows progress on stderr: live lines that fit a terminal, or a plain line every few seconds without a terminal.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -12,10 +12,10 @@ use crate::{shell, terminal, units};
 /// Interval of plain lines without a terminal.
 pub const PLAIN_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Lengths of a bar on wide and on narrow terminals.
+/// Length of a bar on wide and on narrow terminals.
 const BARS: (usize, usize) = (24, 10);
 
-/// Minimum columns for a long bar, and for any bar.
+/// Smallest number of columns for a long bar, and for any bar.
 const ROOMY: usize = 100;
 const NARROW: usize = 60;
 
@@ -29,25 +29,26 @@ fn live() -> MutexGuard<'static, Option<ProgressBar>> {
     LIVE.lock()
 }
 
-/// Columns of the terminal on stderr; `None` if stderr is not a terminal.
+/// Number of columns of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stderr()
 }
 
-/// Writes a message for people to stderr, above a live line, wrapped on a terminal. Escapes control characters, because
-/// messages can contain text from files and command lines.
+/// Writes a message for people to stderr, above a live line. Wraps it on a terminal.
+///
+/// Escapes control characters, because messages can contain text from files and command lines.
 pub fn print_note(message: &str) {
     let message = exact2048_text::plain(message);
     write_line(&columns().map_or(message.to_string(), |columns| paragraph(&message, columns)));
 }
 
-/// Writes a command to stderr, folded to the terminal, so that it can be copied.
+/// Writes a command to stderr. Folds it to the terminal in a form that can be copied.
 pub fn print_command(command: &str) {
     write_line(&columns().map_or(command.to_owned(), |columns| shell::folded(command, columns)));
 }
 
 fn write_line(text: &str) {
-    // A closed stderr is ignored; `eprintln!` would panic.
+    // Ignores a closed stderr, on which `eprintln!` would panic.
     let write = || drop(writeln!(io::stderr(), "{text}"));
     match &*live() {
         Some(bar) => bar.suspend(write),
@@ -92,7 +93,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// The finished share, with a bar if there is room.
+/// The finished share, with a bar on terminals that are wide enough.
 pub fn done(share: f64, columns: usize) -> String {
     let percent = units::percent(share);
     if columns < NARROW { percent } else { format!("{} {percent:>5}", bar(share, columns)) }
@@ -106,7 +107,7 @@ fn bar(share: f64, columns: usize) -> String {
     format!("[{:<length$}]", format!("{}{head}", "=".repeat(full)))
 }
 
-/// Style of a live line that is only its text.
+/// Style of a live line without other elements than its text.
 pub fn bare_style() -> ProgressStyle {
     ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
@@ -115,7 +116,7 @@ pub fn bare_style() -> ProgressStyle {
 #[derive(Debug)]
 pub struct ProgressLine {
     name: &'static str,
-    /// Words after the share that name the work.
+    /// Words that name the work. They follow the share.
     of: &'static str,
     bar: Option<ProgressBar>,
     next_plain: Mutex<Instant>,
@@ -125,12 +126,12 @@ pub struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// A line for work that begins now.
+    /// Creates a line for work that begins now.
     pub fn new(name: &'static str) -> Self {
         Self::with_share_of(name, "")
     }
 
-    /// A line with words after the share: `59.9% of the way up`.
+    /// Creates a line with words after the share: `59.9% of the way up`.
     pub fn with_share_of(name: &'static str, of: &'static str) -> Self {
         let bar = columns().map(|_| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
@@ -142,7 +143,8 @@ impl ProgressLine {
         Self { name, of, bar, next_plain: Mutex::new(begun + PLAIN_INTERVAL), begun, pace: Mutex::default() }
     }
 
-    /// The time left, from the growth of the share since the first call. Progress of earlier processes does not count.
+    /// The time left, estimated from the growth of the share since the first call. Progress of earlier processes does not
+    /// count.
     pub fn eta(&self, share: f64) -> String {
         let now = self.begun.elapsed();
         let mut pace = self.pace.lock();
@@ -156,12 +158,13 @@ impl ProgressLine {
         eta(pace.time_for(1.0 - share, now))
     }
 
-    /// Columns of the terminal; `None` if there is none and plain lines are written.
+    /// Number of columns of the terminal; `None` without a terminal, where the display writes plain lines.
     pub fn columns(&self) -> Option<usize> {
         self.bar.as_ref().and_then(|_| columns())
     }
 
-    /// Shows the finished share and the parts, most important first; every few seconds if there is no terminal.
+    /// Shows the finished share and the parts, most important first. Without a terminal, shows them only every few
+    /// seconds.
     pub fn show(&self, share: f64, parts: &[String]) {
         if let (Some(bar), Some(columns)) = (&self.bar, columns()) {
             let name = if columns < NARROW { self.name.to_owned() } else { format!("{:<9}", self.name) };
@@ -206,7 +209,7 @@ mod tests {
             let lines = lines(&format!("enumerate {}", done(0.198, columns)), &parts, columns);
             assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");
             let all = lines.iter().map(|line| line.trim()).collect::<Vec<_>>().join(" ");
-            // Nothing is cut if a line has room for the widest part.
+            // Nothing is cut if the widest part fits on a line.
             let whole = "19.8%, ETA 2 min 5 s, layer 406 of 2,044, 7,852,929 states, 13.0 M/s ▁▄█";
             assert!(columns < 24 || all.ends_with(whole), "{all}");
         }

@@ -1,5 +1,5 @@
-//! Exit codes of all commands: 2 for wrong usage or a place that holds something else, 3 for an unreachable state. An
-//! interruption is 130, and any other failure 1.
+//! Exit codes of all commands. Code 2 means wrong usage, or a place with other contents. Code 3 means an unreachable
+//! state, 130 an interruption, and 1 any other failure.
 
 use std::fmt;
 use std::io;
@@ -41,7 +41,7 @@ impl Failure {
         Self { code: 1, message }
     }
 
-    /// An exit code alone, after the failure was printed.
+    /// An exit code without a message, for a failure that was already printed.
     pub fn reported(code: u8) -> Self {
         Self { code, message: String::new() }
     }
@@ -77,7 +77,7 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
     }
     let mut message = text(error);
     if error.is::<io::Error>() && error.chain().count() == 1 {
-        // All other errors name their file.
+        // Every other error names its file.
         message.insert_str(0, CANNOT_WRITE);
     }
     if !message.is_empty() {
@@ -98,7 +98,7 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
             return ExitCode::FAILURE;
         }
     } else {
-        // Without colours, because their sequences are indistinguishable from sequences in arguments.
+        // Prints the error without colours, because colour sequences are indistinguishable from sequences in arguments.
         for line in error.render().to_string().trim_end().lines() {
             display::print_note(line);
         }

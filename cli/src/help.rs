@@ -1,18 +1,18 @@
-//! Layout of `--help`: paragraphs are wrapped at the width of the terminal. Long example commands continue with a
-//! backslash, so they can be copied into a shell.
+//! Lays out the text of `--help`. Wraps paragraphs at the width of the terminal. Folds long example commands with
+//! backslashes, so they can be copied into a shell.
 
 use clap::Command;
 use clap::builder::{Resettable, StyledStr};
 
 use crate::{shell, terminal};
 
-/// Maximum width of help in columns.
+/// Largest width of help in columns.
 const WIDEST: usize = 100;
 
-/// Minimum width of help in columns, on any terminal.
+/// Smallest width of help in columns, on any terminal.
 const NARROWEST: usize = 40;
 
-/// Suffix of a text that names a page of the documentation, which an installed program does not include.
+/// Suffix of a text that names a page of the documentation. An installed program does not include these pages.
 pub const PLACE_OF_PAGES: &str = "docs/ is in the source code of exact2048";
 
 /// Prefix of pages in texts.
@@ -23,8 +23,8 @@ const EXAMPLES: &str = "Examples:";
 
 /// Formats the examples and notes at the end of the help of a command and its subcommands.
 ///
-/// In the `after_help` of a command, the indented lines below `Examples:` are commands. Other indented lines are kept
-/// as they are, and the rest are paragraphs to wrap.
+/// In the `after_help` of a command, the indented lines below `Examples:` are commands. Other indented lines stay
+/// unchanged. The rest are paragraphs to wrap.
 pub fn with_examples(command: Command) -> Command {
     let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
     let mut command = with_place_of_pages(command).term_width(columns);
@@ -32,7 +32,7 @@ pub fn with_examples(command: Command) -> Command {
     with_own_end(command, columns)
 }
 
-/// Adds the location of the pages to all help texts that name one.
+/// Adds the location of the pages to each help text that names a page.
 pub fn with_place_of_pages(command: Command) -> Command {
     let command = command.mut_subcommands(with_place_of_pages);
     match command.get_after_help().map(StyledStr::to_string) {
@@ -73,7 +73,7 @@ fn without_styles(line: &str) -> String {
     std::iter::once(first).chain(rest).collect()
 }
 
-/// Wraps the paragraphs of a text and folds its example commands; keeps other indented lines.
+/// Wraps the paragraphs of a text and folds its example commands. Leaves other indented lines unchanged.
 fn wrapped(text: &str, columns: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut paragraph = String::new();
@@ -177,7 +177,7 @@ mod tests {
         for columns in [40, 60, 80, 100] {
             let mut checked = 0;
             for line in examples(columns) {
-                // In a substitution: job=$(exact2048 ...).
+                // The command may be in a substitution: job=$(exact2048 ...).
                 let line = line.rsplit_once("$(").map_or(&*line, |(_, inner)| inner.trim_end_matches(')'));
                 let mut words = words(line);
                 // Expand as a shell does.

@@ -67,7 +67,7 @@ impl JobArgs {
         self.keep.is_some()
     }
 
-    /// The layers to keep with these parameters, if chosen. A run that only enumerates leaves no choice.
+    /// The layers to keep with these parameters, if chosen. For a run that only enumerates, `params` determines them.
     pub fn keep_of(&self, params: &Params) -> Option<KeptLayers> {
         self.keep.or(params.until_layer.map(|_| params.kept))
     }
@@ -101,7 +101,7 @@ impl JobArgs {
     ///
     /// # Errors
     ///
-    /// A usage error if the options do not go together.
+    /// A usage error if the options contradict each other.
     pub fn params(&self) -> Result<Params> {
         let is_wide = self.precision.as_deref() == Some("64");
         let precision = if is_wide { Precision::Bits64 } else { Precision::Bits32 };
@@ -134,7 +134,7 @@ pub fn objective_text(params: &Params) -> String {
     text
 }
 
-/// The rules of a run in words, to follow its board and objective.
+/// The rules of a run in words. Messages print them after the board and the objective.
 pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String {
     let tiles = match spawner {
         Spawner::Random => format!("4s spawn with {spawn4}"),
@@ -143,7 +143,7 @@ pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String 
     if discount == Discount::NONE { tiles } else { format!("{tiles}, discount {discount}") }
 }
 
-/// Requires rules under which the values of a run are those of random games.
+/// Requires a run whose values describe random games.
 pub fn require_usual_rules(params: &Params) -> Result<()> {
     if has_usual_rules(params) {
         return Ok(());

@@ -32,7 +32,7 @@ pub fn plain(text: &str) -> String {
     exact2048_net::text::plain(text).into_owned()
 }
 
-/// The pass of a job, if it is in one.
+/// The current pass of a job, if any.
 fn phase(job: &Job) -> Option<Phase> {
     match job.pass() {
         Pass::Unspecified => None,
@@ -65,7 +65,7 @@ fn in_pass(job: &Job) -> bool {
     job.state() == JobState::Running && phase(job).is_some()
 }
 
-/// The current layer of a job and the last one of its pass, as tile sums.
+/// The current layer of a job and the last layer of its pass, as tile sums.
 fn layer(job: &Job) -> String {
     let count = |layer: Option<u32>| units::count(layer.unwrap_or_default());
     format!("layer {} of {}", count(job.layer), count(job.last_layer))
@@ -99,8 +99,9 @@ fn state(job: &Job, workers: &[Worker]) -> &'static str {
     }
 }
 
-/// The rate of a running job, extended by `beside`, and its totals so far, most important first. Only the trouble if
-/// the job has any; empty for other jobs.
+/// The rate of a running job, extended by `beside`, and its totals so far, most important first.
+///
+/// If the job reports trouble, returns only the trouble. Returns nothing for a job outside a pass.
 pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> {
     if !job.trouble.is_empty() {
         return vec![plain(&job.trouble)];
@@ -164,7 +165,7 @@ pub fn write_all(out: &mut impl Write, jobs: &[Job], workers: &[Worker]) -> io::
         let header =
             ["job", "state", "progress", "time left", "layer", "states", "written", "workers", "retries"];
         let rows: Vec<Vec<String>> = jobs.iter().map(|job| job_row(job, workers)).collect();
-        // Narrow terminals omit the columns from the right first.
+        // Narrow terminals omit columns, from the right.
         output::write_fitting(out, &header, &[0, 1, 2, 3], &rows, &[8, 7, 6, 5, 4, 3])?;
     }
     writeln!(out)?;
@@ -254,7 +255,7 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
         return write_workers(out, at_work(job, workers));
     }
     if job.state() == JobState::Running {
-        // The table shows why the workers are not working on the job.
+        // The table shows why no worker works on the job.
         writeln!(out)?;
         return write_workers_or_advice(out, workers);
     }

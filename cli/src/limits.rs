@@ -1,4 +1,4 @@
-//! Limits of memory and threads: those of the machine, or of the control groups of the process if lower.
+//! Limits of memory and threads. The limits are those of the machine, or lower ones of the process's control groups.
 
 use std::alloc::System;
 use std::fs;
@@ -15,16 +15,16 @@ pub use exact2048_run::machine::{free_memory_bytes, memory_bytes};
 use crate::Failure;
 use crate::units::{self, SizeUnits};
 
-/// Allocator that counts the heap, so `--memory` can limit all of it.
+/// Allocator that counts the heap, so `--memory` can limit the whole heap.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Live bytes on the heap of this process.
+/// Number of live bytes on the heap of this process.
 pub fn heap_bytes() -> usize {
     HEAP.allocated()
 }
 
-/// Bytes of resident memory without mapped files; 0 if unknown.
+/// Number of bytes of resident memory without mapped files; 0 if unknown.
 fn anonymous_bytes() -> usize {
     usize::try_from(status_bytes("RssAnon:")).unwrap_or(usize::MAX)
 }
@@ -39,17 +39,17 @@ fn give_back() {
     }
 }
 
-/// Memory limit of a command in bytes: the given one, or half of the memory.
+/// Memory limit of a command in bytes: the given limit, or half of the memory.
 pub fn memory_or_half(asked: Option<ByteSize>) -> u64 {
     asked.map_or_else(|| memory_bytes() / 2, |size| size.as_u64())
 }
 
-/// Thread pool of the given size, at most a few threads per core; by default one per core.
+/// Thread pool of the given size, but at most a few threads per core. The default is one thread per core.
 pub fn pool(asked: Option<u16>) -> Result<ThreadPool, ThreadPoolBuildError> {
     ThreadPoolBuilder::new().num_threads(useful_threads(asked, None)).build()
 }
 
-/// Number of threads that have work, out of the given number or of one per core.
+/// Number of threads that the work can occupy. At most the given number, or one thread per core by default.
 pub fn useful_threads(asked: Option<u16>, board: Option<BoardSize>) -> usize {
     machine::useful_threads(asked.map(usize::from), board)
 }
@@ -112,7 +112,7 @@ pub fn tune_allocator(heap_limit: usize, threads: usize) {
     let _ = (heap_limit, threads);
 }
 
-/// Peak of resident memory so far, mapped files included; 0 if unknown.
+/// Peak of resident memory so far, including mapped files; 0 if unknown.
 pub fn peak_rss_bytes() -> u64 {
     status_bytes("VmHWM:")
 }

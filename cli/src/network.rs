@@ -25,13 +25,14 @@ use tonic::{Code, Status};
 
 use crate::Failure;
 
-/// Environment variable of the token. There is no option for it because other users can read command lines.
+/// Environment variable of the token. No option takes the token itself, because other users can read command lines.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 
 /// Remedy for a missing or wrong token.
 const TOKEN: &str = "give a file with its token by --token-file, or set EXACT2048_TOKEN to the token";
 
-/// Default limits on concurrent connections and requests of coordinators and workers, which peers call all the time.
+/// Default limits on concurrent connections and requests of coordinators and workers. They are high because peers call all
+/// the time.
 const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 
 /// Parses an address to listen on.
@@ -101,7 +102,7 @@ pub struct ServerArgs {
 /// Time for blocking reads to finish after a server has ended.
 const LAST_READS: Duration = Duration::from_secs(1);
 
-/// Runs a server to its end. Reads from an unresponsive store can block for minutes, so they are abandoned.
+/// Runs a server to its end. Abandons unfinished reads, because an unresponsive store can block them for minutes.
 pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
     let end = runtime.block_on(server);
     runtime.shutdown_timeout(LAST_READS);
@@ -130,7 +131,7 @@ impl ServerArgs {
         Allowed { hosts: self.allow_host.clone(), origins: Vec::new() }
     }
 
-    /// Prints the address of the metrics, if there is one, and serves them there until `stop`.
+    /// Prints the address of the metrics, if given, and serves the metrics there until `stop`.
     pub async fn serve_metrics(&self, refresh: Refresh, stop: &Stop) -> Result<()> {
         let Some(address) = self.metrics_listen else { return Ok(()) };
         let address = monitoring::start(address, self.allowed(), refresh, stop.over.clone()).await?;
@@ -147,7 +148,7 @@ impl ServerArgs {
         Ok(options)
     }
 
-    /// The options by which a server of a cluster calls another, with its own certificate and token.
+    /// The options for calls to another server of the cluster, with this server's certificate and token.
     pub fn client(&self, server: &str) -> Result<ClientOptions> {
         let tls =
             TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
@@ -203,7 +204,7 @@ impl ClientArgs {
     }
 }
 
-/// Maximum bytes of a server's message that are printed.
+/// Largest number of printed bytes of a server's message.
 pub const MOST_WORDS: usize = 4096;
 
 /// The message of a server, safe to print on a terminal.
@@ -211,14 +212,14 @@ pub fn words(status: &Status) -> String {
     exact2048_net::text::plain_words(words_of(status), MOST_WORDS)
 }
 
-/// The error for a status without a dedicated exit code: names the server and a remedy.
+/// The error for a status without a dedicated exit code. It names the server and a remedy.
 pub fn refusal(server: &str, status: &Status) -> anyhow::Error {
     let message = words(status);
     match status.code() {
         Code::Unimplemented => {
             anyhow!("expected a {server} at this address, found another server; check the host and the port")
         }
-        // An HTTP/1 answer that was parsed as an HTTP/2 message.
+        // The client parsed an HTTP/1 answer as an HTTP/2 message.
         Code::Internal if message.contains("invalid compression flag") => anyhow!(
             "expected a {server} at this address, found another server, perhaps the page for browsers; check the port"
         ),
@@ -229,7 +230,7 @@ pub fn refusal(server: &str, status: &Status) -> anyhow::Error {
     }
 }
 
-/// The options that remedy an error of a server or a client, if any do.
+/// The options that remedy an error of a server or a client, if any.
 pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
     let of_tls = |error: &TlsError| match error {
         TlsError::Half { .. } | TlsError::Pair { .. } => Some("--tls-cert FILE and --tls-key FILE"),

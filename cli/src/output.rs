@@ -17,7 +17,7 @@ pub fn columns() -> Option<usize> {
     terminal::of_stdout()
 }
 
-/// A table without lines; columns are aligned right except those in `left`.
+/// A table without lines. Columns are aligned right, except the columns in `left`.
 pub fn table(header: &[&str], left: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header.to_vec()).add_rows(rows);
@@ -32,7 +32,7 @@ pub fn write_table(out: &mut impl Write, table: &Table) -> io::Result<()> {
     writeln!(out, "{}", table.trim_fmt())
 }
 
-/// Writes a table with all columns. If it is wider than the terminal, each row is stacked: the first cell, then a line
+/// Writes a table with all columns. If the table is wider than the terminal, stacks each row: the first cell, then a line
 /// for each other nonempty cell.
 pub fn write_all_columns(
     out: &mut impl Write,
@@ -59,10 +59,10 @@ fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
     head.into_iter().chain(lines).map(|line| line + "\n").collect()
 }
 
-/// Writes a table that fits the terminal, and returns the heads of omitted columns.
+/// Writes a table that fits the terminal, and returns the headers of omitted columns.
 ///
-/// Columns in `drop` are omitted in that order until the table fits, then the widest texts are cut. If stdout is not a
-/// terminal, the whole table is written.
+/// Omits the columns in `drop`, in their order, until the table fits. If it is still too wide, cuts the widest texts. If
+/// stdout is not a terminal, writes the whole table.
 pub fn write_fitting<'a>(
     out: &mut impl Write,
     header: &[&'a str],
@@ -106,7 +106,7 @@ fn widths(header: &[&str], rows: &[Vec<String>], kept: &[usize]) -> Vec<usize> {
     kept.iter().map(|column| of(column).unwrap_or(0)).collect()
 }
 
-/// Width of a table: a blank on each side of a cell, but not at the end of a line.
+/// Width of a table. Each cell has a blank on both sides, except at the end of a line.
 fn width(widths: &[usize]) -> usize {
     widths.iter().map(|width| width + 2).sum::<usize>().saturating_sub(1)
 }
@@ -135,7 +135,7 @@ pub fn write_field(out: &mut impl Write, name: &str, value: impl std::fmt::Displ
     }
 }
 
-/// Wraps a line at `columns` characters and indents the further lines.
+/// Wraps a line at `columns` characters and indents the continuation lines.
 fn folded(line: &str, indent: usize, columns: usize) -> String {
     let indent = " ".repeat(indent);
     textwrap::fill(line, textwrap::Options::new(columns).subsequent_indent(&indent).break_words(false))
@@ -149,7 +149,7 @@ pub fn write_sentence(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     }
 }
 
-/// Writes the command to query a solved run on separate lines, so that it can be copied.
+/// Writes the command that queries a solved run. The command has separate lines, so a user can copy it.
 pub fn write_next(out: &mut impl Write, run: &OsStr) -> io::Result<()> {
     let command = format!("  exact2048 query --run {} \"BOARD\"", shell::quote(run));
     let command = columns().map_or(command.clone(), |columns| shell::folded(&command, columns));

@@ -1,4 +1,4 @@
-//! Output files of commands, which are written whole or not at all and never replace a file.
+//! Output files of commands. They are written whole or not at all, and never replace a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use exact2048_text::with_causes;
 
 use crate::Failure;
 
-/// Requires that a file can be created: nothing is at its path, and its folder exists.
+/// Requires that a file can be created. Its path must be free, and its folder must exist.
 pub fn require_free(place: &Path, option: &str) -> Result<()> {
     if place.symlink_metadata().is_ok() {
         let message =

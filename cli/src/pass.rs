@@ -6,7 +6,7 @@ use exact2048_solution::Phase;
 
 use crate::units;
 
-/// The name of the pass, to follow its finished share.
+/// Words for the pass. Messages print them after its finished share.
 pub fn way(phase: Phase) -> &'static str {
     match phase {
         Phase::Enumerate => " of the way up",
@@ -14,7 +14,7 @@ pub fn way(phase: Phase) -> &'static str {
     }
 }
 
-/// The time left in the pass and in the whole job, once if both are the same.
+/// The time left in the pass and in the whole job. Prints it only once if both times are the same.
 pub fn time_left(pass: Option<f64>, job: Option<f64>) -> String {
     match pass.zip(job) {
         None => "time left unknown".to_owned(),

@@ -9,7 +9,7 @@ use exact2048_storage::{Location, StorageError, StoreSettings};
 
 use crate::{Failure, display};
 
-/// Time that read-only commands wait for a store that never answered.
+/// Time that read-only commands wait for a store that has not answered yet.
 const SHORT_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Time that a server waits for a store that does not answer.
@@ -73,17 +73,18 @@ impl StoreOptions {
     ///
     /// # Errors
     ///
-    /// A usage error if it names no location.
+    /// A usage error if the text names no location.
     pub fn locate(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &self.settings())
     }
 
-    /// The location for a read-only command, which waits only briefly because the user can repeat it at once.
+    /// The location for a read-only command. The command waits only briefly for a store, because the user can repeat it at
+    /// once.
     pub fn locate_to_read(&self, text: &OsString) -> anyhow::Result<Location> {
         locate(text, &StoreSettings { first_patience: Some(SHORT_PATIENCE), ..self.settings() })
     }
 
-    /// The location for a server, which waits no longer than a request may take because clients retry.
+    /// The location for a server. The server waits no longer for a store than a request may take, because clients retry.
     #[cfg(feature = "net")]
     pub fn locate_to_serve(&self, text: &OsString) -> anyhow::Result<Location> {
         let patience = Some(SERVED_PATIENCE);
@@ -116,7 +117,7 @@ pub fn named(runs: &[OsString]) -> anyhow::Result<Vec<(String, OsString)>> {
     Ok(named)
 }
 
-/// The name and location in `NAME=DIR`. Without a name, a run takes the name of its folder.
+/// The name and location in `NAME=DIR`. A run without a name takes the name of its folder.
 fn name_of(given: &OsStr) -> (String, OsString) {
     let is_name =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
@@ -129,7 +130,7 @@ fn name_of(given: &OsStr) -> (String, OsString) {
     (folder.to_string_lossy().into_owned(), given.to_owned())
 }
 
-/// Reports a wait for a store: in the log of a server, else on stderr.
+/// Reports a wait for a store in the log of a server, or otherwise on stderr.
 fn report_wait(words: &str) {
     #[cfg(feature = "net")]
     if tracing::dispatcher::has_been_set() {

@@ -11,9 +11,9 @@ use crate::units::{self, SizeUnits};
 /// Estimated needs of the rest of a run.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Needs {
-    /// States of the whole run.
+    /// Number of states of the whole run.
     pub states: f64,
-    /// Bytes that are still to be written to disk.
+    /// Number of bytes that the run has yet to write to disk.
     pub disk_bytes: u64,
 }
 
@@ -25,7 +25,8 @@ impl Needs {
         Self { states: workload.whole_states(), disk_bytes }
     }
 
-    /// Needs of a run with this much disk left, because it removes what it does not keep.
+    /// Needs of a run with `left_bytes` bytes of disk left. The run needs no more, because it removes data that it does
+    /// not keep.
     pub fn within(self, left_bytes: u64) -> Self {
         Self { disk_bytes: self.disk_bytes.min(left_bytes), ..self }
     }
@@ -39,20 +40,20 @@ impl Needs {
 /// Free disk and memory.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct FreeRoom {
-    /// Free bytes where the run is stored; `None` if unknown, as in stores.
+    /// Free bytes on the disk of the run; `None` if unknown, as in stores.
     pub disk_bytes: Option<u64>,
     /// Free bytes of memory; `None` if unknown.
     pub memory_bytes: Option<u64>,
 }
 
-/// Minimum disk bytes of a job for a note.
+/// Smallest disk use of a job, in bytes, that causes a note.
 const LEAST_NOTED_BYTES: u64 = 1 << 30;
 
-/// Upper estimate of the memory of a job: bytes of any job, and bytes per state. Higher than ever measured with ample
-/// memory.
+/// Upper estimate of the memory of a job: bytes of any job, and bytes per state. No job with ample memory has used as
+/// much.
 const MOST_MEMORY: (u64, f64) = (64 << 20, 16.0);
 
-/// Notes and warnings before a job that may use `memory_limit` bytes.
+/// Notes and warnings to print before a job that may use `memory_limit` bytes of memory.
 pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
     match room.disk_bytes {
@@ -81,7 +82,7 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     notes
 }
 
-/// Bytes that this user can still write in an existing or future `folder`; `None` if unknown.
+/// Number of bytes that this user can still write in `folder`, which may not exist yet; `None` if unknown.
 pub fn free_disk(folder: &Path) -> Option<u64> {
     // A path without a folder is in the current folder.
     let ancestors =
@@ -111,7 +112,7 @@ mod tests {
             ("3x3", "score", None, 48_713_519.0, 50e6),
             ("3x3", "reach:512", None, 14_314_189.0, 16.7e6),
             ("2x5", "score", None, 1_814_373_350.0, 1.6e9),
-            // Every other layer, from the bytes of the stored ones.
+            // Stores every other layer. The bytes follow from those of the stored layers.
             ("4x3", "score", None, 1.153e12, 8.4e11),
             ("4x3", "score", Some(224), 792_386_098.0, 29.5e6),
         ] {

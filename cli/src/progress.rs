@@ -1,4 +1,4 @@
-//! Progress of a run that this process solves.
+//! Shows the progress of a run that this process solves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::{Failure, pass, units};
 
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time after which the time left is shown even if little work is done.
+/// Time after which the display shows the time left even if little work is done.
 const LONG_ENOUGH: Duration = Duration::from_secs(60);
 
 /// Counters that tasks increment, and the thread that displays them.
@@ -37,14 +37,14 @@ pub struct ProgressDisplay {
 /// Disk use of the run.
 #[derive(Clone)]
 enum Disk {
-    /// No limit; with the bytes of shards before this process.
+    /// No limit. Contains the bytes of the shards that existed before this process.
     Any(u64),
     /// A limit.
     Limited(Arc<Allowance>),
 }
 
 impl Disk {
-    /// Current use, with `written` bytes by this process; and the peak if there is a limit.
+    /// Describes the current use, and the peak if there is a limit. This process wrote `written` bytes.
     fn text(&self, written: u64) -> String {
         match self {
             Self::Any(before) => format!("{} on disk", units::size(before + written)),
@@ -73,14 +73,14 @@ struct Counters {
 #[derive(Default)]
 struct Course {
     pace: Pace,
-    /// Cost of the finished work, of the finished segments, and of all work.
+    /// Costs of the finished work, of the finished segments, and of all work.
     done: f64,
     finished: f64,
     all: f64,
 }
 
 impl Course {
-    /// Begins a segment, which `later` ones follow.
+    /// Begins a segment. The segments in `later` follow it.
     fn begin(&mut self, segment: Segment, later: &[Segment], cost: &PassCost) {
         let later: f64 = later.iter().map(|&segment| cost.of(segment)).sum();
         self.all = self.finished + cost.of(segment) + later;
@@ -111,18 +111,18 @@ struct Task {
     counted: u64,
 }
 
-/// A pass at the start of one of its segments. Work is measured by its cost.
+/// A pass at the start of one of its segments. `done`, `all` and `later` are costs.
 struct PassWork {
     done: f64,
     all: f64,
-    /// Finished states.
+    /// Number of finished states.
     states: u64,
-    /// Cost of the segments after this one.
+    /// Cost of the pass's segments after the current one.
     later: f64,
 }
 
 impl PassWork {
-    /// Describes the pass of a segment from the later segments and the known counts of layers.
+    /// Derives the pass of a segment from the later segments and the known counts of layers.
     fn new(segment: Segment, later: &[Segment], counts: &[LayerCounts], cost: &PassCost) -> Self {
         let later: Vec<Segment> = later.iter().copied().filter(|part| part.phase == segment.phase).collect();
         let missing = [&[segment], later.as_slice()].concat();
@@ -144,7 +144,8 @@ impl PassWork {
 }
 
 impl ProgressDisplay {
-    /// Counters of a run that keeps the transitions of classes of up to `dense_rows` rows. The display starts later.
+    /// Creates the counters of a run that stores the transitions of classes of up to `dense_rows` rows. The display starts
+    /// later.
     pub fn of(run: &Run, dense_rows: usize) -> Self {
         let shards = run.catalog().shards();
         let before = shards.iter().map(|shard| shard.record.bytes).sum();
@@ -165,7 +166,8 @@ impl ProgressDisplay {
         }
     }
 
-    /// Layers that must be backed up again after an interruption, because they are not kept and so not committed.
+    /// Layers that must be backed up again after an interruption. These layers are not kept, so their values are not
+    /// committed.
     pub fn layers_to_repeat(&self, run: &Run) -> Option<LayerRange> {
         let next = *run.missing().first().filter(|next| next.phase == Phase::BackUp)?;
         let first = Layer(self.counters.layer.load(Ordering::Relaxed)).up(1);
@@ -259,8 +261,8 @@ pub fn unsolved(error: RunSolveError, repeated: Option<LayerRange>) -> anyhow::E
     }
 }
 
-/// The finished share of the pass and further texts, most important first because terminals can be narrow. With
-/// `columns` it includes a sparkline of the rate.
+/// Returns the finished share of the pass and further texts. The most important texts come first, because terminals can be
+/// narrow. With `columns`, the texts include a sparkline of the rate.
 fn describe(
     counters: &Counters,
     task: &mut Task,

@@ -1,5 +1,5 @@
-//! Remedies for errors. Libraries report the expected and the found value; only this module knows the command or option
-//! of the program that helps.
+//! Remedies for errors. Libraries report the expected and the found value. Only this module knows which command or option
+//! of the program helps.
 
 use exact2048_game::ParamsError;
 use exact2048_run::member::CrewError;
@@ -9,14 +9,14 @@ use exact2048_worker::WorkerError;
 
 use crate::network;
 
-/// Remedy for a part of a run that is lost or was never computed.
+/// Remedy for a lost or never computed part of a run.
 const CONTINUE: &str = "repeat the solve command of the run; on a cluster, use exact2048 resume";
 
-/// Remedy for a run that stores other items than the options ask for.
+/// Remedy for a run that does not store the items that the options request.
 const STORED_OTHERWISE: &str =
     "omit --keep and --values to resume it, or use exact2048 solve with --run OTHER";
 
-/// The command or options that remedy an error, if any do.
+/// The command or the options that remedy an error, if any.
 pub fn of(error: &anyhow::Error) -> Option<&'static str> {
     if let Some(error) = error.downcast_ref::<ParamsError>() {
         return of_params(error);

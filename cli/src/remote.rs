@@ -1,4 +1,4 @@
-//! Client of a query server, which answers like a local run.
+//! Client of a query server. It answers like a local run.
 
 use std::time::Duration;
 
@@ -23,10 +23,11 @@ use crate::Failure;
 use crate::cones::Cost;
 use crate::network::{ClientArgs, MOST_WORDS, refusal, words};
 
-/// Timeout of a request. A server needs milliseconds, or minutes if the run stores few layers; its own limit is shorter.
+/// Timeout of a request. A server needs milliseconds, or minutes if the run stores few layers. The server's own time limit
+/// is shorter.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// A connection to a server with a solved run, which several threads can share.
+/// A connection to a server with a solved run. Several threads can share the connection.
 pub struct Remote {
     runtime: Runtime,
     client: QueryClient<Connected>,
@@ -73,9 +74,11 @@ impl Remote {
         &self.params
     }
 
-    /// Returns the values of boards and of their moves, or their best moves, with their cost, in the order of `boards`.
+    /// Returns the values of boards and of their moves, or their best moves. Each answer has its cost. The answers are in
+    /// the order of `boards`.
     ///
-    /// With `with_values` it returns values even if the run stores best moves. All answers must fit one message.
+    /// With `with_values`, the answers are values even if the run stores best moves. All answers must fit into one
+    /// message.
     ///
     /// # Errors
     ///
@@ -86,7 +89,7 @@ impl Remote {
 
     async fn answer_all(&self, boards: &[Board], with_values: bool) -> Vec<Result<(StateAnswer, Cost)>> {
         let known = if boards.len() > 1 { self.batch(boards, with_values).await } else { None };
-        // The other boards are requested one by one, because only that returns the reason for each failure.
+        // Requests the other boards one by one, because only single requests return the reason for each failure.
         let known = known.unwrap_or_else(|| vec![None; boards.len()]);
         let mut answers = Vec::with_capacity(boards.len());
         for (&board, known) in boards.iter().zip(known) {

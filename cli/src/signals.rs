@@ -1,4 +1,4 @@
-//! Handling of requests to stop, by Ctrl-C or SIGTERM.
+//! Handles requests to stop, by Ctrl-C or SIGTERM.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 
 use crate::display;
 
-/// Returns a flag that the first request to stop sets after printing `message`. The second request ends the process.
+/// Returns a flag for requests to stop. The first request prints `message` and sets the flag. The second request ends the
+/// process.
 pub fn stop_on_signals(message: &'static str) -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Maximum number of bars. When they are full, pairs are merged and each bar covers twice the time.
+/// Largest number of bars. When all bars are full, pairs of bars merge, and each bar covers twice the time.
 const MOST: usize = 12;
 
 /// Initial time that a bar covers.
@@ -11,11 +11,11 @@ const FIRST: Duration = Duration::from_millis(250);
 /// Bars from lowest to highest.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// A rate from its beginning to now, as bars that cover equal times.
+/// History of a rate from the beginning to now. Bars cover equal times.
 #[derive(Debug)]
 pub struct Sparkline {
     interval: Duration,
-    /// Rate times seconds of each bar; only the last can be incomplete.
+    /// Rate times seconds of each bar. Only the last bar can be incomplete.
     sums: Vec<f64>,
     /// Time that the last bar covers so far.
     filled: Duration,
@@ -54,7 +54,7 @@ impl Sparkline {
         self.interval - self.filled
     }
 
-    /// The rate in words, followed by as many bars as fit the terminal. In files and pipes there are no bars.
+    /// The rate in words, followed by as many bars as fit the terminal. Files and pipes get no bars.
     pub fn with_bars(&self, rate: &str, columns: Option<usize>) -> String {
         let bars = columns.map(|columns| self.text(columns / 4)).unwrap_or_default();
         format!("{rate} {bars}").trim_end().to_owned()
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_number_of_bars_is_limited() {
-        // Twice as fast in the second half.
+        // The rate doubles in the second half.
         for quarters in [20_u32, 100, 1_000, 100_000] {
             let rates: Vec<(u32, f64)> =
                 (1..=quarters).map(|q| (q, if q <= quarters / 2 { 10.0 } else { 20.0 })).collect();

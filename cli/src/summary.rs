@@ -1,4 +1,4 @@
-//! Summary of a run, which `solve` and `status --watch` print at the end.
+//! Summary of a run. `solve` and `status --watch` print it at the end.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -35,7 +35,7 @@ pub struct RunSummary {
     bytes_on_disk: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_rss_bytes: Option<u64>,
-    /// Peak disk use of the run under a limit; only in the process that computed.
+    /// Peak disk use of the run under a limit. Only the process that computed the run knows it.
     #[serde(skip_serializing_if = "Option::is_none")]
     peak_disk_bytes: Option<u64>,
     /// Units of the disk limit.
@@ -50,7 +50,7 @@ pub struct RunSummary {
     passes: Vec<(Phase, PassTime)>,
 }
 
-/// Whether a choice is the default, which is omitted.
+/// Whether a choice is the default. The summary omits defaults.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
 }
@@ -73,13 +73,13 @@ struct Start {
     by_layer: BTreeMap<String, f64>,
 }
 
-/// Recorded seconds of computation of a run; 0 if there are none.
+/// Recorded computing time of a run in seconds; 0 without records.
 pub fn recorded_seconds(run: &Run) -> f64 {
     let of = |phase| run.catalog().took(phase).map_or(0.0, |took| took.seconds);
     of(Phase::Enumerate) + of(Phase::BackUp)
 }
 
-/// Reports that a finished run exceeds its disk limit and keeps its files.
+/// Reports that a finished run exceeds its disk limit. Its files stay.
 pub fn report_excess(taken: u64, limit: u64) {
     if taken > limit {
         display::print_note(&format!(
@@ -91,7 +91,7 @@ pub fn report_excess(taken: u64, limit: u64) {
 }
 
 impl RunSummary {
-    /// The summary of a finished run. Without `seconds`, the total time is the recorded one.
+    /// The summary of a finished run. Without `seconds`, the total time is the recorded time.
     ///
     /// # Errors
     ///
@@ -191,7 +191,7 @@ impl RunSummary {
     }
 }
 
-/// Minimum states for a meaningful time per state; below, startup dominates.
+/// Smallest number of states for a meaningful time per state. With fewer states, startup dominates.
 const MANY_STATES: u64 = 1_000_000;
 
 /// Time of a pass, and time per state if meaningful.

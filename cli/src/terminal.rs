@@ -5,14 +5,14 @@ use std::os::fd::AsFd;
 
 use terminal_size::{Width, terminal_size, terminal_size_of};
 
-/// Default columns, as on most terminals.
+/// Default number of columns, as on most terminals.
 const USUAL: usize = 80;
 
-/// Minimum columns of tables, and of redrawn lines. Redrawn lines must not wrap even on very narrow terminals.
+/// Smallest numbers of columns of tables, and of redrawn lines. Redrawn lines must not wrap even on very narrow terminals.
 const FEWEST_OF_TABLES: usize = 20;
 const FEWEST_OF_LINES: usize = 2;
 
-/// Columns of the terminal on a stream, at least `fewest`; `None` if it is not a terminal.
+/// Number of columns of the terminal on a stream, at least `fewest`; `None` if the stream is not a terminal.
 fn columns_of(stream: impl AsFd + IsTerminal, fewest: usize) -> Option<usize> {
     if !stream.is_terminal() {
         return None;
@@ -30,8 +30,8 @@ pub fn of_stderr() -> Option<usize> {
     columns_of(io::stderr(), FEWEST_OF_LINES)
 }
 
-/// Columns for texts that are always wrapped: of any terminal of this process, else from the environment variable
-/// `COLUMNS`, else the default.
+/// Number of columns for texts that are always wrapped. It is the width of any terminal of this process, else the
+/// environment variable `COLUMNS`, else the default.
 pub fn of_anything() -> usize {
     let known = terminal_size().map(|(Width(columns), _)| usize::from(columns));
     known.or_else(|| stated(&std::env::var("COLUMNS").ok()?)).unwrap_or(USUAL)

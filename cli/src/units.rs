@@ -1,8 +1,8 @@
 //! Numbers and units for people, in one style for all commands.
 //!
-//! Counts have separators (`48,713,519`). Sizes have binary units (`8.3 GiB`) or those that the user typed
-//! ([`SizeUnits`]). Rates have a decimal prefix (`13.0 M/s`), and times at most two units (`2 min 5 s`). Programs read
-//! `--json` instead, which has plain numbers in bytes and seconds.
+//! Counts have separators (`48,713,519`). Sizes have binary units (`8.3 GiB`) or the units that the user typed
+//! ([`SizeUnits`]). Rates have a decimal prefix (`13.0 M/s`), and times at most two units (`2 min 5 s`). Programs read the
+//! output of `--json` instead. It has plain numbers in bytes and seconds.
 
 pub use exact2048_text::numbers::{
     SizeUnits, bound, count, joined, layers, mean, probability, rough, several, share, size, value,
@@ -50,7 +50,7 @@ pub fn about(seconds: f64) -> String {
     if words.is_empty() { "0 s".to_owned() } else { words.join(" ") }
 }
 
-/// A share of a whole: `19.8%`; never 100% before the end.
+/// A share of a whole: `19.8%`. Never prints 100% before the end.
 pub fn percent(share: f64) -> String {
     let shown = (share * 1000.0).floor() / 10.0;
     format!("{:.1}%", shown.clamp(0.0, 100.0))

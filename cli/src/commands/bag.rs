@@ -67,9 +67,9 @@ enum Table {
     States,
 }
 
-/// Maximum states of a drawn chain.
+/// Largest number of states of a drawn chain.
 const MOST_DRAWN: usize = 250;
-/// Largest target with fractions, which have hundreds of thousands of digits each.
+/// Largest target for which fractions are allowed. Such fractions have hundreds of thousands of digits each.
 const MOST_EXACT: u64 = 131_072;
 
 /// Names of steps that several outputs share.
@@ -339,7 +339,7 @@ impl Shown for Bounded {
     }
 }
 
-/// Printed decimals of a fraction.
+/// Number of printed decimals of a fraction.
 const DECIMALS: u32 = 30;
 
 impl Shown for BigRational {

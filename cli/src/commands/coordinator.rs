@@ -19,7 +19,7 @@ use crate::place::StoreOptions;
 /// Default port.
 const PORT: u16 = 2049;
 
-/// Time limit of a request: submitting a job can require the journal of a run in a distant store.
+/// Time limit of a request. It is long because submitting a job can require the journal of a run in a distant store.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 
 /// Options of `coordinator`.
@@ -89,7 +89,7 @@ async fn coordinate(args: &Args) -> Result<()> {
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "page on {}/", http.url())?;
     }
-    // Scripts wait for this line. From here on they can connect: requests wait in the queue of the listener.
+    // Scripts wait for this line. They can connect from now on, because requests wait in the queue of the listener.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     match serve(bound, for_browsers, shell, limits, stop).await? {

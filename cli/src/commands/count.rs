@@ -48,7 +48,7 @@ pub struct Args {
     csv: bool,
 }
 
-/// States of the layers of a run up to symmetry, by tile sum.
+/// Number of states of each layer of a run up to symmetry, by tile sum.
 type States = BTreeMap<u64, u64>;
 
 /// Runs the command.
@@ -75,7 +75,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Counts with progress on stderr, because the largest tiles take tens of seconds.
+/// Counts boards with progress on stderr, because counting with the largest tiles takes tens of seconds.
 fn bounds(size: BoardSize, target: Option<u64>) -> Result<Bounds> {
     let (line, begun) = (ProgressLine::new("count"), Instant::now());
     let bounds = Bounds::new(size, target, |share| {
@@ -129,7 +129,7 @@ fn write_for_people(out: &mut impl Write, bounds: &Bounds, states: Option<&State
     Ok(())
 }
 
-/// States of a run and boards within the tile bound in the same layers, both up to symmetry.
+/// Numbers of states of a run, and of boards within the tile bound in the same layers. Both are up to symmetry.
 fn shared(bounds: &Bounds, states: &States) -> (u128, u128) {
     let layers = bounds.layers().iter().filter_map(|layer| Some((states.get(&layer.sum)?, layer)));
     layers.fold((0, 0), |(found, possible), (&states, layer)| {
@@ -151,7 +151,7 @@ fn write_csv(out: &mut impl Write, bounds: &Bounds, states: Option<&States>) -> 
     Ok(())
 }
 
-/// Counts as JSON strings, because many readers round numbers above 2^53.
+/// The counts as JSON strings, because many readers round numbers above 2^53.
 fn json(bounds: &Bounds, states: Option<&States>) -> Value {
     let both =
         |count: Count| json!({ "boards": count.boards.to_string(), "orbits": count.orbits.to_string() });

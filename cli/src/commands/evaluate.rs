@@ -69,7 +69,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Default number of games.
+/// Number of games by default.
 const GAMES: u64 = 1_000;
 
 /// Default seed.
@@ -166,7 +166,7 @@ fn go_through(args: &Args, engine: &Engine, oracle: &Arc<Oracle>) -> Result<Exac
     found.map_err(|error| failure(args, error))
 }
 
-/// The error of an evaluation. Errors of the run stay unwrapped because remedies are found by their type.
+/// The error of an evaluation. Errors of the run are not wrapped, because their type determines the remedy.
 fn failure(args: &Args, error: EvaluateError) -> anyhow::Error {
     match error {
         EvaluateError::Memory { layer, bytes, limit } => Failure::failed(format!(
@@ -212,7 +212,8 @@ struct Report<'a> {
     oracle: &'a Oracle,
 }
 
-/// Minimum number of games with a loss for an estimate by losses; the normal approximation suffices from there on.
+/// Smallest number of games with a loss for an estimate by losses. With this number or more, the normal approximation
+/// suffices.
 const LEAST_LOSSY_GAMES: u64 = 30;
 
 /// An estimate and its 95% confidence interval.
@@ -252,8 +253,10 @@ impl Report<'_> {
         }
     }
 
-    /// The narrower of two estimates of a sampled player's value. The estimate by losses needs enough games with a loss
-    /// because its interval is too narrow with few, and undefined with none.
+    /// The narrower of two estimates of a sampled player's value.
+    ///
+    /// The estimate by losses needs enough games with a loss. Its interval is too narrow with few such games, and
+    /// undefined without any.
     fn estimate(&self, sample: &Sample) -> Estimate {
         let around = |value: f64, half_width: f64, by| Estimate {
             value,

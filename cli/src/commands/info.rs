@@ -55,13 +55,13 @@ struct Pass {
     /// Committed ranges of layers, first and last.
     committed: Vec<[u32; 2]>,
     missing: Vec<[u32; 2]>,
-    /// Committed ranges of layers whose reach was removed because it is no longer needed, or not yet needed again.
+    /// Committed ranges of layers with removed reach. The reach is no longer needed, or not yet needed again.
     removed: Vec<[u32; 2]>,
-    /// Committed ranges of layers with a missing shard or one of a different length.
+    /// Committed ranges of layers with a missing shard or a shard of a different length.
     lost: Vec<[u32; 2]>,
     shards: usize,
     bytes: u64,
-    /// Seconds that the committed layers took; `None` if not recorded.
+    /// Computing time of the committed layers in seconds; `None` if not recorded.
     seconds: Option<f64>,
     #[serde(skip)]
     took: Option<PassTime>,
@@ -198,7 +198,7 @@ fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<
         write_field(out, "  lost", format!("{}: a shard is missing or truncated", layers(&pass.lost)))?;
     }
     match pass.took {
-        // The time per state is known only when all states are done.
+        // The time per state is known only if all states are done.
         Some(took) => {
             write_field(out, "  time", pass_text(took, if pass.missing.is_empty() { info.states } else { 0 }))
         }

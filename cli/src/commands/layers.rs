@@ -78,7 +78,8 @@ pub fn main(args: &Args) -> Result<()> {
 struct Counted {
     #[serde(flatten)]
     counts: LayerCounts,
-    /// States in which no move is legal, if they are counted. The inner `None` means that the layer's states are not stored.
+    /// Number of states in which no move is legal, if requested. The inner `None` means that the layer's states are not
+    /// stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     dead: Option<Option<u64>>,
 }

@@ -58,7 +58,7 @@ pub struct Args {
 struct Plan {
     params: Params,
     threads: usize,
-    /// Number of states, if known.
+    /// Exact number of states, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states: Option<u64>,
     /// Estimated number of states, if not known.
@@ -67,16 +67,16 @@ struct Plan {
     /// Lower and upper estimates of the number of states, if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_range: Option<[f64; 2]>,
-    /// Upper bound of the states from formulas; as text because it can be large.
+    /// Upper bound on the number of states, from formulas. It is a text because it can be large.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_at_most: Option<String>,
     /// Whether a run of the same kind was measured.
     measured_before: bool,
-    /// Factor by which disk and hours can be off either way.
+    /// Factor by which the estimates of disk and hours can be too high or too low.
     off_by_at_most: f64,
     least_memory_bytes: u64,
     memory_bytes: u64,
-    /// States of 3x3 per second on this machine, upward and downward.
+    /// States of 3x3 per second on this machine, in the upward and in the downward pass.
     measured_states_per_second: [f64; 2],
     policies: Vec<Policy>,
     /// The policy that `--disk` allows.
@@ -84,7 +84,7 @@ struct Plan {
     chosen: Option<String>,
 }
 
-/// Costs of a choice of kept layers.
+/// Costs of one choice of kept layers.
 #[derive(Debug, Serialize)]
 struct Policy {
     keep: String,
@@ -94,7 +94,7 @@ struct Policy {
     least_disk_bytes: u64,
     end_disk_bytes: u64,
     hours: f64,
-    /// Hours with the least disk, where layers are enumerated twice.
+    /// Hours with the smallest disk limit, where layers are enumerated twice.
     hours_at_least_disk: f64,
     /// Time to query the value of a state halfway between kept layers.
     query_seconds: f64,
@@ -110,7 +110,7 @@ pub fn main(args: &Args) -> Result<()> {
     let scratch_bytes = tuning.scratch_bytes(&params);
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
     let keep = args.job.keep_of(&params);
-    // Refuse before measuring, which takes seconds.
+    // Refuse before the measurement, which takes seconds.
     let chosen = args.disk.map(|_| choices.choose(keep, params.board)).transpose()?;
     let stop = stop_on_signals("stopping; repeat the signal to stop at once")?;
     let rates = measure(threads, params.best_moves, &stop)?;
@@ -153,7 +153,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Costs with every choice of kept layers, and with best moves if the job does not ask for them.
+/// Costs with every choice of kept layers. Also costs with best moves, if the job does not request best moves.
 fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> Vec<Policy> {
     let possible = |kept: &KeptLayers| params.clone().with_stored(Some(*kept), params.best_moves).is_ok();
     let kept = candidates().chain([KeptLayers::STARTS]).filter(possible);
@@ -199,17 +199,17 @@ fn values(params: &Params) -> &'static str {
     if params.best_moves { "best-move" } else { "layers" }
 }
 
-/// Smallest exponent of a target for counting boards.
+/// Smallest exponent of a target tile for which boards can be counted.
 const LEAST_TARGET: u8 = 3;
 
-/// Upper bound of the states up to symmetry, from formulas.
+/// Upper bound on the number of states up to symmetry, from formulas.
 fn at_most(params: &Params) -> Result<Option<String>> {
     let Some(until) = params.until_layer else {
         let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
         let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
         return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
     };
-    // These layers have no larger tile.
+    // The layers up to `until_layer` contain no larger tile.
     let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
     let Ok(bounds) = Bounds::new(params.board, Some(target), |_| ()) else { return Ok(None) };
     let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until));
@@ -218,7 +218,7 @@ fn at_most(params: &Params) -> Result<Option<String>> {
 
 /// Measured speed of this machine.
 struct Rates {
-    /// States of the sample, cost of its passes, and their seconds.
+    /// Number of states of the sample, cost of its passes, and seconds of each pass.
     states: f64,
     cost: PassCost,
     seconds: [f64; 2],
@@ -232,16 +232,16 @@ impl Rates {
     }
 }
 
-/// Bytes of memory for the sample: more than 3x3 can use.
+/// Memory limit for the sample in bytes. It exceeds the use of 3x3.
 const MEASURED_MEMORY: u64 = 1 << 30;
 
-/// Number of measurements. The fastest counts because other load only slows them down.
+/// Number of measurements. The fastest one counts, because other load can only slow a measurement down.
 const TIMES: usize = 2;
 
 /// Solves 3x3 in temporary folders, which takes some seconds and 100 MB of disk.
 fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     display::print_note("note: measuring the speed of this machine by solving 3x3");
-    // A fresh folder, because it is removed at the end.
+    // Uses a fresh folder, because the folder is removed at the end.
     let folder = tempfile::Builder::new().prefix("exact2048-plan-").tempdir();
     let folder = folder.context("cannot create a temporary folder for the measurement")?;
     let mut best: Option<Rates> = None;
@@ -277,7 +277,7 @@ fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<Atom
 }
 
 impl Plan {
-    /// The options for a policy: its kept layers, and its stored items if they differ from those of the job.
+    /// The options for a policy. They name its kept layers, and its stored items if these differ from the job's.
     fn asked_by(&self, policy: &Policy) -> String {
         if policy.values == values(&self.params) {
             match self.params.until_layer {

@@ -152,7 +152,7 @@ fn watch(args: &Args, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Time between two boards on a terminal, so that a person can follow.
+/// Time between two boards on a terminal. It lets a person follow the game.
 const FRAME: Duration = Duration::from_millis(60);
 
 fn show(
@@ -183,13 +183,13 @@ fn show(
     Ok(())
 }
 
-/// Games that one player object plays in sequence, because starting a player can cost more than a game.
+/// Number of games that one player object plays in sequence. Starting a player can cost more than a game.
 const BATCH: u64 = 16;
 
-/// Failures of games that are printed individually.
+/// Largest number of failed games that are reported individually.
 const MOST_REPORTED: u64 = 5;
 
-/// Error of a record that cannot be written. A `Failure`, because the summary may still have a reader.
+/// Error of a record that cannot be written. It is a `Failure`, because the summary may still have a reader.
 fn not_recorded(args: &Args, error: &io::Error) -> Failure {
     let file = args.record.as_deref().unwrap_or(Path::new(""));
     Failure::failed(format!("cannot write {}: {error}", file.display()))
@@ -232,8 +232,8 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
             let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |_, _| {});
             match failure {
                 None => {}
-                // A program may fail in a single game. A run that cannot answer would drop every game that reaches the
-                // same boards, and so nearly all long games.
+                // A program may fail in a single game. But if a run cannot answer, every game that reaches the same boards
+                // fails. These are nearly all long games.
                 Some(PlayerError::Query(error)) if !matches!(error, QueryError::Unreachable { .. }) => {
                     return Err(error.into());
                 }

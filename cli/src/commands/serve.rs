@@ -99,8 +99,8 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = limits::useful_threads(args.threads, None);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // Threads for the oracle: `threads` each for batches, for the explorer and for single requests, and one for
-        // each slow computation.
+        // Threads for the oracle. Batches, the explorer and single requests get `threads` each, and each slow computation
+        // gets one.
         .max_blocking_threads(3 * threads + usize::from(args.cones))
         .enable_all()
         .build()
@@ -128,7 +128,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     if let Some(http) = &for_browsers {
         writeln!(io::stdout(), "explorer on {}/", http.url())?;
     }
-    // Scripts wait for this line. From here on they can connect: requests wait in the queue of the listener.
+    // Scripts wait for this line. They can connect from now on, because requests wait in the queue of the listener.
     writeln!(io::stdout(), "listening on {}", bound.url())?;
     io::stdout().flush()?;
     let play = (follower_of as FollowerOfRun, memory_bytes() / 2);
@@ -144,7 +144,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// Serves the explorer, if it has an address.
+/// Serves the explorer, if an address is given.
 async fn serve_browsers(
     bound: Option<Bound>,
     explorer: Explorer,
@@ -156,7 +156,7 @@ async fn serve_browsers(
     Ok(bound.serve_http(router, &exact2048_explorer::paths(), stop).await?)
 }
 
-/// Opens the runs. Each gets an equal part of the memory.
+/// Opens the runs. Each run gets an equal part of the memory.
 fn open(args: &Args) -> Result<Runs> {
     let count = args.runs.len() as u64;
     let share = args.cone_memory.as_u64() / (u64::from(args.cones) + 1) / count;

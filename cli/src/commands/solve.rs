@@ -135,7 +135,7 @@ fn is_finished(location: &Location) -> Result<bool> {
     Ok(Run::exists(location) && Run::open(location.clone())?.missing().is_empty())
 }
 
-/// Removes lost and damaged shards from the run with progress on stderr, so they are computed again.
+/// Removes lost and damaged shards from the run, so they are computed again. Shows progress on stderr.
 fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Result<()> {
     let warn = |error: &StorageError| {
         display::print_note(&format!("warning: {}; recomputing it", with_causes(error)));
@@ -156,13 +156,13 @@ fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Resul
 
 /// Returns the parameters of the job.
 ///
-/// An existing run determines the split and the kept layers unless options give them. For a new run, the memory determines
-/// the split, and a disk limit without `--keep` the kept layers.
+/// An existing run determines the split and the kept layers, unless options give them. For a new run, the memory
+/// determines the split. A disk limit without `--keep` determines the kept layers.
 fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     let (mut params, held) = (args.job.params()?, Run::find_params(location)?);
     let tuning = limits::worker_tuning(memory_limit(args), threads);
     match &held {
-        // The split of a different job may not be valid for this one. The difference is reported later.
+        // The split of a different job may not be valid for this one. A later check reports the difference.
         Some(held) if (held.board, held.objective) == (params.board, params.objective) => {
             params = Params { large: held.large, huge: held.huge, ..params };
         }
@@ -173,7 +173,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         params = args.job.going_on(params, held);
     }
     if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
-        // The scratch files of a run in a store are on this machine and do not count.
+        // The scratch files of a run in a store are on this machine, so the limit does not include them.
         let scratch_bytes =
             if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
         let choices = Choices::new(&params, limit, scratch_bytes);
@@ -185,7 +185,7 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     Ok(params)
 }
 
-/// Reports the disk and memory that the job needs and what is free.
+/// Reports the disk and memory that the job needs and that are free.
 fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);

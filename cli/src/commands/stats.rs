@@ -71,7 +71,7 @@ pub struct Args {
 /// Shares of games whose last layer is printed.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
-/// Interval of checkpoints: an interruption loses at most this time and a span of layers.
+/// Interval of checkpoints. An interruption loses at most this time and a span of layers.
 const KEPT_EVERY: Duration = Duration::from_secs(60);
 
 pub(super) fn chance(text: &str) -> Result<f64, String> {
@@ -80,7 +80,7 @@ pub(super) fn chance(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// The checkpoints of the pass, if anything may be kept.
+    /// The checkpoints of the pass, if the options allow checkpoints.
     fn progress(&self, location: &Location) -> Option<PlayProgress> {
         let files = self.cone_options.files(location);
         if files.is_none() {
@@ -98,7 +98,7 @@ impl Args {
     }
 }
 
-/// Warns if the temporary folder may have no room for the best moves of a span of layers.
+/// Warns if the temporary folder may be too full for the best moves of a span of layers.
 fn warn_of_room(run: &Run, memory_bytes: u64) {
     let (folder, needed) = (std::env::temp_dir(), span_bytes(run));
     if let Some(free) = free_disk(&folder).filter(|free| free.saturating_add(memory_bytes / 2) < needed) {

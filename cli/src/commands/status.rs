@@ -77,13 +77,13 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// The summary of a finished job, if its run is in a readable folder. The coordinator has no values.
+/// The summary of a finished job, if its run is in a readable folder. The coordinator does not have the values.
 fn result(job: &Job) -> Option<RunSummary> {
     if job.state() != JobState::Done {
         return None;
     }
     let place = Location::parse(&OsString::from(&job.run_url), &StoreSettings::default()).ok()?;
-    // Reading a store takes requests, and its keys may be missing here.
+    // Reading a store costs requests, and the store's keys may be missing here.
     place.as_folder()?;
     RunSummary::new(&Run::open(place).ok()?, None, None).ok()
 }

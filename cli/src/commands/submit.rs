@@ -50,11 +50,11 @@ pub struct Args {
     json: bool,
 }
 
-/// Memory and threads of the machine in docs/performance.md, the basis of the estimate.
+/// Memory and threads of the machine in docs/performance.md. They are the basis of the estimate.
 const USUAL_MEMORY: u64 = 12 << 30;
 const USUAL_THREADS: usize = 2;
 
-/// Parses the name of a job, so that an invalid one is refused without a request.
+/// Parses the name of a job. Refuses an invalid name without a request.
 fn name(text: &str) -> Result<String, NameError> {
     names::parse(text).map(|job| job.0)
 }
@@ -70,7 +70,8 @@ pub fn main(args: &Args) -> Result<()> {
         }
         None => Ok(None),
     };
-    // A limit that is too small for a whole run may suffice for the rest of an existing one, if the options identify it.
+    // A limit that is too small for a whole run may suffice for the rest of an existing run, if the options identify that
+    // run.
     let identifies_run = args.name.is_some() || args.job.has_keep();
     let (choice, too_small) = match chosen {
         Ok(choice) => (choice, None),

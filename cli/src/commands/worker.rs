@@ -53,10 +53,10 @@ pub struct Args {
     server: ServerArgs,
 }
 
-/// Maximum length of a host name in the DNS.
+/// Largest length of a host name in the DNS.
 const LONGEST_NAME: usize = 253;
 
-/// Compute threads for each network thread.
+/// Number of compute threads for each network thread.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
 
 /// Number of network threads for `threads` compute threads.
@@ -71,7 +71,7 @@ pub fn main(args: &Args) -> Result<()> {
     // The coordinator names the stores of jobs later, so check the environment now.
     exact2048_storage::check_environment().map_err(|error| Failure::usage(error.to_string()))?;
     let threads = limits::useful_threads(args.threads, None);
-    // Compute threads are separate.
+    // The compute threads are separate from these network threads.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(network_threads(threads))
         .enable_all()
@@ -114,7 +114,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
     Ok(())
 }
 
-/// The address of `--advertise`, where other workers reach this one.
+/// The address of `--advertise`, at which other workers reach this worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Advertise {
     /// A name, an IPv4 address, or an IPv6 address in brackets.
@@ -123,7 +123,7 @@ struct Advertise {
 }
 
 impl Advertise {
-    /// `HOST:PORT`, with this port unless one was given.
+    /// `HOST:PORT`, with `port` unless the option gives a port.
     fn with_port(&self, port: u16) -> String {
         format!("{}:{}", self.host, self.port.unwrap_or(port))
     }
@@ -164,7 +164,7 @@ impl FromStr for Advertise {
 ///
 /// # Errors
 ///
-/// A usage error if it is too little for any job.
+/// A usage error if the memory is too small for any job.
 fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     let smallest =
         Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
@@ -188,7 +188,7 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     Ok(claim)
 }
 
-/// The address by which others reach a socket.
+/// The address at which other machines reach a socket.
 fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
     if !address.ip().is_unspecified() {
         return Ok(address);
@@ -200,7 +200,7 @@ fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
     let own = |target: SocketAddr| {
         let any: SocketAddr = if target.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
         let socket = UdpSocket::bind(any).ok()?;
-        // Sends nothing; the system only chooses the route.
+        // `connect` sends nothing on a UDP socket. The system only chooses the route.
         socket.connect(target).ok()?;
         Some(SocketAddr::new(socket.local_addr().ok()?.ip(), address.port()))
     };

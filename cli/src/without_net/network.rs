@@ -7,7 +7,7 @@ use crate::Failure;
 pub struct ClientArgs {}
 
 impl ClientArgs {
-    /// Accepts, because there are no options.
+    /// Accepts the options, because none exist.
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with the feature there are options")]
     pub fn refuse(&self) -> Result<(), Failure> {
         Ok(())

@@ -1,4 +1,4 @@
-//! Progress of the steps on stderr: for large targets each takes from seconds to minutes.
+//! Progress of the steps on stderr. For large targets, each step takes from seconds to minutes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +66,7 @@ impl Drop for Steps {
     fn drop(&mut self) {
         self.stop.take();
         if let Some(thread) = self.thread.take() {
-            // A panic of the display does not matter any longer.
+            // A panic of the display no longer matters.
             let _ = thread.join();
         }
     }

@@ -25,12 +25,12 @@ pub struct Args {
     solved: SolvedArgs,
 }
 
-/// Maximum number of states for pruning, which examines all pairs.
+/// Largest number of states for pruning. The number is limited because pruning examines all pairs.
 const MOST_PRUNED: usize = 20_000;
-/// Largest change of a value at which the iteration of small graphs ends.
+/// Largest change of a value at which the iteration on a small graph ends.
 const GOAL: f64 = 1e-12;
 
-/// States and edges after a round.
+/// Numbers of states and edges after a round.
 struct Round {
     pruned_edges: usize,
     states: usize,
@@ -116,7 +116,7 @@ pub fn main(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Pairs of a branch and a successor.
+/// Number of pairs of a branch and a successor.
 fn edges(space: &ComboSpace) -> usize {
     let of_state = |node: Node| {
         let mut edges = 0;

@@ -197,7 +197,7 @@ impl SolveArgs {
     }
 }
 
-/// Progress of a stage: the residual falls by about the same factor with every sweep.
+/// Progress of a stage. The residual falls by about the same factor with every sweep.
 #[derive(Default)]
 struct Course {
     /// Start of the stage and its first residual.
@@ -221,7 +221,7 @@ impl Course {
     }
 }
 
-/// Finished share between the first residual and the goal, in orders of magnitude.
+/// Finished share of the way from the first residual to the goal, on a logarithmic scale.
 fn share(first: f64, now: f64, goal: f64) -> f64 {
     if now <= goal || goal <= 0.0 {
         return if now <= goal { 1.0 } else { 0.0 };

@@ -45,7 +45,7 @@ struct LocalRun {
     turn: Mutex<()>,
 }
 
-/// Bytes for a cone in each of several concurrent threads, enough for some hundred thousand states.
+/// Memory for a cone in each of several concurrent threads, in bytes. It suffices for some hundred thousand states.
 const TRIAL_BYTES: u64 = 16 << 20;
 
 impl Answerer {
@@ -120,12 +120,12 @@ impl LocalRun {
                 answers.into_iter().map(|answer| Ok((StateAnswer::Values(answer?), cost))).collect()
             }
             Err(error) if boards.len() == 1 => vec![Err(error.into())],
-            // Some boards have no answer. Asking one by one shows which.
+            // Some boards have no answer. Single questions show which boards these are.
             Err(_) => boards.iter().flat_map(|&board| self.evaluate(&[board])).collect(),
         }
     }
 
-    /// Asks with little memory first. If that is not enough, asks with all of it, one thread at a time.
+    /// Asks with little memory first. If that does not suffice, asks with the whole memory, one thread at a time.
     fn ask(&self, boards: &[Board]) -> Result<(Vec<Result<Evaluation, QueryError>>, Cost), QueryError> {
         let (begun, spent) = (Instant::now(), CostSum::default());
         let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);

@@ -1,7 +1,7 @@
-//! Answers to boards from standard input, one per line. Lines that arrive faster than they are answered form batches.
+//! Answers boards from standard input, one per line. Lines that arrive faster than their answers form batches.
 //!
-//! One thread reads, several answer, and the caller prints in order. A batch goes to the first free thread, and the
-//! receiver of its answers goes to the caller. Queues are short, so the reader does not run far ahead.
+//! One thread reads, several threads answer, and the caller prints in order. The first free thread gets a batch, and the
+//! caller gets the receiver of its answers. Queues are short, so the reader does not run far ahead.
 
 use std::io::{self, BufRead, Read, Write};
 use std::sync::Arc;
@@ -17,26 +17,27 @@ use super::answerer::{AnswerWithCost, Answerer};
 use super::print::Printer;
 use crate::failure::{self, Failure};
 
-/// Lines of a batch: enough to justify a message, and few enough for its timeout.
+/// Largest number of lines of a batch. It is large enough to justify a message, and small enough for the message's
+/// timeout.
 const TOGETHER: usize = 256;
 
-/// Maximum bytes of a line; a board has a few hundred in any notation.
+/// Largest number of bytes of a line. A board has a few hundred in any notation.
 const LONGEST: u64 = 4096;
 
-/// Characters of a refused line that are printed.
+/// Number of printed characters of a refused line.
 const SHOWN: usize = 80;
 
-/// Byte order mark with which some programs begin a text. In concatenated texts it begins other lines too.
+/// Byte order mark at the beginning of some texts. In concatenated texts, other lines can also begin with it.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// Concurrent batches, which hide the latency of a distant server.
+/// Number of concurrent batches. They hide the latency of a distant server.
 const UNDER_WAY: usize = 4;
 
 /// A line of input that is not empty.
 struct Line {
-    /// Number from 1, counting empty lines.
+    /// Number of the line, from 1. Empty lines count.
     number: u64,
-    /// Beginning of the line, as far as it is printed.
+    /// The printed beginning of the line.
     text: String,
     board: Result<Board>,
 }
@@ -50,19 +51,19 @@ struct Batch {
     answers: SyncSender<Vec<Answered>>,
 }
 
-/// Answers every line of standard input. Reports lines that have no answer and continues.
+/// Answers every line of standard input. Reports lines without an answer and continues.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
     let lines = read_lines(answerer.params().board);
     let mut codes = Vec::new();
     for answers in answer_batches(answerer, lines) {
-        // Reading failed here. All lines before have their answers.
+        // Reading failed here. All earlier lines have their answers.
         let answers = answers.context("cannot read boards from standard input")?;
         for (number, text, answer) in answers.recv().context("an answering thread ended unexpectedly")? {
             match answer {
                 Ok(answer) => printer.write_one_of_many(out, &answer)?,
                 Err(error) => {
                     codes.push(failure::code(&error));
-                    // Keeps errors and answers in order if both go to a terminal.
+                    // Preserves the order of errors and answers if both go to a terminal.
                     out.flush()?;
                     printer.refuse(out, number, &text, &error)?;
                 }
@@ -131,8 +132,9 @@ fn without_mark(text: &str) -> &str {
     text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
 }
 
-/// Starts the threads, and returns a receiver of answers for each batch, in the order of the lines. The reader may
-/// block on input forever, so its thread ends with the process.
+/// Starts the threads, and returns a receiver of answers for each batch, in the order of the lines.
+///
+/// The reader may block on input forever, so its thread ends with the process.
 fn answer_batches(
     answerer: Answerer,
     lines: Receiver<io::Result<Line>>,
@@ -169,7 +171,7 @@ fn answer_batches(
     printed
 }
 
-/// The next line and those already read, up to one that could not be read; `None` at the end.
+/// The next line and the lines that are already read, up to a line that could not be read; `None` at the end.
 fn next_batch(lines: &Receiver<io::Result<Line>>) -> Option<(Vec<Line>, Option<io::Error>)> {
     let mut batch = Vec::new();
     let mut next = lines.recv().ok()?;

@@ -42,7 +42,7 @@ struct Refusal<'a> {
 }
 
 impl Printer {
-    /// Prints an answer. Searches a proof for a value of 0 or 1, which can take some tenths of a second.
+    /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take some tenths of a second.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         let proved = match &answer.answer {
             StateAnswer::Values(of) if !self.json => certainty::proved(&self.params, of.value, [of.board]),
@@ -66,7 +66,8 @@ impl Printer {
         Ok(())
     }
 
-    /// Prints one of many answers, followed by a blank line. Searches no proofs, which could take hours.
+    /// Prints one of many answers, followed by a blank line. Does not search for proofs, because proofs for many answers
+    /// could take hours.
     pub fn write_one_of_many(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         self.write_with(out, answer, None)?;
         if !self.json {
@@ -190,7 +191,7 @@ fn worst_spawn(of: &MoveValue) -> Option<Board> {
     of.outcome.and_then(|outcome| outcome.worst_spawn)
 }
 
-/// The best move, or all equally good ones: `left`, or `left, right: equal`.
+/// The best move, or all equally good moves: `left`, or `left, right: equal`.
 fn best_of(moves: &[MoveValue]) -> String {
     let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
     match best[..] {

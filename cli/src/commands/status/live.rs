@@ -13,11 +13,11 @@ use crate::job_view::{details, doing, headline, plain, share_done};
 use crate::sparkline::Sparkline;
 use crate::units;
 
-/// Maximum number of jobs and of workers in the display.
+/// Largest numbers of jobs and of workers in the display.
 const JOBS_SHOWN: usize = 16;
 const WORKERS_SHOWN: usize = 16;
 
-/// Lines on a terminal, with the history of the rates of jobs.
+/// Lines on a terminal, and the history of the rates of jobs.
 pub struct Live {
     lines: MultiProgress,
     shown: Vec<ProgressBar>,
@@ -26,13 +26,13 @@ pub struct Live {
 }
 
 impl Live {
-    /// A display without lines.
+    /// Creates a display without lines.
     pub fn new() -> Self {
         let lines = MultiProgress::with_draw_target(ProgressDrawTarget::stderr());
         Self { lines, shown: Vec::new(), begun: Instant::now(), rates: HashMap::new() }
     }
 
-    /// Shows jobs, running ones first, and workers.
+    /// Shows the jobs, with running jobs first, and the workers.
     pub fn show(&mut self, message: &WatchResponse) {
         let WatchResponse { jobs, workers } = message;
         self.note_rates(jobs);
@@ -50,7 +50,7 @@ impl Live {
         self.write(texts);
     }
 
-    /// Shows that the coordinator does not answer. The rates until it answers again are unknown.
+    /// Shows that the coordinator does not answer. The rates are unknown until the next answer.
     pub fn lost(&mut self, text: &str) {
         self.rates.clear();
         let Some(columns) = columns() else { return };
@@ -86,7 +86,7 @@ impl Live {
         lines(&format!("{} {}", job.name, share_done(job, done(job.done, columns))), &parts, columns)
     }
 
-    /// Replaces the lines on the terminal, as many as it has room for.
+    /// Replaces the lines on the terminal. Omits lines that do not fit.
     fn write(&mut self, mut texts: Vec<String>) {
         texts.truncate(rows().saturating_sub(1).max(1));
         while self.shown.len() > texts.len() {
@@ -105,7 +105,7 @@ fn line_of(worker: &Worker, columns: usize) -> String {
     cut(&format!("  {} {}, {}", worker.id, doing(worker), plain(&worker.address)), columns)
 }
 
-/// Lines of the terminal on stderr; unlimited if unknown.
+/// Number of lines of the terminal on stderr; unlimited if unknown.
 fn rows() -> usize {
     let size = terminal_size_of(io::stderr()).map(|(_, Height(rows))| usize::from(rows));
     size.filter(|&rows| rows > 0).unwrap_or(usize::MAX)

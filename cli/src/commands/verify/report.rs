@@ -20,13 +20,13 @@ use exact2048_text::with_causes;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// Everything requested was checked and is right.
+    /// All requested data was checked and is right.
     Right,
     /// A problem was found.
     Wrong,
-    /// No problem was found, but some of the requested data is not committed or no longer stored.
+    /// No problem was found, but some requested data is not committed or no longer stored.
     Unfinished,
-    /// The check was stopped and had found no problem.
+    /// The check was stopped before it found a problem.
     Interrupted,
     /// A file could not be read, and no problem was found.
     Unread,
@@ -78,7 +78,7 @@ struct Missing {
     last: u32,
 }
 
-/// A problem. Damage can be repaired by solving again.
+/// A problem. Solving again repairs damage.
 #[derive(Debug, Serialize)]
 struct ProblemRow {
     damage: bool,
@@ -120,7 +120,7 @@ impl Report {
             None => Some(span),
         };
         let first = left.map_or(span.first.0, |left| left.last.up(1).0);
-        // States are committed from the bottom, so missing states extend to the end.
+        // States are committed from the first layer upward, so missing states extend to the last layer.
         let unknown = missing.iter().find(|gap| gap.of == STATES && gap.last == span.last.0);
         let last = unknown.map_or(span.last.0, |gap| gap.first - Layer::STEP);
         let was_checked = !sampled && content.checked.layers > 0 && first <= last;

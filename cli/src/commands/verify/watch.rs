@@ -32,9 +32,9 @@ impl Watch {
         *self.pass.lock() = Some(Pass { total, begun: Instant::now(), next: INTERVAL, line });
     }
 
-    /// Shows the progress; can be called often.
+    /// Shows the progress. Frequent calls are cheap.
     pub fn show(&self, at: CheckProgress) {
-        // Another thread is already updating the display.
+        // If the lock is taken, another thread is already updating the display.
         let Some(mut pass) = self.pass.try_lock() else { return };
         let Some(pass) = pass.as_mut() else { return };
         let elapsed = pass.begun.elapsed();
