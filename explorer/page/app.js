@@ -1,4 +1,4 @@
-// The page: choice of run and view, the address, and keys.
+// The page: choice of the run and the view, the address, and keys.
 
 import { ask, onceBack } from "./api.js";
 import { toText } from "./board.js";
@@ -11,10 +11,10 @@ const LATER = { quiz: () => import("./quiz.js"), study: () => import("./study.js
 
 const VIEWS = ["play", "quiz", "study"];
 
-/** Milliseconds without a change before the address is updated, because browsers limit such updates. */
+/** Milliseconds without a change before the page updates the address. Browsers limit such updates. */
 const SETTLED = 250;
 
-/** Milliseconds between checks for an unsolved run. */
+/** Milliseconds between checks whether a run is solved. */
 const UNSOLVED = 3000;
 
 /** @type {any[]} */
@@ -24,7 +24,7 @@ let run = null;
 let view = "play";
 let settling = 0;
 let waiting = 0;
-/** The address that was last followed or written. */
+/** The last followed or written address. */
 let followed = "";
 /** Opened views of LATER. @type {Record<string, any>} */
 const loaded = {};
@@ -97,7 +97,7 @@ function showFacts() {
   byId("run-facts").textContent = facts.join(" · ");
 }
 
-/** Loads the runs, and again later if one of them is not solved. */
+/** Loads the runs. Repeats this later if a run is not solved. */
 async function loadRuns() {
   window.clearTimeout(waiting);
   try {
@@ -116,7 +116,7 @@ async function readRuns() {
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;
   const again = runs.find((of) => of.name === before?.name);
-  // If the shown run is still the same, the game continues; another one may have its name.
+  // If the shown run is still the same, the game continues. Another run may now have its name.
   if (again !== undefined && again.run_id === before.run_id) {
     const isSolvedNow = before.not_solved !== null && again.not_solved === null;
     Object.assign(before, again);
@@ -149,7 +149,7 @@ function goOn() {
 /** Updates the address after the board has stayed the same for a moment. */
 function boardChanged() {
   window.clearTimeout(settling);
-  // An address that the user has opened meanwhile, and that is about to be followed, stays.
+  // If the user has opened another address meanwhile, that address stays and is followed next.
   settling = window.setTimeout(() => view === "play" && location.hash === followed && setAddress(play.boardText()), SETTLED);
 }
 

@@ -1,4 +1,4 @@
-// Boards and the rules of the game. A board is an array of exponents, row by row; 0 is an empty cell.
+// Boards and the rules of the game. A board is an array of exponents, row by row. Exponent 0 is an empty cell.
 
 /** @typedef {{rows: number, columns: number}} Size */
 /** @typedef {"left" | "right" | "up" | "down"} Move */
@@ -11,7 +11,7 @@ const LARGEST = 15;
 /** The tile of each exponent; 0 for an empty cell. */
 export const TILES = Array.from({ length: LARGEST + 1 }, (_, exponent) => tileOf(exponent));
 
-/** The cells that slide together, each line from the wall outward. @param {Move} move @param {Size} size */
+/** The lines of cells that slide together, each from the wall outward. @param {Move} move @param {Size} size */
 function lines(move, { rows, columns }) {
   const row = (/** @type {number} */ r) => Array.from({ length: columns }, (_, c) => r * columns + c);
   const column = (/** @type {number} */ c) => Array.from({ length: rows }, (_, r) => r * columns + c);
@@ -21,7 +21,7 @@ function lines(move, { rows, columns }) {
 }
 
 /**
- * Makes a move: returns the board after it and its score; `null` if nothing changes.
+ * Makes a move. Returns the board after the move and its score; `null` if the board does not change.
  * @param {number[]} board @param {Move} move @param {Size} size
  */
 export function makeMove(board, move, size) {
@@ -93,7 +93,7 @@ export function toText(board, { rows, columns }) {
   return Array.from({ length: rows }, (_, r) => row(r)).join(" / ");
 }
 
-/** Parses a board; throws a description of the mistake. @param {string} text @param {Size} size */
+/** Parses a board. Throws a description of the mistake. @param {string} text @param {Size} size */
 export function parseBoard(text, { rows, columns }) {
   const found = text.trim().split(/[/\n]/).map((row) => row.split(/[\s,]+/).filter((cell) => cell !== ""));
   if (found.length !== rows || found.some((row) => row.length !== columns)) {

@@ -2,13 +2,13 @@
 
 import { svg } from "./dom.js";
 
-/** Maximum width. On narrow screens charts are narrower, so that their text keeps its size. */
+/** Largest width. Charts are narrower on narrow screens, so the size of their text stays the same. */
 const WIDTH = 640;
 const HEIGHT = 240;
 const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
 
 /**
- * Draws a chart of lines over one axis. `label` describes it in words; a table near it should have the numbers.
+ * Draws a chart of lines over one axis. `label` describes the chart in words. A table next to it should list the numbers.
  * @param {{label: string, across: string, lines: {name: string, points: [number, number][]}[], isLog?: boolean,
  *   text: (value: number) => string}} what
  */
@@ -49,7 +49,7 @@ export function chart({ label, across, lines, isLog = false, text }) {
   return drawing;
 }
 
-/** The least and the largest of some numbers, made distinct. @param {number[]} numbers */
+/** The smallest and the largest of some numbers, made distinct. @param {number[]} numbers */
 function range(numbers) {
   const low = numbers.reduce((a, b) => Math.min(a, b));
   const high = numbers.reduce((a, b) => Math.max(a, b));

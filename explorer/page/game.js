@@ -5,13 +5,13 @@ import { drawSpawn, makeMove, withTile } from "./board.js";
 /** @typedef {import("./board.js").Move} Move */
 /** @typedef {import("./board.js").Size} Size */
 /**
- * A board of a game with the move and the spawns that led to it; an edited board has none. `answer` is the server's
- * answer for the board, once known.
+ * A board of a game, with the move and the spawns before it. An edited board has neither. `answer` is the server's
+ * answer for the board, if known.
  * @typedef {{board: number[], score: number, move?: Move, spawns: {cell: number, exponent: number}[],
  *   answer?: any}} Step
  */
 
-/** Loss of a move against the best one. @param {any[]} moves the server's @param {Move} move */
+/** Loss of a move against the best move. @param {any[]} moves the server's moves @param {Move} move */
 export function lossOf(moves, move) {
   const best = moves.find((other) => other.best);
   const made = moves.find((other) => other.move === move);
@@ -43,7 +43,7 @@ export class Game {
     return this.steps[this.at];
   }
 
-  /** Loss of the move that led to a step; `undefined` while unknown. @param {number} at */
+  /** Loss of the move before a step; `undefined` while unknown. @param {number} at */
   loss(at) {
     const { move } = this.steps[at];
     const moves = this.steps[at - 1]?.answer?.moves;
@@ -54,12 +54,12 @@ export class Game {
     return this.now.board;
   }
 
-  /** The steps from the start to here. */
+  /** The steps from the start to the current step. */
   get past() {
     return this.steps.slice(0, this.at + 1);
   }
 
-  /** Adds a step, and drops the undone ones. @param {Step} step */
+  /** Adds a step, and drops the undone steps. @param {Step} step */
   add(step) {
     this.steps.length = this.at + 1;
     this.steps.push(step);
@@ -74,7 +74,7 @@ export class Game {
     this.add({ board, score: this.now.score + made.score, move, spawns: [spawn] });
   }
 
-  /** Replaces the board, which starts a new record. @param {number[]} board */
+  /** Replaces the board. The edited board starts a new record. @param {number[]} board */
   edit(board) {
     this.add({ board, score: this.now.score, spawns: [] });
   }

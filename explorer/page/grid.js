@@ -1,11 +1,11 @@
-// Boards on the page: display, editing, placing of tiles, swipes.
+// Boards on the page: display, editing, placement of tiles, swipes.
 
 import { tileOf } from "./board.js";
 import { element } from "./dom.js";
 
 /** @typedef {import("./board.js").Size} Size */
 
-/** Minimum length of a swipe in pixels. */
+/** Smallest length of a swipe in pixels. */
 const SWIPE = 24;
 
 /** A board in words. @param {number[]} board @param {Size} size */
@@ -16,7 +16,7 @@ export function inWords(board, { rows, columns }) {
 }
 
 /**
- * Shows a board in a place. `spawned` are the cells with new tiles; `notes` is the small print of the cells.
+ * Shows a board in a place. `spawned` lists the cells with new tiles, `notes` the small print of each cell.
  * @param {HTMLElement} place @param {number[]} board @param {Size} size
  * @param {{spawned?: number[], notes?: (string[] | undefined)[]}} [more]
  */
@@ -32,7 +32,7 @@ export function showBoard(place, board, size, { spawned = [], notes = [] } = {})
 }
 
 /**
- * Shows a board whose cells can be pressed by mouse, touch and keyboard; arrow keys move between cells.
+ * Shows a board with cells that users can press by mouse, touch or keyboard. Arrow keys move between cells.
  * @param {HTMLElement} place @param {number[]} board @param {Size} size @param {(cell: number) => boolean} isOpen
  * @param {(cell: number, event: MouseEvent | KeyboardEvent) => void} press
  */

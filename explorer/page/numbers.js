@@ -5,7 +5,7 @@ export function count(number) {
   return number.toLocaleString("en");
 }
 
-/** Points, to as many digits as are useful. @param {number} number */
+/** Points, with a useful number of digits. @param {number} number */
 function points(number) {
   const size = Math.abs(number);
   if (size > 0 && size < 0.0005) return "<0.001";

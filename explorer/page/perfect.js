@@ -1,17 +1,17 @@
-// The ends of games of perfect play.
+// Ends of games under perfect play.
 
 import { ask } from "./api.js";
 import { chart } from "./chart.js";
 import { byId, element } from "./dom.js";
 import { axisText, count, percent, valueText } from "./numbers.js";
 
-/** Milliseconds between questions about the server's progress. */
+/** Milliseconds between requests for the server's progress. */
 const LOOK_EVERY = 1_000;
 
-/** Shares of all games for which the page shows the tile sum by which they have ended. */
+/** Shares of all games. For each share, the page shows the tile sum by which so many games have ended. */
 const SHARES = [0.01, 0.1, 0.5, 0.9, 0.99];
 
-/** Waits for the statistics of a run and shows them; throws the server's refusal.
+/** Waits for the statistics of a run and shows them. Throws the server's refusal.
  * @param {any} run @param {AbortSignal} signal */
 export async function showPerfectPlay(run, signal) {
   const note = byId("perfect-note");

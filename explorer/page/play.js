@@ -1,4 +1,4 @@
-// Playing: the board, the values of moves and spawns, and the course of the game.
+// The Play view: the board, the values of moves and spawns, and the course of the game.
 
 import { Refused, ask } from "./api.js";
 import * as boards from "./board.js";
@@ -12,7 +12,7 @@ import { axisText, count, lossText, valueText } from "./numbers.js";
 
 const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 
-/** Number of steps whose values are requested at once. */
+/** Number of steps with concurrent requests for their values. */
 const TOGETHER = 8;
 
 /** @type {any} */
@@ -20,7 +20,7 @@ let run;
 /** @type {Game} */
 let game;
 /**
- * Edited cells, or a move that waits for its tile: for the user to place it, or for the values that determine the worst.
+ * Edited cells, or a move that waits for its tile. The user places the tile, or the values determine the worst tile.
  * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
  */
 let open = null;
@@ -34,7 +34,7 @@ let asking = new AbortController();
 /** Whether an answer for the shown board may still arrive. */
 let isAsked = false;
 let drawing = 0;
-/** Time of the last key press, until its values are shown. @type {number | null} */
+/** Time of the last key press, until the page shows its values. @type {number | null} */
 let pressedAt = null;
 /** Called when the board changes. */
 let changed = () => {};
@@ -113,7 +113,7 @@ export function key(event) {
   if (open !== null) {
     const isEdited = open.move === undefined;
     if (event.key === "Escape" || (isEdited ? name === "e" : isUndo)) undo();
-    // While the page waits for the worst tile, moves wait too, and their keys do not scroll the page.
+    // While the page waits for the worst tile, the keys of moves neither make a move nor scroll the page.
     else return open.isByHand === false && (move !== undefined || event.key === " ");
     return true;
   }
@@ -135,7 +135,7 @@ function startNew() {
 
 function undo() {
   setPlaying(false);
-  // An open edit or move is not yet a step of the game, so only that is cancelled.
+  // An open edit or move is not yet a step of the game, so undo cancels only the edit or move.
   if (open !== null) endEdit();
   else if (game.undo()) changedBoard();
 }
@@ -166,7 +166,7 @@ function play(move) {
   else showWaiting();
 }
 
-/** Places the tile for the waiting move. @param {{cell: number, exponent: number}} spawn */
+/** Places the tile after the waiting move. @param {{cell: number, exponent: number}} spawn */
 function putTile(spawn) {
   const { move } = /** @type {{move: Move}} */ (open);
   game.play(move, spawn);
@@ -174,7 +174,7 @@ function putTile(spawn) {
   changedBoard();
 }
 
-/** Places the worst tile, now that the values are known. */
+/** Places the worst tile after the values have arrived. */
 function putWorst() {
   const { board, move } = /** @type {{board: number[], move: Move}} */ (open);
   const { spawns } = game.now.answer;
@@ -184,7 +184,7 @@ function putWorst() {
   if (worst === null && !isWon()) tell("The worst tile is unknown here, so this one is random.");
 }
 
-/** Shows a move that waits for the worst tile to be known. */
+/** Shows a move that waits for the worst tile. */
 function showWaiting() {
   const { board } = /** @type {{board: number[]}} */ (open);
   showControls();
@@ -192,7 +192,7 @@ function showWaiting() {
   if (!isAsked) load(asking.signal);
 }
 
-/** The worst tile; `null` if no value is known. @param {any[]} spawns the server's */
+/** The worst tile; `null` if no value is known. @param {any[]} spawns the server's spawns */
 function worstOf(spawns) {
   const sign = run.less_is_better ? -1 : 1;
   const known = spawns.filter(({ value }) => value !== null);
@@ -215,7 +215,7 @@ function setPlaying(is) {
   if (is) playOn();
 }
 
-/** Plays the best move if it is known; the answer for the next board continues. */
+/** Plays the best move if known. The answer for the next board calls this function again. */
 function playOn() {
   if (!isPlaying || game.now.answer === undefined) return;
   if (!game.now.answer.best || open !== null || isWon()) {
@@ -225,7 +225,7 @@ function playOn() {
   playBest();
 }
 
-// Editing, and tiles placed by hand.
+// Editing, and placing tiles by hand.
 
 function edit() {
   setPlaying(false);
@@ -251,7 +251,7 @@ function showEditing() {
 }
 
 /**
- * The exponent in a cell after another typed digit: 1 and 6 make 16. A digit that continues no tile begins a new one.
+ * The exponent of a cell after another typed digit: 1 and 6 make 16. A digit that does not continue a tile begins a new tile.
  * @param {number} cell @param {string} digit
  */
 function typeTile(cell, digit) {
@@ -320,12 +320,12 @@ function changedBoard() {
   load(asking.signal);
 }
 
-/** Repeats unanswered requests, after the server was away. */
+/** Repeats unanswered requests after the server has returned. */
 export function askAgain() {
   if (game) load(asking.signal);
 }
 
-/** Requests the values of the board, and then of the boards before it. @param {AbortSignal} signal */
+/** Requests the values of the board, and then of the earlier boards. @param {AbortSignal} signal */
 async function load(signal) {
   const { steps, at } = game;
   isAsked = true;
@@ -394,7 +394,7 @@ export function sayAgain() {
 
 function sayValues() {
   const { answer } = game.now;
-  // In another view, a screen reader's user would take the text for that view's board.
+  // In another view, users of screen readers would attribute the text to that view's board.
   if (byId("play").hidden) return;
   if (answer.refused) say(answer.refused);
   else if (!byId("hints").checked || answer.value === undefined) say(inWords(game.board, run.size));
@@ -494,7 +494,7 @@ function showMoves(answer) {
   if (focused >= 0) table.querySelectorAll("button")[focused].focus();
 }
 
-/** Shows the change of value by each possible spawn. @param {any} answer */
+/** Shows how each possible spawn changes the value. @param {any} answer */
 function showSpawns(answer) {
   const move = shownMove ?? answer?.best;
   const spawns = answer?.spawns?.[move];
@@ -506,7 +506,7 @@ function showSpawns(answer) {
   const after = boards.makeMove(game.board, move, run.size)?.after ?? game.board;
   /** @type {string[][]} */
   const notes = after.map(() => []);
-  // The value of a move is the discount times the mean, or the least, of the values after its spawns.
+  // The value of a move is the discount times the mean (or the smallest) of the values after its spawns.
   const expected = run.isChance ? made.value / run.discount : made.value - made.score;
   for (const { cell, tile, value } of spawns) {
     // Differences in the last bits are rounding errors.

@@ -34,7 +34,7 @@ export function setUp(openInPlay) {
   }));
 }
 
-/** Begins with a run. @param {any} opened */
+/** Starts the quiz on a run. @param {any} opened */
 export function openRun(opened) {
   if (run === opened && now !== null) return;
   run = opened;

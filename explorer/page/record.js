@@ -1,4 +1,4 @@
-// A game's record: a line of JSON, as the program writes it too. Loaded when a game is exported or imported.
+// A game's record: a line of JSON in the program's format. The page loads this file when a user exports or imports a game.
 
 import { MOVES, exponentOf, toText, withTile } from "./board.js";
 import { Game } from "./game.js";
@@ -8,10 +8,10 @@ import { Game } from "./game.js";
 
 const LETTERS = { left: "L", right: "R", up: "U", down: "D" };
 
-/** Most moves of an imported game. No game on a solvable board is longer. */
+/** Largest number of moves of an imported game. No game on a solvable board is longer. */
 const MOST_MOVES = 1_000_000;
 
-/** A record from the last edited board to the current one, as `exact2048 play --record` writes it. @param {Game} game */
+/** A record from the last edited board to the current board, as `exact2048 play --record` writes it. @param {Game} game */
 export function record(game) {
   const past = game.past;
   const from = past.findLastIndex((step) => step.move === undefined);
@@ -32,7 +32,7 @@ export function record(game) {
   });
 }
 
-/** Reads the game in a record's first line; throws a description of the mistake. @param {string} text @param {Size} size */
+/** Reads the game in a record's first line. Throws a description of the mistake. @param {string} text @param {Size} size */
 export function read(text, size) {
   const line = text.split("\n").find((line) => line.trim() !== "") ?? "";
   /** @type {any} */

@@ -1,4 +1,4 @@
-// Studying a run: interesting positions, search by pattern, ends of perfect games, layers.
+// The Study view: interesting positions, search by pattern, ends of perfect games, layers.
 
 import { Refused, ask } from "./api.js";
 import { parseBoard } from "./board.js";
@@ -14,7 +14,7 @@ const LAYERS = 32;
 /** Number of states sampled in each layer. */
 const SAMPLE = 200;
 
-/** Codes of failures that end when the server is back. */
+/** Codes of failures that end when the server returns. */
 const PASSING = ["AWAY", "UNAVAILABLE"];
 
 /** @type {any} */
@@ -67,7 +67,7 @@ export function openRun(opened) {
   const open = Array.from({ length: run.size.rows }, () => Array(run.size.columns).fill("*"));
   open[0][0] = "16";
   byId("pattern").value = open.map((row) => row.join(" ")).join(" / ");
-  // The losses of moves are unknown in a run of best moves.
+  // In a run with best moves, the losses of moves are unknown.
   const kinds = byId("kind");
   for (const option of kinds.options) option.disabled = run.best_moves && option.value !== "any";
   if (kinds.selectedOptions[0].disabled) kinds.value = "any";
@@ -80,7 +80,7 @@ export function openRun(opened) {
 }
 
 /**
- * Fills a part of the page and cancels its earlier requests; its note shows a failure.
+ * Fills a part of the page and cancels the part's earlier requests. The part's note shows a failure.
  * @param {string} note @param {(signal: AbortSignal) => Promise<void>} part
  */
 async function fill(note, part) {
@@ -183,7 +183,7 @@ async function showValues(layers, signal) {
   if (!isBare) showTable(answers);
 }
 
-/** Values of states of a layer, or only its counts if its reach was removed. @param {any} layer
+/** Values of states of a layer. If the layer's reach was removed, returns only the counts of the layer. @param {any} layer
  * @param {AbortSignal} signal */
 async function valuesOf(layer, signal) {
   try {
@@ -194,7 +194,7 @@ async function valuesOf(layer, signal) {
   }
 }
 
-/** Shows layers with their counts, and with values if they have any. @param {any[]} layers */
+/** Shows layers with their counts, and with their values if known. @param {any[]} layers */
 function showTable(layers) {
   const text = (/** @type {any} */ value) => (typeof value === "number" ? valueText(value, run.isChance) : "–");
   byId("layer-table").replaceChildren(...layers.map((of) => {

@@ -2,7 +2,7 @@
 
 use exact2048_net::pages::{Asset, SHARED};
 
-/// The files of this page alone.
+/// Files that only this page uses.
 const FILES: [Asset; 13] = [
     Asset::html("/", include_str!("../page/index.html")),
     Asset::css("/style.css", include_str!("../page/style.css")),

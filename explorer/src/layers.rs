@@ -31,7 +31,7 @@ pub struct ValuesView {
     layer: u32,
     states: u64,
     afterstates: u64,
-    /// Number of states that the values are of.
+    /// Number of sampled states with values.
     sampled: u64,
     least: Option<f64>,
     mean: Option<f64>,

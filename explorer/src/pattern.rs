@@ -1,19 +1,19 @@
-//! Patterns of boards: some cells are given, others are open.
+//! Patterns of boards. Some cells are given, others are open.
 
 use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::symmetry::Symmetries;
 
-/// Longest text of a pattern.
+/// Largest length of a pattern's text in bytes.
 const MAX_TEXT_BYTES: usize = 512;
 
 /// Required contents of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cell {
-    /// Anything.
+    /// A tile or an empty cell.
     Open,
     /// Any tile.
     Tile,
-    /// This exponent; 0 is an empty cell.
+    /// The given exponent; 0 is an empty cell.
     Exponent(u8),
 }
 
@@ -53,7 +53,7 @@ impl BoardPattern {
         rows.into_iter().flatten().map(cell).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The first image of a board that matches.
+    /// The first matching image of a board.
     pub fn image_that_matches(&self, board: Board, symmetries: &Symmetries) -> Option<Board> {
         symmetries.images(board).find(|&image| {
             self.0.iter().enumerate().all(|(at, cell)| match *cell {

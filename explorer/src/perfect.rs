@@ -1,4 +1,4 @@
-//! Statistics of perfect play, computed once for each run in the background, and kept.
+//! Statistics of perfect play. A background thread computes them once for each run and stores them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use tonic::Status;
 use crate::runs::Explorer;
 use crate::url_query::UrlQuery;
 
-/// Largest number of states of a run whose statistics a server computes. One core takes some minutes for that many.
+/// Largest number of states of a run whose statistics a server computes. One core takes some minutes for such a run.
 ///
-/// For larger runs, the server reads the statistics that `exact2048 stats` has kept.
+/// For larger runs, the server reads the statistics that `exact2048 stats` has stored.
 const MOST_STATES: u64 = 200_000_000;
 
 /// Time that a request waits for statistics that may be complete soon.
@@ -42,7 +42,7 @@ enum PlayState {
 pub struct PerfectPlay {
     /// Statistics by the run's id and fingerprint, because they change with the run's values.
     of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
-    /// Lock of the computing thread, so that runs are processed one after the other.
+    /// Lock of the computing thread. It lets one thread compute at a time.
     turn: Arc<Mutex<()>>,
     limits: PlayLimits,
 }
@@ -64,7 +64,7 @@ impl PerfectPlay {
         Self { of_runs: Mutex::default(), turn: Arc::default(), limits }
     }
 
-    /// Returns the progress of a run's statistics; starts the computation if necessary.
+    /// Returns the progress of a run's statistics. Starts the computation if necessary.
     fn of(&self, run: &RunSnapshot, work: PlayWork) -> Result<watch::Receiver<PlayState>, Status> {
         let key = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
         let mut of_runs = self.of_runs.lock();
@@ -73,7 +73,7 @@ impl PerfectPlay {
         }
         let (sender, state) = watch::channel(PlayState::Working(0.0));
         let (turn, limits) = (Arc::clone(&self.turn), self.limits);
-        // A detached thread: a stopping server does not wait for it.
+        // The thread is detached, so a stopping server does not wait for it.
         let begun = thread::Builder::new().name("perfect play".to_owned()).spawn(move || {
             let end = work.end(&turn, limits, &sender).unwrap_or_else(PlayState::Failed);
             sender.send_replace(end);
@@ -84,7 +84,7 @@ impl PerfectPlay {
     }
 }
 
-/// Whether a state is still usable. Work restarts after a failure, because a missing file may be back.
+/// Whether a state is still usable. Work restarts after a failure, because a missing file may have returned.
 fn is_of_use(state: &watch::Receiver<PlayState>) -> bool {
     match *state.borrow() {
         PlayState::Working(_) => is_worked_on(state),
@@ -136,7 +136,7 @@ impl PlayWork {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
-        // The work continues without requests, so that the next request gets its answer at once.
+        // The work continues without requests, so the next request gets its answer at once.
         let mut progress = |at: StatsProgress| {
             sender.send_replace(PlayState::Working(at.share));
         };
@@ -154,7 +154,7 @@ fn internal(error: &dyn std::fmt::Display) -> Status {
     Status::internal(error.to_string())
 }
 
-/// Checks that the requested run was not replaced by another one, whose statistics differ.
+/// Checks that no other run has replaced the requested run. The statistics of two runs differ.
 fn check_identity(asked: &(String, u128), found: (String, u128)) -> Result<(), Status> {
     if found == *asked {
         return Ok(());
@@ -188,7 +188,7 @@ pub struct PlayQuery {
 /// The statistics, or their progress.
 #[derive(Serialize)]
 pub struct PlayAnswer {
-    /// Estimate of the completed share of the work.
+    /// Estimated share of the completed work.
     progress: f64,
     /// The output of `exact2048 stats --json`; `None` during the computation.
     statistics: Option<Box<RawValue>>,
@@ -214,7 +214,7 @@ pub async fn perfect_play(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // Checked before the state, because a thread that ends in between has sent its last state.
+    // This check comes before the state is read. A thread that ends in between has already sent its last state.
     let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {

@@ -1,4 +1,4 @@
-//! Interesting positions, in which one move is much better than all others, or hardly better.
+//! Interesting positions. In these positions, one move is much better than all others, or hardly better.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,14 @@ use crate::runs::{Explorer, less_is_better};
 use crate::sample::sample;
 use crate::url_query::{UrlQuery, count_of};
 
-/// Default and maximum number of sampled states.
+/// Default and largest number of sampled states.
 const SAMPLE: u32 = 2_000;
 const MOST_SAMPLED: u32 = 20_000;
 
-/// Most layers that states are sampled from.
+/// Largest number of layers that the sampled states come from.
 const LAYERS: u32 = 8;
 
-/// Default and maximum number of positions in an answer.
+/// Default and largest number of positions in an answer.
 const LIMIT: u32 = 20;
 const MOST: u32 = 200;
 
@@ -57,7 +57,7 @@ pub struct PositionsQuery {
 
 #[derive(Serialize)]
 pub struct PositionList {
-    /// Layers that states were sampled from.
+    /// Layers of the sampled states.
     layers: Vec<u32>,
     /// Number of sampled states.
     sampled: usize,
@@ -149,7 +149,7 @@ pub async fn positions(
     }))
 }
 
-/// Evenly spread layers of a range, each just below two stored ones, so that the values after its moves are stored.
+/// Evenly spread layers of a range. Each is just below two stored layers, so the values after its moves are stored.
 fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
     let near = |sum: u32| Layer::at_most(sum).unwrap_or(Layer::FIRST);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
@@ -162,8 +162,8 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut, nothing is stored, but little has to be computed. If no layer of the range is just
-            // below a cut, this layer must suffice.
+            // Above the last cut, no values are stored, but few must be computed. If no layer of the range is just below a
+            // cut, the wanted layer must suffice.
             layers.push(layer);
         }
     }
@@ -171,7 +171,7 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
     layers
 }
 
-/// Makes a position of a state; `None` if it is not of this kind.
+/// Makes a position of a state; `None` if the position is not of this kind.
 fn position(evaluation: Evaluation, kind: PositionKind, is_less_better: bool) -> Option<Position> {
     let mut values: Vec<f64> = evaluation.moves.iter().filter_map(|m| Some(m.outcome?.value)).collect();
     values.sort_by(f64::total_cmp);
@@ -189,13 +189,13 @@ fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// Chooses the positions that fit the kind best, in descending order, and prefers positions that look different.
+/// Chooses the positions that fit the kind best, in descending order. Prefers positions that look different.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
-        // Evenly from all layers.
+        // Any position fits, so chooses evenly from all layers.
         PositionKind::Any => return evenly_spaced(found, limit),
     }
     different(&found.iter().map(|position| position.answer.state().1).collect::<Vec<_>>(), limit)
@@ -204,12 +204,12 @@ fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Pos
         .collect()
 }
 
-/// Exponent below which a tile is small. Boards that differ only in small tiles look the same.
+/// Smallest exponent of a large tile. Boards that differ only in small tiles look the same.
 const SMALL: u8 = 3;
 
-/// Chooses up to `limit` of these boards; returns their indices in ascending order.
+/// Chooses up to `limit` of these boards. Returns their indices in ascending order.
 ///
-/// A board whose large tiles are in the same cells as an earlier one's is chosen only if there are too few others.
+/// Chooses a board with the same large tiles in the same cells as an earlier board only if too few others exist.
 fn different(boards: &[Board], limit: usize) -> Vec<usize> {
     let large = |board: &Board| {
         let exponents = (0..MOST_CELLS).map(|cell| board.get(cell));

@@ -1,4 +1,4 @@
-//! Handlers of the paths, and rules for all of them.
+//! Handlers of the paths, and rules for all paths.
 
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -34,7 +34,7 @@ pub fn paths() -> Vec<&'static str> {
     assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()
 }
 
-/// Serves the page without a token and the API with it. Browsers let pages from `origins` read answers of the API.
+/// Serves the page without a token, and the API with the token. Browsers let pages from `origins` read answers of the API.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
     let mut api = require_token(api, explorer.token().clone());
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(described, answered);
     }
 
-    /// Excludes files that are loaded when the user opens Quiz or Study, or exports a game.
+    /// The limit excludes files that the page loads when the user opens Quiz or Study, or exports a game.
     #[test]
     fn the_page_is_small() {
         let is_first = |path: &str| !["/perfect.js", "/quiz.js", "/record.js", "/study.js"].contains(&path);

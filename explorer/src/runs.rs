@@ -31,10 +31,10 @@ struct Shared {
 }
 
 impl Explorer {
-    /// Creates an explorer of some runs, the first of which is the default.
+    /// Creates an explorer of some runs. The first run is the default.
     ///
-    /// Up to `threads` requests that read many states run at once, and long ones wait in `turns`. `follower` follows perfect
-    /// play within `memory_bytes` bytes of memory.
+    /// Up to `threads` requests that read many states run at once. Long requests wait in `turns`. `follower` follows
+    /// perfect play within `memory_bytes` bytes of memory.
     #[must_use]
     pub fn new(
         runs: Runs,
@@ -55,12 +55,12 @@ impl Explorer {
         }))
     }
 
-    /// The latest snapshot of the run of a name.
+    /// The latest snapshot of the run with a name.
     pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
         Ok(self.0.runs.named(name)?.now())
     }
 
-    /// The run of a name.
+    /// The run with a name.
     pub(crate) fn served(&self, name: Option<&str>) -> Result<&Arc<Served>, Status> {
         self.0.runs.named(name)
     }
@@ -99,7 +99,7 @@ pub struct RunView {
     rows: usize,
     columns: usize,
     objective: String,
-    /// Whether the smaller of two values is the better one.
+    /// Whether the smaller of two values is better.
     less_is_better: bool,
     /// The tile that ends the game.
     target: Option<u32>,
@@ -107,7 +107,7 @@ pub struct RunView {
     /// Factor of the value of a win for each further move.
     discount: f64,
     spawner: String,
-    /// Whether the run stores best moves. Then the answer for a state has a best move, and values only on request.
+    /// Whether the run stores best moves. If so, the answer for a state has a best move, and values only on request.
     best_moves: bool,
     phase: &'static str,
     /// Reason why some or all states have no values.
@@ -162,7 +162,7 @@ impl RunView {
     }
 }
 
-/// Whether the smaller of two values is the better one.
+/// Whether the smaller of two values is better.
 pub(crate) fn less_is_better(objective: Objective) -> bool {
     matches!(objective, Objective::Lose { .. })
 }

@@ -6,12 +6,13 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Number of states read for each wanted one, so that a sample covers several parts of the layer.
+/// Number of states that are read for each wanted state. With several, a sample covers several parts of the layer.
 const READ_FOR_EACH: usize = 8;
 
 /// Draws up to `most` states of a layer as canonical boards. The same seed gives the same states.
 ///
-/// Draws parts of the layer first and then states within them. So each state may be drawn, but not all are equally likely.
+/// Draws parts of the layer first, and then states within these parts. Any state can be drawn, but not all states are
+/// equally likely.
 pub fn sample(
     oracle: &Oracle,
     layer: Layer,

@@ -1,4 +1,4 @@
-//! Search for states of a layer that match a pattern, page by page.
+//! Searches a layer for states that match a pattern, page by page.
 
 use axum::extract::State;
 use exact2048_game::Layer;
@@ -14,11 +14,11 @@ use crate::pattern::BoardPattern;
 use crate::runs::Explorer;
 use crate::url_query::{UrlQuery, count_of};
 
-/// Default and maximum number of states in an answer.
+/// Default and largest number of states in an answer.
 const LIMIT: u32 = 50;
 const MOST: u32 = 1_000;
 
-/// Approximate number of states that one request scans, which takes a second of one thread.
+/// Approximate number of states that one request scans. The scan takes one thread a second.
 const SCANNED: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ pub struct SearchAnswer {
 
 #[derive(Serialize)]
 struct FoundState {
-    /// The image that matches.
+    /// The matching image.
     board: String,
     /// `None` if the run stores best moves.
     value: Option<f64>,

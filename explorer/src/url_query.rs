@@ -7,7 +7,7 @@ use exact2048_net::status::invalid_argument;
 use serde::de::DeserializeOwned;
 use tonic::{Code, Status};
 
-/// The parsed query of a URL, the part after its `?`.
+/// The parsed query of a URL (the part after `?`).
 pub struct UrlQuery<T>(pub T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for UrlQuery<T> {
@@ -24,7 +24,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for UrlQuery<T> {
     }
 }
 
-/// Checks a requested number of at most `most`; the default is `default`.
+/// Checks a requested number. Without a request, the number is `default`.
 ///
 /// # Errors
 ///

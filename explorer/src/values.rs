@@ -22,7 +22,7 @@ pub struct ValuesQuery {
     /// Whether to return the value of each possible spawn.
     #[serde(default)]
     spawns: bool,
-    /// Whether to compute values, in a run that stores best moves.
+    /// Whether to compute values even if the run stores best moves.
     #[serde(default)]
     values: bool,
 }
@@ -99,7 +99,7 @@ struct SpawnPlace {
     spawn: SpawnView,
 }
 
-/// The possible spawns after the moves of a state. A winning move has none.
+/// The possible spawns after the moves of a state. A winning move has no spawns.
 fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
     let size = params.board;
     let wins = |board: Board| params.winning_exponent().is_some_and(|target| board.largest() >= target);
