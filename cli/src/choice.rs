@@ -147,7 +147,7 @@ const CONE_SECONDS: f64 = 1.2e-6;
 /// Thread seconds for listing a state of a layer that is backed up whole.
 const LISTED_SECONDS: f64 = 0.1e-6;
 
-/// Largest number of listed states, because more of them would not fit.
+/// Largest number of listed states. More states would not fit.
 const MOST_LISTED: f64 = 300e6;
 
 /// Factor by which storing best moves lengthens a solve. Measured: 1.25 on 3x3 and 1.4 on 5x2.

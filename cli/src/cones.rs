@@ -52,7 +52,7 @@ impl ConeOptions {
         self.files(location).map(|(folder, _)| KeptStatistics::of_run(&folder, run))
     }
 
-    /// Refuses these options for queries to a server, because it has its own cache.
+    /// Refuses these options for queries to a server, because a server has its own cache.
     pub fn refuse(&self) -> Result<()> {
         if self.cone_cache.is_some() || self.cone_cache_size.is_some() {
             let what = "--cone-cache and --cone-cache-size require --run, because a server has its own cache";

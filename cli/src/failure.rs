@@ -125,7 +125,7 @@ pub fn code(error: &anyhow::Error) -> u8 {
     }
     let is_usage = match error.downcast_ref::<RunError>() {
         Some(RunError::Params(_)) => true,
-        // The named place belongs to something else.
+        // The named place has other contents.
         _ => remedy::kind(error).is_some_and(|(kind, _)| kind == storage::ErrorKind::Occupied),
     };
     if is_usage { 2 } else { 1 }

@@ -27,7 +27,7 @@ fn doing_name(job: &Job, workers: &[Worker]) -> &'static str {
     }
 }
 
-/// Escapes control characters in a foreign text, because they could move the cursor or forge lines.
+/// Escapes control characters in a text from other programs, because the characters could move the cursor or forge lines.
 pub fn plain(text: &str) -> String {
     exact2048_net::text::plain(text).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Limits of memory and threads. The limits are those of the machine, or lower ones of the process's control groups.
+//! Limits of memory and threads. The limits are those of the machine, or those of the process's control groups if lower.
 
 use std::alloc::System;
 use std::fs;

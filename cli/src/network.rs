@@ -289,7 +289,7 @@ fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
     }
 }
 
-/// Whether an error means conflicting options, an unusable token or URL, or a place that holds something else.
+/// Whether an error means conflicting options, an unusable token or URL, or a place with other contents.
 pub fn is_usage(error: &anyhow::Error) -> bool {
     let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
     let serve = match error.downcast_ref::<ServeError>() {
@@ -302,7 +302,7 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         Some(ConnectError::Transport { .. }) | None => false,
         Some(_) => true,
     };
-    // The named place belongs to something else.
+    // The named place has other contents.
     let queue = matches!(
         error.downcast_ref::<QueueError>(),
         Some(QueueError::NotAQueue { .. } | QueueError::IsARun { .. })

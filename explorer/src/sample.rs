@@ -6,7 +6,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Number of states that are read for each wanted state. With several, a sample covers several parts of the layer.
+/// Number of states that are read for each wanted state. The surplus lets a sample cover several parts of the layer.
 const READ_FOR_EACH: usize = 8;
 
 /// Draws up to `most` states of a layer as canonical boards. The same seed gives the same states.

@@ -47,7 +47,7 @@ pub struct ExportProgress {
 /// Result of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Exported {
-    /// Number of files, including existing ones.
+    /// Number of files, including existing files.
     pub files: usize,
     /// Number of existing, undamaged files.
     pub files_before: usize,

@@ -128,7 +128,7 @@ pub struct MoveCounts {
 }
 
 impl StateSums {
-    /// Adds the sums over other states, which follow the states of these sums.
+    /// Adds the sums over the states that follow.
     pub fn append(&mut self, other: &Self) {
         self.values.append(&other.values);
         self.by_largest.iter_mut().zip(&other.by_largest).for_each(|(sum, more)| sum.append(more));

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 /// Smallest probability that can be followed. Much smaller numbers have fewer digits in 64-bit floating point.
 pub const LEAST_CHANCE: f64 = 1e-290;
 
-/// Number of buckets of a layer, which are processed in parallel.
+/// Number of buckets of a layer. Threads process buckets in parallel.
 ///
 /// The number does not depend on the threads, so the order of every sum is fixed. With this many buckets, the boards of
 /// one bucket fit into a fast cache.

@@ -238,7 +238,7 @@ const MEASURED_MEMORY: u64 = 1 << 30;
 /// Number of measurements. The fastest one counts, because other load can only slow a measurement down.
 const TIMES: usize = 2;
 
-/// Solves 3x3 in temporary folders, which takes some seconds and 100 MB of disk.
+/// Solves 3x3 in temporary folders. The measurement takes some seconds and 100 MB of disk.
 fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     display::print_note("note: measuring the speed of this machine by solving 3x3");
     // Uses a fresh folder, because the folder is removed at the end.

@@ -68,7 +68,7 @@ pub struct Args {
     csv: bool,
 }
 
-/// Shares of games whose last layer is printed.
+/// Shares of games. For each share, the output has the layer by which so many games have ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
 /// Interval of checkpoints. An interruption loses at most this time and a span of layers.

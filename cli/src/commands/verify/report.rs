@@ -336,7 +336,7 @@ fn reported(problem: &Problem) -> ProblemRow {
     ProblemRow { damage: matches!(problem, Problem::File(_)), text: with_causes(problem) }
 }
 
-/// Enumerated layers of a span whose reach is no longer stored.
+/// Enumerated layers of a span that no longer have stored reach.
 fn removed(run: &Run, span: Span) -> Vec<[u32; 2]> {
     let holdings = run.holdings();
     let recipe = Recipe::new(run.params(), &holdings);
