@@ -26,14 +26,14 @@ pub fn file_cost(bytes: u64) -> u64 {
 
 /// Disk limit of a run and the bytes in use.
 ///
-/// Counts the manifest, journal, shards and scratch files. Each is counted before it grows, so the limit always
+/// Counts the manifest, journal, shards and scratch files. Each file is counted before it grows, so the limit always
 /// holds.
 #[derive(Debug)]
 pub struct Allowance {
     place: Place,
     limit_bytes: u64,
-    /// Limit for the journal. It exceeds `limit_bytes` if the run was opened with too little room to record a
-    /// removal. The record must precede the deletion of shards.
+    /// Limit in bytes for the journal. It exceeds `limit_bytes` if the run was opened with too little free space to
+    /// record a removal. A removal must be recorded before shards are deleted.
     journal_limit_bytes: u64,
     taken: AtomicU64,
     peak: AtomicU64,
@@ -59,13 +59,14 @@ impl Allowance {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// Highest use since the run was opened, or the value given to [`note_peak`](Self::note_peak) if that is higher.
+    /// Highest use since the run was opened, or the value given to [`note_peak`](Self::note_peak) if that value is
+    /// higher.
     #[must_use]
     pub fn peak_bytes(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Raises the peak to the use before the run was opened, which includes files of killed processes.
+    /// Raises the peak to the disk use before the run was opened, including files of killed processes.
     pub fn note_peak(&self, taken_bytes: u64) {
         self.peak.fetch_max(taken_bytes, Ordering::Relaxed);
     }
@@ -116,7 +117,7 @@ impl Allowance {
     }
 }
 
-/// One file's part of an [`Allowance`]. Dropping it gives the bytes back unless the file was kept.
+/// Share of one file in an [`Allowance`]. Dropping the share gives its bytes back unless the file was kept.
 #[derive(Debug)]
 pub(crate) struct Taken {
     allowance: Option<Arc<Allowance>>,
@@ -129,7 +130,7 @@ impl Taken {
         Self { allowance, bytes: AtomicU64::new(0) }
     }
 
-    /// Counts the growth of the file to this length. Only the file's one writer calls this.
+    /// Counts the growth of the file to this length. Only the single writer of the file calls this method.
     pub(crate) fn grow_to(&self, length: u64) -> Result<(), StorageError> {
         let Some(allowance) = &self.allowance else { return Ok(()) };
         let (cost, before) = (file_cost(length), self.bytes.load(Ordering::Relaxed));
@@ -233,7 +234,7 @@ mod tests {
         assert!(allowance.free_bytes() < 0);
     }
 
-    /// A removal makes room, so any limit leaves room to record it.
+    /// A removal frees space, so the journal can record it under any limit.
     #[test]
     fn a_limit_near_current_use_leaves_room_for_a_removal() {
         for limit in [9_999, 10_000, 10_001, 10_000 + file_cost(4096) - 1, 10_000 + file_cost(8192)] {

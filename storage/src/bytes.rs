@@ -25,7 +25,7 @@ pub(crate) const fn index(value: u32) -> usize {
     value as usize
 }
 
-/// Formats a number for messages and JSON, where not every reader preserves 64-bit integers.
+/// Formats a number for messages and JSON, because not every reader of JSON preserves 64-bit integers.
 pub(crate) fn hex64(value: u64) -> String {
     format!("{value:016x}")
 }

@@ -10,7 +10,7 @@ macro_rules! crash_point {
 }
 pub(crate) use crash_point;
 
-/// Crash points set from the environment, until this is dropped.
+/// Crash points set from the environment, until this value is dropped.
 #[must_use]
 pub struct CrashPoints {
     #[cfg(feature = "failpoints")]

@@ -1,4 +1,4 @@
-//! Errors, which name the file, the position and the next step.
+//! Errors of this crate. Each error names the file, the position and the next step.
 
 use std::fmt;
 use std::fs;
@@ -11,9 +11,9 @@ use rustix::io::Errno;
 use crate::publish::full_folder;
 use crate::{Place, RunId, ShardId};
 
-/// Kind of an error, by the action that helps, so that callers need not match nested variants.
+/// Kind of an error, grouped by remedy, so callers need not match nested variants.
 ///
-/// Also used by crates that read or write runs through this one.
+/// Crates that read or write runs through this crate also use these kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -33,7 +33,7 @@ pub enum ErrorKind {
     Full,
     /// The run would exceed its disk limit.
     OverLimit,
-    /// The system or the store fails at the moment. The same call may succeed later.
+    /// Temporary failure of the system or the store. The same call may succeed later.
     Unavailable,
     /// The caller must first change a setting, a permission or the place.
     Refused,
@@ -78,9 +78,9 @@ impl fmt::Display for Remedy {
 
 /// Any failure of this crate.
 ///
-/// Each text states the expected and the found data and a remedy that fits any program. A program adds its own
-/// command or option by [`kind`](StorageError::kind). A variant's [`io::Error`] is its `source()` and is not repeated
-/// in the text, so print the whole chain.
+/// Each text states the expected and the found data and a remedy that fits any program. A program can add its own
+/// command or option, chosen by [`kind`](StorageError::kind). A variant's [`io::Error`] is its `source()` and is not
+/// repeated in the text, so print the whole chain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -134,11 +134,11 @@ pub enum StorageError {
          Put it back and try again"
     )]
     Away {
-        /// Where the run was.
+        /// Former place of the run.
         place: Place,
         /// Its id.
         run: RunId,
-        /// The present contents of the place.
+        /// Current contents of the place.
         found: &'static str,
     },
 
@@ -168,7 +168,7 @@ pub enum StorageError {
     UnsafeCache {
         /// The folder.
         folder: Place,
-        /// Why it cannot be created, or which users can change it.
+        /// Reason why the folder cannot be created, or the users that can change it.
         reason: String,
     },
 
@@ -259,7 +259,7 @@ pub enum StorageError {
     /// A committed shard is missing.
     #[error("the shard {file} is missing. {}", Remedy::MakeAgain)]
     ShardMissing {
-        /// Its place.
+        /// Place of the shard.
         file: Place,
     },
 
@@ -268,7 +268,7 @@ pub enum StorageError {
     NotAShard {
         /// The file.
         file: Place,
-        /// Its first bytes.
+        /// First bytes of the file.
         found: String,
     },
 
@@ -277,7 +277,7 @@ pub enum StorageError {
     NotUnderstood {
         /// The file of the record.
         file: Place,
-        /// Why it cannot be interpreted.
+        /// Reason why the record cannot be interpreted.
         reason: String,
     },
 
@@ -290,13 +290,13 @@ pub enum StorageError {
         file: Place,
         /// The field that differs.
         field: &'static str,
-        /// Its value in this run.
+        /// Value of the field in this run.
         expected: String,
-        /// Its value in the file.
+        /// Value of the field in the file.
         found: String,
     },
 
-    /// A record appeared that this process did not write, although it holds the lock.
+    /// Another process wrote a record although this process holds the lock.
     #[error(
         "{file} already exists: another process writes this run despite the lock (does this file system support locks?). \
          Stop that process and start again"
@@ -306,7 +306,7 @@ pub enum StorageError {
         file: Place,
     },
 
-    /// Another process opened the run for writing later, so this one may no longer write.
+    /// Another process opened the run for writing later, so this process may no longer write.
     #[error(
         "{place} was taken over by {by}, so this process must stop. Its commits are safe; to continue here, stop the \
          other process and start again"
@@ -318,7 +318,7 @@ pub enum StorageError {
         by: String,
     },
 
-    /// The object store breaks the guarantee that commits rest on.
+    /// The object store lacks a guarantee that commits require.
     #[error(
         "the store of {place} does not protect objects from being overwritten: {found}. Two processes could destroy each \
          other's work; use a server that supports If-None-Match on PUT, such as Amazon S3 or Ceph, or a directory"
@@ -367,7 +367,7 @@ pub enum StorageError {
     TooLarge {
         /// The object that is too large.
         what: &'static str,
-        /// Its size.
+        /// Size of the object.
         bytes: u64,
         /// The limit.
         limit: u64,
@@ -398,7 +398,7 @@ pub enum StorageError {
 pub(crate) const READING: &str = "reading";
 
 impl StorageError {
-    /// Returns the kind of the error, by which a caller chooses its reaction.
+    /// Returns the kind of the error, so the caller can choose its reaction.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -478,11 +478,11 @@ impl StorageError {
 
     /// Returns the error of a failed shard read.
     ///
-    /// Distinguishes a lost shard, which can be recomputed, from one that cannot be read at the moment.
+    /// Distinguishes a lost shard, which can be recomputed, from a shard that is temporarily unreadable.
     pub(crate) fn read_shard(file: &Place, offset: u64, length: usize, source: io::Error) -> Self {
         let damaged = |found: String| Self::damaged(file, offset, format!("{length} bytes"), found);
-        // A recomputed shard replaces anything that has its name, except a directory with contents: those may be the
-        // user's.
+        // A recomputed shard replaces any entry of its name except a non-empty directory, because the contents may
+        // belong to the user.
         let is_full = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if file.as_path().is_some_and(is_full) {
             return Self::read(file, full_folder());
@@ -496,7 +496,7 @@ impl StorageError {
                 Self::ShardMissing { file: file.clone() }
             }
             io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
-            // A bad sector: rewriting the shard moves it elsewhere.
+            // A bad sector. Rewriting the shard moves its data to another sector.
             _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
             _ => Self::read(file, source),
         }
@@ -518,7 +518,7 @@ impl StorageError {
 mod tests {
     use super::*;
 
-    /// A failed read reports a lost shard only if recomputing it helps, and otherwise an unavailable one.
+    /// A failed read reports a lost shard only if recomputing the shard helps, and otherwise an unavailable shard.
     #[test]
     fn a_failed_shard_read_is_either_lost_or_unavailable() {
         let place = Place::from(Path::new("x.shard")).of_lone_shard();

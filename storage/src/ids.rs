@@ -10,22 +10,23 @@ use serde::{Deserialize, Serialize};
 use crate::StorageError;
 use crate::bytes::as_hex64;
 
-/// Returns bits that no other call in any process returns, except with probability 2^-128. Not fit for secrets.
+/// Returns random bits. Any two calls, even in different processes, return the same bits with probability 2^-128.
+/// Unfit for secrets.
 ///
-/// [`RandomState`] provides the randomness, with keys from the operating system. The process id and the time separate
-/// two clones of a machine that would get the same keys.
+/// [`RandomState`] provides the randomness, with keys from the operating system. The process id and the time
+/// distinguish clones of a machine, which may get the same keys.
 pub(crate) fn random_bits() -> u128 {
     let half = || RandomState::new().hash_one((std::process::id(), SystemTime::now()));
     u128::from(half()) << 64 | u128::from(half())
 }
 
-/// Id of a run, which reveals files copied from another run. Displays as 32 hex digits.
+/// Id of a run. The id reveals files copied from another run. Displays as 32 hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(pub [u8; 16]);
 
 impl RunId {
-    /// Draws a new id. A repeated id is improbable, but the id is not fit for secrets.
+    /// Draws a random id. A repeated id is improbable, but the id is unfit for secrets.
     #[must_use]
     pub fn random() -> Self {
         Self(random_bits().to_be_bytes())
@@ -113,7 +114,7 @@ pub struct ItemKey {
 /// Identity of a shard, stated in its header and required by its reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ShardIdentity {
-    /// The run that it belongs to.
+    /// Run of the shard.
     pub run: RunId,
     /// Content of its items.
     pub kind: ShardKind,
@@ -144,7 +145,8 @@ impl ShardIdentity {
         format!("{}-{:06}-{:06}-{writer:06}-{which}.shard", self.kind, self.first_layer, self.last_layer)
     }
 
-    /// Returns the first field in which `found` differs from `self`: its name, our value, their value.
+    /// Returns the first field in which `found` differs from `self`: the field's name, the value in `self` and the
+    /// value in `found`.
     pub(crate) fn difference(&self, found: &Self) -> Option<(&'static str, String, String)> {
         let field =
             |name, ours: &dyn ToString, theirs: &dyn ToString| (name, ours.to_string(), theirs.to_string());
@@ -162,7 +164,7 @@ impl ShardIdentity {
     }
 }
 
-/// Identifies the shards of a cluster member in an epoch, made on behalf of a writer.
+/// Identifies the shards that a cluster member makes in an epoch on behalf of a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Attempt {
     /// Number of the opening record of the writer that will commit the shard.
@@ -195,11 +197,11 @@ pub struct ShardName {
     pub first_layer: u32,
     /// The highest layer that its items may have.
     pub last_layer: u32,
-    /// Number of its writer's opening record; `None` for the names in directories with one writer.
+    /// Number of the writer's opening record; `None` for a name from a directory with one writer.
     pub writer: Option<u64>,
-    /// The cluster epoch in which it was made, as in [`Attempt::epoch`].
+    /// Cluster epoch in which the shard was made, as in [`Attempt::epoch`].
     pub epoch: Option<u64>,
-    /// The member that made it, as in [`Attempt::member`].
+    /// Member that made the shard, as in [`Attempt::member`].
     pub member: Option<u64>,
 }
 
@@ -228,7 +230,7 @@ impl ShardName {
     }
 }
 
-/// Returns the writer in a shard's name; `None` for the names in directories with one writer.
+/// Returns the writer in a shard's name; `None` for a name from a directory with one writer.
 pub(crate) fn writer_of(file: &str) -> Option<u64> {
     ShardName::parse(file)?.writer
 }

@@ -9,7 +9,7 @@
 //! | [`Location`] (`location`) | the address of a run: a path or a URL |
 //! | [`RunDir`], [`TypedRun`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
 //! | [`Shards`] (`run/shards`) | opening committed shards in either medium |
-//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | one file per section of a shard, then writing and reading it |
+//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | the sections of a shard, one file each; its writer and its reader |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
 //! | [`Peers`] (`peers`) | other processes that may have copies of shards |
 //! | `publish` | temporary file, sync, rename or link, sync of the folder |
@@ -77,10 +77,10 @@ pub use shard::{Codec, Entry, Frame, FrameInfo, ShardReader, ShardRecord, ShardW
 #[cfg(feature = "stores")]
 pub use store::settings::check_environment;
 
-/// Newest run format that this crate reads, and the one that it creates.
+/// Newest run format that this crate reads, and the format of new runs.
 ///
-/// Covers the meaning of manifest, journal and items. `docs/dev/format.md` states when the number grows.
+/// Covers the meaning of manifest, journal and items. `docs/dev/format.md` states when the number increases.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Newest shard format that this crate reads, and the one that it writes. It has not changed since version 1.
+/// Newest shard format that this crate reads, and the format of new shards. It has not changed since version 1.
 pub const SHARD_VERSION: u32 = 1;

@@ -22,9 +22,9 @@ pub struct StoreSettings {
     pub cache_bytes: Option<u64>,
     /// How long to keep retrying a failing store. `None`: 180 s.
     pub patience: Option<Duration>,
-    /// The same before the first answer of the store, when a wrong setting is likelier than an outage. `None`: 20 s.
+    /// Retry time before the first answer of the store, when a wrong setting is likelier than an outage. `None`: 20 s.
     pub first_patience: Option<Duration>,
-    /// Receives a sentence when a request gets no answer and is retried, at most one per request.
+    /// Receives a message when a request gets no answer and is retried, at most once per request.
     pub on_wait: Option<fn(&str)>,
     /// Processes to ask for a shard that is not in the cache, before the store is asked.
     pub peers: Option<Arc<dyn Peers>>,
@@ -60,8 +60,8 @@ impl StoreSettings {
     }
 }
 
-/// Returns the user's cache folder, or else a temporary folder named after the user id. [`Cache::open`] checks its
-/// owner.
+/// Returns the user's cache folder, or else a temporary folder named after the user id. [`Cache::open`] checks the
+/// owner of the folder.
 fn default_cache_folder() -> PathBuf {
     let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     match set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))) {
@@ -70,7 +70,7 @@ fn default_cache_folder() -> PathBuf {
     }
 }
 
-/// Location of a run. Nothing is accessed there before the run is opened or created.
+/// Location of a run. It is not accessed until the run is opened or created.
 #[derive(Clone, Debug)]
 pub struct Location(pub(crate) Medium);
 
@@ -102,8 +102,8 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Settings`] if the URL has another scheme, a setting is missing or wrong, or the text is
-    /// neither a path nor a URL: `~/x`, `s3:/bucket/x`.
+    /// [`StorageError::Settings`] if the URL has another scheme, a setting is missing or wrong, or the text is neither
+    /// a path nor a URL, such as `~/x` or `s3:/bucket/x`.
     pub fn parse(text: &OsStr, settings: &StoreSettings) -> Result<Self, StorageError> {
         let Some(address) = url_of(text)? else { return Ok(Self::from(Path::new(text))) };
         #[cfg(feature = "stores")]
@@ -138,7 +138,7 @@ impl Location {
     /// # Errors
     ///
     /// [`StorageError::InvalidInput`] unless `name` consists of letters, digits, `.`, `_` and `-` and does not start
-    /// with `.`. So a name cannot lead out of this location.
+    /// with `.`. This rule prevents a name from leading out of this location.
     pub fn child(&self, name: &str) -> Result<Self, StorageError> {
         let plain = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
         if name.is_empty() || name.starts_with('.') || !plain {
@@ -163,7 +163,7 @@ impl Location {
         }
     }
 
-    /// Returns this location as errors name it.
+    /// Returns this location in the form that errors use.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.0 {
@@ -187,7 +187,7 @@ impl Location {
 
 /// Returns the text if it is a URL, or `None` for a path.
 ///
-/// Refuses a text that only looks like a path, because it would create a folder called `~` or `s3:`.
+/// Refuses text such as `~/x` or `s3:/x`, because as a path it would create a folder called `~` or `s3:`.
 fn url_of(text: &OsStr) -> Result<Option<&str>, StorageError> {
     if text.is_empty() {
         return Err(refused("an empty location", "give a directory or a URL"));
@@ -226,7 +226,7 @@ pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
 }
 
 impl fmt::Display for Location {
-    /// Writes the location as it was given.
+    /// Writes the location as the user gave it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.place().fmt(f)
     }

@@ -1,13 +1,13 @@
-//! Memory maps. Only this module contains `unsafe` code, and the invariants that keep it sound are private to it.
+//! Memory maps. Only this module contains `unsafe` code, and its safety invariants are private to the module.
 //!
 //! The contract of a map: **the mapped bytes neither change nor vanish while the map lives.** Only [`Scratch`] files
-//! are mapped. A scratch file has no name, so no other process can open it, and it is only ever appended to. A map
-//! covers the bytes appended before it was made. Files that other processes can reach are read instead.
+//! are mapped. A scratch file has no name, so no other process can open it. Data is only appended to the file, and a
+//! map covers only bytes appended before the map was created. Files that other processes can reach are read instead.
 //!
 //! A disk error while reading a mapped page ends the process with `SIGBUS`; committed data stays intact. The program
-//! does not notice a disk that loses written data, such as a full thin volume. Scratch files are not synced, because
-//! a sync would write all of them, and most are deleted earlier. Values computed from lost pages are wrong, and
-//! `verify` finds them.
+//! does not notice a disk that loses written data, such as a full thin volume. Scratch files are not synced. A sync
+//! would write all data to the disk, although most files are deleted before that is necessary. Values computed from
+//! lost pages are wrong, and `verify` finds them.
 
 #![allow(unsafe_code, reason = "the one module that maps files")]
 
@@ -24,11 +24,11 @@ use crate::StorageError;
 use crate::allowance::Taken;
 use crate::publish::TempFile;
 
-/// The bytes of a scratch file, mapped for reading. Outlives the [`Scratch`] that it came from.
+/// The bytes of a scratch file, mapped for reading. Can outlive its [`Scratch`].
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
-    /// Counts the disk space while the map lives.
+    /// Counts the disk space as long as the map exists.
     _taken: Arc<Taken>,
 }
 
@@ -59,7 +59,7 @@ impl Deref for MappedFile {
 #[derive(Debug)]
 pub struct Scratch {
     file: File,
-    /// Its former name, for messages.
+    /// Former name of the file, for messages.
     path: PathBuf,
     length: u64,
     taken: Arc<Taken>,
@@ -82,11 +82,11 @@ impl Scratch {
         Ok(Self { file: temp.into_unnamed()?, path, length: 0, taken: Arc::new(taken) })
     }
 
-    /// Appends `bytes` and returns the offset of the first one.
+    /// Appends `bytes` and returns the offset of the first byte.
     ///
     /// # Errors
     ///
-    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another I/O error. The scratch stays usable, and
+    /// [`StorageError::Full`], [`StorageError::OverLimit`] or another I/O error. The scratch file stays usable, and
     /// earlier bytes are intact.
     pub fn append(&mut self, bytes: &[u8]) -> Result<u64, StorageError> {
         let start = self.length;
@@ -108,8 +108,8 @@ impl Scratch {
     ///
     /// An I/O error.
     pub fn map(&self) -> Result<MappedFile, StorageError> {
-        // SAFETY: the first `length` bytes are completely written, and `append` writes only after them. No code here
-        // shortens the file, and without a name no other process can open it.
+        // SAFETY: the first `length` bytes are completely written, and `append` writes only after them. This module
+        // never shortens the file, and no other process can open a file without a name.
         unsafe { MappedFile::map(&self.file, &self.path, self.length, Arc::clone(&self.taken)) }
     }
 }

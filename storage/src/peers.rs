@@ -1,4 +1,4 @@
-//! Other processes that may have copies of committed shards; they are asked before the store.
+//! Other processes that may have copies of committed shards. This process asks them before the store.
 
 use std::fmt;
 use std::io::Read;
@@ -8,13 +8,14 @@ use crate::{RunId, StorageError};
 /// A committed shard that this process opens.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WantedCopy {
-    /// The run that it belongs to.
+    /// Run of the shard.
     pub run: RunId,
     /// Checksum of its header, as in its [`ShardRecord`](crate::ShardRecord).
     pub header_checksum: u64,
-    /// Its length in bytes.
+    /// Length of the shard in bytes.
     pub bytes: u64,
-    /// The member that wrote it, as in [`Attempt::member`](crate::Attempt::member); `None` if its name has no member.
+    /// Member that wrote the shard, as in [`Attempt::member`](crate::Attempt::member); `None` if its name has no
+    /// member.
     pub writer: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Subject of an error: a file, a folder or an object, and the shard that it is.
+//! Subject of an error: a file, a folder or an object, with the name of its shard if it is one.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ pub struct ShardId(Arc<str>);
 impl ShardId {
     /// Returns the id of the shard with this file name.
     ///
-    /// The name may be any text. Only its last path component counts, so it cannot lead out of the folder of shards.
+    /// The name may be any text. Only its last path component is used, so the name cannot lead out of the folder of
+    /// shards.
     #[must_use]
     pub fn of(file: &str) -> Self {
         let name = Path::new(file).file_name().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Publication of a file: write a temporary file, sync it, rename or link it, sync the folder.
 //!
-//! This order makes a crash harmless; `docs/dev/format.md` covers each case. Each step is one function. All
-//! publishing code calls the steps in this order, with a crash point between any two.
+//! This order makes a crash harmless; `docs/dev/format.md` covers each case. Each step is one function. All publishing
+//! code calls the steps in this order, with a crash point between consecutive steps.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -18,12 +18,12 @@ use crate::run::MANIFEST;
 /// Prefix of the name of every temporary file.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
 
-/// Age after which an unlocked temporary file that has not grown is abandoned by its writer.
+/// Time without changes after which an unlocked temporary file counts as abandoned.
 pub(crate) const ABANDONED: Duration = Duration::from_secs(10 * 60);
 
 /// Returns the name under which a temporary file was to be published, or `None` for other files.
 ///
-/// The whole form must match, because names of users' files may start the same way.
+/// The whole name must match the pattern, because users' files may have names with the same prefix.
 pub fn temp_target(name: &str) -> Option<&str> {
     let (target, drawn) = name.strip_prefix(TEMP_PREFIX)?.rsplit_once('-')?;
     let is_hex = |text: &str| text.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
@@ -38,9 +38,9 @@ pub fn temp_target(name: &str) -> Option<&str> {
         .map(|(target, _)| target)
 }
 
-/// Removes abandoned temporary files with target names that are the caller's own.
+/// Removes abandoned temporary files if `is_own` accepts their target names.
 ///
-/// Suits folders that other programs use too. Files that cannot be removed stay, and only take up space.
+/// Safe in folders that other programs also use. Files that cannot be removed stay and only take up space.
 pub fn remove_abandoned(folder: &Path, is_own: impl Fn(&str) -> bool) {
     let entries = list(folder).unwrap_or_default();
     let own = entries.iter().filter(|entry| entry.becomes().is_some_and(&is_own));
@@ -60,15 +60,15 @@ fn is_abandoned(path: &Path) -> bool {
 pub(crate) struct TempFile {
     file: File,
     path: PathBuf,
-    /// True while `path` is still this value's to remove.
+    /// True while this value must still remove `path`.
     named: bool,
 }
 
 impl TempFile {
     /// Creates an empty file in `folder`, to be published there as `name`.
     ///
-    /// Its temporary name is random, because containers share process ids, and an earlier process may have left
-    /// a file of the same name. The file stays locked while it is open, which distinguishes it from an abandoned one.
+    /// The temporary name is random because process ids are not unique across containers and over time. The file stays
+    /// locked while it is open, which distinguishes it from an abandoned file.
     pub(crate) fn create(folder: &Path, name: &str) -> Result<Self, StorageError> {
         let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
@@ -98,7 +98,7 @@ impl TempFile {
         self.file.sync_all().map_err(|e| StorageError::io("sync", &self.path, e))
     }
 
-    /// Renames the file to `name`, replacing anything there except a directory with contents.
+    /// Renames the file to `name`, replacing any existing entry except a non-empty directory.
     pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
         let renamed = match fs::rename(&self.path, name) {
             Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
@@ -116,7 +116,7 @@ impl TempFile {
     pub(crate) fn link_to(&self, name: &Path) -> Result<(), StorageError> {
         fs::hard_link(&self.path, name).map_err(|e| match e.kind() {
             io::ErrorKind::AlreadyExists => StorageError::Conflict { file: name.into() },
-            // The process that took that name may have removed this temporary file as a leftover.
+            // The process that created the file of that name may have removed this temporary file as a leftover.
             io::ErrorKind::NotFound if name.exists() => StorageError::Conflict { file: name.into() },
             _ => StorageError::io("create", name, e),
         })
@@ -139,15 +139,15 @@ impl Drop for TempFile {
     }
 }
 
-/// Writes a file and replaces the file called `path` with it in one step.
+/// Writes a file and atomically replaces `path` with it.
 ///
-/// A missing folder is created only inside a run, so a moved or removed run is not recreated. Only `write` syncs
-/// data, so use this for files that can be recreated. Other processes may replace the same file at the same time.
-/// Removes the leftovers of processes that ended while they wrote this file.
+/// Creates a missing folder only inside a run, so a moved or removed run is not recreated. Data is synced only if
+/// `write` does so; use this function only for files that can be recreated. Other processes may replace the same file
+/// at the same time. Removes leftovers of processes that ended while writing this file.
 ///
 /// # Errors
 ///
-/// An error of writing or renaming the file. The previous file then keeps its name.
+/// An error of writing or renaming the file. The previous file then stays in place.
 pub fn replace_file(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -167,11 +167,11 @@ pub fn replace_file(
     temp.rename_to(path)
 }
 
-/// Creates a file, complete or not at all, and flushes it to the disk.
+/// Atomically creates a file and flushes it to the disk.
 ///
 /// # Errors
 ///
-/// An I/O error, also if the name exists.
+/// An I/O error, for example if the name exists.
 pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), StorageError> {
     let (folder, name) = (parent_of(path), path.file_name().unwrap_or_default().to_string_lossy());
     remove_abandoned(folder, |other| other == name);
@@ -196,7 +196,8 @@ pub fn require_creatable(path: &Path) -> Result<(), StorageError> {
     TempFile::create(parent_of(path), &path.file_name().unwrap_or_default().to_string_lossy()).map(drop)
 }
 
-/// Removes an empty folder that has the name of a file. A folder with contents stays, because they may be the user's.
+/// Removes an empty folder at the path of a file. A non-empty folder stays because its contents may belong to the
+/// user.
 fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     fs::remove_dir(folder).map_err(|e| {
         let is_full = e.kind() == io::ErrorKind::DirectoryNotEmpty;
@@ -204,7 +205,7 @@ fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
     })
 }
 
-/// Error for a folder with contents in the place of a file, which cannot be replaced.
+/// Error for a non-empty folder at the path of a file. Such a folder cannot be replaced.
 pub(crate) fn full_folder() -> io::Error {
     let advice = "Move it away and try again";
     io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
@@ -263,7 +264,7 @@ impl Listed {
         temp_target(&self.name)
     }
 
-    /// Disk space of the file, as [`files`](crate::TypedRun) count it; 0 if it was deleted meanwhile.
+    /// Disk space of the file, in the same measure as for [`files`](crate::TypedRun); 0 if it was deleted meanwhile.
     pub(crate) fn cost(&self) -> Result<u64, StorageError> {
         let is_there = fs::symlink_metadata(&self.path).is_ok();
         Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })
@@ -302,7 +303,7 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     Ok(entries)
 }
 
-/// Lists as [`list`] does, but returns nothing for a missing folder: copies of a run may lack empty folders.
+/// Lists as [`list`] does, but returns nothing for a missing folder, because copies of a run may lack empty folders.
 pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> {
     match fs::symlink_metadata(folder) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -310,7 +311,7 @@ pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> 
     }
 }
 
-/// Removes leftovers of interrupted processes from `folder`, to which only the holder of the lock writes.
+/// Removes leftovers of interrupted processes from `folder`. Only the holder of the lock may write there.
 pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
     list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
 }

@@ -46,7 +46,7 @@ fn crash(folder: &Path, point: &str) {
     assert_eq!(signal, Some(6), "{point}: {}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Runs one test at a time, because a process being started briefly shares this one's open files and their locks.
+/// Runs one test at a time, because a new process briefly shares the open files of this process and their locks.
 fn alone() -> impl Drop {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -86,7 +86,8 @@ fn a_run_with_a_published_manifest_is_complete() {
 #[test]
 fn the_next_writer_finds_all_or_nothing_after_any_crash() {
     let _alone = alone();
-    // Point; temporary files in shards and in the journal; whether the shard has its name; whether it is committed.
+    // Crash point; numbers of temporary files in shards and in the journal; whether the shard has its final name and
+    // is committed.
     let cases = [
         ("shard.before_sync", 1, 0, false, false),
         ("shard.synced", 1, 0, false, false),
@@ -121,7 +122,7 @@ fn the_next_writer_finds_all_or_nothing_after_any_crash() {
         assert_eq!(freed > 0, named && !committed, "{point}");
         assert_eq!(names(&shards).len(), usize::from(committed), "{point}");
 
-        // To resume, the work is repeated, or it is present and intact.
+        // After resuming, the work is repeated unless it is committed and intact.
         if !committed {
             let record = write_small_shard(&run);
             assert_eq!(run.commit(&json!(record)).unwrap(), 1, "{point}");

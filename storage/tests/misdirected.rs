@@ -1,4 +1,4 @@
-//! Errors that name, without retries, the server that answers in place of a store.
+//! Servers that answer in place of a store. The error names such a server without retries.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::io::{Read, Write};

@@ -1,4 +1,5 @@
-//! Temporary files of processes that cannot know of each other: in other containers, or from before a restart.
+//! Temporary files of processes that do not know each other, because they run in other containers or ran before a
+//! restart.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -52,8 +53,8 @@ fn contained(folder: &Path, member: u64) -> Child {
     command.env(FOLDER, folder).env(MEMBER, member.to_string()).spawn().unwrap()
 }
 
-/// Returns whether this process may create namespaces. If not, the test reports that it is skipped, or fails where it
-/// is required.
+/// Returns whether this process may create namespaces. If not, the test reports that it is skipped, or fails where
+/// namespaces are required.
 fn may_contain() -> bool {
     let made = Command::new("unshare").args(["--pid", "--fork", "true"]).stderr(Stdio::null()).status();
     let may = made.is_ok_and(|made| made.success());

@@ -241,7 +241,7 @@ fn closed_record(folder: &Path) {
     RunDir::open_for_writing(folder).unwrap().commit(&json!("a record")).unwrap();
 }
 
-/// A run is readable without its last record, so only that error offers to remove the file.
+/// A run is readable without its last record, so only the error for that record suggests removing the file.
 #[test]
 fn a_damaged_last_record_may_be_removed() {
     let place = tempdir().unwrap();

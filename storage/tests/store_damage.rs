@@ -1,4 +1,4 @@
-//! Runs in object stores with damaged, lost or forged objects or copies: which are reported and which fetched again.
+//! Damaged, lost or forged objects and copies of runs in object stores. Each is either reported or fetched again.
 
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -64,7 +64,7 @@ fn a_check_reads_the_store_and_keeps_no_copy() {
     place.store.set_contents(&name, damaged.into());
     let error = check().unwrap_err();
     assert!(matches!(error, StorageError::Damaged { .. }), "{error}");
-    // Damage on the way alone is not damage of the shard.
+    // Damage during a transfer is not damage of the shard.
     place.store.set_contents(&name, sound);
     let mut first = true;
     place.store.plan(move |request, _| match request {
@@ -92,7 +92,7 @@ fn a_run_without_its_manifest_is_reported() {
     }
 }
 
-/// A run is readable without its last record, so only that error offers to remove the object.
+/// A run is readable without its last record, so only the error for that record suggests removing the object.
 #[test]
 fn a_damaged_last_record_may_be_removed() {
     let place = Place::new();

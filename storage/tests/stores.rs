@@ -142,13 +142,13 @@ fn a_later_writer_fences_the_earlier_one_off() {
     let StorageError::TakenOver { by, .. } = &error else { panic!("{error}") };
     assert!(by.contains(&format!("process {}", std::process::id())), "{by}");
     assert!(matches!(first.commit(&json!(lost)), Err(StorageError::EarlierFailure { .. })));
-    // It cannot harm its successor.
+    // The earlier writer cannot harm its successor.
     let late = write_small_shard(&first);
     assert_eq!(first.remove_unreferenced_shards(&HashSet::new()).unwrap(), 0);
     assert_eq!(second.commit(&json!(kept)).unwrap(), 3);
     is_sound(&open_shard(&place.read().unwrap(), &kept).unwrap());
 
-    // The next writer removes its leftovers.
+    // The next writer removes the leftovers of the earlier writer.
     assert_eq!(place.shards().len(), 3);
     let third = place.open();
     let freed = third.remove_unreferenced_shards(&HashSet::from([kept.file.clone()])).unwrap();
@@ -250,7 +250,8 @@ fn lost_replies_and_short_outages_are_harmless() {
     }
 }
 
-/// The store completes the upload and loses the answer. It no longer knows the upload when the client asks again.
+/// The store completes the upload and loses the answer. When the client asks again, the store no longer knows the
+/// upload.
 #[test]
 fn an_upload_that_the_store_has_forgotten_is_repeated() {
     let place = Place::new();

@@ -17,8 +17,7 @@ use crate::{ShardName, ShardRecord, StorageError};
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Limits the disk or store space of the run from now on.
     ///
-    /// The limit covers this value, the shard writers that it makes, and its counted scratch files. Costs a list of
-    /// the files.
+    /// The limit covers this run, its shard writers and its counted scratch files. Costs one listing of the files.
     ///
     /// # Errors
     ///
@@ -29,7 +28,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(())
     }
 
-    /// Disk or store space of the run, including unreferenced files. Costs a list of the files.
+    /// Disk or store space of the run, including unreferenced files. Costs one listing of the files.
     ///
     /// # Errors
     ///
@@ -38,20 +37,20 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(self.files()?.into_iter().map(file_cost).sum())
     }
 
-    /// Disk limit of the run, if there is one.
+    /// Disk limit of the run, if set.
     #[must_use]
     pub fn allowance(&self) -> Option<&Arc<Allowance>> {
         self.allowance.as_ref()
     }
 
-    /// Counts shards written by other processes towards the disk limit, if there is one.
+    /// Counts shards written by other processes towards the disk limit, if set.
     pub fn count_shards(&self, shards: &[ShardRecord]) {
         if let Some(allowance) = &self.allowance {
             allowance.add(shards.iter().map(|shard| file_cost(shard.bytes)).sum());
         }
     }
 
-    /// Returns a local folder for scratch files, which count towards the limit only if the run is in a directory.
+    /// Returns a local folder for scratch files. They count towards the limit only if the run is in a directory.
     #[must_use]
     pub fn scratch(&self) -> ScratchPlace {
         let allowance = match &self.home {
@@ -61,7 +60,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         ScratchPlace::within(self.scratch_folder().to_path_buf(), allowance)
     }
 
-    /// Total length in bytes of all files or objects of the run. Costs a list of them.
+    /// Total length in bytes of all files or objects of the run. Costs one listing.
     ///
     /// # Errors
     ///
@@ -88,12 +87,12 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(files)
     }
 
-    /// Removes shards that no record needs any longer. A reader that has one open can keep reading it.
+    /// Removes shards that no record needs any longer. A reader with an open shard can keep reading that shard.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`] or an I/O or store error. Remaining shards are then removed with the unreferenced
-    /// ones.
+    /// [`StorageError::ReadOnly`] or an I/O or store error. A later
+    /// [`remove_unreferenced_shards`](Self::remove_unreferenced_shards) removes the remaining shards.
     pub fn remove_needless_shards(&self, shards: &[ShardRecord]) -> Result<(), StorageError> {
         self.require_own_folder()?;
         crash_point!("removal.committed");
@@ -128,7 +127,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Returns all shards of the run, committed or not, with their lengths. Ignores other files. Costs a list.
+    /// Returns all shards of the run, committed or not, with their lengths. Ignores other files. Costs one listing.
     ///
     /// # Errors
     ///
@@ -156,9 +155,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// Removes shards that are not in `referenced`, and returns the bytes freed.
     ///
-    /// Interrupted or superseded work leaves such shards. Also removes temporary files of shards; other files stay.
-    /// With opening records, removes only the shards of earlier writers. So a process that was fenced off unknowingly
-    /// cannot remove its successor's shards.
+    /// Interrupted or superseded work leaves such shards. Also removes temporary files of shards; other files stay. If
+    /// the run has opening records, removes only the shards of earlier writers. So a process that was fenced off
+    /// without notice cannot remove its successor's shards.
     ///
     /// # Errors
     ///
@@ -174,8 +173,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Removes unreferenced shards of all writers, as
     /// [`remove_unreferenced_shards`](Self::remove_unreferenced_shards) does for earlier ones.
     ///
-    /// For a run that lost opening records, so that the numbers in shard names mean nothing. Fails if another process
-    /// has opened the run since.
+    /// For a run that lost opening records, which makes the numbers in shard names meaningless. Fails if another
+    /// process has opened the run since.
     ///
     /// # Errors
     ///
@@ -196,7 +195,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         // Files without a shard's name belong to other programs.
         let is_garbage =
             |file: &str| ShardName::parse(file).is_some() && is_over(file) && !referenced.contains(file);
-        // Applies to referenced shards too: the temporary file was a rewrite.
+        // Include temporary files of referenced shards, because such files were rewrites.
         let is_left = |file: &str| !file.ends_with(".shard") || is_over(file);
         let mut freed = 0u64;
         match &self.home {

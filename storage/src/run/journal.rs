@@ -1,4 +1,4 @@
-//! The journal: numbered records, each in its own file or object that is created once and never changed.
+//! The journal: numbered records. Each record has its own file or object, which is created once and never changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -77,9 +77,9 @@ pub(super) struct Journal<R> {
     /// Records, parallel to `numbers`.
     records: Vec<R>,
     numbers: Vec<u64>,
-    /// The number of the next record of any kind.
+    /// Number of the next record of any kind.
     next: u64,
-    /// An append failed, so it is uncertain whether its record exists.
+    /// True after a failed append, because its record may or may not exist.
     failed: bool,
 }
 
@@ -87,10 +87,10 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
     /// Reads all records of a journal in a folder, even while another process appends.
     pub(super) fn replay(folder: PathBuf, run: RunId) -> Result<Self, StorageError> {
         let mut journal = Self::empty(Home::Folder(folder.clone()), run);
-        // Every listed record was created after all records before it. So if an earlier record is missing, it was
-        // lost and is not just late.
+        // The writer creates each record only after all earlier records. So a missing earlier record was lost and is
+        // not merely late.
         let last_listed = || -> Result<Option<u64>, StorageError> {
-            // If the folder was lost with its records, the unrecorded shards show the loss.
+            // If the folder was lost with its records, the unrecorded shards reveal the loss.
             Ok(list_if_there(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
         };
         loop {
@@ -114,7 +114,8 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         let Some(last) = listed.iter().filter_map(|object| number(&object.name)).max() else {
             return Ok(journal);
         };
-        // Each record was created after all records before it, so a number absent from the list is a lost record.
+        // The writer creates each record only after all earlier records, so a number absent from the list is a lost
+        // record.
         if listed.len() as u64 <= last {
             return Err(journal.first_gap(listed.iter().filter_map(|object| number(&object.name)), last));
         }
@@ -128,7 +129,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         Ok(journal)
     }
 
-    /// Marks a damaged record as removable if it is the last one.
+    /// Marks a damaged record as removable if it is the last record.
     fn explain(
         &self,
         mut error: StorageError,
@@ -150,7 +151,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         &self.records
     }
 
-    /// Number of the next record of any kind, which equals the count of entries.
+    /// Number of the next record of any kind, equal to the number of entries.
     pub(super) fn next(&self) -> u64 {
         self.next
     }
@@ -186,7 +187,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Publishes the next record and returns its number. Only the writer calls this.
+    /// Publishes the next record and returns its number. Only the writer calls this method.
     pub(super) fn append(&mut self, record: &R, allowance: Option<&Allowance>) -> Result<u64, StorageError> {
         if self.failed {
             return Err(StorageError::EarlierFailure { place: self.place() });
@@ -226,7 +227,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Checks that the last record still exists. An older copy of the run in the same place would lack it.
+    /// Checks that the last record still exists. An older copy of the run in the same place would lack that record.
     pub(super) fn require_last(&self) -> Result<(), StorageError> {
         let Home::Folder(folder) = &self.home else { return Ok(()) };
         let Some(last) = self.next.checked_sub(1) else { return Ok(()) };
@@ -238,12 +239,13 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Appends an opening record and returns its number. After that, no earlier writer can append.
+    /// Appends an opening record and returns its number. After this call, no earlier writer can append.
     pub(super) fn open(&mut self) -> Result<u64, StorageError> {
         for _ in 0..OPENINGS {
             let number = self.next;
             match self.try_to_open()? {
-                // Another writer appended this record after the journal was read, so it is part of the journal now.
+                // Another writer appended this record after the journal was read. Add the record and try the next
+                // number.
                 Some(found) => self.take(&found)?,
                 None => return Ok(number),
             }
@@ -319,7 +321,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         StorageError::damaged(self.next_place(), 0, expected, "no file")
     }
 
-    /// Error for the first missing record up to `last`, given the numbers of those found.
+    /// Error for the first missing record up to `last`, given the numbers of the existing records.
     fn first_gap(&mut self, found: impl Iterator<Item = u64>, last: u64) -> StorageError {
         let found: std::collections::HashSet<u64> = found.collect();
         self.next = (0..=last).find(|number| !found.contains(number)).unwrap_or(last);
@@ -338,7 +340,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
 
     /// Error for a next record that already exists in a folder.
     ///
-    /// Another process took over only if the existing record is an opening record. Otherwise the lock failed, and the
+    /// If the existing record is an opening record, another process took over. Otherwise the lock failed, and the
     /// error stays a conflict.
     fn conflict(&self, conflict: StorageError) -> StorageError {
         let found = self.read_next().ok().flatten();
@@ -351,7 +353,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Parses the contents of the next record's file as an opening record; `None` if they are anything else.
+    /// Parses the contents of the next record's file as an opening record; `None` for any other contents.
     fn opening_in(&self, contents: &[u8]) -> Option<Opening> {
         match parse::<IgnoredAny>(&self.next_place(), contents, self.run, self.next) {
             Ok(Entry::Opening(opening)) => Some(opening),
@@ -411,7 +413,7 @@ fn number_of(name: &str) -> Option<u64> {
     (file_name(number) == name).then_some(number)
 }
 
-/// Creates the file `name` with these contents, complete or not at all, and never replaces a file.
+/// Atomically creates the file `name` with these contents, and never replaces a file.
 fn publish(folder: &Path, name: &str, contents: &[u8]) -> Result<(), StorageError> {
     let mut temp = TempFile::create(folder, name)?;
     temp.write(contents)?;

@@ -1,4 +1,5 @@
-//! The lock of a run, which admits one writer. The system releases it when the process ends, however it ends.
+//! The lock of a run, which admits one writer. The system releases the lock when the process ends, whether normally or
+//! not.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -31,14 +32,14 @@ impl Lock {
             }
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }
-        // The id only serves messages of other processes, so it is not synced and may be missing. A run on a full
-        // disk can thus still be opened to remove needless files.
+        // Other processes use the id only in messages, so it is not synced and may be missing. So a run on a full disk
+        // can still be opened to remove needless files.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }
 }
 
-/// Returns whether the contents of a file, nothing or a process id, are those of a lock.
+/// Returns whether a file may be a lock. A lock is empty or contains a process id.
 pub(super) fn may_be_lock(path: &Path) -> bool {
     let mut held = Vec::new();
     // Acquiring the lock refuses anything that is not a file.
@@ -65,7 +66,7 @@ fn try_lock(file: &File) -> Result<(), TryLockError> {
 ///
 /// # Errors
 ///
-/// An error if the lock is not a file, so no process could ever hold it.
+/// An error if the lock is not a file. In that case no process can hold the lock.
 pub(super) fn held_by(folder: &Path) -> Result<Option<String>, StorageError> {
     let path = folder.join(LOCK);
     let file = match open(&path) {
@@ -93,7 +94,7 @@ fn no_lock(path: &Path, error: io::Error) -> StorageError {
 /// Reads the process id in the lock; `None` if it is unreadable or the holder has not written it.
 fn holder(mut file: &File) -> Option<u32> {
     let mut text = String::new();
-    // Read only as many bytes as an id can have, because the file may be anything.
+    // Read only as many bytes as an id can have, because the file may have any contents.
     Read::by_ref(&mut file).take(16).read_to_string(&mut text).ok()?;
     text.trim().parse().ok()
 }

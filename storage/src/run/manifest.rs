@@ -39,18 +39,19 @@ impl Manifest {
 
     /// Returns the bytes of the manifest file.
     fn seal(&self) -> Result<Vec<u8>, StorageError> {
-        // Indent the JSON, because people read the manifest more often than programs.
+        // Indent the JSON, because people read the manifest more often than programs do.
         sealed::seal("the manifest", &format!("{:#}", json!(self)))
     }
 
-    /// Publishes the manifest of a new run in `folder`, with a new run id. Only the holder of the lock calls this.
+    /// Publishes the manifest of a new run in `folder`, with a new run id. Only the holder of the lock calls this
+    /// function.
     pub(super) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
         let manifest = Self::draw(params);
         let mut temp = TempFile::create(folder, MANIFEST)?;
         temp.write(&manifest.seal()?)?;
         temp.sync()?;
         crash_point!("manifest.synced");
-        // Never replace a manifest: if the lock does not hold between machines, one of two creations fails here.
+        // Never replace a manifest. If the lock is not enforced between machines, one of two creations fails here.
         temp.link_to(&folder.join(MANIFEST)).map_err(|error| match error {
             StorageError::Conflict { .. } => StorageError::AlreadyARun { place: folder.into() },
             other => other,
@@ -112,7 +113,7 @@ impl Manifest {
         let fields =
             |e: serde_json::Error| StorageError::damaged(&file, 0, "the fields of a manifest", e.to_string());
         let body: Value = sealed::parse(&file, sealed::unseal(&file, contents)?, fields)?;
-        // Check the version first, because every other field may differ in a newer one.
+        // Check the version first, because every other field may differ in a newer version.
         let version = body.get("format_version").and_then(Value::as_u64).and_then(|v| u32::try_from(v).ok());
         match version {
             Some(found) if found > FORMAT_VERSION => {

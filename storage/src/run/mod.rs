@@ -35,7 +35,8 @@ const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
 
-/// Number of objects listed to see whether a prefix is unused. Leftovers of an interrupted probe do not count as use.
+/// Largest number of objects listed to check that a prefix is unused. Leftovers of an interrupted probe do not count
+/// as use.
 const LOOKED_AT: usize = 100;
 
 /// An open run with a journal of arbitrary JSON.
@@ -51,7 +52,7 @@ pub struct TypedRun<R> {
     home: Home,
     manifest: Manifest,
     journal: Journal<R>,
-    /// Disk limit, if there is one.
+    /// Disk limit, if set.
     allowance: Option<Arc<Allowance>>,
     /// `None` if the run is open for reading only.
     writer: Option<Writer>,
@@ -69,12 +70,12 @@ pub struct RunInfo {
 /// This process's right to write the run.
 #[derive(Debug)]
 struct Writer {
-    /// The lock of a directory, held while this lives.
+    /// Lock of a directory, held as long as this value exists.
     _lock: Option<Lock>,
     opening: Option<Opened>,
 }
 
-/// The number of this process's opening record, and the count of shards begun since.
+/// Number of this process's opening record, and number of shards begun since.
 #[derive(Debug)]
 struct Opened {
     number: u64,
@@ -90,8 +91,8 @@ impl Writer {
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Creates a run with these immutable parameters in an empty place, and opens it for writing.
     ///
-    /// Creates missing parent folders of a directory; a bucket must exist. Completes an earlier `create` that was
-    /// interrupted in a directory, with the parameters given now.
+    /// Creates missing parent folders of a directory; a bucket must exist. If an earlier `create` in a directory was
+    /// interrupted, completes it with these parameters.
     ///
     /// # Errors
     ///
@@ -114,13 +115,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        // Only after the manifest made this process the run's creator: if the lock is granted twice, the files may be
-        // another process's.
+        // Remove leftovers only after the manifest made this process the run's creator. If the lock was granted twice,
+        // they may belong to another process.
         remove_temps(path)?;
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
-    /// Checks that [`create`](Self::create) could make a run here: the place is missing or empty. Changes nothing.
+    /// Checks that [`create`](Self::create) can succeed here because the place is missing or empty. Changes nothing.
     ///
     /// # Errors
     ///
@@ -142,9 +143,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// Opens a run for writing.
     ///
-    /// In a directory, acquires the lock until the value is dropped or the process ends, and removes temporary
-    /// records of interrupted processes. In a store, checks that the store is safe and appends an opening record.
-    /// After that, no process that opened the run earlier can commit.
+    /// In a directory, holds the lock until the value is dropped or the process ends. Removes temporary records of
+    /// interrupted processes. In a store, checks that the store is safe and appends an opening record. After that
+    /// record, no process that opened the run earlier can commit.
     ///
     /// # Errors
     ///
@@ -165,8 +166,9 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
 
     /// Opens the run as [`open_for_writing`](Self::open_for_writing) does, but only if its journal is as expected.
     ///
-    /// `is_expected` receives the number of entries, including openings, and the last entry if that is a record. If it
-    /// returns `false`, the journal stays unchanged and other processes can still write.
+    /// `is_expected` receives the number of entries, including opening records, and the last entry unless it is an
+    /// opening record. If `is_expected` returns `false`, the journal stays unchanged and other processes can still
+    /// write.
     ///
     /// # Errors
     ///
@@ -196,26 +198,26 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     }
 
     fn open_folder_for_writing(path: &Path) -> Result<Self, StorageError> {
-        // Check this first, so that no lock file appears in a folder without a run.
+        // Read the manifest first, so no lock file appears in a folder without a run.
         let manifest = Manifest::read(path)?;
         require_folders(path)?;
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
-            // Copies of a run may lack empty folders. A run that has just vanished is not recreated.
+            // Copies of a run may lack empty folders. This call does not recreate a run that was just deleted.
             create_in_folder(&path.join(folder))?;
         }
         // Keep temporary shards, because members of a cluster may still be writing them.
         remove_temps(&path.join(JOURNAL))?;
         remove_temps(path)?;
         let run = Self::in_folder(path, manifest, Some(Writer::locked(lock)))?;
-        // The last writer may have ended after naming the last file but before syncing the folder. Commits must not
-        // build on a name that a power loss could still undo.
+        // The last writer may have ended between naming its last file and syncing the folder. New commits must not
+        // depend on a name that a power loss can still remove.
         sync_folder(&path.join(JOURNAL))?;
         sync_folder(path)?;
         Ok(run)
     }
 
-    /// Opens a run for reading, even while another process writes it. Shows the journal as it is now.
+    /// Opens a run for reading, even while another process writes it. Reads the journal once, during this call.
     ///
     /// # Errors
     ///
@@ -289,11 +291,11 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self
     }
 
-    /// Lets other processes make shards that this process commits, and returns the number of its opening record.
+    /// Lets other processes write shards for this process to commit, and returns the number of its opening record.
     ///
-    /// The other processes name that number in their [`Attempt`](crate::Attempt)s. A store already has the record; in
-    /// a directory it is appended now. It fences off earlier writers even if a shared file system does not enforce
-    /// the lock between machines.
+    /// The other processes name that number in their [`Attempt`](crate::Attempt)s. In a store the record already
+    /// exists; in a directory this call appends it. The record fences off earlier writers even if a shared file system
+    /// does not enforce the lock between machines.
     ///
     /// # Errors
     ///
@@ -310,19 +312,20 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(number)
     }
 
-    /// Place of the run, as it was given.
+    /// Place of the run, as the caller gave it.
     #[must_use]
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Describes the process that has the run open for writing; `None` if no process has or the process is unknown.
+    /// Describes the process that has the run open for writing; `None` if there is no such process or it is unknown.
     ///
-    /// It is unknown in a store, and if locks are local to a machine and the writer runs on another.
+    /// The process is unknown in a store. It is also unknown if locks are local to a machine and the writer runs on
+    /// another machine.
     ///
     /// # Errors
     ///
-    /// An error if the lock is not a file, so no process could open the run for writing.
+    /// An error if the lock is not a file. In that case no process can open the run for writing.
     pub fn held_by(&self) -> Result<Option<String>, StorageError> {
         match &self.home {
             Home::Folder(path) => lock::held_by(path),
@@ -354,7 +357,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         &self.manifest.created_by
     }
 
-    /// Returns the shards of the run, from which they are opened.
+    /// Returns a handle that opens the shards of the run.
     #[must_use]
     pub fn shards(&self) -> Shards {
         Shards::new(self.home.clone(), self.manifest.run_id)
@@ -369,30 +372,30 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Appends a record to the journal and returns its number. When this returns, the record survives a power loss.
+    /// Appends a record to the journal and returns its number. After this call, the record survives a power loss.
     ///
     /// Costs milliseconds: a sync of the record and one of its folder, or a request.
     ///
     /// # Errors
     ///
     /// [`StorageError::ReadOnly`], [`StorageError::Away`], [`StorageError::TooLarge`], [`StorageError::Full`],
-    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another I/O or store error. An I/O or store
-    /// error leaves it uncertain whether the record exists. Every later call then fails with
-    /// [`StorageError::EarlierFailure`], so open the run again.
+    /// [`StorageError::Conflict`], [`StorageError::TakenOver`] or another I/O or store error. After an I/O or store
+    /// error, the record may or may not exist. Every later call then fails with [`StorageError::EarlierFailure`] until
+    /// the run is opened again.
     pub fn commit(&mut self, record: &R) -> Result<u64, StorageError> {
         self.require_own_folder()?;
         self.journal.append(record, self.allowance.as_deref())
     }
 
-    /// Checks that this process may still write: its run is in place, and the journal has no later record.
+    /// Checks that this process may still write: the run is in place, and the journal has no later record.
     ///
-    /// A record from this process's own failed [`commit`](Self::commit) counts as another writer's. Costs reading
-    /// some files, or two requests.
+    /// A record from this process's own failed [`commit`](Self::commit) counts as a record of another writer. Costs
+    /// reading some files, or two requests.
     ///
     /// # Errors
     ///
-    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`]. [`StorageError::Away`]
-    /// and I/O or store errors do not tell which process may write.
+    /// [`StorageError::ReadOnly`], [`StorageError::TakenOver`], [`StorageError::Conflict`]. [`StorageError::Away`] and
+    /// I/O or store errors do not show whether this process may still write.
     pub fn confirm(&self) -> Result<(), StorageError> {
         self.writer()?;
         self.journal.confirm()?;
@@ -447,8 +450,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         }
     }
 
-    /// Committed records in order, from number 0: those found on opening and those committed since, except taken
-    /// ones.
+    /// Committed records in order, starting with number 0. Includes records committed since opening, and omits
+    /// [taken](Self::take_records) records.
     #[must_use]
     pub fn records(&self) -> &[R] {
         self.journal.records()
@@ -459,16 +462,17 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.journal.take_records()
     }
 
-    /// Number of journal entries, including openings, before this process's opening record.
+    /// Number of journal entries, including opening records, before this process's opening record.
     ///
-    /// Without such a record, the number of entries read so far.
+    /// If this process has no opening record, returns the number of entries read so far.
     #[must_use]
     pub fn records_before(&self) -> u64 {
         let opening = self.writer.as_ref().and_then(|writer| writer.opening.as_ref());
         opening.map_or(self.journal.next(), |opened| opened.number)
     }
 
-    /// Returns the target of the next shard. With an opening record, every call gives another name.
+    /// Returns the target of the next shard. If this process has an opening record, every call returns a different
+    /// name.
     pub(crate) fn shard_target(&self, identity: &ShardIdentity) -> Result<Target, StorageError> {
         let file = match &self.writer()?.opening {
             Some(opened) => {
@@ -485,7 +489,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     }
 }
 
-/// Checks that the folders of a run are folders, if they exist: copies of runs may lack empty folders.
+/// Checks that the folders of a run, if present, are directories. Copies of runs may lack empty folders.
 fn require_folders(run: &Path) -> Result<(), StorageError> {
     for path in [JOURNAL, SHARDS].map(|name| run.join(name)) {
         if let Some(found) = not_a_folder(&path).map_err(|e| StorageError::read(&path, e))? {
@@ -495,7 +499,7 @@ fn require_folders(run: &Path) -> Result<(), StorageError> {
     Ok(())
 }
 
-/// Checks that a run can be created at `path`: it contains at most the leftovers of an interrupted `create`.
+/// Checks that `path` is unused: it may contain only leftovers of an interrupted `create`.
 fn check_unused(path: &Path) -> Result<(), StorageError> {
     if !path.try_exists().map_err(|e| StorageError::read(path, e))? {
         return Ok(());
@@ -513,7 +517,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
             _ if entry.is_temp() => {}
             JOURNAL | SHARDS if entry.path.is_dir() => {
                 if let Some(found) = find_record(path)? {
-                    // Another process may have created the run meanwhile, with the manifest before its records.
+                    // Another process may have created the run meanwhile. It writes the manifest before any record.
                     if path.join(MANIFEST).exists() {
                         return Err(StorageError::AlreadyARun { place: path.into() });
                     }
@@ -533,7 +537,7 @@ fn check_unused(path: &Path) -> Result<(), StorageError> {
 fn check_unused_in_store(store: &Store) -> Result<(), StorageError> {
     let listed = store.list(None, Some(LOOKED_AT))?;
     let found = listed.iter().find(|object| temp_target(&object.name).is_none());
-    // Read the manifest after the list, because another process may be creating the run, manifest first.
+    // Read the manifest after the list, because another process may be creating the run and writes the manifest first.
     if store.read(MANIFEST)?.is_some() {
         return Err(StorageError::AlreadyARun { place: store.place() });
     }

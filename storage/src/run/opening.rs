@@ -1,4 +1,4 @@
-//! Opening records: each names a process that writes the run from that record on.
+//! Opening records. Each names the process that writes the run after that record.
 //!
 //! A store has no lock, because objects do not vanish when a process ends. Instead, a process that opens a run for
 //! writing appends an opening record. The record takes the number that every earlier writer would use for its next
@@ -16,7 +16,7 @@ use crate::RunId;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Opening {
-    /// Unique to this record, so that a writer cannot mistake another's record for its own.
+    /// Unique to this record, so a writer cannot mistake another writer's record for its own.
     nonce: RunId,
     program: String,
     host: String,

@@ -68,7 +68,7 @@ impl Shards {
         Err(StorageError::Away { place: self.home.place(), run: self.run, found })
     }
 
-    /// Returns the error, or the one that makes the whole run unavailable, in which case no shard is lost.
+    /// Returns the error, or the error that makes the whole run unavailable. In the latter case no shard is lost.
     ///
     /// Costs reading one file, or a request, if a missing run can cause such an error.
     pub(crate) fn explain(&self, error: StorageError) -> StorageError {
@@ -78,7 +78,7 @@ impl Shards {
         self.require_run().err().unwrap_or(error)
     }
 
-    /// Returns the target of a shard that this attempt makes.
+    /// Returns the target of a shard that this attempt writes.
     pub(crate) fn target(&self, identity: &ShardIdentity, attempt: Attempt) -> Target {
         self.target_of(identity.unique_name(attempt.opening, &attempt.which()))
     }
@@ -136,9 +136,9 @@ impl Shards {
         opened.map(|reader| reader.of_run(self.clone())).map_err(|error| self.explain(error))
     }
 
-    /// Opens the shard as it is in the store now, even if the cache has a copy.
+    /// Opens the shard from the store, even if the cache has a copy.
     ///
-    /// Checks the shard rather than the copy.
+    /// Verifies the shard itself rather than its copy.
     ///
     /// # Errors
     ///
@@ -156,7 +156,8 @@ impl Shards {
         }
     }
 
-    /// Checks that the shards of these records exist, in order, each with the recorded length, header and identity.
+    /// Checks that the shards of these records exist with the recorded length, header and identity. Returns the
+    /// results in order.
     ///
     /// Data after the headers is not read. Costs 104 bytes per shard, or a HEAD and a GET in a store, several at a
     /// time.
@@ -164,8 +165,7 @@ impl Shards {
     /// # Errors
     ///
     /// For each shard: [`StorageError::ShardMissing`], [`StorageError::Damaged`], [`StorageError::Foreign`],
-    /// [`StorageError::NewerVersion`] or an I/O or store error. For the whole call: an error that prevents checking
-    /// any of the shards.
+    /// [`StorageError::NewerVersion`] or an I/O or store error. For the whole call: an error that affects all shards.
     pub fn look(
         &self,
         shards: &[(&ShardRecord, ShardIdentity)],
@@ -201,9 +201,9 @@ impl Shards {
         Ok(looked)
     }
 
-    /// Verifies every byte of the shard as it is in the store now, and keeps no copy in the cache or on the disk.
+    /// Verifies every byte of the shard in the directory or store, and keeps no copy in the cache or on the disk.
     ///
-    /// For programs that check whole runs, which may exceed their disk.
+    /// For programs that check whole runs, because a run may be larger than their disk.
     ///
     /// # Errors
     ///

@@ -9,10 +9,10 @@ use crate::{Place, StorageError};
 /// Length of the header of a block.
 pub(super) const BLOCK_HEADER_BYTES: usize = 24;
 
-/// Largest content of a block. Without a bound, a forged length could claim 4 GiB of memory per thread.
+/// Largest content of a block. Without a bound, a forged length could make each thread allocate 4 GiB.
 pub(super) const MAX_RAW_BYTES: u64 = 1 << 30;
 
-/// Header of a block. `parse` returns an unverified one; only [`open`] turns bytes into content.
+/// Header of a block. `parse` returns an unverified header; only [`open`] decodes the content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BlockHeader {
     pub(super) raw_bytes: u32,
@@ -76,7 +76,7 @@ impl BlockHeader {
 
     /// Runs the checks that need no payload, and returns the codec.
     ///
-    /// They keep a forged header from claiming more memory than the file's length can justify.
+    /// These checks prevent a forged header from demanding more memory than the file's length justifies.
     pub(super) fn check_claims(&self, file: &Place, offset: u64) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         let codec = Codec::from_number(self.codec)
@@ -95,7 +95,7 @@ impl BlockHeader {
     }
 }
 
-/// Encodes `raw` as a block and returns its header and all its bytes.
+/// Encodes `raw` as a block, and returns the header and all bytes of the block.
 pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, Vec<u8>), StorageError> {
     let too_large = || StorageError::TooLarge {
         what: "a block",
@@ -121,8 +121,8 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
 
 /// Verifies `bytes`, found at `offset` of `file`, as a block and returns its content.
 ///
-/// `expected` is the header as stated elsewhere in the file. Checks in this order: length, header, checksum, codec,
-/// claimed length, content.
+/// `expected` is the same header, as stated in another part of the file. Checks in this order: length, header,
+/// checksum, codec, claimed length, content.
 pub(super) fn open(
     file: &Place,
     offset: u64,

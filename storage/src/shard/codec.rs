@@ -1,4 +1,4 @@
-//! Compression with contexts kept per thread, which saves many small blocks from allocating their own.
+//! Compression. Each thread keeps its compressor, so small blocks need not allocate one each.
 
 use std::cell::RefCell;
 use std::io;
@@ -22,7 +22,7 @@ impl Codec {
 
     /// Returns the longest content that `encoded` bytes can represent.
     ///
-    /// A Zstandard block spends at least 4 bytes on at most 128 KiB of content (RFC 8878, 3.1.1.2).
+    /// A Zstandard block uses at least 4 bytes for at most 128 KiB of content (RFC 8878, 3.1.1.2).
     pub(super) fn max_raw_bytes(self, encoded: u32) -> u64 {
         match self {
             Self::Raw => u64::from(encoded),
@@ -43,7 +43,7 @@ thread_local! {
     static UNPACKER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// Passes the shorter of `raw` and `raw` compressed to `store`.
+/// Passes `raw` or its compressed form to `store`, whichever is shorter.
 pub(super) fn compress<T>(raw: &[u8], level: i32, store: impl FnOnce(Codec, &[u8]) -> T) -> io::Result<T> {
     PACKER.with_borrow_mut(|slot| {
         let packer = match slot {

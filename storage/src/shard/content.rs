@@ -1,7 +1,7 @@
 //! Source of a shard's bytes, and how to read it.
 //!
-//! Files are read rather than mapped, because a disk error or a truncated file ends a process that maps it. A failed
-//! read is only an error.
+//! Files are read rather than mapped. A disk error or a truncated file would end a process that maps the file, but a
+//! failed read is only an error.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -13,9 +13,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::stored::StoredShard;
 use crate::bytes::index;
 
-/// Number of shard files that this process keeps open.
+/// Largest number of shard files that this process keeps open.
 ///
-/// Large runs have more shards than a process may have open files. Further shards are opened for each frame read.
+/// Large runs have more shards than a process may have open files. Shards beyond this number are opened for each read
+/// of a frame.
 const MOST_HELD: usize = 256;
 
 /// Largest buffer in bytes that a thread keeps for its next frame.
@@ -32,7 +33,7 @@ thread_local! {
 #[derive(Debug)]
 pub(super) enum Content {
     File(ShardFile),
-    /// A copy of a shard in a store. Damage in the copy need not be in the store.
+    /// A copy of a shard in a store. The shard may be intact even if the copy is damaged.
     Copied(ShardFile, StoredShard),
     Owned(Vec<u8>),
 }
@@ -46,7 +47,7 @@ impl Content {
         }
     }
 
-    /// Calls `then` with `length` bytes from `offset`. Fails with `UnexpectedEof` if there are fewer.
+    /// Calls `then` with `length` bytes from `offset`. Fails with `UnexpectedEof` if fewer bytes exist.
     pub(super) fn with_bytes<T>(
         &self,
         offset: u64,
@@ -72,7 +73,7 @@ impl Content {
         }
     }
 
-    /// Closes the file if too many are open; each read then opens it again.
+    /// Closes the file if too many files are open; each read then opens the file again.
     pub(super) fn settle(&mut self) {
         if let Self::File(file) | Self::Copied(file, _) = self {
             file.settle();
@@ -112,7 +113,7 @@ impl ShardFile {
         }
     }
 
-    /// Fills `buffer`. The caller must check the bytes, because another file may have taken the name.
+    /// Fills `buffer`. The caller must check the bytes, because another file may now have this name.
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         match self.file.as_ref().map(|file| file.read_exact_at(buffer, offset)) {
             // Another machine has replaced or removed the file.

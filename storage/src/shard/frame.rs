@@ -34,8 +34,8 @@ impl Frame {
     /// Compresses `items`, in any order, at a Zstandard `level` (1 while computing, 3 to keep, 9 to archive).
     ///
     /// Stores the items unchanged if compression does not help. Each thread keeps a compressor and buffers of twice
-    /// the size of its largest frame. The frame itself uses only its size in the file. A reader decodes a whole frame
-    /// to get one item, at about 1 GB/s.
+    /// the size of its largest frame. The frame itself needs only as much memory as its size in the file. A reader
+    /// decodes a whole frame to get one item, at about 1 GB/s.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Frame {
             limit: block::MAX_RAW_BYTES,
             remedy: "Put fewer items into a frame",
         };
-        // Check the size before copying, so that items too large for a frame do not use their memory twice.
+        // Check the size before copying, so items too large for a frame are not held in memory twice.
         let total = items.iter().map(|(_, payload)| payload.len()).fold(0, usize::saturating_add);
         if total as u64 > block::MAX_RAW_BYTES {
             return Err(too_large(total));
@@ -80,7 +80,7 @@ impl Frame {
         }
     }
 
-    /// Upper bound on the bytes of the frame in the file, with its entries in the index, which is compressed.
+    /// Upper bound on the bytes of the frame in the file, including its index entries before their compression.
     #[must_use]
     pub fn most_bytes(&self) -> usize {
         self.encoded_bytes() + index::FRAME_BYTES + self.items.len() * index::ITEM_BYTES
@@ -103,9 +103,9 @@ impl Frame {
         block::open(&Place::from(Path::new("a scratch file of frames")), 0, self.bytes(), &self.header)
     }
 
-    /// Moves the heap-allocated ones of `frames` into one scratch file in `folder`.
+    /// Moves all heap-allocated `frames` into one scratch file in `folder`.
     ///
-    /// Suits frames that wait long for their shard.
+    /// For frames that wait long before they are written to a shard.
     ///
     /// # Errors
     ///

@@ -13,13 +13,14 @@ const MAGIC: [u8; 8] = *b"EX2048SH";
 /// Length of magic, version and header length, which keep their position and meaning in every version.
 const PREAMBLE_BYTES: usize = 16;
 
-/// Valid header lengths in any version. The upper bound keeps a damaged length from hashing a whole large file.
+/// Valid header lengths in any version. Without the upper bound, a damaged length could make a reader hash a whole
+/// large file.
 const HEADER_LENGTHS: std::ops::RangeInclusive<u32> = 24..=LONGEST_HEADER;
 
 /// Bytes to read from a file to find its header.
 pub(super) const LONGEST_HEADER: u32 = 4096;
 
-/// A header. [`Header::parse`] returns only verified ones.
+/// A header. [`Header::parse`] returns only verified headers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) identity: ShardIdentity,
@@ -27,7 +28,7 @@ pub(super) struct Header {
     pub(super) items: u64,
     pub(super) index_offset: u64,
     pub(super) index_bytes: u64,
-    /// Checksum in the header of the index block. Through it this header covers the whole file.
+    /// Checksum in the header of the index block. Through this field, the header's own checksum covers the whole file.
     pub(super) index_checksum: u64,
     pub(super) file_bytes: u64,
 }
@@ -59,8 +60,8 @@ impl Header {
 
     /// Verifies the header of a shard of `file_bytes`, and returns it with its checksum.
     ///
-    /// `bytes` is its start, up to [`LONGEST_HEADER`] bytes. Checks in this order: magic, header length, checksum,
-    /// version, fields, bounds.
+    /// `bytes` is the start of the shard, up to [`LONGEST_HEADER`] bytes. Checks in this order: magic, header length,
+    /// checksum, version, fields, bounds.
     pub(super) fn parse(file: &Place, bytes: &[u8], file_bytes: u64) -> Result<(Self, u64), StorageError> {
         let damaged =
             |offset, expected: &str, found: String| StorageError::damaged(file, offset, expected, found);
@@ -124,7 +125,7 @@ impl Header {
         Ok((header, actual))
     }
 
-    /// Checks that a file starts like a shard. The error is its first bytes, for messages.
+    /// Checks that a file starts like a shard. The error contains the file's first bytes, for messages.
     pub(super) fn begins(bytes: &[u8]) -> Result<(), String> {
         match bytes.get(..MAGIC.len()) {
             Some(magic) if *magic == MAGIC => Ok(()),
@@ -133,7 +134,7 @@ impl Header {
         }
     }
 
-    /// Checks the fields against the file, so that no offset used later leads outside.
+    /// Checks the fields against the file, so no later offset points outside the file.
     fn check_bounds(&self, file: &Place, file_bytes: u64) -> Result<(), StorageError> {
         let identity = &self.identity;
         if identity.first_layer > identity.last_layer {
@@ -144,7 +145,8 @@ impl Header {
             let expected = format!("a file of {} bytes", self.file_bytes);
             return Err(StorageError::damaged(file, 88, expected, format!("{file_bytes} bytes")));
         }
-        // Frames lie between the header and the index, and the index ends the file. So every byte is accounted for.
+        // Frames lie between the header and the index, and the index is at the end of the file. So every byte is
+        // accounted for.
         let index_end = self.index_offset.checked_add(self.index_bytes);
         if self.index_offset < u64::from(HEADER_BYTES) || index_end != Some(file_bytes) {
             let expected = format!("an index after the header that ends at {file_bytes}");

@@ -14,7 +14,7 @@ pub(super) const FRAME_BYTES: usize = 8 + BLOCK_HEADER_BYTES;
 /// Bytes per item: layer, lane, part, length.
 pub(super) const ITEM_BYTES: usize = 4 + 8 + 4 + 4;
 
-/// Compression level of the index, chosen for size because opening a shard reads the whole index.
+/// Compression level of the index. It favours a small size because opening a shard reads the whole index.
 const LEVEL: i32 = 3;
 
 /// Position of an item.
@@ -22,7 +22,7 @@ const LEVEL: i32 = 3;
 pub struct Entry {
     /// Key of the item.
     pub key: ItemKey,
-    /// Number of its frame.
+    /// Number of the item's frame.
     pub frame: u32,
     /// Offset in bytes within the decoded frame.
     pub offset: u32,
@@ -84,7 +84,7 @@ impl IndexBuilder {
         self.items.len()
     }
 
-    /// Checks that the index still fits a block with one more frame of this many items.
+    /// Checks that the index still fits in a block after one more frame of this many items.
     pub(super) fn check_room(&self, items: usize) -> Result<(), StorageError> {
         match content_bytes(self.frames() as u64 + 1, (self.items() + items) as u64) {
             Some(bytes) if bytes <= block::MAX_RAW_BYTES => Ok(()),
@@ -102,14 +102,14 @@ impl IndexBuilder {
         self.items.extend_from_slice(items);
     }
 
-    /// Returns the first duplicate key. Sorts a copy of the keys, which uses 16 bytes each.
+    /// Returns the first duplicate key. Sorts a copy of the keys, with 16 bytes per key.
     pub(super) fn duplicate(&self) -> Option<ItemKey> {
         let mut keys: Vec<ItemKey> = self.items.iter().map(|(key, _)| *key).collect();
         keys.sort_unstable();
         first_duplicate(keys.iter().copied())
     }
 
-    /// Encodes the index as a block and returns its header and all its bytes.
+    /// Encodes the index as a block, and returns the header and all bytes of the block.
     pub(super) fn seal(&self) -> Result<(BlockHeader, Vec<u8>), StorageError> {
         let mut raw = Vec::with_capacity(self.frames() * FRAME_BYTES + self.items() * ITEM_BYTES);
         for (offset, header) in &self.frames {
@@ -144,7 +144,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// Refuses an index of more than `limit` bytes, judged by the header before any of the index is read.
+    /// Refuses an index of more than `limit` bytes. Uses only the header, before any part of the index is read.
     pub(super) fn check_size(file: &Place, header: &Header, limit: u64) -> Result<(), StorageError> {
         let content = content_bytes(header.frames.into(), header.items).unwrap_or(u64::MAX);
         let bytes = content.max(header.index_bytes.saturating_sub(BLOCK_HEADER_BYTES as u64));
@@ -159,11 +159,12 @@ impl Index {
         Ok(())
     }
 
-    /// Verifies and decodes the index of a shard with this header. `block` is everything from the index offset on.
+    /// Verifies and decodes the index of a shard with this header. `block` contains all bytes from the index offset to
+    /// the end of the file.
     ///
-    /// Decodes only after the header's counts, the block's claim and the block's checksum agree. So a file cannot
-    /// claim more memory than its length justifies. Uses 32 bytes per item and per frame, plus the content while
-    /// decoding.
+    /// Decodes the block only if the counts in the header, the lengths in the block and its checksum agree. So a file
+    /// cannot demand more memory than its length justifies. Uses 32 bytes per item and per frame, plus the content
+    /// while decoding.
     pub(super) fn parse(file: &Place, block: &[u8], header: &Header) -> Result<Self, StorageError> {
         let at = header.index_offset;
         let damaged = |expected: &str, found: String| StorageError::damaged(file, at, expected, found);
@@ -173,7 +174,7 @@ impl Index {
             let expected = format!("checksum {:016x}", header.index_checksum);
             return Err(damaged(&expected, format!("{:016x}", stated.checksum)));
         }
-        // Otherwise the counts could claim more entries than the content has.
+        // Without this check, the counts could claim more entries than the content has.
         let content = content_bytes(header.frames.into(), header.items);
         if content != Some(stated.raw_bytes.into()) || header.items != u64::from(stated.items) {
             let expected = format!("an index of {} frames and {} items", header.frames, header.items);
@@ -214,7 +215,7 @@ fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<Frame
             codec,
             checksum: block.checksum,
         });
-        next += block.block_bytes(); // at most 2^25 entries of 33 bits each, so no overflow
+        next += block.block_bytes(); // no overflow: at most 2^25 blocks of less than 2^33 bytes
     }
     if next != header.index_offset {
         return Err(damaged(format!("frames up to {}", header.index_offset), format!("frames up to {next}")));
@@ -222,7 +223,7 @@ fn parse_frames(file: &Place, table: &[u8], header: &Header) -> Result<Vec<Frame
     Ok(frames)
 }
 
-/// Parses the four item columns, which must fill the frames exactly, and sorts the entries by key.
+/// Parses the four item columns and sorts the entries by key. The items must fill the frames exactly.
 fn parse_items(
     file: &Place,
     columns: &[u8],

@@ -12,7 +12,7 @@ use crate::{ItemKey, Place, ShardIdentity, Shards, StorageError};
 
 /// Largest index in bytes of a shard opened without an expected identity.
 ///
-/// The solver's indexes are far smaller. A forged index of some kilobytes could expand to gigabytes of memory.
+/// The solver's indexes are far smaller. A forged index of a few kilobytes could expand to gigabytes of memory.
 const UNKNOWN_INDEX_BYTES: u64 = 64 << 20;
 
 /// Requirements on a shard to be opened.
@@ -27,7 +27,7 @@ pub(crate) enum Expected<'a> {
 }
 
 impl Expected<'_> {
-    /// Returns its length in bytes, if known.
+    /// Returns the expected length in bytes, if known.
     pub(super) fn bytes(&self) -> Option<u64> {
         match self {
             Self::Committed(record, _) => Some(record.bytes),
@@ -35,7 +35,7 @@ impl Expected<'_> {
         }
     }
 
-    /// Checks that a header is that of the expected shard, and names the first field that differs.
+    /// Checks that a header belongs to the expected shard. The error names the first field that differs.
     pub(super) fn check(&self, file: &Place, header: &Header, checksum: u64) -> Result<(), StorageError> {
         let foreign = |field, expected: String, found: String| {
             Err(StorageError::Foreign { file: file.clone(), field, expected, found })
@@ -64,8 +64,9 @@ impl Expected<'_> {
 
 /// An open shard. All methods take `&self`, and any number of threads may read at once.
 ///
-/// Memory: 32 bytes per item and per frame; frames stay on disk until they are read. The file stays open unless too
-/// many are, so that a shard that is replaced or removed meanwhile can be read to the end.
+/// Memory: 32 bytes per item and per frame; frames stay on disk until they are read. The file usually stays open, so a
+/// shard that is replaced or removed meanwhile remains readable. If too many files are open, each read opens the file
+/// again.
 #[derive(Debug)]
 pub struct ShardReader {
     place: Place,
@@ -73,7 +74,7 @@ pub struct ShardReader {
     header: Header,
     header_checksum: u64,
     index: Index,
-    /// The run through which it was opened.
+    /// The run through which the shard was opened.
     run: Option<Shards>,
 }
 
@@ -97,7 +98,7 @@ impl ShardReader {
     /// [`StorageError::NotAShard`], [`StorageError::TooLarge`] for an index of more than 64 MiB, and as for
     /// [`open`](Self::open), except [`StorageError::Foreign`].
     pub fn open_any(path: &Path) -> Result<Self, StorageError> {
-        // A missing file is not reported as a lost shard, because no record says that it was committed.
+        // A missing file is not reported as a lost shard, because no record states that the shard was committed.
         let file = ShardFile::open(path).map_err(|e| StorageError::read(path, e))?;
         Self::new(&Place::from(path).of_lone_shard(), Content::File(file), Expected::Anything)
     }
@@ -116,7 +117,7 @@ impl ShardReader {
         Self::new(&place, Content::Owned(bytes), expected.map_or(Expected::Anything, Expected::Identity))
     }
 
-    /// Opens the shard in a file, which errors call `place`.
+    /// Opens the shard in a file. Errors report the file as `place`.
     pub(crate) fn open_file(
         place: &Place,
         path: &Path,
@@ -128,8 +129,8 @@ impl ShardReader {
 
     /// Verifies header and index of a shard.
     ///
-    /// Checks in this order: magic, header, expected identity, size of the index, index. So no claim of an unexpected
-    /// shard is trusted.
+    /// Checks in this order: magic, header, expected identity, size of the index, index. This order ensures that no
+    /// other field of an unexpected shard is trusted.
     pub(super) fn new(
         place: &Place,
         mut content: Content,
@@ -152,7 +153,7 @@ impl ShardReader {
         Ok(Self { place: place.clone(), content, header, header_checksum, index, run: None })
     }
 
-    /// Attaches the shard to a run. If the run is unavailable, no error blames the shard.
+    /// Attaches the shard to a run, so no error blames the shard if the whole run is unavailable.
     pub(crate) fn of_run(self, run: Shards) -> Self {
         Self { run: Some(run), ..self }
     }

@@ -17,11 +17,11 @@ use crate::{CopyOutcome, Place, StorageError, WantedCopy};
 pub(crate) struct StoredShard {
     pub(crate) store: Arc<Store>,
     pub(crate) cache: Arc<Cache>,
-    /// Its place in the store.
+    /// Place of the shard in the store.
     pub(crate) place: Place,
-    /// Its name within the run.
+    /// Name of the object within the run.
     pub(crate) object: String,
-    /// Its entry in the cache.
+    /// Entry of the shard in the cache.
     pub(crate) entry: PathBuf,
 }
 
@@ -46,7 +46,8 @@ impl StoredShard {
         Some(copy)
     }
 
-    /// Fetches an intact copy of the expected shard from a peer and keeps it in the cache; `None` if no peer has one.
+    /// Fetches an intact copy of the expected shard from a peer and keeps it in the cache; `None` if no peer has such
+    /// a copy.
     pub(crate) fn take_from_peers(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         let peers = self.cache.peers()?;
         let taken = peers.copies(wanted).find_map(|copy| {
@@ -57,17 +58,17 @@ impl StoredShard {
         taken
     }
 
-    /// Fetches the shard from the store and keeps it in the cache if it is intact and the expected one.
+    /// Fetches the shard from the store and keeps it in the cache if it is the expected shard and intact.
     pub(crate) fn fetch(&self, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let fetch = || self.keep(self.download(expected)?, expected);
         match fetch() {
-            // The transfer may have damaged it, so fetch it once more before reporting the shard as lost.
+            // The transfer may have damaged the data, so fetch the shard once more before reporting it as lost.
             Err(StorageError::Damaged { .. } | StorageError::Foreign { .. }) => fetch(),
             fetched => fetched,
         }
     }
 
-    /// Fetches the shard and verifies all of it if it is the expected one. Keeps no copy.
+    /// Fetches the shard, and verifies every byte if it is the expected shard. Keeps no copy.
     pub(crate) fn check(&self, expected: Expected<'_>) -> Result<(), StorageError> {
         let check = || {
             let file = ShardFile::unnamed(self.download(expected)?.into_unnamed()?);
@@ -79,7 +80,7 @@ impl StoredShard {
         }
     }
 
-    /// Makes a file the cached copy if it is intact and the expected shard.
+    /// Makes a file the cached copy if the file is the expected shard and intact.
     fn keep(&self, mut temp: TempFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
         let reader = self.reader(ShardFile::of(file, self.entry.clone()), expected)?;

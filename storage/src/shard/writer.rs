@@ -51,15 +51,15 @@ impl ShardRecord {
 /// Destination of a shard.
 #[derive(Debug)]
 pub(crate) enum Target {
-    /// This folder, where it replaces any shard of the same name.
+    /// A folder, in which the shard replaces any shard of the same name.
     Folder {
         folder: PathBuf,
         /// The name of its file.
         file: String,
-        /// The run that it will belong to.
+        /// The run to which the shard will belong.
         run: Shards,
     },
-    /// This object. A file in the cache is written first and stays there as a copy.
+    /// An object. The writer first writes a file in the cache, where it stays as a copy.
     Store {
         store: Arc<Store>,
         cache: Arc<Cache>,
@@ -73,7 +73,7 @@ pub(crate) enum Target {
 impl Target {
     /// Creates the temporary file of the shard.
     ///
-    /// In a run directory its name contains the final name of the shard, and so identifies the writer.
+    /// In a run directory, the temporary name contains the final name of the shard, which identifies the writer.
     fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
             Self::Folder { folder, file, run } => {
@@ -97,9 +97,9 @@ impl Target {
 
 /// Writes one shard. If it is dropped before [`finish`](Self::finish), it leaves no file behind.
 ///
-/// Memory: 24 bytes per item and 32 per frame, and in `finish` about twice that again. Frames are written at once and
-/// not kept. The writer does not borrow the run, but the run must stay open for writing, because the next writer of
-/// the run may remove unfinished shards.
+/// Memory: 24 bytes per item and 32 per frame, and about twice as much in addition during `finish`. Frames are written
+/// immediately and not kept in memory. The writer does not borrow the run, but the run must stay open for writing,
+/// because the next writer of the run may remove unfinished shards.
 #[derive(Debug)]
 pub struct ShardWriter {
     identity: ShardIdentity,
@@ -128,7 +128,7 @@ impl ShardWriter {
         Self::begin(run.shard_target(&identity)?, run.run_id(), identity, taken)
     }
 
-    /// Starts a shard that another process will commit, namely the one that has the run open for writing.
+    /// Starts a shard to be committed by another process, which has the run open for writing.
     ///
     /// # Errors
     ///
@@ -156,7 +156,7 @@ impl ShardWriter {
         }
         taken.grow_to(HEADER_BYTES.into())?;
         let mut temp = target.create_temp()?;
-        write(&mut temp, &[0; index(HEADER_BYTES)])?; // the place of the header
+        write(&mut temp, &[0; index(HEADER_BYTES)])?; // space for the header
         let index = IndexBuilder::default();
         Ok(Self { identity, target, temp, index, taken, offset: u64::from(HEADER_BYTES), failed: false })
     }
@@ -185,9 +185,9 @@ impl ShardWriter {
 
     /// Completes the shard and publishes it.
     ///
-    /// In a directory it replaces an earlier shard of the same name; in a store its name is unique. When this returns,
-    /// the shard survives a power loss. Only a journal record that names it commits it. Costs a sync of the file and one
-    /// of its folder, or the upload.
+    /// In a directory, the shard replaces an earlier shard of the same name; in a store, its name is unique. After
+    /// this call, the shard survives a power loss. Only a journal record that names the shard commits it. Costs a sync
+    /// of the file and one of its folder, or the upload.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl ShardWriter {
         self.append(&bytes)?;
         let header = Header {
             identity: self.identity,
-            frames: u32::try_from(self.index.frames()).unwrap_or(u32::MAX), // `check_room` stops far below
+            frames: u32::try_from(self.index.frames()).unwrap_or(u32::MAX), // `check_room` keeps it lower
             items: self.index.items() as u64,
             index_offset,
             index_bytes: index.block_bytes(),
@@ -257,7 +257,7 @@ fn publish(
             crash_point!("shard.before_sync");
             temp.sync()?;
             crash_point!("shard.synced");
-            // Another run may have replaced this one, with a shard of this name.
+            // Another run with a shard of this name may have replaced this run.
             run.require_run()?;
             temp.rename_to(&folder.join(&file))?;
             crash_point!("shard.renamed");
@@ -283,7 +283,8 @@ fn write(temp: &mut TempFile, bytes: &[u8]) -> Result<(), StorageError> {
     written.map_err(|e| StorageError::write(temp.path(), bytes.len(), e))
 }
 
-/// Injects a failure at the fail point `shard.write`: `return(enospc)` fills the disk, any other `return` breaks it.
+/// Injects a failure at the fail point `shard.write`: `return(enospc)` simulates a full disk, any other `return`
+/// another I/O error.
 fn injected_failure() -> io::Result<()> {
     #[cfg(feature = "failpoints")]
     fail::fail_point!("shard.write", |kind: Option<String>| Err(match kind.as_deref() {

@@ -16,7 +16,7 @@ pub(crate) use self::found::{Created, Head, ListedObject};
 use crate::publish::TempFile;
 use crate::{Place, StorageError};
 
-/// An object store, of which no value can exist.
+/// An object store. No value of this type can exist.
 #[derive(Debug)]
 pub(crate) struct Store {
     never: Infallible,

@@ -1,8 +1,8 @@
 //! Cache of store shards that this machine has read or written, kept as files.
 //!
-//! A cache is a folder of files that may vanish at any time. The run and the header checksum of the shard name an
-//! entry. The checksum covers every byte, so an entry is never stale. Any number of processes may use a cache at
-//! once. Entries appear by a rename and are removed by name, so a process that has an entry open keeps its bytes.
+//! A cache is a folder of files, which may be deleted at any time. The run and the header checksum of the shard name
+//! an entry. The checksum covers every byte, so an entry is never stale. Any number of processes may use a cache at
+//! once. Entries appear by a rename and are removed by name, so a process that has an entry open can still read it.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -22,7 +22,7 @@ pub(crate) struct Cache {
     folder: PathBuf,
     /// Limit in bytes on all entries together.
     limit: u64,
-    /// Processes to ask for shards that are missing here.
+    /// Processes to ask for shards that are missing in the cache.
     peers: Option<Arc<dyn Peers>>,
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn entry(folder: &Path, run: RunId, header_checksum: u64) -> PathBuf 
     private(folder).join(format!("{run}-{header_checksum:016x}.shard"))
 }
 
-/// Returns whether a file name is that of an entry, because the folder may hold other files.
+/// Returns whether a file name belongs to an entry. The folder may also hold other files.
 fn is_entry(name: &str) -> bool {
     let parts = name.strip_suffix(".shard").and_then(|name| name.split_once('-'));
     parts.is_some_and(|(run, checksum)| {
@@ -39,7 +39,7 @@ fn is_entry(name: &str) -> bool {
     })
 }
 
-/// Returns whether a temporary file belongs to a cache, by the name that it was to get.
+/// Returns whether a temporary file with this target name belongs to a cache.
 fn is_own_temp(name: &str) -> bool {
     ["copy", "download", "inspect", "scratch"].contains(&name) || ShardName::parse(name).is_some()
 }
@@ -61,7 +61,7 @@ fn is_shared(metadata: &Metadata) -> bool {
     metadata.uid() != geteuid().as_raw() || metadata.mode() & 0o022 != 0
 }
 
-/// Creates a missing folder, which only this user can read.
+/// Creates a missing folder that only this user can read.
 fn make(folder: &Path) -> Result<(), StorageError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.map_err(|error| match StorageError::closed_cache(folder, &error) {
@@ -102,9 +102,9 @@ fn refused(folder: &Path, reason: String) -> StorageError {
 }
 
 impl Cache {
-    /// Opens the cache in a folder, creating it readable only by this user if it is missing.
+    /// Opens the cache in a folder. If the folder is missing, creates it so that only this user can read it.
     ///
-    /// In a folder that others can write to, uses a subfolder that is the user's alone.
+    /// If other users can write to the folder, uses a subfolder that only this user can write to.
     pub(crate) fn open(folder: &Path, limit: u64) -> Result<Self, StorageError> {
         make(folder)?;
         let within = private(folder);
@@ -118,7 +118,7 @@ impl Cache {
         Ok(Self { folder: folder.to_path_buf(), limit, peers: None })
     }
 
-    /// Adds peers to ask for shards that are missing here.
+    /// Adds peers to ask for shards that are missing in the cache.
     pub(crate) fn with_peers(self, peers: Option<Arc<dyn Peers>>) -> Self {
         Self { peers, ..self }
     }
@@ -136,7 +136,7 @@ impl Cache {
         entry(&self.folder, run, header_checksum)
     }
 
-    /// Returns whether an entry exists, and marks it as just used, which delays its eviction.
+    /// Returns whether an entry exists. Marks an existing entry as just used, which delays its eviction.
     pub(crate) fn touch(&self, entry: &Path) -> bool {
         let Ok(file) = open_with(File::options().append(true), OFlags::empty(), entry) else { return false };
         // A failure only affects the order of eviction.
@@ -144,9 +144,9 @@ impl Cache {
         true
     }
 
-    /// Makes a file an entry, and evicts the least recently used entries until the rest fits the limit.
+    /// Turns a file into an entry, and evicts the least recently used entries until the rest fits the limit.
     ///
-    /// The new entry stays, however large it is.
+    /// The new entry always stays, even if it exceeds the limit.
     pub(crate) fn insert(&self, file: TempFile, entry: &Path) -> Result<(), StorageError> {
         file.rename_to(entry)?;
         self.shrink(entry)
@@ -162,7 +162,7 @@ impl Cache {
         let mut entries = Vec::new();
         let mut total = 0u64;
         for entry in list(&self.folder)?.into_iter().filter(|entry| is_entry(&entry.name)) {
-            // Another process may have deleted it after it was listed.
+            // Another process may have deleted the entry after the listing.
             let Ok(metadata) = fs::metadata(&entry.path) else { continue };
             total = total.saturating_add(metadata.len());
             entries.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), entry.path));

@@ -5,7 +5,7 @@ use bytes::Bytes;
 /// An object in a list.
 #[derive(Debug)]
 pub(crate) struct ListedObject {
-    /// Its name within the run.
+    /// Name of the object within the run.
     pub(crate) name: String,
     /// Its length in bytes.
     pub(crate) bytes: u64,
@@ -14,7 +14,7 @@ pub(crate) struct ListedObject {
 /// Start and length of an object.
 #[derive(Debug)]
 pub(crate) struct Head {
-    /// Its first bytes.
+    /// First bytes of the object.
     pub(crate) first: Bytes,
     /// Its length in bytes.
     pub(crate) bytes: u64,

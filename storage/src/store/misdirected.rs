@@ -2,8 +2,8 @@
 
 use std::error::Error;
 
-/// Returns the remedy for a fault on the way to the store, found in a failed request. A retry would fail the same
-/// way.
+/// Returns the remedy if a request failed because of a fault between this machine and the store. A retry would fail in
+/// the same way.
 pub(super) fn remedy(error: &object_store::Error) -> Option<&'static str> {
     let mut texts = vec![error.to_string()];
     let mut cause = error.source();

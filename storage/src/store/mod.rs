@@ -7,7 +7,7 @@
 //! | `patience` | retry requests, and give up in time |
 //! | `misdirected` | answers that do not come from the store |
 //! | `runtime` | run async requests for synchronous code |
-//! | `probe` | check that the store gives the guarantee that commits rest on |
+//! | `probe` | check that the store gives the guarantee that commits require |
 //! | `cache` | shards kept as local files |
 //! | `found` | results of requests |
 //! | `s3` | open a bucket of an S3 store |
@@ -45,7 +45,7 @@ use crate::{Place, StorageError, sealed};
 /// How long to keep retrying a failing store, unless a test sets less.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// The same before the first successful request, when a wrong setting is likelier than an outage.
+/// Retry time before the first successful request, when a wrong setting is likelier than an outage.
 pub(crate) const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Timeout of one attempt at a small request.
@@ -54,7 +54,7 @@ const ATTEMPT: Duration = Duration::from_secs(60);
 /// Maximum number of concurrent requests.
 const PARALLEL: usize = 16;
 
-/// Attempts to create an object while the store reports both that it exists and that it does not.
+/// Number of attempts to create an object while the store reports the object both as existing and as missing.
 const CREATIONS: u32 = 8;
 
 /// Objects of a run and the client to reach them.
@@ -70,14 +70,14 @@ pub(crate) struct Store {
     reached: AtomicBool,
 }
 
-/// How long to retry, and a callback to report it.
+/// Time limits for retries, and a callback that reports a retry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// Time limit of the retries.
     pub(crate) limit: Duration,
     /// The same before the first successful request.
     pub(crate) first: Duration,
-    /// Receives a sentence when a request has failed and is retried, at most one per request.
+    /// Receives a message when a request has failed and is retried, at most once per request.
     pub(crate) on_wait: Option<fn(&str)>,
 }
 
@@ -87,7 +87,7 @@ impl Store {
         Self { objects, prefix, url, patience, reached: AtomicBool::new(false) }
     }
 
-    /// Returns the store of the objects below a name. It counts as not reached.
+    /// Returns the store of the objects below a name. The new store counts as not yet reached.
     pub(crate) fn child(&self, name: &str) -> Self {
         Self {
             objects: Arc::clone(&self.objects),
@@ -315,7 +315,7 @@ impl Store {
         Ok(result)
     }
 
-    /// Converts the outcome of a failed request. A missing object gives `NotFound`, as a missing file does.
+    /// Converts the failure of a request to an error. A missing object gives `NotFound`, like a missing file.
     fn failed(&self, doing: &'static str, object: &str, given_up: GivenUp) -> StorageError {
         let GivenUp { error, tries, took } = given_up;
         let place = if object.is_empty() { self.place() } else { self.place_of(object) };

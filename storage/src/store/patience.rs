@@ -1,7 +1,7 @@
 //! Retries of a request and their time limit.
 //!
-//! The HTTP client retries a request a few times. This module goes further. It bridges an outage of a minute and also
-//! retries requests that the client considers unsafe to repeat. It ends every request within a time limit.
+//! The HTTP client retries a request a few times. This module also bridges an outage of a minute, and retries requests
+//! that the client considers unsafe to repeat. It ends every request within a time limit.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -51,7 +51,7 @@ impl Persistence {
         Self { each, ..self }
     }
 
-    /// Repeats `attempt` until it succeeds, fails for good, or the time limit ends.
+    /// Repeats `attempt` until it succeeds, fails permanently, or the time limit ends.
     pub(super) async fn persist<T, F: Future<Output = Result<T, Error>>>(
         self,
         attempt: impl Fn() -> F,
@@ -83,7 +83,7 @@ impl Persistence {
     }
 }
 
-/// Returns half of the pause plus a random part of the other half, so that processes do not all retry together.
+/// Returns half of the pause plus a random part of the other half, so processes do not all retry at the same time.
 fn jittered(pause: Duration) -> Duration {
     let random = RandomState::new().hash_one(()) % 1024;
     pause / 2 + pause / 2048 * u32::try_from(random).unwrap_or_default()
@@ -92,7 +92,7 @@ fn jittered(pause: Duration) -> Duration {
 /// Returns whether the store gave a final answer, which a retry would not change.
 fn is_final(error: &Error) -> bool {
     match error {
-        // The status is only in the text. An unrecognized refusal costs time but does no harm.
+        // Only the text contains the status. An unrecognized refusal is retried, which only costs time.
         Error::Generic { .. } => {
             let text = error.to_string();
             let refused = text.contains("status code: 4") || text.contains("redirect without LOCATION");

@@ -1,4 +1,4 @@
-//! Probe for the guarantee that commits rest on: if a name is created twice, the second creation fails.
+//! Probe for the guarantee that commits require: if a name is created twice, the second creation fails.
 //!
 //! Some servers ignore the condition and answer every creation with success. On such a store, two writers would
 //! silently overwrite each other's records.

@@ -1,7 +1,7 @@
 //! Async requests for synchronous code.
 //!
 //! `object_store` is async and the rest of this crate is not. One small runtime in the process runs all requests. The
-//! calling thread waits on a channel, not inside a runtime, so it may be any thread, even one of another runtime.
+//! calling thread waits on a channel, not inside a runtime. So it may be any thread, even a thread of another runtime.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -24,8 +24,8 @@ thread_local! {
     static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Returns the runtime, created when the first run in a store is opened. It is never dropped, because that would
-/// block.
+/// Returns the runtime, created when the first run in a store is opened. The runtime is never dropped, because
+/// dropping it would block.
 fn runtime() -> io::Result<&'static Runtime> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
@@ -38,7 +38,7 @@ fn runtime() -> io::Result<&'static Runtime> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Keeps panics on the runtime's threads off stderr, because their messages may quote keys.
+/// Suppresses panic messages of the runtime's threads on stderr, because the messages may quote keys.
 ///
 /// The error of the request states the code location of the panic.
 fn silence_panics() {

@@ -15,11 +15,11 @@ const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
 const TOKEN: &str = "AWS_SESSION_TOKEN";
 const ALLOW_HTTP: &str = "AWS_ALLOW_HTTP";
 
-/// The variables of the region and the endpoint. The first one set is used.
+/// Variables of the region and of the endpoint. The first variable that is set applies.
 const REGION: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
 const ENDPOINT: [&str; 2] = ["AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"];
 
-/// The variables of proxies, which the HTTP client reads unchanged.
+/// Variables of proxies. The HTTP client reads their values unchanged.
 const PROXIES: [&str; 6] =
     ["HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
 
@@ -47,7 +47,8 @@ impl S3Settings {
     ///
     /// # Errors
     ///
-    /// A sentence that names the variable and the expected form. It omits the value, which may be secret.
+    /// A sentence that names the variable and the expected form. The sentence omits the value, because the value may
+    /// be secret.
     pub(crate) fn of_environment() -> Result<Self, String> {
         Self::read(|name| std::env::var_os(name))
     }
@@ -70,8 +71,8 @@ impl S3Settings {
 
     /// Returns the two keys.
     ///
-    /// They are required, because the library would otherwise ask a cloud's metadata service, which may not answer
-    /// for a long time.
+    /// The keys are required. Without them, the library would ask a cloud's metadata service, which may not answer for
+    /// a long time.
     ///
     /// # Errors
     ///
@@ -191,8 +192,8 @@ fn endpoint_url(name: &str, value: &str, allow_http: bool) -> Result<String, Str
     Ok(url.as_str().trim_end_matches('/').to_owned())
 }
 
-/// Returns whether a host is an address or an ordinary host name. The URL standard allows more than HTTP libraries
-/// do.
+/// Returns whether a host is an address or an ordinary host name. The URL standard allows hosts that HTTP libraries
+/// refuse.
 fn is_plain(host: &Host<&str>) -> bool {
     match host {
         Host::Domain(name) => is_name(name),
@@ -248,7 +249,7 @@ mod tests {
         PROXIES[5],
     ];
 
-    /// Hostile values, most with the word `hush`, which no message may repeat.
+    /// Hostile values. Most contain the word `hush`, which no message may repeat.
     const HOSTILE: [&str; 16] = [
         "\"https://hush\"",
         "'hush'",
@@ -283,8 +284,8 @@ mod tests {
         runtime.shutdown_background();
     }
 
-    /// Checks that a value is refused by the variable's name without repeating the value, or is accepted by the
-    /// library.
+    /// Checks that a value is either refused or accepted by the library. A refusal names the variable and does not
+    /// repeat the value.
     fn is_refused_or_works(name: &str, value: &OsString) {
         match with(name, value) {
             Ok(settings) if settings.keys().is_ok() => begins_a_request(&settings),

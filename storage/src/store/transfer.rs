@@ -18,10 +18,10 @@ use crate::StorageError;
 use crate::error::READING;
 use crate::publish::TempFile;
 
-/// Length of a part in bytes. S3 allows 10,000 parts per object, hence 80 GiB, far more than a shard has.
+/// Length of a part in bytes. S3 allows 10,000 parts per object, hence 80 GiB, far more than the size of any shard.
 const PART_BYTES: u32 = 8 << 20;
 
-/// Parts transferred at once. Times the part length, this bounds the memory of a transfer.
+/// Number of parts transferred at once. This number times the part length bounds the memory of a transfer.
 const PARTS: usize = 4;
 
 /// Slowest accepted transfer rate in bytes per second.
@@ -74,7 +74,7 @@ impl Store {
         let (store, place, patience) = (Arc::clone(&self.objects), self.key(object), self.persistently());
         let each = longest(range.end.saturating_sub(range.start));
         let read = self.wait(READING, async move {
-            // Clamp the range, because each store refuses a range after the end in a different way.
+            // Clamp the range, because each store refuses a range beyond the end in a different way.
             let length = patience.persist(|| store.head(&place)).await?.size;
             let range = range.start.min(length)..range.end.min(length);
             if range.is_empty() {
@@ -126,7 +126,7 @@ async fn send(store: &Arc<dyn ObjectStore>, place: &Path, file: &File, length: u
             finished => finished.map(drop),
         },
         Err(error) => {
-            // If this fails, the store's own rules remove the parts; see docs/stores.md.
+            // If the abort fails, the store's own rules remove the parts; see docs/stores.md.
             let _ = upload.abort().await;
             Err(error)
         }
@@ -150,8 +150,8 @@ async fn fetch(
 
 /// Error for an upload that the store no longer knows when asked to complete it.
 ///
-/// The store may have completed it on the first request and lost the answer, or its rules removed it. Either way the
-/// upload is repeated.
+/// The first request may have completed the upload and its answer was lost, or the store's rules removed the upload.
+/// In both cases the upload is repeated.
 fn forgotten() -> Error {
     Error::Generic { store: "upload", source: "the store no longer knows the upload".into() }
 }
