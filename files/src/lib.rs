@@ -1,4 +1,4 @@
-//! Files that users name. Paths that are not files are refused, and a FIFO does not block the program.
+//! Opening files that users name. Paths that are not files are refused, and a FIFO does not block the program.
 #![forbid(unsafe_code)]
 
 use std::fmt;
@@ -13,7 +13,7 @@ use rustix::io::Errno;
 /// Name of a symbolic link that the system cannot follow.
 const LINK_LOOP: &str = "a symbolic link that leads to itself";
 
-/// Error for a path that is not a file, with a name of the object found there.
+/// Error for a path that is not a file, with a name for the object at that path.
 #[derive(Debug)]
 struct NotAFile(&'static str);
 
@@ -29,7 +29,7 @@ impl std::error::Error for NotAFile {}
 ///
 /// # Errors
 ///
-/// `InvalidData` for a FIFO or a device, `IsADirectory` for a directory, and those of the system.
+/// `InvalidData` for a FIFO or a device, `IsADirectory` for a directory, and system errors.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(File::options().read(true), OFlags::empty(), path)
 }
@@ -38,7 +38,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// Those of [`open`].
+/// As for [`open`].
 pub fn open_with(options: &mut OpenOptions, flags: OFlags, path: &Path) -> io::Result<File> {
     let flags = flags | OFlags::NONBLOCK;
     let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
@@ -67,11 +67,11 @@ pub fn not_a_file(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Returns the name of the object at the path of a folder; `None` for a folder, and for a path that does not exist.
+/// Returns a name for an object in place of a folder; `None` for a folder or a path that does not exist.
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// System errors.
 pub fn not_a_folder(path: &Path) -> io::Result<Option<&'static str>> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Ok(None),
@@ -111,7 +111,7 @@ mod tests {
             (&link, LINK_LOOP),
         ] {
             let append = open_with(File::options().append(true), OFlags::NOFOLLOW, path);
-            // The system refuses to open a FIFO without a reader for writing.
+            // The system refuses to open a FIFO for writing if the FIFO has no reader.
             if found != "a FIFO" {
                 assert_eq!(not_a_file(&append.unwrap_err()), Some(found));
             }
