@@ -30,8 +30,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 ///
-/// A noun phrase for the content that is not UTF-8, for the end of a sentence. A zero byte counts as UTF-16, which some
-/// systems write by default, because no text that the program reads has a zero byte.
+/// A noun phrase for the content, to complete a sentence. Content with a zero byte counts as UTF-16, because no valid
+/// text for the program has a zero byte. Some systems write UTF-16 by default.
 pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     let is_utf16 = bytes.contains(&0) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     match std::str::from_utf8(bytes) {
@@ -51,7 +51,7 @@ pub fn chain<'a>(
     std::iter::successors(Some(error), |error| error.source())
 }
 
-/// Formats an error with its causes on one line. A cause that the text already ends with is not repeated.
+/// Formats an error with its causes on one line. Omits a cause if the text already ends with it.
 #[must_use]
 pub fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -67,7 +67,7 @@ pub fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
     chain(error).last().map_or_else(String::new, ToString::to_string)
 }
 
-/// Quotes and escapes the first characters of a text, at most `most`. An ellipsis marks omitted text.
+/// Quotes and escapes at most the first `most` characters of a text. An ellipsis marks omitted text.
 #[must_use]
 pub fn quoted(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
@@ -79,7 +79,7 @@ pub fn quoted(text: &str, most: usize) -> String {
 /// Escapes a text as [`plain`] does, and cuts it to at most `most` bytes. An ellipsis marks omitted text.
 #[must_use]
 pub fn plain_words(text: &str, most: usize) -> String {
-    // Escapes are at least as long as their characters, so the characters cut off here would be cut off anyway.
+    // An escape is at least as long as its character, so the final cut would remove these characters too.
     let plain = plain(&text[..text.floor_char_boundary(most.saturating_add(1))]);
     if plain.len() <= most {
         return plain.into_owned();

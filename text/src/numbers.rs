@@ -44,8 +44,8 @@ const TYPED_DECIMALS: u32 = 2;
 impl SizeUnits {
     /// Guesses the units of a size that a user gave: decimal for 20,000,000 bytes, binary for 536,870,912.
     ///
-    /// The units are those that need fewer decimals for the size. A guess is needed because other processes do not know
-    /// how the size was typed.
+    /// Chooses the units that need fewer decimals for the size. Processes other than the user's command must guess,
+    /// because they do not know the typed units.
     #[must_use]
     pub fn of(given_bytes: u64) -> Self {
         let decimals = |units: Self| {
@@ -78,8 +78,8 @@ impl SizeUnits {
         self.rounded(bytes, f64::ceil)
     }
 
-    /// Formats available bytes, rounded down. If fewer bytes are available than required, the printed size does not exceed
-    /// that of [`at_least`](Self::at_least).
+    /// Formats available bytes, rounded down. If fewer bytes are available than required, the printed size does not
+    /// exceed the result of [`at_least`](Self::at_least).
     #[must_use]
     pub fn at_most(self, bytes: u64) -> String {
         self.rounded(bytes, f64::floor)
@@ -94,7 +94,7 @@ impl SizeUnits {
             return format!("{bytes} B");
         }
         let (mut amount, mut unit) = (bytes as f64 / base, 0);
-        // The rounded amount decides, because 1023.96 MiB would be printed as 1024.0 MiB.
+        // Choose the unit by the rounded amount. Otherwise 1023.96 MiB would be printed as 1024.0 MiB.
         while round(amount * 10.0) >= base * 10.0 && unit + 1 < names.len() {
             amount /= base;
             unit += 1;
@@ -150,8 +150,9 @@ pub fn value(value: f64, error: f64) -> String {
 
 /// Formats a number with an error of at most `error` as [`value`] does, and a bound on the error of the printed number.
 ///
-/// The bound includes the rounding to the printed digits, so the true number is within the bound of the printed one. It is
-/// `None` if the printed number is exact. All code that prints a value with a bound uses this function.
+/// The bound includes the rounding to the printed digits, so the printed number differs from the true number by at
+/// most the bound. The bound is `None` if the printed number is exact. All code that prints a value with a bound uses
+/// this function.
 #[must_use]
 pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
     let text = value(number, error);
@@ -159,7 +160,7 @@ pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
         return (text, None);
     }
     let printed: f64 = text.replace(',', "").parse().unwrap_or(f64::INFINITY);
-    // The difference is exact, because its two numbers are close or one is 0. But the parsed number is itself rounded.
+    // The difference is exact, because the two numbers are close or one is 0. But the parsed number itself is rounded.
     let rounding = (printed - number).abs() + printed.abs() * f64::EPSILON / 2.0;
     let bound = bound((error + rounding.next_up()).next_up());
     (text, Some(bound))
@@ -174,7 +175,7 @@ pub fn value_with_bound(number: f64, error: f64) -> String {
     }
 }
 
-/// Whether a text has all digits of a number, not only those that distinguish it from other f64 numbers.
+/// Returns whether a text has all digits of a number, not only enough digits to distinguish it from other f64 numbers.
 fn is_exact(text: &str, number: f64) -> bool {
     let all = format!("{number:.1074}");
     let all = if all.contains('.') { all.trim_end_matches('0').trim_end_matches('.') } else { &all };
@@ -187,7 +188,7 @@ pub fn bound(error: f64) -> String {
     let text = format!("{error:.1e}");
     let rounded: f64 = text.parse().unwrap_or(f64::INFINITY);
     match text.split_once('e') {
-        // The two nearest digits are below the error, so the second digit is raised by one unit.
+        // Rounding to two digits gave less than the error, so raise the second digit by one.
         Some((digits, exponent)) if rounded < error => {
             let exponent: i32 = exponent.parse().unwrap_or(0);
             let tenths = digits.replace('.', "").parse::<u32>().unwrap_or(99) + 1;
@@ -204,7 +205,7 @@ pub fn bound(error: f64) -> String {
 #[must_use]
 pub fn with_separators(text: &str) -> String {
     let (sign, text) = text.strip_prefix('-').map_or(("", text), |text| ("-", text));
-    // A negative number whose printed digits are all zero is printed as zero.
+    // Print a negative number as zero if all its printed digits are zero.
     let sign = if text.contains(|digit| ('1'..='9').contains(&digit)) { sign } else { "" };
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let whole = whole.parse::<u128>().map_or_else(|_| whole.to_owned(), count);
@@ -226,8 +227,8 @@ pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
     joined
 }
 
-/// Largest number of ranges that [`layers`] lists completely. Of more ranges it lists one fewer, and summarises the rest
-/// by their number and end.
+/// Largest number of ranges that [`layers`] lists completely. If there are more ranges, it lists one fewer and
+/// summarises the rest by their number and end.
 const LISTED_RANGES: usize = 4;
 
 /// Formats ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`. It shortens long lists: `10 to 126, 132 to 254, 260
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A user who types 20 MB does not read 19.1 MiB.
+    /// A size typed as 20 MB is not printed as 19.1 MiB.
     #[test]
     fn given_sizes_are_printed_in_their_typed_units() {
         for (typed, text) in [
