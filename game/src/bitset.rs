@@ -1,4 +1,4 @@
-//! Rows of bits in words of 64, beginning with the lowest bit of the first word, and sets of numbers as such rows.
+//! Rows of bits in 64-bit words, and sets of numbers stored as such rows. Bit 0 is the lowest bit of the first word.
 
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -50,7 +50,7 @@ impl<N> BitSet<N> {
         Self::from_words(words)
     }
 
-    /// Creates an empty set with room for the numbers below `end`.
+    /// Creates an empty set with capacity for the numbers below `end`.
     pub fn with_room(end: usize) -> Self {
         Self::from_words(vec![0; end.div_ceil(64)])
     }
@@ -77,7 +77,7 @@ impl<N> BitSet<N> {
 }
 
 impl<N: Number> BitSet<N> {
-    /// Whether a number is in the set. Returns false for numbers that the set has no room for.
+    /// Whether a number is in the set. Returns false for numbers beyond the capacity of the set.
     #[inline(always)]
     pub fn contains(&self, number: N) -> bool {
         let index = number.index();
@@ -88,7 +88,7 @@ impl<N: Number> BitSet<N> {
     ///
     /// # Panics
     ///
-    /// If there is no room for it.
+    /// If the number is beyond the capacity of the set.
     #[inline(always)]
     pub fn insert(&mut self, number: N) {
         set(&mut self.words, number.index());
@@ -164,8 +164,8 @@ pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
 
 /// Number of bits of a row that are set before each of its words.
 ///
-/// With these numbers, counting the set bits before a bit takes constant time. Finding the set bit of a number takes
-/// logarithmic time.
+/// With these numbers, counting the set bits before a bit takes constant time. Finding the set bit with a given number
+/// takes logarithmic time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranks {
     before: Box<[u32]>,
@@ -173,7 +173,7 @@ pub struct Ranks {
 }
 
 impl Ranks {
-    /// Counts the bits of a row. The other methods must be given the same row.
+    /// Counts the bits of a row. Callers must pass the same row to the other methods.
     pub fn of(row: &[u64]) -> Self {
         let mut ones = 0;
         let before = row.iter().map(|word| {

@@ -144,8 +144,8 @@ impl Board {
     #[inline]
     #[must_use]
     pub fn largest(self) -> u8 {
-        // The loop finds the bits from the highest down. `cells` marks the cells that agree with the largest exponent
-        // in all bits so far.
+        // The loop finds the bits of the exponent from the highest to the lowest. `cells` marks the cells that agree
+        // with the largest exponent in all bits so far.
         let (mut cells, mut exponent) = (0x1111_1111_1111_1111, 0);
         for bit in (0..4).rev() {
             let with_bit = self.0 >> bit & cells;
@@ -173,7 +173,8 @@ impl Board {
     ///
     /// # Errors
     ///
-    /// [`BoardError::Shape`] if the text has other rows or columns, and [`BoardError::Tile`] for a cell that is not a tile.
+    /// [`BoardError::Shape`] if the text has a different number of rows or columns, and [`BoardError::Tile`] for a
+    /// cell that is not a tile.
     pub fn parse(text: &str, size: BoardSize) -> Result<Self, BoardError> {
         let shape = |expected: String, found: String| BoardError::Shape {
             text: text.trim().to_owned(),
@@ -188,7 +189,7 @@ impl Board {
         }
         let mut board = Board::default();
         for (r, row) in rows.iter().enumerate() {
-            // Skipping a missing cell between commas would shift the cells after it.
+            // Skipping a missing cell between commas would shift all later cells.
             if row.contains(',') && row.split(',').any(|cells| cells.trim().is_empty()) {
                 return Err(BoardError::Tile { cell: String::new() });
             }

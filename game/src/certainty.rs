@@ -1,7 +1,7 @@
 //! Proofs by search that a win is certain or impossible.
 //!
-//! A stored value proves neither, because it is rounded. In 32 bits, a probability of 1 − 10^-10 is stored as 1, and one
-//! of 10^-10 as 0.
+//! A stored value proves neither, because it is rounded. In 32 bits, a probability of 1 − 10^-10 is stored as 1, and a
+//! probability of 10^-10 as 0.
 
 use std::collections::HashMap;
 
@@ -19,13 +19,13 @@ pub enum Certainty {
     Impossible,
 }
 
-/// Largest number of states that a proof may search, which takes a few tenths of a second.
+/// Largest number of states that a proof may search. Such a search takes a few tenths of a second.
 const MOST_STATES: usize = 1 << 17;
 
-/// Largest number of moves that a proof may look ahead, which bounds the stack.
+/// Largest number of moves that a proof may look ahead. The limit bounds the stack.
 const MOST_MOVES: u32 = 1 << 9;
 
-/// Searches for a proof that agrees with the value of some states. `None` proves nothing.
+/// Searches for a proof of the fact that the value of some states suggests. `None` means that no proof was found.
 ///
 /// Cost: up to a few tenths of a second if the value is 0 or 1, else none.
 #[must_use]
@@ -47,8 +47,8 @@ pub fn proved(params: &Params, value: f64, states: impl IntoIterator<Item = Boar
 pub fn proved_of_starts(params: &Params, value: f64, last: Layer) -> Option<Certainty> {
     if wanted(params, value)? == Certainty::Impossible {
         let target = params.winning_exponent()?;
-        // A move that makes the tile needs two halves of it, so a layer of at least that sum. If only 2s spawn, a tile of
-        // 2^e needs e cells.
+        // A move makes the tile from two halves, so the layer of the move is at least the value of the tile. If only
+        // 2s spawn, a tile of 2^e needs e cells.
         let never_4 = SpawnKind::Four.weight(params.spawn4) == 0;
         if last.0 < 1 << target || never_4 && usize::from(target) > params.cells() {
             return Some(Certainty::Impossible);
@@ -74,8 +74,8 @@ fn wanted(params: &Params, value: f64) -> Option<Certainty> {
     }
 }
 
-/// Formats a value with its error bound, or with the fact that is proved. If the value is within its bound of 1, the
-/// text names the objective that has more digits.
+/// Formats a value with its error bound, or with the proven fact. If 1 is within the error bound of the value, the
+/// text names the objective with more digits.
 #[must_use]
 pub fn value_text(params: &Params, value: f64, error: f64, proved: Option<Certainty>) -> String {
     let of = if matches!(params.objective, Objective::Lose { .. }) { "loss" } else { "win" };
@@ -102,8 +102,8 @@ struct Search {
 }
 
 impl Search {
-    /// Whether some move wins or leads to winning spawns. All spawns must win in a proof of certainty, any spawn
-    /// otherwise. Returns `None` if the search exceeds its limits.
+    /// Whether some move wins or leads to winning spawns. In a proof of certainty, all spawns must win. Otherwise one
+    /// winning spawn suffices. Returns `None` if the search exceeds its limits.
     fn wins(&mut self, state: Board, moves: u32) -> Option<bool> {
         let state = self.rules.canonical(state);
         if let Some(&known) = self.known.get(&state) {

@@ -18,7 +18,7 @@ use crate::skeleton::{Config, Configs, Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
 
-/// Identifier of a class: the number of large tiles and the sum of the small ones.
+/// Identifier of a class: the number of large tiles and the sum of the small tiles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassId {
     /// Number of large tiles.
@@ -44,10 +44,10 @@ pub struct Class {
     symmetric: Vec<Option<CanonicalConfigs>>,
 }
 
-/// Limit of configs up to which a mask numbers only its canonical configs. Part of the format.
+/// Largest number of configs of a mask that numbers only its canonical configs. Part of the format.
 ///
-/// In a mask with more configs, every config keeps its rank, and the rows of those that are not canonical stay empty. A
-/// table of all of them would take longer to build than most boards take to solve.
+/// In a mask with more configs, every config has the row of its rank, and the rows of noncanonical configs stay empty.
+/// A table of all configs would take longer to build than most boards take to solve.
 const MOST_IN_TABLE: u32 = 1 << 15;
 
 /// Whether a table numbers the canonical configs of a mask that has `count` configs in all.
@@ -128,7 +128,7 @@ impl Class {
 pub(crate) struct Split {
     pub(crate) lane: Lane,
     pub(crate) layer: Layer,
-    /// Index of the canonical mask among those of the lane's `k`.
+    /// Index of the canonical mask among the masks with the lane's `k`.
     pub(crate) mask: u32,
     pub(crate) config: Config,
     /// Large exponents, packed as in [`crate::columns`].
@@ -185,7 +185,7 @@ impl Space {
     pub fn estimate_rows(&self, id: ClassId) -> u64 {
         let rows = |mask: &Mask| {
             let configs = u64::from(self.configs.count(mask.small_cells.len(), id.small_sum));
-            // The orbits of symmetric skeletons are smaller, so there are more of them, mostly in small classes.
+            // Orbits of symmetric skeletons are smaller, so the quotient is too low, mostly for small classes.
             if has_table(mask, configs as u32) {
                 configs / (mask.stabiliser.len() as u64 + 1) * 5 / 4 + 8
             } else {
@@ -248,8 +248,8 @@ impl Space {
         found
     }
 
-    /// Returns the rows of `class` from which a spawned 2 can lead to one of `rows` of the class `above`. Removes each
-    /// single 2 from each of `rows`.
+    /// Returns the rows of `class` from which a spawned 2 can lead to one of `rows` of the class `above`. Finds them
+    /// by removing each single 2 from each of `rows`.
     pub fn rows_before_two(&self, class: &Class, above: &Class, rows: &RowSet) -> BitSet<Row> {
         let mut found = BitSet::with_room(class.rows());
         for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
@@ -277,7 +277,7 @@ impl Space {
         cells.small_cells.iter().fold(Board::default(), |b, &c| b.with(c as usize, digits[c as usize]))
     }
 
-    /// Returns the config of the image of a skeleton under a symmetry that keeps its mask.
+    /// Returns the config of the image of a skeleton under a symmetry that preserves its mask.
     pub(crate) fn config_image(&self, mask: &Mask, config: Config, symmetry: usize) -> Config {
         let digits = self.digits(mask, config);
         let perm = &self.symmetries.permutations()[symmetry];

@@ -1,8 +1,8 @@
 //! Columns: the sequences of large exponents of a lane.
 //!
-//! The columns of lane (k, T) are all sequences of `k` exponents from `large` on whose tiles sum to `T` and obey the tile
-//! bound ([`Params::most_cells_with`]). The set depends on the parameters alone, so it includes sequences that do not
-//! occur. Most of its sequences do occur (`docs/dev/performance.md`).
+//! The columns of lane (k, T) are all sequences of `k` exponents of at least `large`, if their tiles sum to `T` and
+//! obey the tile bound ([`Params::most_cells_with`]). The set depends on the parameters alone, so it includes
+//! sequences that do not occur. Most of its sequences do occur (`docs/dev/performance.md`).
 
 use std::sync::OnceLock;
 
@@ -16,17 +16,17 @@ use crate::ranks::ColumnRanks;
 use crate::rules::exponent_potential;
 use crate::shapes::Shape;
 
-/// Sequence of exponents, one a nibble, the first highest.
+/// Sequence of exponents, one per nibble, with the first in the highest nibble.
 pub type Sequence = u64;
 
-/// Number of times that each exponent is in a sequence, one nibble per exponent.
+/// Number of occurrences of each exponent in a sequence, one nibble per exponent.
 ///
 /// Two sequences of the same length have the same counts if and only if they are arrangements of one multiset.
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, Hash)]
 pub struct Counts(u64);
 
 impl Counts {
-    /// Counts the exponents of a sequence of any length, none of which is 0.
+    /// Counts the exponents of a sequence of any length. No exponent may be 0.
     #[inline]
     pub fn of(sequence: Sequence) -> Self {
         let (mut rest, mut counts) = (sequence, 0u64);
@@ -37,26 +37,27 @@ impl Counts {
         Self(counts)
     }
 
-    /// Number of times that an exponent is in the sequence.
+    /// Number of occurrences of an exponent in the sequence.
     #[inline]
     pub fn of_exponent(self, exponent: u8) -> u64 {
         self.0 >> (4 * exponent) & 15
     }
 
-    /// Returns the counts with one more of this exponent.
+    /// Returns the counts with one more tile of this exponent.
     #[inline]
     pub fn with(self, exponent: u8) -> Self {
         Self(self.0.wrapping_add(1 << (4 * exponent)))
     }
 
-    /// Returns the counts after two of an exponent merged: two fewer of it, and one more of the next exponent.
+    /// Returns the counts after two tiles of an exponent merged: two fewer of these tiles, and one more of the next
+    /// exponent.
     #[inline]
     pub fn merged(self, exponent: u8) -> Self {
         Self(self.0.wrapping_add(14 << (4 * exponent)))
     }
 }
 
-/// Number of a sequence among those of its lane.
+/// Number of a sequence among the sequences of its lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Column(pub u64);
 
@@ -71,10 +72,10 @@ pub struct Columns {
     groups: Vec<Group>,
     /// Index of each group.
     index: FxHashMap<Counts, u32>,
-    /// First column with each beginning, by the index of its group and the beginning. Computed when a merge first leads
-    /// here.
+    /// First column with each beginning, by the index of its group and the beginning. Computed when a merge first
+    /// leads to this lane.
     beginnings: OnceLock<FxHashMap<(u32, Sequence), u32>>,
-    /// For each pair of places, one bit for each column with equal exponents there. Computed for the first condition.
+    /// For each pair of places, one bit for each column with equal exponents there. Computed on first use.
     equal: OnceLock<Vec<u64>>,
     /// Shape of each group for patterns without births, and for patterns with births.
     shapes: [OnceLock<Vec<Shape>>; 2],
@@ -199,7 +200,8 @@ impl Columns {
     }
 }
 
-/// Finds columns of a lane by their sequences. It finds the group first, which is often the group of the previous query.
+/// Finds columns of a lane by their sequences. The finder first finds the group, which is often the group of the
+/// previous query.
 #[derive(Debug)]
 pub struct Finder<'a> {
     index: &'a FxHashMap<Counts, u32>,
@@ -209,7 +211,7 @@ pub struct Finder<'a> {
     last: (Counts, Option<GroupIndex>),
 }
 
-/// Number of a group among those of its lane.
+/// Number of a group among the groups of its lane.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupIndex(u32);
 
@@ -252,7 +254,7 @@ pub fn arrangements(exponents: Vec<u8>) -> impl Iterator<Item = Sequence> {
     })
 }
 
-/// Replaces an arrangement by the next one in lexicographic order. Returns `false` at the last one.
+/// Replaces an arrangement by the next arrangement in lexicographic order. Returns `false` for the last arrangement.
 fn next_arrangement(exponents: &mut [u8]) -> bool {
     let Some(pivot) = exponents.windows(2).rposition(|w| w[0] < w[1]) else { return false };
     let Some(swap) = exponents.iter().rposition(|&e| e > exponents[pivot]) else { return false };

@@ -1,4 +1,4 @@
-//! Discount of a win by the number of moves that it takes.
+//! Discount of a win by the number of moves that the win takes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::objective::{ObjectiveError, fraction};
 
-/// Factor γ, 0 < γ ≤ 1, in lowest terms. A win after n moves has the value γ^n now. With γ = 1, moves do not count.
+/// Factor γ, 0 < γ ≤ 1, in lowest terms. A win after n moves has the value γ^n now. With γ = 1, the number of moves
+/// does not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Discount {

@@ -1,8 +1,9 @@
 //! Numbers of arrangements by their beginnings and endings, without a table of all arrangements.
 //!
-//! In lexicographic order, the arrangements of a multiset with the same beginning are contiguous. The offset of one among
-//! them is the number of its ending among all arrangements of that ending. So each multiset needs only the number of the
-//! first arrangement with each beginning. The numbers of endings, of four exponents each, are the same for all multisets.
+//! In lexicographic order, the arrangements of a multiset with the same beginning are contiguous. The offset of an
+//! arrangement among them is the number of its ending among all arrangements of the ending's exponents. So each
+//! multiset needs only the number of the first arrangement with each beginning. An ending has four exponents, and its
+//! number is the same for all multisets.
 
 use std::sync::OnceLock;
 
@@ -33,8 +34,8 @@ pub(crate) fn beginnings(sequences: &[Sequence]) -> impl Iterator<Item = (Sequen
 
 /// Returns the number of each ending among its arrangements.
 ///
-/// A sequence of fewer exponents has zeros in front. Zeros are less than any exponent, so the arrangements with all zeros
-/// in front are first. Their numbers equal the numbers without the zeros.
+/// A sequence of fewer exponents has leading zeros. Zero is less than any exponent, so the arrangements with all zeros
+/// in front have the lowest numbers. These equal the numbers without the zeros.
 pub(crate) fn endings() -> &'static Endings {
     static ENDINGS: OnceLock<Box<Endings>> = OnceLock::new();
     ENDINGS.get_or_init(|| {

@@ -5,8 +5,8 @@
 //! not depend on the order of evaluation.
 //!
 //! Discounted wins and probabilities of losing may be many orders of magnitude below 1, so they are floating-point
-//! numbers. Non-negative numbers have the order of their IEEE 754 bits, so these bits are the stored integer. A lower
-//! probability of losing is better, so its stored integer is the bits of 1 minus its own bits.
+//! numbers. Non-negative numbers have the same order as their IEEE 754 bits, so these bits are the stored integer. A
+//! lower probability of losing is better, so its stored integer is the bits of 1 minus its own bits.
 //!
 //! `docs/dev/error-bound.md` proves the bounds.
 
@@ -128,7 +128,7 @@ impl Scale {
         }
     }
 
-    /// Smallest difference of two different fixed-point values; 0 in floating point.
+    /// Smallest difference between two different fixed-point values; 0 in floating point.
     pub fn last_place(self) -> f64 {
         match self.form {
             Form::Fixed(_) => self.number(FutureValue(1)),
@@ -158,8 +158,9 @@ impl Scale {
 
     /// Returns a proven bound on the absolute error of the printed number of a stored value of `layer`.
     ///
-    /// In fixed point it is half a unit in the last place for each mean that any policy can still expect to pass. The error
-    /// of printing as f64 is added. In floating point the bound is proportional to the value.
+    /// In fixed point, the bound is half a unit in the last place times the largest expected number of remaining means
+    /// under any policy. The error of printing as f64 is added. In floating point the bound is proportional to the
+    /// value.
     pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
         let value = self.number(FutureValue(bits));
         match self.form {
@@ -172,7 +173,7 @@ impl Scale {
             }
             Form::Floating { precision, .. } => {
                 let rise = self.last_layer.0.saturating_sub(layer.0);
-                // One more move, because the last move may win without a spawn.
+                // Count one more move, because the last move may win without a spawn.
                 let moves = f64::from(rise / Layer::STEP + 1);
                 let relative = moves * move_error(precision);
                 value * (relative / (1.0 - relative) + SUM_ERROR) + moves * underflow(precision)

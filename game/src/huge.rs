@@ -10,13 +10,13 @@ use crate::columns::Sequence;
 /// Smallest exponent from which tiles can be huge.
 pub const LEAST_HUGE: u8 = 8;
 
-/// Exponent from which tiles are huge if no tile is huge.
+/// Smallest exponent of huge tiles in runs without huge tiles. No tile has this exponent.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
 /// Number of tiles of each huge exponent on a board: four bits an exponent, [`LEAST_HUGE`] lowest.
 ///
-/// By the tile bound, reachable boards have at most ten of each. A caller may pass a board with sixteen equal tiles. They
-/// count as 15, which matches no lane.
+/// By the tile bound, reachable boards have at most ten tiles of each exponent. A caller may pass a board with sixteen
+/// equal tiles. These count as 15 tiles, which match no lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct HugeTiles(pub(crate) u32);
 
@@ -55,8 +55,8 @@ impl HugeTiles {
         (LEAST_HUGE..=MAX_EXPONENT).map(|exponent| u32::from(self.count(exponent)) << exponent).sum()
     }
 
-    /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. The result of a merge is huge
-    /// or not. A huge one is made of two huge tiles or of two others.
+    /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. The result of a merge may
+    /// be huge. A huge result is made of two huge tiles or of two other large tiles.
     pub fn after(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| {
             let pairs = if exponent < from { merges } else { self.count(exponent) / 2 };
@@ -64,7 +64,7 @@ impl HugeTiles {
         })
     }
 
-    /// Returns the huge tiles from which a move with `merges` merges of large tiles can lead to these.
+    /// Returns the huge tiles from which a move with `merges` merges of large tiles can lead to these huge tiles.
     pub fn before(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| Change { most: self.count(exponent + 1), halves: 2, made: -1 })
     }

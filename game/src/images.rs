@@ -8,13 +8,14 @@ pub const MOST_SYMMETRIES: usize = 8;
 
 /// Finds the first images of the skeletons of one mask.
 ///
-/// Images are compared by the mask of their empty cells, then by that of their 2s, then by that of their 4s. A 2 or a 4
-/// is small for every `large`.
+/// Images are compared by the mask of their empty cells, then by the mask of their 2s, then by the mask of their 4s. A
+/// 2 or a 4 is small for every `large`.
 #[derive(Debug)]
 pub struct FirstImages {
     /// For each cell of a config, from the last to the first: its bit in the image of each symmetry.
     bits: Vec<[u64; MOST_SYMMETRIES]>,
-    /// Initial keys: 0 for each symmetry of the board, and the largest key for the others, which are never first.
+    /// Initial keys: 0 for each symmetry of the board, and the largest key for other entries, because these must never
+    /// be first.
     start: [u64; MOST_SYMMETRIES],
 }
 

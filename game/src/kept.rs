@@ -9,12 +9,12 @@ use crate::layer::Layer;
 
 /// Policy for the layers whose values are stored.
 ///
-/// A run stores the first `width` of every `period` layers, counted from tile sum 0. With a period above 4 it also
-/// stores the layers of the starts, so that queries of their values need no search.
+/// A run stores the first `width` of every `period` layers, counted from tile sum 0. If the period exceeds 4, the run
+/// also stores the layers of the starts, so queries for the values of starts need no search.
 ///
-/// A spawn leads one or two layers up. So two neighbouring stored layers are a *cut*: no path jumps over it, and its
-/// values determine the values of all layers below. Therefore the width is at least 2, unless all layers are stored.
-/// The policy changes the size of the run and the time of queries of layers that are not stored, but no value.
+/// A spawn raises the layer by one or two. So two neighbouring stored layers are a *cut*: no path jumps over it, and
+/// its values determine the values of all layers below. Therefore the width is at least 2, unless all layers are
+/// stored. The policy changes the size of the run and the time of queries of layers that are not stored, but no value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(try_from = "Fields", into = "Fields")]
 pub struct KeptLayers {
@@ -54,11 +54,11 @@ impl KeptLayers {
     /// All layers.
     pub const ALL: Self = Self { period: 1, width: 1 };
 
-    /// Two layers in every four: half of all values, at most two spawns away from any state.
+    /// Two layers in every four: half of all values. A stored value is at most two spawns away from any state.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
-    /// Policy of runs that store best moves: two layers in every 128. The values take little space next to the moves, and
-    /// an interrupted solve can resume from them.
+    /// Policy of runs that store best moves: two layers in every 128. The values take little space next to the moves,
+    /// and an interrupted solve can resume from these values.
     pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2 };
 
     /// Only the layers of the starts, which is the minimum that a run can store. The period never repeats.
@@ -92,8 +92,8 @@ impl KeptLayers {
             || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= Layer::LAST_START
     }
 
-    /// Whether the values of a layer and of the next one are stored, so that they determine all layers below. A solve can
-    /// stop after such a layer and resume later.
+    /// Whether the values of a layer and of the next layer are stored. These values determine all layers below. A
+    /// solve can stop after such a layer and resume later.
     pub fn is_cut(self, layer: Layer) -> bool {
         self.keeps(layer) && self.keeps(layer.up(1))
     }
@@ -103,7 +103,7 @@ impl KeptLayers {
         if self.is_cut(layer) { layer } else { layer.up(self.period() - self.place(layer)) }
     }
 
-    /// Fraction of the layers that are stored, without those of the starts.
+    /// Fraction of the layers that are stored, not counting the layers of the starts.
     pub fn share(self) -> f64 {
         f64::from(self.width) / f64::from(self.period)
     }

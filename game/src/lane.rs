@@ -1,9 +1,9 @@
 //! Lanes: the division of a layer into blocks, and the lanes that moves lead to.
 //!
-//! Within a [layer](Layer), a board has a *lane* (k, T, H): the number of its large tiles, their sum, and the *huge* tiles
-//! among them. The boards of one layer and one lane are a *block*. A spawn keeps the lane. A move with `m` merges of large
-//! tiles and `j` births keeps the layer. It leads from lane (k, T, H) to (k − m + j, T + j·2^large, H'), where tiles from
-//! 2^large on are large. On boards whose lanes are small without H, no tile is huge.
+//! Within a [layer](Layer), a board has a *lane* (k, T, H): the number of its large tiles, their sum, and the *huge*
+//! tiles among them. The boards of one layer and one lane are a *block*. A spawn preserves the lane. A move with `m`
+//! merges of large tiles and `j` births preserves the layer. It leads from lane (k, T, H) to lane (k−m+j, T+j·2^large,
+//! H'). Tiles of at least 2^large are large. If the lanes of a board are small without H, no tile is huge.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -99,17 +99,17 @@ impl Lane {
     }
 }
 
-/// Effect of a move on the large tiles: pairs that merge, and new tiles made of two small ones.
+/// Effect of a move on the large tiles: pairs that merge, and new tiles made of two small tiles.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Step {
     /// Number of merges of two large tiles.
     pub merges: u8,
-    /// Number of large tiles made of two small ones of half their size.
+    /// Number of large tiles made of two small tiles of half their size.
     pub births: u8,
 }
 
 impl Step {
-    /// Step of a move that keeps the number and the sum of the large tiles.
+    /// Step of a move that preserves the number and the sum of the large tiles.
     pub const STAY: Step = Step { merges: 0, births: 0 };
 
     /// Returns every step that a move on this board can make, with at most one merge per two cells of a line.

@@ -1,7 +1,7 @@
 //! Layers: the sums of the tiles of a board, and the effect of starts and spawns on them.
 //!
-//! A move keeps the sum, and a spawn raises it. Only this module knows the first layer, the distance between layers, and
-//! the rise of each kind of spawn.
+//! A move preserves the sum, and a spawn raises it. Only this module knows the first layer, the distance between
+//! layers, and the rise of each kind of spawn.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,9 +23,9 @@ impl Layer {
     /// Difference between the sums of neighbouring layers.
     pub const STEP: u32 = 2;
 
-    /// Most layers that a spawn rises.
+    /// Largest number of layers by which a spawn raises a board.
     ///
-    /// So spawns lead to a layer from at most this many layers below. A game cannot jump over this many neighbouring
+    /// So every spawn into a layer starts at most this many layers below. A game cannot skip this many neighbouring
     /// layers.
     pub const RISE: u32 = SpawnKind::Four.tile() / Self::STEP;
 
@@ -70,12 +70,12 @@ impl Layer {
         (layers <= self.number()).then(|| Self(self.0 - Self::STEP * layers))
     }
 
-    /// Returns the layer that a spawn leads to from this one.
+    /// Returns the layer after a spawn in this layer.
     pub fn after(self, spawn: SpawnKind) -> Self {
         Self(self.0 + spawn.tile())
     }
 
-    /// Returns the layer from which a spawn leads to this one; `None` if there is none.
+    /// Returns the layer before a spawn into this layer; `None` if no such layer exists.
     pub fn before(self, spawn: SpawnKind) -> Option<Self> {
         self.0.checked_sub(spawn.tile()).and_then(Self::of_sum)
     }
@@ -114,7 +114,7 @@ impl SpawnKind {
         }
     }
 
-    /// Value of the tile, by which the sum rises.
+    /// Value of the tile, which a spawn adds to the sum.
     pub const fn tile(self) -> u32 {
         1 << self.exponent()
     }
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(Layer::at_most(u32::MAX), Some(Layer(u32::MAX - 1)));
     }
 
-    /// Starts and spawns of the rules are in the layers given here.
+    /// Starts and spawns of the rules are in the layers that this module defines.
     #[test]
     fn layers_of_starts_and_spawns_agree_with_the_rules() {
         let size = "2x2".parse().unwrap();

@@ -1,9 +1,9 @@
 //! Legal moves in the entries of a block, row by row and column by column.
 //!
 //! A move is legal if a tile has an empty cell before it, or if two equal tiles are adjacent along the move. The row
-//! decides both, except the equality of two large tiles, which the column decides. So a row has moves that are legal in
-//! all its columns. It also has two sets of columns. In one set the moves along rows of the board are legal, and in the
-//! other the moves along columns of the board.
+//! determines both conditions, except that the column determines whether two large tiles are equal. So a row has moves
+//! that are legal in all its columns. A row also has two sets of columns. In the first set, moves along rows of the
+//! board are legal. In the second set, moves along columns of the board are legal.
 
 use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
@@ -19,7 +19,7 @@ const ALONG_ROWS: MoveSet = 0b0011;
 /// Moves along columns of the board: up and down.
 const ALONG_COLUMNS: MoveSet = 0b1100;
 
-/// Tiles that represent large ones. Neighbours get different ones, so they do not merge.
+/// Tiles that represent large tiles. Neighbours get different substitutes, so they do not merge.
 const SUBSTITUTES: [u8; 2] = [14, 15];
 
 /// Finds legal moves on boards of one size.
@@ -35,8 +35,8 @@ pub struct MaskLegality<'a> {
     mask: &'a Mask,
     /// Board with substitutes in the large cells.
     large: Board,
-    /// Columns in which two large tiles that are neighbours in a row of the board are equal, and the same for columns of
-    /// the board.
+    /// Columns with two equal large tiles that are neighbours in a row of the board, and columns with equal neighbours
+    /// in a column of the board.
     equal: [Vec<u64>; 2],
 }
 
@@ -56,8 +56,8 @@ impl Legality {
 
     /// Prepares for the rows of a mask in blocks of the lane with these columns.
     ///
-    /// Cost: a word for each 64 columns and each pair of large neighbours. The first call for a lane also costs a
-    /// nanosecond for each column and pair of large tiles.
+    /// Cost: one word operation for each 64 columns and each pair of large neighbours. The first call for a lane also
+    /// costs a nanosecond for each column and pair of large tiles.
     #[must_use]
     pub fn of_mask<'a>(&'a self, mask: &'a Mask, columns: &Columns) -> MaskLegality<'a> {
         let width = self.rules.size().cols();
@@ -96,7 +96,7 @@ impl MaskLegality<'_> {
 }
 
 impl RowLegality<'_> {
-    /// Returns the legal moves in each of the 64 columns from number `64 * word` on.
+    /// Returns the legal moves in each of 64 columns, beginning with column `64 * word`.
     #[inline]
     #[must_use]
     pub fn word(&self, word: usize) -> ColumnLegality {

@@ -2,8 +2,8 @@
 //!
 //! The crate has two halves:
 //!
-//! * The *rules*, one board at a time, in their plainest form ([`rules`], [`symmetry`]), and the same rules by tables
-//!   and shifts ([`packed`]). Queries, players and tests use these modules.
+//! * The *rules*, one board at a time, in their simplest form ([`rules`], [`symmetry`]), and the same rules with
+//!   tables and shifts ([`packed`]). Queries, players and tests use these modules.
 //! * The *product structure*: a board is a [`skeleton`] times a sequence of large exponents ([`columns`]). The
 //!   skeleton gives the small tiles and the cells of the large ones. All skeletons with the same number of large tiles
 //!   and the same small sum form a [`class`](class::Class), whose [`transitions`] are computed once. [`patterns`]

@@ -37,17 +37,17 @@ pub struct EntryPlace {
     pub columns: u64,
 }
 
-/// Finds boards in their blocks. Any number of threads may use it at once.
+/// Finds boards in their blocks. Any number of threads may use a locator at once.
 ///
-/// The locator keeps its counts: some tens of MiB after a query for every state of a board of 16 cells.
+/// The locator keeps its counts in memory: a few tens of MiB after queries for all states of a board of 16 cells.
 #[derive(Debug)]
 pub struct Locator {
     space: Space,
     orbits: OrbitCounts,
     /// Classes by number of large tiles and half of the small sum.
     classes: Vec<Vec<OnceLock<ClassRanks>>>,
-    /// Lanes by number of large tiles, then by their sum in units of the smallest large tile, then by the huge tiles
-    /// among them.
+    /// Lanes by number of large tiles, then by the sum of these tiles in units of the smallest large tile, then by
+    /// huge tiles.
     lanes: Vec<Vec<OnceLock<FxHashMap<HugeTiles, ColumnRanks>>>>,
 }
 
@@ -56,7 +56,7 @@ pub struct Locator {
 struct ClassRanks {
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Box<[u32]>,
-    /// For each mask whose rows are only its canonical configs ([`has_table`]), these configs. Computed on first use.
+    /// Canonical configs of each mask that numbers only its canonical configs ([`has_table`]). Computed on first use.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
@@ -165,7 +165,7 @@ impl Locator {
 
     /// Returns the stored image of a board; `None` if the board has none.
     ///
-    /// The stored image has the canonical skeleton. If several images do, it is the one with the smallest sequence.
+    /// The stored image has the canonical skeleton and, among the images with that skeleton, the smallest sequence.
     pub fn stored_image(&self, board: Board) -> Option<Board> {
         let Split { lane, mask, config, sequence, .. } = self.space.split(board)?;
         let of_mask = &self.space.masks(lane.k)[mask as usize];
@@ -221,7 +221,8 @@ pub fn board_of(mask: &Mask, config: Config, sequence: Sequence) -> Board {
     with_tiles(small, &mask.large_cells, sequence)
 }
 
-/// Adds tiles to empty cells of a board. `packed` holds their exponents, one a nibble, the first cell highest.
+/// Adds tiles to empty cells of a board. `packed` holds their exponents, one per nibble, with the first cell in the
+/// highest nibble.
 #[inline]
 pub fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
     let places = cells.iter().rev().enumerate();
@@ -244,14 +245,14 @@ pub struct RowSkeleton {
 pub struct RowBoards {
     small: Board,
     large_cells: Vec<u8>,
-    /// Effect on sequences of each symmetry that preserves the skeleton. For each place of the image, it gives the
-    /// place in the original sequence.
+    /// Effect on sequences of each symmetry that preserves the skeleton. For each place of the image, the list gives
+    /// the place in the original sequence.
     symmetries: Vec<Vec<u8>>,
 }
 
 impl RowBoards {
-    /// Returns the board with a sequence. Returns `None` if an image of it in this row has a smaller sequence, because
-    /// only the image with the smallest sequence is stored.
+    /// Returns the board with a sequence. Returns `None` if an image of that board in this row has a smaller sequence,
+    /// because only the image with the smallest sequence is stored.
     #[inline]
     pub fn board(&self, sequence: Sequence) -> Option<Board> {
         let last = self.large_cells.len().wrapping_sub(1);
@@ -276,10 +277,10 @@ struct OrbitCounts {
 }
 
 impl OrbitCounts {
-    /// Counts for up to `cells` cells and digits below `large`.
+    /// Computes the counts for up to `cells` cells and digits below `large`.
     fn new(cells: usize, large: u8) -> Self {
         let half_tile = |digit: u8| if digit == 0 { 0 } else { 1usize << (digit - 1) };
-        // One more cycle of `length` cells may have any digit, and adds `length` times its tile.
+        // One more cycle of `length` cells may have any digit, and adds `length` times the digit's tile to the sum.
         let with_cycle = move |counts: &[u64], length: usize| {
             let mut longer = vec![0; counts.len() + length * half_tile(large - 1)];
             for (half, &count) in counts.iter().enumerate() {
@@ -349,7 +350,7 @@ impl RankSet {
         self.numbers.bit(&self.words, number).map(|rank| rank as u32)
     }
 
-    /// Returns the number of ranks in the set that are below `rank`, which is a member.
+    /// Returns the number of ranks in the set that are below `rank`. `rank` must be a member.
     fn number(&self, rank: u32) -> u32 {
         self.numbers.before(&self.words, rank as usize)
     }

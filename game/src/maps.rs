@@ -7,8 +7,8 @@ use crate::patterns::{KnownPattern, Patterns, Rewriting};
 
 /// Columns of a source lane and of a target lane.
 ///
-/// A column leads to a column of the target. If it takes no part, it leads to [`ColumnMap::none`]. If the move makes the
-/// winning tile, it leads to [`ColumnMap::won`].
+/// Each source column has a target. The target of a column that takes no part is [`ColumnMap::none`]. If the move
+/// makes the winning tile, the target is [`ColumnMap::won`].
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnMap<'a> {
     /// Parameters of the run.
@@ -23,11 +23,11 @@ pub struct ColumnMap<'a> {
 
 /// A source column and its target, in the 32 bits that kernels read.
 ///
-/// The target is a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers after its
-/// last column.
+/// The target is a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers after that
+/// lane's last column.
 pub type Pair = [u32; 2];
 
-/// Mean number of columns a group from which groups that lead to other lanes are skipped as a whole.
+/// Smallest mean number of columns per group at which groups that lead to other lanes are skipped as a whole.
 const LARGE_GROUP_COLUMNS: usize = 1024;
 
 impl ColumnMap<'_> {
@@ -43,16 +43,17 @@ impl ColumnMap<'_> {
 
     /// Returns the columns that meet a pattern's conditions, one bit each.
     ///
-    /// Every column that takes part meets them. Some other columns meet them too: those lead to another lane, or break
-    /// the tile bound, so no reachable board has them.
+    /// Every column that takes part meets the conditions. Some other columns also meet them, but lead to another lane
+    /// or break the tile bound. No reachable board breaks the tile bound.
     pub fn matching_columns(&self, pattern: &KnownPattern) -> Vec<u64> {
         pattern.pattern.matching_columns(self.source)
     }
 
     /// Writes the target of each column to `leads_to`, which has one entry per column. Ignores conditions.
     ///
-    /// Without a merge, the arrangements of a multiset lead to those of one other multiset, in the same way in all
-    /// lanes. A pattern with merges writes nothing: see [`ColumnMap::for_each_pair`]. Cost: about a nanosecond a column.
+    /// Without a merge, the arrangements of a multiset lead to the arrangements of one other multiset, in the same way
+    /// in all lanes. For a pattern with merges, this method writes nothing; see [`ColumnMap::for_each_pair`]. Cost:
+    /// about a nanosecond a column.
     pub fn write_targets(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);
@@ -71,8 +72,8 @@ impl ColumnMap<'_> {
 
     /// Visits the columns that take part in a pattern with merges, ascending, each with its target.
     ///
-    /// `matching_columns` holds the columns that meet the pattern's conditions. Cost: some ten nanoseconds for each pair, and two
-    /// for each column of `matching_columns` that leads to another lane.
+    /// `matching_columns` holds the columns that meet the pattern's conditions. Cost: about ten nanoseconds for each
+    /// pair, and two for each column of `matching_columns` that leads to another lane.
     pub fn for_each_pair(
         &self,
         pattern: &KnownPattern,
@@ -85,7 +86,7 @@ impl ColumnMap<'_> {
         let mut groups = self.source.groups().iter();
         // The multiset of the column, and the first column of the next multiset.
         let (mut multiset, mut end) = (Counts::default(), 0);
-        // The target groups found so far for this multiset, by the only exponent that merges.
+        // Target groups already found for this multiset, by the only exponent that merges.
         let mut known: [Option<Option<GroupIndex>>; 16] = [None; 16];
         let mut leads_to = |column: usize, sequence: Sequence| {
             while column >= end {
@@ -99,7 +100,7 @@ impl ColumnMap<'_> {
                 None => find(),
             };
             let Some(group) = group else {
-                // No reachable board breaks the tile bound, so only holes of the product lead out of all lanes.
+                // No reachable board breaks the tile bound, so only holes lead out of all lanes.
                 return self.wins(|| rewriting.apply(sequence)).then(|| self.won());
             };
             Some(finder.column(group, rewriting.apply(sequence))?.0 as u32)
@@ -112,7 +113,7 @@ impl ColumnMap<'_> {
         });
     }
 
-    /// Clears the bits of groups that lead to other lanes than the target, which is most of them.
+    /// Clears the bits of groups that do not lead to the target lane. Most groups do not.
     fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, matching_columns: &mut [u64]) {
         let groups = self.source.groups();
         if self.params.winning_exponent().is_some() || self.source.len() < LARGE_GROUP_COLUMNS * groups.len()

@@ -19,7 +19,7 @@ pub struct MoveBound {
     last_layer: Layer,
     /// Mean growth of the tile sum per move.
     growth: f64,
-    /// Mean growth of the potential per move that is not scored, which spawned 4s cause.
+    /// Mean unscored growth of the potential per move. Spawned 4s cause this growth.
     unscored: f64,
     /// Height of the line at tile sum 0, for each slope; `None` if values are not scores.
     heights: Option<[f64; MOST_SLOPE]>,
@@ -38,8 +38,8 @@ impl MoveBound {
         }
     }
 
-    /// Returns the bound for a state of `layer` with value W (future score plus potential). W may be off by at most
-    /// `error` for each of the remaining moves.
+    /// Returns the bound for a state of `layer` with value W (future score plus potential). The error of W may be at
+    /// most `error` for each remaining move.
     pub fn most(&self, layer: Layer, value: f64, error: f64) -> f64 {
         let by_sum = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
         let by_value = self.heights.iter().flatten().zip(1..).filter_map(|(height, slope)| {
@@ -51,8 +51,8 @@ impl MoveBound {
     }
 }
 
-/// Height, at tile sum 0, of the highest line of a slope that is not above the potential of any board within the tile
-/// bound.
+/// Height, at tile sum 0, of the highest line of a slope that does not exceed the potential of any board within the
+/// tile bound.
 fn height(params: &Params, slope: u64) -> i64 {
     let above = |e: u8| exponent_potential(e) as i64 - (slope << e) as i64;
     tile_bound_board(params).map(|most| (1..=most).map(above).min().unwrap_or(0).min(0)).sum()

@@ -32,7 +32,7 @@ pub enum Spawner {
     /// Chance: every empty cell is equally likely, and the tile is a 4 with probability [`Spawn4`].
     #[default]
     Random,
-    /// Adversary: of the spawns that chance could choose, the one with the lowest value under optimal play.
+    /// Adversary: the spawn with the lowest value under optimal play, among the spawns that chance could choose.
     Worst,
 }
 
@@ -48,10 +48,10 @@ pub enum ObjectiveError {
     /// Neither `random` nor `worst`.
     #[error("spawner {0:?} is not known; write random or worst")]
     Spawner(String),
-    /// Not a discount, or a discount that cannot be kept exactly.
+    /// Not a discount, or a discount that cannot be stored exactly.
     #[error("discount {0:?} is not valid; write a decimal or a fraction above 0 and up to 1 with a denominator of at most {max} (for example 0.95 or 19/20)", max = MAX_DENOMINATOR)]
     Discount(String),
-    /// Not a probability, or a probability that cannot be kept exactly.
+    /// Not a probability, or a probability that cannot be stored exactly.
     #[error("spawn4 {0:?} is not a probability; write a decimal or a fraction from 0 to 1 with a denominator of at most {max} (for example 0.1 or 1/10)", max = MAX_DENOMINATOR)]
     Spawn4(String),
 }

@@ -9,8 +9,8 @@ use bytemuck::allocation::zeroed_slice_box;
 use crate::board::{Board, BoardSize, MAX_EXPONENT};
 use crate::rules::Move;
 
-/// Outcomes of sliding a line in both directions. The score is the same in both, because a run of n equal tiles
-/// makes ⌊n/2⌋ merges either way.
+/// Outcomes of sliding a line in both directions. The score is the same in both directions, because n adjacent equal
+/// tiles make ⌊n/2⌋ merges in either direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slid {
     /// The line slid towards its first cell, which is the lowest four bits.
@@ -25,13 +25,13 @@ struct Slid {
 enum Lines {
     /// Full table, indexed by the bits of the line.
     Table(Arc<[Slid]>),
-    /// Table with the same index that is filled on first use, because a game meets few of these lines.
+    /// Table with the same index. Entries are computed on first use, because few of these lines occur in a game.
     Lazy(Arc<Box<[AtomicU64]>>),
     /// No table, because there are too many lines: each call slides the line.
     Slid(usize),
 }
 
-/// Longest line whose table is filled at once: 65,536 lines.
+/// Length of the longest lines with a table that is filled at once. The table has 65,536 lines.
 const LONGEST_IN_TABLE: usize = 4;
 
 impl Lines {
@@ -55,13 +55,14 @@ impl Lines {
     }
 }
 
-/// Length of the lines of [`Lines::Lazy`]. There are 2^20 of them; their table grows to at most 8 MiB as lines are met.
+/// Length of the lines of [`Lines::Lazy`]. There are 2^20 such lines. Their table grows to at most 8 MiB as lines are
+/// first used.
 const LAZY_LENGTH: usize = 5;
 
 /// Returns the outcomes of a line from its slot in the table, and fills the slot on first use.
 ///
-/// A slot is 0 until the line is met. Then it holds the two outcomes, a quarter of the score and a mark in separate
-/// bits. Threads that fill a slot at the same time write the same bits.
+/// A slot is 0 until the first use of its line. Then the slot holds the two outcomes, a quarter of the score and a
+/// mark in separate bits. Threads that fill a slot at the same time write the same bits.
 #[inline]
 fn lazy_line(slot: &AtomicU64, line: u32) -> Slid {
     const BITS: u32 = 4 * LAZY_LENGTH as u32;
@@ -140,7 +141,7 @@ pub struct PackedRules {
 }
 
 impl PackedRules {
-    /// Builds the tables for a size: 16^n lines for each side of n cells up to 4.
+    /// Builds the tables for a size: 16^n lines for each side of n cells, if n is at most 4.
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
         Self {
@@ -201,7 +202,7 @@ impl PackedRules {
         self.empty(Board(board.0 ^ (self.cells * u64::from(exponent)))) != 0
     }
 
-    /// Returns the image of a board that is smallest as a packed number. Cost: about ten nanoseconds.
+    /// Returns the image of a board with the smallest packed number. Cost: about ten nanoseconds.
     #[inline]
     #[must_use]
     pub fn canonical(&self, board: Board) -> Board {

@@ -16,9 +16,9 @@ use crate::transitions::ROW_BITS;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(into = "u8", try_from = "u8")]
 pub enum Precision {
-    /// 32 bits a value.
+    /// 32 bits per value.
     Bits32,
-    /// 64 bits a value.
+    /// 64 bits per value.
     Bits64,
 }
 
@@ -65,15 +65,15 @@ pub struct Params {
     pub precision: Precision,
     /// Last layer of a run that only enumerates; `None` for a run that enumerates and solves the whole game.
     pub until_layer: Option<u32>,
-    /// Exponent from which tiles are *large*, that is in the sequence instead of the skeleton.
+    /// Smallest exponent of *large* tiles. The sequence holds their exponents instead of the skeleton.
     pub large: u8,
-    /// Exponent from which large tiles are *huge*. Boards with different huge tiles are in different lanes.
+    /// Smallest exponent of *huge* tiles. Boards with different huge tiles are in different lanes.
     #[serde(default = "no_huge", skip_serializing_if = "is_no_huge")]
     pub huge: u8,
     /// Layers whose values are stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub kept: KeptLayers,
-    /// Factor by which each further move lowers the value of a win.
+    /// Factor by which each move reduces the value of a win.
     #[serde(default, skip_serializing_if = "is_default")]
     pub discount: Discount,
     /// Rule that places the tiles.
@@ -84,7 +84,7 @@ pub struct Params {
     pub best_moves: bool,
 }
 
-/// Default of manifests, which omit the exponent if no tile is huge.
+/// Default for manifests. They omit the exponent if no tile is huge.
 fn no_huge() -> u8 {
     NO_HUGE
 }
@@ -93,7 +93,7 @@ fn is_no_huge(huge: &u8) -> bool {
     *huge == NO_HUGE
 }
 
-/// Whether a manifest omits a choice. Manifests omit defaults, so manifests from before a choice existed stay valid.
+/// Whether a manifest omits a choice. Manifests omit defaults, so manifests that are older than a choice stay valid.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
 }
@@ -161,7 +161,7 @@ pub enum ParamsError {
          is γ^n"
     )]
     Discount(Objective),
-    /// The objective is the probability of losing, which an adversary makes certain or impossible.
+    /// The objective is the probability of losing, but an adversary makes a loss certain or impossible.
     #[error(
         "{0} is certain or impossible against the worst spawns: expected reach:TILE, whose value is 1 if the tile can be \
          forced and 0 otherwise"
@@ -182,11 +182,11 @@ pub enum ParamsError {
 }
 
 impl Params {
-    /// Creates parameters with the split between small and large tiles that was fastest in measurements for the board.
+    /// Creates parameters. The split between small and large tiles is the fastest split in measurements of the board.
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn new(
         board: BoardSize,
         objective: Objective,
@@ -203,9 +203,11 @@ impl Params {
         }
     }
 
-    /// Returns the same run with more large tiles, if that split is faster given enough memory; otherwise `None`.
+    /// Returns the same run with a split that has more large tiles; `None` unless that split is faster with enough
+    /// memory.
     ///
-    /// The split has about a tenth of the rows, and they are longer. So few rows allow the run to keep their transitions.
+    /// The new split has about a tenth of the rows, and each row is longer. With so few rows, the run can keep their
+    /// transitions.
     pub fn with_fewer_rows(&self) -> Option<Self> {
         let is_deep = self.board.cells() == 12 && self.last_layer() > MANY_SEQUENCES;
         (is_deep && self.large == 5).then(|| Self { large: 4, ..self.clone() })
@@ -213,12 +215,12 @@ impl Params {
 
     /// Creates parameters with a given split between small and large tiles.
     ///
-    /// The split changes speed and sizes, but no value and no count. An objective with a winning tile lowers the split to
-    /// that tile.
+    /// The split changes speed and sizes, but no value and no count. If the objective has a winning tile, the split is
+    /// at most that tile.
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn with_large(
         board: BoardSize,
         objective: Objective,
@@ -245,20 +247,20 @@ impl Params {
             best_moves,
         };
         if let Some(exponent) = objective.winning_exponent() {
-            // If the winning tile is the smallest large one, no board that the run counts has a large tile.
+            // If the winning tile is the smallest large tile, no board that the run counts has a large tile.
             params.large = large.min(exponent);
         }
         params.check()?;
         Ok(params)
     }
 
-    /// Returns the same run with lanes divided by the tiles that are huge from an exponent on.
+    /// Returns the same run with lanes divided by their huge tiles: tiles of at least `2^huge`.
     ///
     /// The division changes speed and sizes, but no value and no count.
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn with_huge(self, huge: u8) -> Result<Self, ParamsError> {
         let params = Self { huge, ..self };
         params.check()?;
@@ -274,7 +276,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn with_discount(self, discount: Discount) -> Result<Self, ParamsError> {
         let params = Self { discount, ..self };
         params.check()?;
@@ -285,7 +287,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn with_spawner(self, spawner: Spawner) -> Result<Self, ParamsError> {
         let params = Self { spawner, ..self };
         params.check()?;
@@ -301,7 +303,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// Those of [`check`](Self::check).
+    /// As for [`check`](Self::check).
     pub fn with_stored(self, kept: Option<KeptLayers>, best_moves: bool) -> Result<Self, ParamsError> {
         let usual = if best_moves { KeptLayers::KEPT_WITH_BEST_MOVES } else { KeptLayers::default() };
         let params = self.with_kept(kept.unwrap_or(usual)).with_best_moves(best_moves);
@@ -309,8 +311,8 @@ impl Params {
         Ok(params)
     }
 
-    /// Whether the reachability of the states of a layer stays stored. It does if their values or best moves are stored,
-    /// or if the run only enumerates.
+    /// Whether the reachability of a layer's states stays stored. True if their values or best moves are stored, or if
+    /// the run only enumerates.
     pub fn stores_reachability(&self, layer: Layer) -> bool {
         self.until_layer.is_some() || self.stores_on_the_way_down(layer)
     }
@@ -324,7 +326,7 @@ impl Params {
     ///
     /// # Errors
     ///
-    /// A [`ParamsError`] for the first rule that they break.
+    /// A [`ParamsError`] for the first rule that the parameters break.
     pub fn check(&self) -> Result<(), ParamsError> {
         let bound = self.tile_bound();
         let largest = 1u64 << bound;
@@ -393,7 +395,7 @@ impl Params {
 
     /// Largest number of cells of a counted board that can hold a tile of at least `2^exponent`.
     ///
-    /// It is all cells for a 2 or a 4, and `cells + 2 − exponent` from an 8 on. It is 0 above
+    /// The number is all cells for a 2 or a 4, and `cells + 2 − exponent` for an 8 or a larger tile. It is 0 above
     /// [`largest_exponent`](Self::largest_exponent).
     pub fn most_cells_with(&self, exponent: u8) -> usize {
         if exponent > self.largest_exponent() {
@@ -425,22 +427,22 @@ pub(crate) fn tile_bound_board(params: &Params) -> impl Iterator<Item = u8> + '_
     })
 }
 
-/// Last layer up to which boards of 12 cells and more are split at tile 8.
+/// Highest last layer of runs that split boards of at least 12 cells at tile 8.
 ///
-/// Such runs have few sequences of large tiles, so a small number of skeletons gains more. Above this layer there would be
-/// too many sequences.
+/// Such runs have few sequences of large tiles, so a small number of skeletons matters more. A run with a higher last
+/// layer would have too many sequences.
 const FEW_SEQUENCES: Layer = Layer(1024);
 
-/// Last layer above which boards of 12 cells are split at tile 32.
+/// Runs with a higher last layer than this split boards of 12 cells at tile 32.
 ///
 /// Nearly all states of such runs have many large tiles. With a lower split, maps between sequences would cost more than
 /// the rows (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
 
-/// Exponent from which tiles of these boards are huge: tiles of at least 512.
+/// Smallest exponent of huge tiles on these boards: tiles of at least 512 are huge.
 ///
-/// It halves the number of states of the largest block of a layer. A lower exponent would give more lanes without a
-/// smaller largest block (`docs/dev/performance.md`).
+/// This exponent halves the number of states of the largest block of a layer. A lower exponent would give more lanes
+/// without a smaller largest block (`docs/dev/performance.md`).
 const HUGE_OF_MANY: u8 = 9;
 
 /// Largest number of rows of a class, because edges have 30 bits for a row.
@@ -448,8 +450,8 @@ const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
 
 /// Largest number of layers from one kept pair to the next in runs that store best moves.
 ///
-/// One commit and one shard hold all these layers. A layer of 4x3 has some nine thousand items, and a shard lists at most
-/// 44 million (`docs/dev/format.md`).
+/// One commit and one shard hold all these layers. A layer of 4x3 has about nine thousand items, and a shard lists at
+/// most 44 million (`docs/dev/format.md`).
 const MOST_LAYERS_OF_BEST_MOVES: u32 = 4096;
 
 #[cfg(test)]
@@ -473,7 +475,7 @@ mod tests {
         }
     }
 
-    /// Every packable board has a split whose rows can be numbered, and the default split is one.
+    /// Every packable board has a split whose rows can be numbered, and the default split is such a split.
     #[test]
     fn splits_with_too_many_rows_are_refused() {
         let split = |board: &str, large| {
@@ -523,7 +525,7 @@ mod tests {
         assert_eq!((kept(false).as_str(), kept(true).as_str()), ("4", "128"));
     }
 
-    /// Manifests of runs with two layers in every four equal those from before the policy existed.
+    /// Manifests of runs with two layers in every four equal manifests from before the policy existed.
     #[test]
     fn kept_layers_are_written_unless_they_are_the_default() {
         let usual = params("3x3", "score", None).unwrap();
@@ -549,7 +551,7 @@ mod tests {
         }
     }
 
-    /// Manifests of runs without discount and adversary equal those from before these options existed.
+    /// Manifests of runs without discount and adversary equal manifests from before these options existed.
     #[test]
     fn discounts_and_adversaries_are_written_unless_they_are_the_default() {
         let usual = params("3x3", "reach:64", None).unwrap();

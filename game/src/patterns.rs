@@ -1,8 +1,8 @@
 //! Patterns: the effect of a move or a spawn on the sequences.
 //!
-//! A [`Pattern`] gives the source of each large tile of the target skeleton, and the pairs of source tiles that must be
-//! equal or different. It depends on the skeletons alone. Applied to the columns of a lane, it becomes a map from columns
-//! to columns ([`crate::maps`]), which all rows with that pattern share.
+//! A [`Pattern`] gives the source of each large tile of the target skeleton, and the pairs of source tiles that must
+//! be equal or different. A pattern depends only on the skeletons. Applied to the columns of a lane, it becomes a map
+//! from columns to columns ([`crate::maps`]). All rows with that pattern share the map.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -24,9 +24,10 @@ const EQUAL: u8 = 0x80;
 /// Effect of a transition on the large tiles, in the cell order of the canonical skeletons.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pattern {
-    /// Source of each large tile of the target: a number, with `MERGED`, or `BORN`.
+    /// Source of each large tile of the target: a number, a number with `MERGED`, or `BORN`.
     items: [u8; 16],
-    /// For each large tile of the source: 0, or 1 + the tile that it meets, with `EQUAL` if the two merge.
+    /// For each large tile of the source: 0, or 1 + the number of the tile that it meets, with `EQUAL` if the two
+    /// tiles merge.
     meets: [u8; 16],
 }
 
@@ -36,7 +37,7 @@ impl Pattern {
         Self { items: [NO_ITEM; 16], meets: [0; 16] }
     }
 
-    /// Creates the pattern that keeps `k` large tiles in their order.
+    /// Creates the pattern that preserves the order of `k` large tiles.
     pub fn identity(k: u8) -> Self {
         let mut pattern = Self::empty();
         for i in 0..k {
@@ -182,15 +183,15 @@ impl Rewriting {
         (self.merges == 1).then_some((sequence >> self.merging[0]) as u8 & 15)
     }
 
-    /// Whether some arrangement of a multiset can become one that is `wanted`. Returns true without a check unless exactly
-    /// one pair merges.
+    /// Whether an arrangement of a multiset can become an arrangement of a `wanted` multiset. Returns true without a
+    /// check unless exactly one pair merges.
     pub(crate) fn can_lead(&self, multiset: Counts, mut wanted: impl FnMut(Counts) -> bool) -> bool {
         let mut merging = (0..MAX_EXPONENT).filter(|&exponent| multiset.of_exponent(exponent) >= 2);
         self.merges != 1 || merging.any(|exponent| wanted(self.with_births(multiset.merged(exponent))))
     }
 
-    /// Returns the image of the multiset of a sequence. Returns `None` if a tile would not fit, because no reachable board
-    /// has such a tile.
+    /// Returns the image of the multiset of a sequence. Returns `None` if a tile would exceed the largest exponent,
+    /// because no reachable board has such a tile.
     #[inline]
     pub(crate) fn apply_to_counts(&self, multiset: Counts, sequence: Sequence) -> Option<Counts> {
         let mut image = multiset;
@@ -214,11 +215,11 @@ impl Rewriting {
 pub struct PatternId(pub u32);
 
 impl PatternId {
-    /// Pattern that keeps every sequence of any length.
+    /// Pattern that preserves every sequence of any length.
     pub const IDENTITY: PatternId = PatternId(0);
 }
 
-/// Numbers the patterns of all classes of a run, and keeps the effects of patterns on shapes.
+/// Numbers the patterns of all classes of a run, and caches the effects of patterns on shapes.
 #[derive(Debug, Default)]
 pub struct Patterns {
     table: Mutex<PatternTable>,
@@ -234,7 +235,7 @@ struct PatternTable {
     rearrangements: FxHashMap<Items, Arc<Rearrangement>>,
 }
 
-/// Pattern with its effects on shapes that are computed so far.
+/// Pattern with its known effects on shapes.
 #[derive(Debug)]
 pub struct KnownPattern {
     pub(crate) pattern: Pattern,
@@ -243,15 +244,15 @@ pub struct KnownPattern {
 }
 
 impl KnownPattern {
-    /// Whether large tiles merge. If so, few columns take part.
+    /// Whether large tiles merge. If they merge, few columns take part.
     pub fn merges(&self) -> bool {
         self.rearrangement.is_none()
     }
 }
 
 impl Patterns {
-    /// Returns the numbers of patterns, and numbers patterns on first use. The numbers depend on the order of calls, but
-    /// results do not depend on the numbers.
+    /// Returns the numbers of patterns. Assigns a number to each new pattern. The numbers depend on the order of
+    /// calls, but results do not depend on the numbers.
     pub fn intern(&self, patterns: &[Pattern]) -> Vec<PatternId> {
         let mut guard = self.table.lock();
         let PatternTable { ids, patterns: known, rearrangements } = &mut *guard;

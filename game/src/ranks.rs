@@ -1,8 +1,8 @@
 //! Number of a column from its sequence, without a table of the lane's columns.
 //!
-//! [`Columns`](crate::columns::Columns) lists all sequences of a lane, which may be millions. The solver needs them all,
-//! but a query for one board does not. This module lists only the multisets of exponents, some hundreds a lane, and
-//! counts their arrangements.
+//! [`Columns`](crate::columns::Columns) lists all sequences of a lane, which may be millions. The solver needs all
+//! sequences, but a query for one board does not. This module lists only the multisets of exponents, a few hundred per
+//! lane, and counts their arrangements.
 
 use crate::board::MAX_EXPONENT;
 use crate::columns::{Column, Sequence, pack};
@@ -70,10 +70,10 @@ impl ColumnRanks {
 
 /// Multiset of the exponents that are still to be arranged.
 struct Left {
-    /// Number of times that each exponent is left.
+    /// Number of remaining occurrences of each exponent.
     counts: [u8; 16],
     total: u64,
-    /// Number of their arrangements: total! / Π count!.
+    /// Number of arrangements of the remaining exponents: total! / Π count!.
     arrangements: u64,
 }
 
@@ -102,11 +102,12 @@ impl Left {
     /// Returns the number of arrangements that begin with a smaller exponent.
     fn that_begin_below(&self, exponent: usize) -> u64 {
         let below: u64 = self.counts[..exponent].iter().map(|&count| u64::from(count)).sum();
-        // The division is exact: for each exponent, count / total of all arrangements begin with it.
+        // The division is exact, because for each exponent a share of count / total of all arrangements begins with
+        // that exponent.
         self.arrangements * below / self.total
     }
 
-    /// Removes the first exponent of an arrangement, which must be one of those left.
+    /// Removes the first exponent of an arrangement. It must be one of the remaining exponents.
     fn take(&mut self, exponent: usize) {
         self.arrangements = self.arrangements * u64::from(self.counts[exponent]) / self.total;
         self.counts[exponent] -= 1;
@@ -114,8 +115,8 @@ impl Left {
     }
 }
 
-/// Returns the huge exponents of a lane, sorted downward, with the number and the sum of its other tiles. Returns `None`
-/// if the huge tiles break the tile bound.
+/// Returns the huge exponents of a lane, sorted downward, with the number and the sum of its other large tiles.
+/// Returns `None` if the huge tiles break the tile bound.
 fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
     let mut chosen = Vec::new();
     for exponent in (LEAST_HUGE..=MAX_EXPONENT).rev() {
@@ -147,7 +148,8 @@ fn multisets_of(
     }
     for exponent in (params.large..=highest).rev() {
         let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
-        // The remaining exponents are at most this large, so smaller ones cannot reach the sum either.
+        // The remaining exponents are at most this large. If they cannot reach the sum, smaller exponents cannot reach
+        // it either.
         if u64::from(left) << exponent < u64::from(sum) {
             return;
         }
@@ -172,7 +174,8 @@ mod tests {
         Params::new(board.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
     }
 
-    /// Compares the number of every `step`-th column of a lane with that of the solver. Returns the number of columns.
+    /// Compares the number of every `step`-th column of a lane with the solver's number. Returns the number of
+    /// columns.
     fn agree(params: &Params, lane: Lane, step: usize) -> u64 {
         let (ranks, columns) = (ColumnRanks::new(params, lane), Columns::new(params, lane));
         assert_eq!(ranks.len(), columns.len() as u64, "{lane:?}");
@@ -182,7 +185,7 @@ mod tests {
         ranks.len()
     }
 
-    /// Returns the lane with the most columns below a limit.
+    /// Returns the lane with the largest number of columns below a limit.
     fn largest_lane(params: &Params, below: u64) -> Lane {
         let sizes = lanes(params).into_iter().map(|lane| (ColumnRanks::new(params, lane).len(), lane));
         sizes.filter(|&(columns, _)| columns < below).max().unwrap().1

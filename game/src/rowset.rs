@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bitset::{BitSet, Number, Ranks, last_word};
 
-/// Number of a canonical skeleton among all of its class.
+/// Number of a canonical skeleton among all canonical skeletons of its class.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Row(pub u32);
@@ -45,7 +45,7 @@ impl Number for Slot {
 pub struct RowSet {
     rows: BitSet<Row>,
     ranks: Ranks,
-    /// Whether the rows are the first ones of the class, so that each slot equals its row.
+    /// Whether the rows are the first rows of the class, so each slot equals its row.
     without_gap: bool,
 }
 
@@ -89,7 +89,7 @@ impl RowSet {
         Slot(self.ranks.before(self.rows.words(), row.index()))
     }
 
-    /// Returns the row in a slot. For a slot after the last one, returns a row after the last one.
+    /// Returns the row in a slot. For a slot after the last slot, returns a row after the last row.
     pub fn row(&self, slot: Slot) -> Row {
         if self.without_gap {
             return Row(slot.0);

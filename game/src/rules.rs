@@ -1,7 +1,7 @@
 //! Rules for one board at a time: moves, spawns, starts and the potential Φ.
 //!
-//! Queries, players and tests use this plain code. The solver uses only the starts, the directions and Φ from here. Its
-//! kernels compute moves and spawns for whole rows (see [`crate::transitions`]).
+//! Queries, players and tests use this plain code. The solver uses only the starts, the directions and Φ of this
+//! module. Its kernels compute moves and spawns for whole rows (see [`crate::transitions`]).
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
 use crate::{Spawn4, SpawnKind};

@@ -1,4 +1,4 @@
-//! Shapes: the effect of a rearrangement on all multisets of exponents that are alike.
+//! Shapes: the effect of a rearrangement on all similar multisets of exponents.
 //!
 //! A rearrangement reorders tiles and may insert new ones. Its effect on the arrangements of a multiset does not depend
 //! on the exponents themselves. It depends only on the equalities among them, and on whether the smallest equals a new
@@ -19,11 +19,11 @@ use crate::patterns::{Items, Patterns};
 pub struct Shape {
     squeezed: Sequence,
     tiles: u8,
-    /// Actual exponent of each squeezed one.
+    /// Actual exponent of each squeezed exponent.
     actual: [u8; 16],
 }
 
-/// Effects of patterns without merges on shapes, by shape. All patterns with the same items share one.
+/// Effects of patterns without merges on shapes, by shape. All patterns with the same items share one rearrangement.
 #[derive(Debug, Default)]
 pub(crate) struct Rearrangement {
     maps: Mutex<FxHashMap<Sequence, Arc<ShapeMap>>>,
@@ -63,7 +63,7 @@ impl Shape {
         Self { squeezed, tiles: k, actual }
     }
 
-    /// Returns the actual multiset of a squeezed one, which is this shape or the target of one of its maps.
+    /// Returns the actual multiset of a squeezed multiset. The latter is this shape or the target of one of its maps.
     pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {
@@ -149,7 +149,7 @@ impl Arrangements {
     }
 }
 
-/// Number of exponents in a sequence, none of which is 0.
+/// Number of exponents in a sequence. No exponent may be 0.
 fn tiles_of(sequence: Sequence) -> u8 {
     (Sequence::BITS - sequence.leading_zeros()).div_ceil(4) as u8
 }

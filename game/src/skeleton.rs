@@ -1,10 +1,10 @@
 //! Skeletons: the small tiles and the cells of the large tiles, and their ranking.
 //!
-//! A skeleton gives each cell as empty, a small exponent (below `large`), or *L* for a large tile whose exponent is in
-//! the sequence. It is written as a *mask* (the set of its L cells) and a *config* (the digits of the other cells, in
-//! cell order). A skeleton is canonical if its mask is the smallest among its images and its config is the smallest
-//! among the images with that mask. The mask is compared first, so a spawn keeps the L cells in place. Most spawns
-//! therefore map a row onto another without permuting the columns.
+//! A skeleton describes each cell as empty, as a small exponent (below `large`), or as *L* for a large tile. The
+//! sequence holds the exponents of the large tiles. A skeleton consists of a *mask* (the set of its L cells) and a
+//! *config* (the digits of the other cells, in cell order). A skeleton is canonical if its mask is the smallest among
+//! its images and its config is the smallest among the images with that mask. The mask is compared first, so a spawn
+//! does not move the L cells. Most spawns therefore map a row to another row without permuting the columns.
 
 use crate::board::BoardSize;
 use crate::symmetry::Symmetries;
@@ -16,14 +16,14 @@ pub struct Mask {
     pub large_cells: Vec<u8>,
     /// Other cells, in cell order.
     pub small_cells: Vec<u8>,
-    /// Indices of the symmetries that keep the mask, without the identity.
+    /// Indices of the symmetries that preserve the mask, without the identity.
     pub stabiliser: Vec<usize>,
 }
 
-/// Canonical image of a mask, and the symmetries that lead to it.
+/// Canonical image of a mask, and the symmetries that map the mask to this image.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskImage {
-    /// Index of the canonical mask among those with as many L cells.
+    /// Index of the canonical mask among the masks with the same number of L cells.
     pub index: u32,
     /// Bit `g` is set if symmetry `g` maps the mask to its canonical image.
     pub symmetries: u8,
@@ -37,7 +37,7 @@ pub struct Masks {
 }
 
 impl Masks {
-    /// Lists all masks of a board of `cells` cells. Cost: 2^cells times the symmetries.
+    /// Lists all masks of a board of `cells` cells. Cost: 2^cells times the number of symmetries.
     pub fn new(cells: usize, symmetries: &Symmetries) -> Self {
         let image = |mask: u32, perm: &[u8]| -> u32 {
             perm.iter().enumerate().map(|(i, &from)| (mask >> from & 1) << i).sum()
@@ -75,10 +75,10 @@ impl Masks {
     }
 }
 
-/// Upper bound on the rows of any class, if tiles from `2^large` on are large.
+/// Upper bound on the number of rows of any class, if tiles of at least `2^large` are large.
 ///
-/// If all skeletons together number less than 2^30, the bound is their number. Otherwise it is the largest product of
-/// masks and configs over all classes. Cost: that of [`Masks::new`] on boards of 12 cells and more, else nothing.
+/// If there are fewer than 2^30 skeletons, the bound is their number. Otherwise it is the largest product of masks and
+/// configs over all classes. Cost: that of [`Masks::new`] on boards of 12 cells and more, else nothing.
 pub fn max_rows(board: BoardSize, large: u8) -> u64 {
     let cells = board.cells();
     // Bounds the skeletons of all classes together: `large` digits or L in each cell.
@@ -101,13 +101,14 @@ pub fn max_rows(board: BoardSize, large: u8) -> u64 {
     most
 }
 
-/// Digits of a config, one a nibble with the first cell highest. So numbers compare like the sequences of digits.
+/// Digits of a config, one per nibble, with the first cell in the highest nibble. So configs compare like their
+/// sequences of digits.
 pub type Config = u64;
 
 /// Ranks the configs with the same number of cells and the same small sum, in lexicographic order.
 #[derive(Debug)]
 pub struct Configs {
-    /// Number of half sums that a table has a place for.
+    /// Number of half sums in a table.
     halves: usize,
     /// For each number of cells and half sum ([`Configs::place`]) and each digit: the number of configs whose first
     /// digit is smaller. `u32::MAX` for digits from `large` on.
@@ -152,7 +153,7 @@ impl Configs {
         &self.below[f * self.halves + half]
     }
 
-    /// Returns the rank of a config of `cells` cells among those with its sum, which must be `small_sum`.
+    /// Returns the rank of a config of `cells` cells among the configs with the same sum, which must be `small_sum`.
     #[inline]
     pub fn rank(&self, cells: usize, small_sum: u32, config: Config) -> u32 {
         self.rank_of(small_sum, (0..cells).rev().map(|place| (config >> (4 * place)) as u8 & 15))
@@ -176,9 +177,9 @@ impl Configs {
         let (mut half, mut config) = (small_sum as usize / 2, 0);
         for f in (1..=cells).rev() {
             let below = self.place(f, half);
-            // The digit is the last one with at most `rank` configs below it. A digit that no config begins with has as
-            // many configs below it as the next digit. All digits are compared, because a branch at the first larger
-            // count could not be predicted.
+            // The digit is the last digit with at most `rank` configs below it. If no config begins with a digit, this
+            // digit and the next have equal counts. All digits are compared, because a branch at the first larger
+            // count would be unpredictable.
             let digit = below[1..].iter().map(|&below| u8::from(below <= rank)).sum::<u8>();
             rank -= below[digit as usize];
             half = half.saturating_sub(half_tile(digit));

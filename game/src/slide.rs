@@ -15,7 +15,7 @@ use crate::rules::Move;
 pub enum TileSource {
     /// L with this number, unchanged.
     Plain(u8),
-    /// L with this number, merged with an equal one: its exponent plus 1.
+    /// L with this number, merged with an equal L: its exponent plus 1.
     Merged(u8),
     /// Two small tiles that merged: the smallest large exponent.
     Born,
@@ -28,17 +28,17 @@ pub enum Kind {
     Small,
     /// Unchanged large tile.
     Plain,
-    /// Large tile made of two large ones.
+    /// Large tile made of two large tiles.
     Merged,
-    /// Large tile made of two small ones.
+    /// Large tile made of two small tiles.
     Born,
 }
 
 /// Kind of each place of some lines, 2 bits a place, the first place lowest.
 ///
-/// The kinds and the mask before the move determine the source of every large tile, and the pairs that had to be equal or
-/// to differ. Two adjacent large tiles that did not merge have met, because a small tile between them would still be
-/// there.
+/// The kinds and the mask before the move determine the source of every large tile, and the pairs that had to be equal
+/// or different. Adjacent large tiles that did not merge must have met, because a small tile would have stayed between
+/// them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub struct Kinds(pub u32);
 
@@ -142,7 +142,8 @@ impl Lines {
         Self { large, first, codes, outcomes: (0..=longest).map(table).collect(), settled, moves }
     }
 
-    /// Whether tiles can occupy exactly these cells, given as bits, after a move. Other boards are not afterstates.
+    /// Whether tiles can occupy exactly these cells, given as bits, after a move. Boards with other occupied cells are
+    /// not afterstates.
     #[inline]
     pub fn can_follow_move(&self, occupied: u32) -> bool {
         self.settled.contains(occupied)
@@ -200,7 +201,7 @@ fn slide(line: &[u8], large: u8) -> Box<[SlideOutcome]> {
     found.into()
 }
 
-/// Extends an outcome, whose next place is `place`, by the tiles that have not slid yet. Collects all results.
+/// Extends an outcome by the tiles that have not slid yet. The first of them slides to `place`. Collects all results.
 fn branch(tiles: &[u8], place: usize, large: u8, outcome: SlideOutcome, found: &mut Vec<SlideOutcome>) {
     let Some((&tile, rest)) = tiles.split_first() else {
         found.push(outcome);

@@ -6,7 +6,7 @@ use crate::packed::PackedRules;
 
 /// Finds the canonical states after spawns.
 ///
-/// A tile in a cell of the board is a tile in one cell of each image, so the images are computed once for all cells.
+/// A cell of the board corresponds to one cell of each image, so the images are computed once for all cells.
 #[derive(Debug)]
 pub struct SpawnImages {
     /// For each cell, the lowest bit of its place in each image.
@@ -51,7 +51,7 @@ impl Spawned {
 }
 
 impl SpawnImages {
-    /// Prepares for boards of the size of the rules.
+    /// Prepares for boards of the size that the rules use.
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
         let mut cells = [[0; 8]; MOST_CELLS];
@@ -69,7 +69,7 @@ impl SpawnImages {
         spawned
     }
 
-    /// Does the same as [`spawned`](Self::spawned), and overwrites `spawned`. Cost: some nanoseconds per empty cell.
+    /// Does the same as [`spawned`](Self::spawned), but overwrites `spawned`. Cost: some nanoseconds per empty cell.
     #[inline]
     pub fn find(&self, packed: &PackedRules, after: Board, spawned: &mut Spawned) {
         if self.is_square {

@@ -20,7 +20,7 @@ pub enum SpawnRule {
 
 /// Combines the values after spawned 2s and 4s into one value, in two passes over the values.
 pub trait Spawning<V>: Copy + Send + Sync {
-    /// Result of the first pass over all values of one kind of spawn, which the second pass needs.
+    /// Result of the first pass over all values of one kind of spawn. The second pass needs this result.
     type Scan: Copy + Default;
     /// Result of the second pass over the values of one kind of spawn.
     type Sum: Copy;
@@ -74,18 +74,18 @@ impl<V: Value> Spawning<V> for FixedMean {
 
 /// Mean of floating-point numbers, times a discount.
 ///
-/// Sums in floating point depend on their order, unless nothing is rounded. For each kind of spawn, let 2^e be the largest
-/// power of two that is not above the largest value. Each value is first rounded to a multiple of 2^(e − 48). Sums of up
-/// to 16 such multiples have at most 53 bits, so they are exact. The operations after the sums, with four roundings, are
-/// the same for every order (`docs/dev/error-bound.md`).
+/// The order of additions changes a floating-point sum, unless no addition rounds. For each kind of spawn, let 2^e be
+/// the largest power of two that does not exceed the largest value. Each value is first rounded to a multiple of
+/// 2^(e−48). Sums of up to 16 such multiples have at most 53 bits, so they are exact. The operations after the sums,
+/// with four roundings, are the same for every order (`docs/dev/error-bound.md`).
 #[derive(Clone, Copy, Debug)]
 pub struct FloatingMean {
-    /// Whether values are probabilities of losing, which are stored as the bits of 1 minus their own bits.
+    /// Whether values are probabilities of losing. Such a value is stored as the bits of 1 minus its own bits.
     losses: bool,
     discount: Factor,
 }
 
-/// Numerator and denominator of a discount, as f64 arithmetic uses them.
+/// Numerator and denominator of a discount, as f64 numbers.
 #[derive(Clone, Copy, Debug)]
 struct Factor(f64, f64);
 
@@ -130,8 +130,8 @@ impl<V: Value> Spawning<V> for FloatingMean {
         *scan = if number > *scan { number } else { *scan };
     }
 
-    /// Adds 1.5·2^(e + 4), whose last place is 2^(e − 48), and subtracts it again. The addition rounds the value to a
-    /// multiple of that place; the subtraction is exact.
+    /// Adds 1.5·2^(e + 4) to the value, and subtracts this constant again. The last place of the sum is 2^(e − 48), so
+    /// the addition rounds the value to a multiple of it. The subtraction is exact.
     #[inline(always)]
     fn add(self, value: V, scan: f64, sum: &mut f64) {
         let rounder = 24.0 * f64::from_bits(scan.to_bits() & EXPONENT_BITS);

@@ -1,4 +1,4 @@
-//! Symmetries of a board: 8 of a square one, at most 4 of any other.
+//! Symmetries of a board: 8 for a square board, at most 4 for any other board.
 
 use crate::board::{Board, BoardSize};
 
@@ -10,8 +10,8 @@ pub type Symmetry = Vec<u8>;
 pub struct Symmetries(Vec<Symmetry>);
 
 impl Symmetries {
-    /// Lists the symmetries that map a board of this size to one of the same size. On boards with a side of 1 some of them
-    /// coincide, so each distinct permutation is listed once.
+    /// Lists the symmetries that map a board of this size to a board of the same size. On boards with a side of 1 some
+    /// of them coincide, so each distinct permutation is listed once.
     pub fn new(size: BoardSize) -> Self {
         let (rows, cols) = (size.rows(), size.cols());
         let permutation = |from: &dyn Fn(usize, usize) -> (usize, usize)| -> Symmetry {
@@ -57,7 +57,7 @@ impl Symmetries {
         })
     }
 
-    /// Returns the canonical form: the image that is smallest as a packed number.
+    /// Returns the canonical form: the image with the smallest packed number.
     pub fn canonical(&self, board: Board) -> Board {
         self.images(board).min().unwrap_or(board)
     }

@@ -48,7 +48,7 @@ impl<T: Pod + Send + Sync> Table<T> {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         match &self.0 {
             Place::Heap(list) => store.store(list),

@@ -1,10 +1,10 @@
-//! Proofs that a board is unreachable which the board itself shows.
+//! Proofs that a board is unreachable, from the board alone.
 
 use crate::board::Board;
 use crate::params::Params;
 
-/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the board shows no
-/// reason; it may still be unreachable.
+/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the board alone
+/// shows no reason. Such a board may still be unreachable.
 ///
 /// Both spawned tiles count as possible even at probability 0, because runs enumerate both. Cost: one pass over the
 /// cells.
@@ -72,7 +72,7 @@ mod tests {
         assert_eq!(why("2x2", "score", "32 16 / 8 4"), None);
     }
 
-    /// Enumerates all games of small boards. A won board is the only one with a reason.
+    /// Enumerates all games of small boards. Only won boards have a reason.
     #[test]
     fn no_reachable_board_has_a_reason() {
         for (size, objective) in

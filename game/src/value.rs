@@ -9,7 +9,7 @@ use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// Stored value W: an integer that is larger where the player is better off.
+/// Stored value W: an integer. A larger integer is better for the player.
 ///
 /// For the score, W is the expected future score plus the potential Φ of the board.
 /// [`Scale`](crate::fixed::Scale) converts the integer to a number, in fixed or in floating point.
@@ -21,10 +21,11 @@ pub struct Stored(pub u64);
 pub struct FutureValue(pub u64);
 
 impl Stored {
-    /// Returns the future value of a board whose stored value would be `past` if its game were over.
+    /// Returns the future value of a board. `past` is the stored value that the board would have if its game were
+    /// over.
     #[must_use]
     pub fn future_value(self, past: Stored) -> FutureValue {
-        // W is at least Φ, because no rounding moves a value below the score already made.
+        // W is at least Φ, because rounding never moves a value below the score already made.
         FutureValue(self.0.saturating_sub(past.0))
     }
 }
@@ -59,7 +60,7 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     }
 }
 
-/// Divisor of a sum over spawns, for one number of empty cells.
+/// Divisor of a sum over spawns, for a fixed number of empty cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     weight2: u32,
@@ -78,7 +79,8 @@ impl Divisor {
     fn new(spawn4: Spawn4, empty: u64, offset: u64) -> Self {
         let divisor = u64::from(spawn4.denominator()) * empty.max(1);
         let shift = u64::BITS - (divisor - 1).leading_zeros();
-        // The multiplier is below 2^64: 2^shift is below twice the divisor, and equals a divisor that is a power of two.
+        // The multiplier is below 2^64, because 2^shift is below twice the divisor. If the divisor is a power of two,
+        // 2^shift equals the divisor.
         let multiplier = (1u128 << (63 + shift)).div_ceil(u128::from(divisor));
         Self {
             weight2: spawn4.weight2(),
@@ -93,9 +95,9 @@ impl Divisor {
 
     /// Returns `sum / divisor`, rounded down, of a sum below 2^63.
     ///
-    /// A product with the reciprocal costs a fraction of a division. Let d be the divisor, l = `shift` and m =
+    /// Multiplying by the reciprocal costs a fraction of a division. Let d be the divisor, l = `shift` and m =
     /// `multiplier`. Then 2^l ≥ d, and m·d = 2^(63 + l) + r with 0 ≤ r < d. So m·sum / 2^(63 + l) exceeds sum/d by
-    /// r·sum / (d · 2^(63 + l)) < 1/d. The excess lifts no fraction k/d to the next integer.
+    /// r·sum / (d · 2^(63 + l)) < 1/d. So the excess never lifts a fraction k/d to the next integer.
     #[inline(always)]
     fn quotient(&self, sum: u64) -> u64 {
         ((u128::from(sum << 1) * u128::from(self.multiplier)) >> u64::BITS) as u64 >> self.shift
@@ -136,7 +138,7 @@ impl Value for u32 {
         *sum += u64::from(self);
     }
 
-    /// Computes in f64, which has the faster vector instructions and holds everything here exactly except the quotient.
+    /// Computes in f64, which has faster vector instructions. Every intermediate result except the quotient is exact.
     /// Adding 1.5·2^52 rounds the quotient to the nearest integer and leaves that integer in the low bits.
     #[inline(always)]
     fn mean(twos: u64, fours: u64, divisor: &Divisor) -> Self {
@@ -158,7 +160,7 @@ impl Value for u64 {
     const NO_SUM: u64 = 0;
     const LARGEST: Self = Self::MAX;
 
-    /// The scale leaves room for the sum over the spawns in all cells.
+    /// The scale leaves enough bits for the sum over the spawns in all cells.
     type Sum = u64;
 
     fn of_stored(stored: Stored) -> Self {
@@ -186,7 +188,7 @@ impl Value for u64 {
 
     #[inline(always)]
     fn add_to(self, sum: &mut u64) {
-        // Holes of the product may overflow, but no reachable state reads them.
+        // Sums in holes may overflow, but no reachable state reads a hole.
         *sum = sum.wrapping_add(self);
     }
 
@@ -264,7 +266,7 @@ impl Backup {
         V::of_stored(self.won)
     }
 
-    /// Value of a board without a legal move, by its potential.
+    /// Value of a board without a legal move, from its potential.
     #[inline(always)]
     pub fn terminal<V: Value>(&self, potential: u32) -> V {
         match self.score_bits {
@@ -334,7 +336,8 @@ mod tests {
         }
     }
 
-    /// The sums are near multiples of the divisor and up to the largest sum, where a slightly wrong multiplier shows.
+    /// The sums are near multiples of the divisor, up to the largest sum. A slightly wrong multiplier would fail for
+    /// such sums.
     #[test]
     fn quotients_are_rounded_down() {
         let divisors =

@@ -1,9 +1,10 @@
 //! Transitions of a class: the effect of moves and spawns on each of its rows.
 //!
-//! The transitions of a class are computed once and used for every block with its rows. For a very large class they are
-//! computed for the rows of one block. The parts for afterstates ([`Spawns`]), for states ([`Moves`]) and for both are
-//! computed separately on first use. A row of the class itself is given by its *slot*: its number among the rows whose
-//! transitions are computed. A row of a target class is given by its number in the class.
+//! The transitions of a class are computed once and used for every block of that class. For a very large class,
+//! transitions are computed only for the rows of one block. The parts for afterstates ([`Spawns`]), for states
+//! ([`Moves`]) and for both are computed separately on first use. A row of the class itself is given by its *slot*:
+//! its number among the rows whose transitions are computed. A row of a target class is given by its number in the
+//! class.
 
 mod moves;
 mod some;
@@ -43,7 +44,7 @@ pub struct Maker<'a> {
 pub struct Transitions {
     class: ClassId,
     rows: Arc<RowSet>,
-    /// Transitions of more rows of the class, from which these are copied.
+    /// Transitions of a larger set of rows of the class, from which these transitions are copied.
     of_more: Option<Arc<Transitions>>,
     configs: OnceLock<Table<Config>>,
     skeletons: OnceLock<Skeletons>,
@@ -61,7 +62,7 @@ pub struct Skeletons {
     pub first_images: Table<u8>,
 }
 
-/// Row that symmetries of the board map to itself, so that its columns form orbits.
+/// Row that symmetries of the board map to itself, so its columns form orbits.
 #[derive(Clone, Debug)]
 pub struct SymmetricRow {
     /// Slot of the row.
@@ -97,7 +98,7 @@ impl Transitions {
         Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
 
-    /// Rows whose transitions these are.
+    /// Rows of these transitions.
     pub fn rows(&self) -> &Arc<RowSet> {
         &self.rows
     }
@@ -148,7 +149,7 @@ impl Transitions {
 
     /// Returns the moves that `is_made` accepts by slot and direction.
     ///
-    /// The result is not kept. Moves are computed for the same rows as by [`Transitions::moves`].
+    /// The result is not cached. Moves are computed for the same rows as in [`Transitions::moves`].
     pub fn select_moves(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         match self.of_more() {
             Some((more, rows)) => rows.select_moves(more.moves(maker), is_made),
@@ -169,7 +170,7 @@ impl Transitions {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = Self::new(self.class, Arc::clone(&self.rows));
         if let Some(configs) = self.configs.get() {
@@ -223,7 +224,7 @@ impl Skeletons {
 fn symmetric_rows(maker: Maker<'_>, class: &Class, held: &Held<'_>) -> Vec<SymmetricRow> {
     let (mut found, mut numbers) = (Vec::new(), Numbers::new(class.id().k));
     for_each_mask(maker.space, class, held, |mask, rows| {
-        // Most masks have no symmetry, and their rows have none either.
+        // Most masks have no symmetry, so their rows have no symmetry either.
         if mask.mask.stabiliser.is_empty() {
             return;
         }
@@ -296,7 +297,7 @@ impl OfMask<'_> {
         self.mask.large_cells.iter().fold(0, |cells, &cell| cells | 1 << cell)
     }
 
-    /// Returns the effect on configs and columns of each symmetry that keeps the mask.
+    /// Returns the effect on configs and columns of each symmetry that preserves the mask.
     fn stabiliser(&self, space: &Space, numbers: &mut Numbers) -> Vec<Image> {
         let mask = self.mask;
         let last = mask.small_cells.len();
@@ -361,7 +362,7 @@ impl Numbers {
         number
     }
 
-    /// Returns the numbers of the patterns that all classes share.
+    /// Converts the numbers to the pattern numbers that all classes share.
     fn intern(&self, patterns: &Patterns) -> Vec<PatternId> {
         let mut ids = vec![PatternId::IDENTITY];
         ids.extend(patterns.intern(&self.seen[1..]));

@@ -1,7 +1,8 @@
 //! Moves: the targets of sliding the tiles of a state.
 //!
 //! A move is an edge from a row to a row of the target class, together with a pattern. Edges are grouped by [`Step`],
-//! which decides the target lane. Within a step they are grouped by pattern, so a kernel fetches each index map once.
+//! which determines the target lane. Within a step, edges are grouped by pattern, so a kernel fetches each index map
+//! once.
 
 use std::ops::Range;
 
@@ -124,7 +125,7 @@ impl Moves {
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Errors of the store.
     pub fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
         let stored = |group: &MoveGroup| {
             let (patterns, ends) = (group.patterns.clone(), group.ends.clone());
@@ -152,7 +153,7 @@ struct Slide {
     changed: bool,
 }
 
-/// Effect of a move on the L cells of a mask. Thousands of rows share one.
+/// Effect of a move on the L cells of a mask. Thousands of rows share one effect.
 struct Effect {
     /// Group of the edges; `None` if the target class does not exist.
     group: Option<u32>,
@@ -160,11 +161,12 @@ struct Effect {
     mask: u32,
     /// Number of small cells of that mask.
     small_cells: u8,
-    /// Images under the symmetries that lead to the canonical mask, as a range of [`Effects::images`].
+    /// Images under the symmetries that map the target's mask to the canonical mask, as a range of
+    /// [`Effects::images`].
     images: Range<u32>,
 }
 
-/// Effects found so far of the moves of the rows of one mask on its L cells.
+/// Known effects of moves on the L cells of one mask. All rows of the mask share them.
 #[derive(Default)]
 struct Effects {
     /// Indices into `known`, by move and kinds.
@@ -187,7 +189,7 @@ impl Effects {
     }
 }
 
-/// Edges of moves with one step before they are sorted.
+/// Unsorted edges of the moves with one step.
 struct Group<'a> {
     step: Step,
     target: ClassId,
@@ -220,7 +222,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Slides the lines from number `next` on, once for each combination of their outcomes.
+    /// Slides line number `next` and all later lines, once for each combination of their outcomes.
     fn slide_lines(&mut self, sliding: &mut Sliding<'_>, mut next: usize, mut slid: Slide) {
         let lines = &self.space.lines.moves[sliding.direction];
         while let Some(line) = lines.get(next) {
@@ -385,7 +387,7 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
                 (Some(first), Kind::Merged) => {
                     let second = numbers.next().unwrap_or(first);
                     met(first, second, true);
-                    // Both tiles are equal. Always using the lower number makes both cases the same pattern.
+                    // The two tiles are equal. Always use the lower number, so both orders give the same pattern.
                     TileSource::Merged(first.min(second))
                 }
                 (Some(first), _) => TileSource::Plain(first),
@@ -397,7 +399,7 @@ fn large_tiles(of_mask: &OfMask<'_>, lines: &[Vec<u8>], kinds: Kinds) -> LargeTi
 }
 
 impl Group<'_> {
-    /// Sorts the edges by pattern. They are already in the order of rows.
+    /// Sorts the edges by pattern. The edges are already in the order of rows.
     fn sorted(self, ids: &[PatternId]) -> MoveGroup {
         let Group { step, target, edges, .. } = self;
         let mut start = vec![0u32; ids.len() + 1];

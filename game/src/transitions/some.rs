@@ -1,4 +1,4 @@
-//! Transitions of some rows, copied from the transitions of more rows: a block copies those of its class.
+//! Transitions of some rows, copied from the transitions of a larger set. A block copies the transitions of its class.
 
 use super::{Direction, MoveEdge, MoveGroup, Moves, Skeletons, Spawns, SymmetricRow};
 use crate::bitset::Number;
@@ -21,7 +21,7 @@ impl SomeRows<'_> {
         self.wanted.contains(self.all.row(of_all)).then(|| self.slot_of(of_all))
     }
 
-    /// Converts a slot of the full set, whose row is wanted, to the slot among the wanted rows.
+    /// Converts a slot of the full set to the slot among the wanted rows. The row must be wanted.
     #[inline]
     fn slot_of(&self, of_all: Slot) -> Slot {
         self.wanted.slot(self.all.row(of_all))
@@ -64,13 +64,13 @@ impl SomeRows<'_> {
         Spawns { start: start.into(), twos: twos.into(), fours: fours.into(), patterns }
     }
 
-    /// Selects the moves of the wanted rows. Patterns may have no edges.
+    /// Selects the moves of the wanted rows. The result may have patterns without edges.
     pub fn moves(&self, all: &Moves) -> Moves {
         some_moves(all, |slot, _| self.wanted.contains(self.all.row(slot)), |slot| self.slot_of(slot))
     }
 
-    /// Selects the moves of the wanted rows that `is_made` accepts, by slot among the wanted rows and direction. Patterns
-    /// may have no edges.
+    /// Selects the moves of the wanted rows that `is_made` accepts, by slot among the wanted rows and direction. The
+    /// result may have patterns without edges.
     pub fn select_moves(&self, all: &Moves, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         let mut made = vec![0u8; self.all.len()];
         for (slot, of_all) in (0..).map(Slot).zip(self.slots()) {
@@ -80,8 +80,8 @@ impl SomeRows<'_> {
     }
 }
 
-/// Selects the moves that `keeps` accepts by slot and direction, and maps their slots by `slot`. Patterns may have no
-/// edges.
+/// Selects the moves that `keeps` accepts by slot and direction, and maps their slots by `slot`. The result may have
+/// patterns without edges.
 pub(super) fn some_moves(
     all: &Moves,
     keeps: impl Fn(Slot, Direction) -> bool,
@@ -94,8 +94,8 @@ pub(super) fn some_moves(
             if some.len() < of_pattern.len() {
                 some.resize(of_pattern.len(), MoveEdge::default());
             }
-            // A branch on a kept edge would be mispredicted often, because kept edges look random. So every edge is
-            // written, and the next edge overwrites an edge that is not kept.
+            // A branch would often be mispredicted, because kept edges look random. So the loop writes every edge, and
+            // the next edge overwrites an edge that is not kept.
             let mut kept = 0;
             for &edge in of_pattern {
                 some[kept] = edge;

@@ -11,14 +11,14 @@ use crate::table::{Store, Table};
 /// Targets of spawns in rows of a class.
 #[derive(Debug, Default)]
 pub struct Spawns {
-    /// Start of each slot in `twos` and `fours`: the spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for each
-    /// empty cell. A row that no move leads to has no spawns.
+    /// Start of each slot in `twos` and `fours`: the spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for
+    /// each empty cell. A row that no move can produce has no spawns.
     pub start: Table<u32>,
     /// Targets of a spawned 2, in the class with small sum + 2.
     pub twos: Table<SpawnEdge>,
     /// Targets of a spawned 4, in the class with small sum + 4.
     pub fours: Table<SpawnEdge>,
-    /// Patterns that edges refer to. The first is the identity.
+    /// Patterns of the edges. The first pattern is the identity.
     pub patterns: Vec<PatternId>,
 }
 
@@ -101,7 +101,7 @@ fn occupied(mask: &OfMask<'_>, config: Config) -> u32 {
     small.fold(mask.large(), |cells, (_, &cell)| cells | 1 << cell)
 }
 
-/// Returns the canonical image of a config, and the number of the pattern that leads to it.
+/// Returns the canonical image of a config, and the number of the pattern that maps to that image.
 #[inline]
 fn canonical(config: Config, cells: usize, images: &[Image]) -> (Config, u32) {
     let (mut best, mut pattern) = (config, 0);
