@@ -200,8 +200,8 @@ impl Columns {
     }
 }
 
-/// Finds columns of a lane by their sequences. The finder first finds the group, which is often the group of the
-/// previous query.
+/// Finds columns of a lane by their sequences. The finder first finds the group. Often it is the group of the previous
+/// query.
 #[derive(Debug)]
 pub struct Finder<'a> {
     index: &'a FxHashMap<Counts, u32>,
@@ -225,7 +225,8 @@ impl Finder<'_> {
         self.last.1
     }
 
-    /// Returns the column of a sequence, which must be an arrangement of the group's multiset. Cost: a few nanoseconds.
+    /// Returns the column of a sequence. The sequence must be an arrangement of the group's multiset. Cost: a few
+    /// nanoseconds.
     #[inline]
     pub fn column(&self, group: GroupIndex, sequence: Sequence) -> Option<Column> {
         let first = self.beginnings.get(&(group.0, beginning(sequence)))?;

@@ -41,8 +41,8 @@ struct Fixed {
     move_bound: Option<MoveBound>,
 }
 
-/// Rounding error of a mean in units in the last place. It is one half, plus the error of the f64 product that the 32-bit
-/// kernel rounds.
+/// Rounding error of a mean in units in the last place. The error is one half, plus the error of the f64 product that
+/// the 32-bit kernel rounds.
 const MEAN_ERROR_ULP: f64 = 0.5 + 1.0 / (1 << 16) as f64;
 
 /// Relative error that a move can add to a floating-point value, by precision.

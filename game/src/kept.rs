@@ -61,7 +61,7 @@ impl KeptLayers {
     /// and an interrupted solve can resume from these values.
     pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2 };
 
-    /// Only the layers of the starts, which is the minimum that a run can store. The period never repeats.
+    /// Only the layers of the starts. A run cannot store fewer layers. The period never repeats.
     pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };
 
     /// Creates the policy that stores the first `width` of every `period` layers.

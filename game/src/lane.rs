@@ -65,7 +65,7 @@ impl Lane {
         (lane.k <= 16 && huge.len() <= lane.k && huge.sum() <= lane.large_sum).then_some(lane)
     }
 
-    /// Returns the lanes that a move with `step` can lead to from this one, including some that have no board.
+    /// Returns the lanes that a move with `step` can lead to from this lane. Some of them have no board.
     pub fn after(self, step: Step, params: &Params) -> Vec<Self> {
         let Some(k) = (self.k + step.births).checked_sub(step.merges) else { return Vec::new() };
         let large_sum = self.large_sum + (u32::from(step.births) << params.large);
@@ -73,7 +73,7 @@ impl Lane {
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
-    /// Returns the lanes from which a move with `step` can lead to this one, including some that have no board.
+    /// Returns the lanes from which a move with `step` can lead to this lane. Some of them have no board.
     pub fn before(self, step: Step, params: &Params) -> Vec<Self> {
         let k = (self.k + step.merges).checked_sub(step.births);
         let large_sum = self.large_sum.checked_sub(u32::from(step.births) << params.large);
@@ -82,7 +82,7 @@ impl Lane {
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
-    /// Returns the other lanes that moves can lead to from this one, including some that have no board.
+    /// Returns the other lanes that moves can lead to from this lane. Some of them have no board.
     pub fn target_lanes(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.after(step, params)).collect();
@@ -90,7 +90,7 @@ impl Lane {
         lanes
     }
 
-    /// Returns the other lanes from which moves can lead to this one, including some that have no board.
+    /// Returns the other lanes from which moves can lead to this lane. Some of them have no board.
     pub fn source_lanes(self, params: &Params) -> BTreeSet<Self> {
         let mut lanes: BTreeSet<_> =
             Step::all(params).into_iter().flat_map(|step| self.before(step, params)).collect();

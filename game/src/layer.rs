@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::objective::Spawn4;
 use crate::rules::exponent_potential;
 
-/// Layer of a board: the sum of its tiles, which is always even.
+/// Layer of a board: the sum of its tiles. The sum is always even.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Layer(pub u32);
@@ -45,7 +45,7 @@ impl Layer {
         (sum >= Self::FIRST.0).then(|| Self(sum / Self::STEP * Self::STEP))
     }
 
-    /// Number of layers below this one, counted from the first.
+    /// Number of layers below this layer, counted from the first layer.
     pub fn number(self) -> u32 {
         self.0.saturating_sub(Self::FIRST.0) / Self::STEP
     }
@@ -60,12 +60,12 @@ impl Layer {
         Self::FIRST.up(index as u32)
     }
 
-    /// Returns the layer that is `layers` layers above this one.
+    /// Returns the layer `layers` layers above this layer.
     pub fn up(self, layers: u32) -> Self {
         Self(self.0 + Self::STEP * layers)
     }
 
-    /// Returns the layer that is `layers` layers below this one; `None` below the first.
+    /// Returns the layer `layers` layers below this layer; `None` below the first layer.
     pub fn down(self, layers: u32) -> Option<Self> {
         (layers <= self.number()).then(|| Self(self.0 - Self::STEP * layers))
     }
@@ -80,7 +80,7 @@ impl Layer {
         self.0.checked_sub(spawn.tile()).and_then(Self::of_sum)
     }
 
-    /// Iterates over the layers from this one to `last`, ascending.
+    /// Iterates over the layers from this layer to `last`, ascending.
     pub fn to(self, last: Layer) -> impl DoubleEndedIterator<Item = Layer> + ExactSizeIterator + Clone {
         let layers = if self <= last { (last.0 - self.0) / Self::STEP + 1 } else { 0 };
         (0..layers).map(move |above| self.up(above))

@@ -5,10 +5,10 @@
 //! * The *rules*, one board at a time, in their simplest form ([`rules`], [`symmetry`]), and the same rules with
 //!   tables and shifts ([`packed`]). Queries, players and tests use these modules.
 //! * The *product structure*: a board is a [`skeleton`] times a sequence of large exponents ([`columns`]). The
-//!   skeleton gives the small tiles and the cells of the large ones. All skeletons with the same number of large tiles
-//!   and the same small sum form a [`class`](class::Class), whose [`transitions`] are computed once. [`patterns`]
-//!   describe the effect of a transition on sequences, and [`maps`] its effect on columns. The kernels of the solver
-//!   use these modules.
+//!   skeleton gives the small tiles and the cells of the large tiles. All skeletons with the same number of large
+//!   tiles and the same small sum form a [`class`](class::Class), whose [`transitions`] are computed once.
+//!   [`patterns`] describe the effect of a transition on sequences, and [`maps`] its effect on columns. The kernels of
+//!   the solver use these modules.
 //!
 //! The product structure takes the symmetries, the directions of moves, the starts and Φ from the rules. Tests compare
 //! it with the rules board by board. The verifier of runs has its own implementation of both halves.
@@ -18,7 +18,7 @@
 //! | Part | Modules |
 //! |---|---|
 //! | layers: the first one, the next one, the tile sums and weights of spawns | [`layer`] |
-//! | the blocks that exist, and the lanes that moves lead to | [`lane`], [`huge`] |
+//! | the existing blocks, and the target lanes of moves | [`lane`], [`huge`] |
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
 //! | the targets of moves, spawns and symmetries | [`transitions`], [`patterns`], [`maps`] |

@@ -234,7 +234,7 @@ pub fn with_tiles(board: Board, cells: &[u8], packed: u64) -> Board {
 pub struct RowSkeleton {
     /// Small tiles of the row.
     pub small: Board,
-    /// Index of the mask, which gives the cells of the large tiles.
+    /// Index of the mask. The mask gives the cells of the large tiles.
     pub mask: usize,
     /// Whether a symmetry preserves the skeleton. If so, some sequences are not stored: see [`RowBoards::board`].
     pub is_symmetric: bool,
@@ -371,8 +371,8 @@ mod tests {
         )
     }
 
-    /// Compares the positions of boards with those of the solver, at every `row_step`-th row and `column_step`-th column
-    /// of a block. Returns the number of boards compared.
+    /// Compares the positions of boards with the solver's positions, at every `row_step`-th row and `column_step`-th
+    /// column of a block. Returns the number of boards compared.
     fn agree(locator: &Locator, layer: Layer, lane: Lane, row_step: usize, column_step: usize) -> usize {
         let (space, mut found) = (locator.space(), 0);
         let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();

@@ -13,7 +13,7 @@ use crate::rules::Move;
 /// tiles make ⌊n/2⌋ merges in either direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slid {
-    /// The line slid towards its first cell, which is the lowest four bits.
+    /// The line slid towards its first cell. The first cell has the lowest four bits.
     first: u32,
     /// The line slid towards its last cell.
     last: u32,

@@ -267,12 +267,12 @@ impl Params {
         Ok(params)
     }
 
-    /// Returns the same run with other stored layers, which change no count and no value.
+    /// Returns the same run with other stored layers. Stored layers change no count and no value.
     pub fn with_kept(self, kept: KeptLayers) -> Self {
         Self { kept, ..self }
     }
 
-    /// Returns the same game with a discount, which rewards wins in few moves.
+    /// Returns the same game with a discount. A discount rewards wins in few moves.
     ///
     /// # Errors
     ///
@@ -294,7 +294,7 @@ impl Params {
         Ok(params)
     }
 
-    /// Returns the same run with or without stored best moves, which change no count and no value.
+    /// Returns the same run with or without stored best moves. They change no count and no value.
     pub fn with_best_moves(self, best_moves: bool) -> Self {
         Self { best_moves, ..self }
     }
@@ -395,8 +395,8 @@ impl Params {
 
     /// Largest number of cells of a counted board that can hold a tile of at least `2^exponent`.
     ///
-    /// The number is all cells for a 2 or a 4, and `cells + 2 − exponent` for an 8 or a larger tile. It is 0 above
-    /// [`largest_exponent`](Self::largest_exponent).
+    /// The number is `cells` for a 2 or a 4, and `cells + 2 − exponent` for an 8 or a larger tile. The number is 0
+    /// above [`largest_exponent`](Self::largest_exponent).
     pub fn most_cells_with(&self, exponent: u8) -> usize {
         if exponent > self.largest_exponent() {
             0

@@ -280,7 +280,7 @@ impl Patterns {
         ids.into_iter().map(known).collect()
     }
 
-    /// Returns the arrangements of a multiset of exponents, which is sorted downward.
+    /// Returns the arrangements of a multiset of exponents. The multiset must be sorted downward.
     pub(crate) fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
         let mut known = self.arrangements.lock();
         let arrangements = known.entry(multiset).or_insert_with(|| {
@@ -301,7 +301,7 @@ impl Patterns {
         self.shape_bytes.load(Ordering::Relaxed)
     }
 
-    /// Drops the effects on shapes, which are computed again when needed.
+    /// Drops the effects on shapes. They are computed again on demand.
     pub fn clear_shapes(&self) {
         self.shape_bytes.store(0, Ordering::Relaxed);
         self.table.lock().rearrangements.values().for_each(|rearrangement| rearrangement.forget());

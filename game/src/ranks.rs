@@ -1,8 +1,8 @@
 //! Number of a column from its sequence, without a table of the lane's columns.
 //!
-//! [`Columns`](crate::columns::Columns) lists all sequences of a lane, which may be millions. The solver needs all
-//! sequences, but a query for one board does not. This module lists only the multisets of exponents, a few hundred per
-//! lane, and counts their arrangements.
+//! [`Columns`](crate::columns::Columns) lists all sequences of a lane. There may be millions of sequences. The solver
+//! needs all sequences, but a query for one board does not. This module lists only the multisets of exponents, a few
+//! hundred per lane, and counts their arrangements.
 
 use crate::board::MAX_EXPONENT;
 use crate::columns::{Column, Sequence, pack};
@@ -85,7 +85,7 @@ impl Left {
             let count = &mut left.counts[(sequence >> (4 * place) & 15) as usize];
             *count += 1;
             left.total += 1;
-            // The division is exact: the result is the number of arrangements of the exponents so far.
+            // The division is exact, because the result is the number of arrangements of the exponents counted so far.
             left.arrangements = left.arrangements * left.total / u64::from(*count);
         }
         left
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn columns_of_the_largest_lanes_have_the_numbers_of_the_solver() {
-        // With large tiles from 16 on and without huge tiles, the lanes of 4x3 are the widest of all.
+        // If tiles of at least 16 are large and no tile is huge, the lanes of 4x3 have the largest numbers of columns.
         let of_4x3 = Params { large: 4, huge: NO_HUGE, ..params("4x3", "score") };
         assert_eq!(agree(&of_4x3, largest_lane(&of_4x3, u64::MAX), 997), 6_451_200);
         let of_4x4 = params("4x4", "reach:64");

@@ -11,7 +11,7 @@ use crate::bitset::{BitSet, Number, Ranks, last_word};
 #[repr(transparent)]
 pub struct Row(pub u32);
 
-/// Number of a row among the rows that a block holds, which is its position in the block.
+/// Number of a row among the rows that a block holds. The slot is the position of the row in the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Slot(pub u32);

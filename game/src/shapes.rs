@@ -1,9 +1,9 @@
 //! Shapes: the effect of a rearrangement on all similar multisets of exponents.
 //!
-//! A rearrangement reorders tiles and may insert new ones. Its effect on the arrangements of a multiset does not depend
-//! on the exponents themselves. It depends only on the equalities among them, and on whether the smallest equals a new
-//! tile. So a multiset is squeezed to a *shape* with only these properties. A rearrangement is computed once per shape,
-//! for any number of lanes with multisets of that shape.
+//! A rearrangement reorders tiles and may insert new tiles. Its effect on the arrangements of a multiset does not
+//! depend on the exponents themselves. The effect depends only on the equalities among the exponents, and on whether
+//! the smallest exponent equals a new tile. So a multiset is squeezed to a *shape* with only these properties. A
+//! rearrangement is computed once per shape, for any number of lanes with multisets of that shape.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct Rearrangement {
 /// Effect of a rearrangement on the arrangements of one shape.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeMap {
-    /// Exponents of the target, squeezed like those of the shape and sorted downward.
+    /// Exponents of the target, squeezed like the exponents of the shape and sorted downward.
     pub(crate) target: Sequence,
     /// For each arrangement of the shape, the number of the target's arrangement.
     pub(crate) leads_to: Vec<u32>,

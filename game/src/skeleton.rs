@@ -111,16 +111,16 @@ pub struct Configs {
     /// Number of half sums in a table.
     halves: usize,
     /// For each number of cells and half sum ([`Configs::place`]) and each digit: the number of configs whose first
-    /// digit is smaller. `u32::MAX` for digits from `large` on.
+    /// digit is smaller. `u32::MAX` for digits of at least `large`.
     below: Vec<[u32; DIGITS]>,
     counts: Vec<Vec<u32>>,
 }
 
-/// Number of places for digits: a power of two, so that the index of a digit needs no bounds check.
+/// Number of places for digits: a power of two, so the index of a digit needs no bounds check.
 const DIGITS: usize = 8;
 
 impl Configs {
-    /// Builds the tables for up to `cells` cells and digits below `large`, which is at most 6.
+    /// Builds the tables for up to `cells` cells and digits below `large`. `large` is at most 6.
     pub fn new(cells: usize, large: u8) -> Self {
         let sums = |f: usize| f * (1usize << (large - 1)) / 2 + 1;
         let halves = sums(cells);

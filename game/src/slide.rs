@@ -48,7 +48,7 @@ impl Kinds {
         [Kind::Small, Kind::Plain, Kind::Merged, Kind::Born][(self.0 >> (2 * place) & 3) as usize]
     }
 
-    /// Returns the kinds of the lines after the first one, which has `places` places.
+    /// Returns the kinds of all lines except the first line, which has `places` places.
     pub fn after(self, places: usize) -> Kinds {
         Kinds(self.0.checked_shr(2 * places as u32).unwrap_or(0))
     }

@@ -43,7 +43,7 @@ impl Spawned {
         }
     }
 
-    /// Returns the states after a 2 and those after a 4, one for each empty cell. Some may be equal.
+    /// Returns the states after a 2 and the states after a 4, one state for each empty cell. Some states may be equal.
     #[inline]
     pub fn each(&self) -> [&[Board]; 2] {
         self.states.each_ref().map(|states| &states[..self.count])

@@ -47,7 +47,7 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
     fn number(self) -> f64;
     /// Returns the bits of the IEEE 754 number nearest to a number.
     fn of_number(number: f64) -> Self;
-    /// Subtracts this integer from the bits of 1, which reverses the order of the numbers from 0 to 1.
+    /// Subtracts this integer from the bits of 1. The subtraction reverses the order of the numbers from 0 to 1.
     fn one_less(self) -> Self;
     /// Adds this value to a sum, exactly.
     fn add_to(self, sum: &mut Self::Sum);

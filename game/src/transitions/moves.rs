@@ -145,7 +145,7 @@ struct Edge {
 /// State of a move while its lines slide one after the other.
 #[derive(Clone, Copy, Default)]
 struct Slide {
-    /// Small tiles of the lines so far, one nibble a place, in the order of the lines.
+    /// Small tiles of the lines so far, one nibble per place, in the order of the lines.
     digits: u64,
     kinds: Kinds,
     merges: u8,

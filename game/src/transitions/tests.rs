@@ -188,7 +188,7 @@ fn spawns_agree_with_the_rules() {
     }
 }
 
-/// Transitions that are computed for some rows equal those computed for all rows.
+/// Transitions computed for some rows equal the transitions computed for all rows.
 #[test]
 fn transitions_do_not_depend_on_the_other_rows() {
     let game = Game::new("3x2", 3, NO_HUGE);
@@ -267,7 +267,7 @@ impl Contents {
     }
 }
 
-/// Transitions that are copied from those of a class equal those computed for the same rows.
+/// Transitions copied from a whole class equal transitions computed for the same rows.
 #[test]
 fn transitions_of_some_rows_are_those_of_all() {
     for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4)] {
