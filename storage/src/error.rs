@@ -23,7 +23,7 @@ pub enum ErrorKind {
     Occupied,
     /// Another process is using the run and may end.
     Busy,
-    /// Another process took over, so this one must stop.
+    /// Another process took over, so this process must stop.
     Fenced,
     /// A file of the run is damaged, foreign or missing. A shard can be recomputed; other files must be restored.
     DataLoss,
@@ -136,7 +136,7 @@ pub enum StorageError {
     Away {
         /// Former place of the run.
         place: Place,
-        /// Its id.
+        /// Id of the run.
         run: RunId,
         /// Current contents of the place.
         found: &'static str,

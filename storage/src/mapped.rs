@@ -55,7 +55,7 @@ impl Deref for MappedFile {
 
 /// A nameless file on the run's disk for data that does not fit in memory.
 ///
-/// Append-only. The system frees its space when the file and its maps are dropped, however the process ends.
+/// Append-only. The system frees its space when the file and its maps are dropped, even if the process is killed.
 #[derive(Debug)]
 pub struct Scratch {
     file: File,

@@ -57,7 +57,7 @@ impl Place {
         Self(Arc::new(Placed { address, shard: None }))
     }
 
-    /// Creates the place of this URL, which must contain no secret because errors print it.
+    /// Creates the place of this URL. The URL must not contain a secret, because errors print it.
     #[must_use]
     pub fn url(url: impl Into<String>) -> Self {
         Self::at(Address::Url(url.into()))

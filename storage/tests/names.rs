@@ -129,7 +129,7 @@ fn leftover_files_obstruct_no_process() {
     run.shards().open(&shard, &identity(run.run_id())).unwrap().verify().unwrap();
 }
 
-/// Abandoned temporary files of a cache are removed; files still being written stay, however old they are.
+/// Abandoned temporary files of a cache are removed; files still being written stay, regardless of their age.
 #[test]
 fn a_cache_loses_only_abandoned_files() {
     let (store, local) = (Faulty::new(), tempfile::tempdir().unwrap());

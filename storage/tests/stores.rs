@@ -437,7 +437,7 @@ fn large_shards_are_sent_and_fetched_in_parts() {
     }
 }
 
-/// Opening needs one list and one request per object, however large the run is.
+/// Opening needs one list and one request per object, regardless of the size of the run.
 #[test]
 fn opening_for_reading_lists_only_the_journal() {
     let place = Place::new();

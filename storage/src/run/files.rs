@@ -15,9 +15,10 @@ use crate::publish::{Listed, list, list_if_there};
 use crate::{ShardName, ShardRecord, StorageError};
 
 impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
-    /// Limits the disk or store space of the run from now on.
+    /// Limits the disk or store space of the run, starting with this call.
     ///
-    /// The limit covers this run, its shard writers and its counted scratch files. Costs one listing of the files.
+    /// The limit covers writes through this value, its shard writers and its counted scratch files. Costs one listing
+    /// of the files.
     ///
     /// # Errors
     ///
@@ -170,8 +171,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         self.remove_shards(is_earlier, referenced)
     }
 
-    /// Removes unreferenced shards of all writers, as
-    /// [`remove_unreferenced_shards`](Self::remove_unreferenced_shards) does for earlier ones.
+    /// Removes unreferenced shards of all writers, as [`remove_unreferenced_shards`](Self::remove_unreferenced_shards)
+    /// does for earlier writers.
     ///
     /// For a run that lost opening records, which makes the numbers in shard names meaningless. Fails if another
     /// process has opened the run since.

@@ -32,8 +32,8 @@ impl Lock {
             }
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }
-        // Other processes use the id only in messages, so it is not synced and may be missing. So a run on a full disk
-        // can still be opened to remove needless files.
+        // Other processes use the id only in messages, so it is not synced and may be missing. Therefore a run on a
+        // full disk can still be opened to remove needless files.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Self { _file: file })
     }

@@ -434,7 +434,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// # Errors
     ///
-    /// [`StorageError::Away`], and those of reading a manifest.
+    /// [`StorageError::Away`], and errors of reading a manifest.
     pub fn require_place(&self) -> Result<(), StorageError> {
         self.shards().require_run()
     }

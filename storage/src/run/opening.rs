@@ -1,4 +1,4 @@
-//! Opening records. Each names the process that writes the run after that record.
+//! Opening records. Each record names the process that writes the run after it.
 //!
 //! A store has no lock, because objects do not vanish when a process ends. Instead, a process that opens a run for
 //! writing appends an opening record. The record takes the number that every earlier writer would use for its next

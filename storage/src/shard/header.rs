@@ -10,7 +10,7 @@ pub(super) const HEADER_BYTES: u32 = 104;
 
 const MAGIC: [u8; 8] = *b"EX2048SH";
 
-/// Length of magic, version and header length, which keep their position and meaning in every version.
+/// Length of magic, version and header length. These fields have the same position and meaning in every version.
 const PREAMBLE_BYTES: usize = 16;
 
 /// Valid header lengths in any version. Without the upper bound, a damaged length could make a reader hash a whole

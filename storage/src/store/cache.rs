@@ -207,7 +207,7 @@ mod tests {
         touched.set_modified(SystemTime::now() - Duration::from_secs(100)).unwrap();
         let new = insert(&cache, 3, 40, 0);
         assert_eq!([&oldest, &older, &new].map(|entry| entry.exists()), [true, false, true]);
-        // An entry larger than the limit is kept alone.
+        // An entry larger than the limit stays, and all other entries are evicted.
         let large = insert(&cache, 4, 200, 400);
         assert_eq!([&oldest, &new, &large].map(|entry| entry.exists()), [false, false, true]);
     }
@@ -223,14 +223,14 @@ mod tests {
             file
         };
         drop((aged(&old, 2 * ABANDONED), aged(&new, ABANDONED / 2)));
-        // Its process is still waiting for a store.
+        // The process that writes this file is still waiting for a store.
         let waiting = aged(&held, 2 * ABANDONED);
         waiting.lock().unwrap();
         Cache::open(place.path(), 0).unwrap();
         assert_eq!([&old, &new, &held].map(|path| path.exists()), [false, true, true]);
     }
 
-    /// A cache may share its folder with other files, some of them named like its own.
+    /// A cache may share its folder with other files, some of them with names like those of entries.
     #[test]
     fn files_of_other_programs_are_kept() {
         let place = tempfile::tempdir().unwrap();
@@ -251,7 +251,7 @@ mod tests {
         assert!(!older.exists() && newer.exists() && others.iter().all(|path| path.exists()));
     }
 
-    /// Otherwise other users could put files into it or replace it.
+    /// Otherwise other users could put files into the cache or replace its folder.
     #[test]
     fn a_folder_that_others_can_write_to_is_not_used_directly() {
         let place = tempfile::tempdir().unwrap();

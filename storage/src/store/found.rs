@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-/// An object in a list.
+/// An object in a listing.
 #[derive(Debug)]
 pub(crate) struct ListedObject {
     /// Name of the object within the run.

@@ -259,7 +259,7 @@ impl Store {
         Ok(listed)
     }
 
-    /// Removes objects and ignores missing ones.
+    /// Removes objects and ignores missing objects.
     pub(crate) fn remove(&self, objects: impl IntoIterator<Item = String>) -> Result<(), StorageError> {
         let requests: Vec<_> = objects.into_iter().map(|object| (self.key(&object), object)).collect();
         let (store, patience) = (Arc::clone(&self.objects), self.persistently());
@@ -278,7 +278,7 @@ impl Store {
         removed.map(drop).map_err(|(object, given_up)| self.failed("removing", &object, given_up))
     }
 
-    /// Returns the full name of an object. The empty name gives the prefix, which may itself be an object.
+    /// Returns the full name of an object. The empty name gives the prefix. The prefix may itself be an object.
     fn key(&self, object: &str) -> Path {
         object
             .split('/')

@@ -89,7 +89,7 @@ fn jittered(pause: Duration) -> Duration {
     pause / 2 + pause / 2048 * u32::try_from(random).unwrap_or_default()
 }
 
-/// Returns whether the store gave a final answer, which a retry would not change.
+/// Returns whether the store gave a final answer. A retry would not change such an answer.
 fn is_final(error: &Error) -> bool {
     match error {
         // Only the text contains the status. An unrecognized refusal is retried, which only costs time.
@@ -162,7 +162,7 @@ mod tests {
         assert!(failing("Server returned non-2xx status code: 429", u32::MAX).1 > 1);
     }
 
-    /// The time limit starts with the failure, however long the attempt ran before.
+    /// The time limit starts with the failure, regardless of the duration of the failed attempt.
     #[test]
     fn an_outage_after_a_long_attempt_is_bridged() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();

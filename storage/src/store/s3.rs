@@ -32,8 +32,8 @@ pub(crate) fn open(bucket: &str, settings: &S3Settings) -> Result<Arc<dyn Object
         max_retries: 3,
         retry_timeout: Duration::from_secs(30),
     };
-    // The library's HTTP client has no cryptography provider. An error means that one is already installed, which
-    // suffices.
+    // The library's HTTP client has no cryptography provider. An error means that a provider is already installed, so
+    // ignore the error.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = ClientOptions::new()
         .with_timeout(REQUEST)

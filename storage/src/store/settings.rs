@@ -140,7 +140,7 @@ impl<V: Fn(&str) -> Option<OsString>> Environment<V> {
     }
 }
 
-/// Checks a value that becomes part of an HTTP header.
+/// Checks a value for use in an HTTP header.
 fn in_header(name: &str, value: String) -> Result<String, String> {
     if value.chars().all(|c| c.is_ascii_graphic()) {
         return Ok(value);
@@ -148,7 +148,7 @@ fn in_header(name: &str, value: String) -> Result<String, String> {
     Err(format!("{name} contains a blank or a character that is not ASCII; copy it again"))
 }
 
-/// Checks a region, which becomes part of headers and, without an endpoint, of the host name.
+/// Checks a region. A region becomes part of headers and, without an endpoint, of the host name.
 fn region(name: &str, value: String) -> Result<String, String> {
     if is_name(&value) {
         return Ok(value);

@@ -150,8 +150,8 @@ async fn fetch(
 
 /// Error for an upload that the store no longer knows when asked to complete it.
 ///
-/// The first request may have completed the upload and its answer was lost, or the store's rules removed the upload.
-/// In both cases the upload is repeated.
+/// Either the first request completed the upload and its answer was lost, or the store's rules removed the upload. In
+/// both cases the upload is repeated.
 fn forgotten() -> Error {
     Error::Generic { store: "upload", source: "the store no longer knows the upload".into() }
 }
