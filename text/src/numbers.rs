@@ -44,8 +44,8 @@ const TYPED_DECIMALS: u32 = 2;
 impl SizeUnits {
     /// Guesses the units of a size that a user gave: decimal for 20,000,000 bytes, binary for 536,870,912.
     ///
-    /// Chooses the units that need fewer decimals for the size. Processes other than the user's command must guess,
-    /// because they do not know the typed units.
+    /// Chooses the units that need fewer decimals for the size. A guess is needed because other processes do not know
+    /// the units that the user typed.
     #[must_use]
     pub fn of(given_bytes: u64) -> Self {
         let decimals = |units: Self| {
@@ -72,13 +72,13 @@ impl SizeUnits {
         self.rounded(bytes, f64::round_ties_even)
     }
 
-    /// Formats required bytes, rounded up, so that the printed size suffices.
+    /// Formats required bytes. Rounds up, so the printed size suffices.
     #[must_use]
     pub fn at_least(self, bytes: u64) -> String {
         self.rounded(bytes, f64::ceil)
     }
 
-    /// Formats available bytes, rounded down. If fewer bytes are available than required, the printed size does not
+    /// Formats available bytes. Rounds down. If fewer bytes are available than required, the printed size does not
     /// exceed the result of [`at_least`](Self::at_least).
     #[must_use]
     pub fn at_most(self, bytes: u64) -> String {
@@ -182,7 +182,7 @@ fn is_exact(text: &str, number: f64) -> bool {
     with_separators(all) == text
 }
 
-/// Formats a bound with two digits, rounded up so that it remains a bound: `3.5e-3`.
+/// Formats a bound with two digits: `3.5e-3`. Rounds up, so the result remains a bound.
 #[must_use]
 pub fn bound(error: f64) -> String {
     let text = format!("{error:.1e}");
@@ -231,8 +231,8 @@ pub fn joined(ranges: impl IntoIterator<Item = [u32; 2]>) -> Vec<[u32; 2]> {
 /// summarises the rest by their number and end.
 const LISTED_RANGES: usize = 4;
 
-/// Formats ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`. It shortens long lists: `10 to 126, 132 to 254, 260
-/// to 382, and 126 more ranges up to 16,380`.
+/// Formats ranges of layers: `4 to 1,020, 1,030 to 2,044`, or `none`. Long lists are shortened: `10 to 126, 132 to
+/// 254, 260 to 382, and 126 more ranges up to 16,380`.
 #[must_use]
 pub fn layers(ranges: &[[u32; 2]]) -> String {
     let text = |[first, last]: &[u32; 2]| match first == last {
