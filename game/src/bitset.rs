@@ -55,12 +55,12 @@ impl<N> BitSet<N> {
         Self::from_words(vec![0; end.div_ceil(64)])
     }
 
-    /// Words of the set, one bit a number.
+    /// Words of the set, one bit per number.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// Returns the words of the set, one bit a number.
+    /// Returns the words of the set, one bit per number.
     pub fn into_words(self) -> Vec<u64> {
         self.words
     }

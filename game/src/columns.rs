@@ -93,7 +93,7 @@ pub struct Group {
 }
 
 impl Columns {
-    /// Lists the columns of a lane. Cost: tens of nanoseconds a column.
+    /// Lists the columns of a lane. Cost: tens of nanoseconds per column.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let ranks = ColumnRanks::new(params, lane);
         let (mut sequences, mut potential, mut groups) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,12 +175,12 @@ impl Columns {
         })
     }
 
-    /// Number of words that hold one bit a column.
+    /// Number of words that hold one bit per column.
     pub fn words(&self) -> usize {
         self.len().div_ceil(64)
     }
 
-    /// Returns the columns whose exponents at places `first < second` are equal, one bit a column.
+    /// Returns the columns whose exponents at places `first < second` are equal, one bit per column.
     pub fn equal_at(&self, first: u8, second: u8) -> &[u64] {
         let (k, words) = (self.lane.k as usize, self.words());
         let pair = |first: usize, second: usize| first * k + second;

@@ -13,7 +13,7 @@ pub const LEAST_HUGE: u8 = 8;
 /// Smallest exponent of huge tiles in runs without huge tiles. No tile has this exponent.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
-/// Number of tiles of each huge exponent on a board: four bits an exponent, [`LEAST_HUGE`] lowest.
+/// Number of tiles of each huge exponent on a board: four bits per exponent, with [`LEAST_HUGE`] in the lowest bits.
 ///
 /// By the tile bound, reachable boards have at most ten tiles of each exponent. A caller may pass a board with sixteen
 /// equal tiles. These count as 15 tiles, which match no lane.

@@ -1,4 +1,4 @@
-//! Lanes: the division of a layer into blocks, and the lanes that moves lead to.
+//! Lanes: the division of a layer into blocks, and the target lanes of moves.
 //!
 //! Within a [layer](Layer), a board has a *lane* (k, T, H): the number of its large tiles, their sum, and the *huge*
 //! tiles among them. The boards of one layer and one lane are a *block*. A spawn preserves the lane. A move with `m`

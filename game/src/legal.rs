@@ -82,7 +82,7 @@ impl Legality {
 }
 
 impl MaskLegality<'_> {
-    /// Returns the legal moves of the row of a config. Cost: some tens of nanoseconds.
+    /// Returns the legal moves of the row of a config. Cost: a few tens of nanoseconds.
     #[must_use]
     pub fn row(&self, config: Config) -> RowLegality<'_> {
         let cells = self.mask.small_cells.iter().rev().enumerate();

@@ -61,7 +61,7 @@ struct ClassRanks {
 }
 
 impl Locator {
-    /// Creates a locator for the boards of a run. Cost: some milliseconds on a board of 16 cells.
+    /// Creates a locator for the boards of a run. Cost: a few milliseconds on a board of 16 cells.
     pub fn new(params: &Params) -> Self {
         let (space, cells) = (Space::new(params), params.cells());
         let classes = (0..=cells).map(|k| {
@@ -84,7 +84,7 @@ impl Locator {
 
     /// Returns the entry of a board and its images; `None` if the tiles are too large or too many for any block.
     ///
-    /// Cost: about half a microsecond, and up to some milliseconds on the first query for a class or a lane.
+    /// Cost: about half a microsecond, and up to a few milliseconds on the first query for a class or a lane.
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
         let unit = (lane.large_sum >> self.space.params().large) as usize;
@@ -143,7 +143,7 @@ impl Locator {
         })
     }
 
-    /// Returns the rows of a block in order. Cost: a tenth of a microsecond a row.
+    /// Returns the rows of a block in order. Cost: a tenth of a microsecond per row.
     pub fn row_skeletons(&self, layer: Layer, lane: Lane) -> Option<Vec<RowSkeleton>> {
         let rows = self.rows(layer, lane)?;
         let row = |row| {

@@ -53,7 +53,7 @@ impl ColumnMap<'_> {
     ///
     /// Without a merge, the arrangements of a multiset lead to the arrangements of one other multiset, in the same way
     /// in all lanes. For a pattern with merges, this method writes nothing; see [`ColumnMap::for_each_pair`]. Cost:
-    /// about a nanosecond a column.
+    /// about a nanosecond per column.
     pub fn write_targets(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.large);

@@ -158,7 +158,7 @@ impl PackedRules {
         self.size
     }
 
-    /// Returns all legal moves. Cost: some tens of nanoseconds.
+    /// Returns all legal moves. Cost: a few tens of nanoseconds.
     #[inline]
     #[must_use]
     pub fn moves(&self, board: Board) -> LegalMoves {

@@ -75,7 +75,7 @@ impl Pattern {
         })
     }
 
-    /// Returns the columns whose sequences meet the conditions, one bit a column.
+    /// Returns the columns whose sequences meet the conditions, one bit per column.
     pub(crate) fn matching_columns(&self, columns: &Columns) -> Vec<u64> {
         let mut bits = BitSet::<Column>::below(columns.len()).into_words();
         for condition in self.conditions() {

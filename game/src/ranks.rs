@@ -20,7 +20,7 @@ pub struct ColumnRanks {
 }
 
 impl ColumnRanks {
-    /// Counts the columns of a lane. Cost: some microseconds, at most about a hundred.
+    /// Counts the columns of a lane. Cost: a few microseconds, at most about a hundred.
     pub fn new(params: &Params, lane: Lane) -> Self {
         let mut multisets = Vec::new();
         if let Some((mut chosen, left, sum)) = huge_tiles(params, lane) {

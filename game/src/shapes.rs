@@ -75,7 +75,7 @@ impl Shape {
 }
 
 impl Rearrangement {
-    /// Returns the maps of shapes, in order. Cost on first use of a shape: some nanoseconds an arrangement.
+    /// Returns the maps of shapes, in order. Cost on first use of a shape: a few nanoseconds per arrangement.
     pub(crate) fn maps(
         &self,
         items: Items,

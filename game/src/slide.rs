@@ -34,7 +34,7 @@ pub enum Kind {
     Born,
 }
 
-/// Kind of each place of some lines, 2 bits a place, the first place lowest.
+/// Kind of each place of some lines, 2 bits per place, with the first place in the lowest bits.
 ///
 /// The kinds and the mask before the move determine the source of every large tile, and the pairs that had to be equal
 /// or different. Adjacent large tiles that did not merge must have met, because a small tile would have stayed between
@@ -57,7 +57,7 @@ impl Kinds {
 /// Outcome of sliding a line towards the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct SlideOutcome {
-    /// Small tiles after the slide: an exponent a nibble, the place at the wall lowest.
+    /// Small tiles after the slide: one exponent per nibble, with the place at the wall in the lowest nibble.
     pub digits: u32,
     /// Kind of each place.
     pub kinds: Kinds,

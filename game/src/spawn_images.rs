@@ -69,7 +69,7 @@ impl SpawnImages {
         spawned
     }
 
-    /// Does the same as [`spawned`](Self::spawned), but overwrites `spawned`. Cost: some nanoseconds per empty cell.
+    /// Does the same as [`spawned`](Self::spawned), but overwrites `spawned`. Cost: a few nanoseconds per empty cell.
     #[inline]
     pub fn find(&self, packed: &PackedRules, after: Board, spawned: &mut Spawned) {
         if self.is_square {

@@ -9,7 +9,7 @@ use crate::objective::{Spawn4, Spawner};
 use crate::params::Params;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
-/// Stored value W: an integer. A larger integer is better for the player.
+/// Stored value W, an integer. A larger integer is better for the player.
 ///
 /// For the score, W is the expected future score plus the potential Φ of the board.
 /// [`Scale`](crate::fixed::Scale) converts the integer to a number, in fixed or in floating point.

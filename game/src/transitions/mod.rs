@@ -58,7 +58,7 @@ pub struct Transitions {
 pub struct Skeletons {
     /// Φ of each row's small tiles.
     pub potential: Table<u32>,
-    /// First images of each row, one bit a symmetry: [`FirstImages`].
+    /// First images of each row, one bit per symmetry: [`FirstImages`].
     pub first_images: Table<u8>,
 }
 
@@ -92,8 +92,8 @@ impl Transitions {
 
     /// Creates the transitions of some of the rows of `of_more`.
     ///
-    /// A part is computed for all rows of `of_more`, unless it exists already, and then copied. Cost: a few nanoseconds
-    /// an edge.
+    /// A part is computed for all rows of `of_more`, unless it exists already, and then copied. Cost: a few
+    /// nanoseconds per edge.
     pub fn subset_of(of_more: &Arc<Self>, rows: Arc<RowSet>) -> Self {
         Self { of_more: Some(Arc::clone(of_more)), ..Self::new(of_more.class, rows) }
     }
@@ -103,7 +103,7 @@ impl Transitions {
         &self.rows
     }
 
-    /// Returns the config of each row, one entry per slot. Cost on first use: tens of nanoseconds a row.
+    /// Returns the config of each row, one entry per slot. Cost on first use: tens of nanoseconds per row.
     pub fn configs(&self, maker: Maker<'_>) -> &[Config] {
         self.configs.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.of(more.configs(maker)),
@@ -114,7 +114,7 @@ impl Transitions {
         })
     }
 
-    /// Returns the properties of the small tiles of the rows. Cost on first use: tens of nanoseconds a row.
+    /// Returns the properties of the small tiles of the rows. Cost on first use: tens of nanoseconds per row.
     pub fn skeletons(&self, maker: Maker<'_>) -> &Skeletons {
         self.skeletons.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.skeletons(more.skeletons(maker)),
@@ -131,7 +131,7 @@ impl Transitions {
         })
     }
 
-    /// Returns the spawns. Cost on first use: about a hundred nanoseconds a row.
+    /// Returns the spawns. Cost on first use: about a hundred nanoseconds per row.
     pub fn spawns(&self, maker: Maker<'_>) -> &Spawns {
         self.spawns.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.spawns(more.spawns(maker)),
@@ -139,7 +139,7 @@ impl Transitions {
         })
     }
 
-    /// Returns the moves. Cost on first use: some hundred nanoseconds a row.
+    /// Returns the moves. Cost on first use: a few hundred nanoseconds per row.
     pub fn moves(&self, maker: Maker<'_>) -> &Moves {
         self.moves.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.moves(more.moves(maker)),
@@ -292,7 +292,7 @@ fn for_each_mask<'a>(
 }
 
 impl OfMask<'_> {
-    /// Cells with a large tile, one bit a cell.
+    /// Cells with a large tile, one bit per cell.
     fn large(&self) -> u32 {
         self.mask.large_cells.iter().fold(0, |cells, &cell| cells | 1 << cell)
     }

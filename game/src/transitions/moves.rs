@@ -349,7 +349,7 @@ impl Slide {
 
 /// Large tiles after a move.
 struct LargeTiles {
-    /// Cells with a large tile, one bit a cell.
+    /// Cells with a large tile, one bit per cell.
     cells: u32,
     /// Source of the large tile in each cell.
     source: [TileSource; 16],

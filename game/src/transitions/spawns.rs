@@ -94,7 +94,7 @@ impl Spawns {
     }
 }
 
-/// Returns the cells of a skeleton that hold any tile, one bit a cell.
+/// Returns the cells of a skeleton that hold any tile, one bit per cell.
 fn occupied(mask: &OfMask<'_>, config: Config) -> u32 {
     let small = mask.mask.small_cells.iter().rev().enumerate();
     let small = small.filter(|&(i, _)| config >> (4 * i) & 15 != 0);
