@@ -1,8 +1,8 @@
 //! Runs in directories and object stores: a manifest written once, a journal of numbered commit records, and
 //! immutable shards of compressed, checksummed items.
 //!
-//! The crate does not know the rules of the game: keys and payloads are opaque to it. `docs/dev/format.md` is the
-//! only specification of the bytes on disk and of the state that a crash leaves at each point.
+//! The crate does not know the rules of the game, because keys and payloads are opaque to it. `docs/dev/format.md` is
+//! the only specification of the bytes on disk and of the state that a crash leaves at each point.
 //!
 //! | Module | Contents |
 //! |---|---|

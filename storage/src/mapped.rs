@@ -1,8 +1,9 @@
 //! Memory maps. Only this module contains `unsafe` code, and its safety invariants are private to the module.
 //!
-//! The contract of a map: **the mapped bytes neither change nor vanish while the map lives.** Only [`Scratch`] files
-//! are mapped. A scratch file has no name, so no other process can open it. Data is only appended to the file, and a
-//! map covers only bytes appended before the map was created. Files that other processes can reach are read instead.
+//! The contract of a map: **the mapped bytes neither change nor disappear while the map exists.** Only [`Scratch`]
+//! files are mapped. A scratch file has no name, so no other process can open it. Data is only appended to the file,
+//! and a map covers only bytes appended before the map was created. Files that other processes can reach are read
+//! instead.
 //!
 //! A disk error while reading a mapped page ends the process with `SIGBUS`; committed data stays intact. The program
 //! does not notice a disk that loses written data, such as a full thin volume. Scratch files are not synced. A sync
@@ -35,7 +36,7 @@ pub struct MappedFile {
 impl MappedFile {
     /// # Safety
     ///
-    /// The first `length` bytes of `file` exist, and do not change or vanish while the map lives.
+    /// The first `length` bytes of `file` exist, and do not change or disappear while the map exists.
     unsafe fn map(file: &File, path: &Path, length: u64, taken: Arc<Taken>) -> Result<Self, StorageError> {
         let too_long = |_| StorageError::read(path, io::ErrorKind::FileTooLarge.into());
         let length = usize::try_from(length).map_err(too_long)?;
