@@ -1,40 +1,42 @@
-//! Estimates of the disk space of a run: as a whole before it begins, and for its rest while it runs.
+//! Estimates the disk space of a run, both for the whole run before it begins and for the remaining work.
 
 use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
 use crate::Workload;
 
-/// Bytes of a stored, compressed score of 32 bits, by the decimal logarithm of the number of states of its layer.
-/// Measured on 3x3, 5x2 and, with 64 bits, 4x3. Larger layers repeat more values.
+/// Number of bytes of a stored, compressed 32-bit score, by the decimal logarithm of the number of states in its
+/// layer. Measured on 3x3, 5x2 and, with 64 bits, 4x3. Larger layers repeat more values.
 const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
 
-/// Bytes of a stored probability of 32 bits, by the excess of the wanted tile's exponent over half the number of
-/// cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. A tile far below is certain from nearly every state.
+/// Number of bytes of a stored 32-bit probability, by the excess of the target tile's exponent over half the
+/// number of cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. If the exponent is far lower, nearly every state
+/// reaches the tile with certainty.
 const PROBABILITY_BYTES: [(f64, f64); 7] =
     [(-1.0, 0.013), (0.0, 0.08), (1.0, 0.3), (1.5, 0.55), (2.0, 1.35), (3.0, 1.95), (4.0, 2.15)];
 
-/// Bytes of a stored probability of the board's largest tile, which hardly any state reaches.
+/// Number of bytes of a stored probability of the board's largest tile. Hardly any state reaches that tile.
 const BYTES_OF_LARGEST: f64 = 1.75;
 
-/// Ratio of the bytes of 64-bit values to those of 32-bit values.
+/// Ratio of the size of 64-bit values to the size of 32-bit values.
 const WIDE: f64 = 1.46;
 
-/// Bytes of a state's coded best move. Measured: 0.08 on 5x2, 0.1 on 3x3.
+/// Number of bytes of a state's coded best move. Measured: 0.08 on 5x2, 0.1 on 3x3.
 const BEST_MOVE_BYTES: f64 = 0.09;
 
-/// Ratio of the bytes of files to those of their contents: partly filled blocks, names, and the journal.
+/// Ratio of the disk use of files to the size of their contents. The excess is partly filled blocks, names, and
+/// the journal.
 const OVERHEAD: f64 = 1.01;
 
-/// Bytes of a run without layers: manifest, lock, folders, and some records.
+/// Number of bytes of a run without layers: manifest, lock, folders, and some records.
 const FIXED_BYTES: f64 = 200e3;
 
-/// Bytes of the reach per state, by the decimal logarithm of the number of states of the layer. Measured on whole runs
-/// of 4x2, 3x3, 5x2, 4x3 and 4x4. In larger layers a larger part of the entries is reachable, so each takes fewer
-/// bits.
+/// Number of bytes of reach per state, by the decimal logarithm of the number of states in the layer. Measured on
+/// whole runs of 4x2, 3x3, 5x2, 4x3 and 4x4. In larger layers a larger part of the entries is reachable, so each
+/// state takes fewer bits.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
 
-/// Upper bound on the reach of a row, in states: a row costs most in layers where half of the rows occur.
+/// Upper bound on the reach of a row, in states. A row costs most in layers in which half of the rows occur.
 const STATES_A_ROW: f64 = 0.8;
 
 /// Interpolates linearly between measurements.
@@ -68,29 +70,29 @@ struct LayerBytes {
 }
 
 impl LayerBytes {
-    /// Returns the bytes that the way down adds.
+    /// Returns the number of bytes that the downward pass adds.
     fn of_the_way_down(self, keeps_values: bool) -> f64 {
         self.best_moves + if keeps_values { self.values } else { 0.0 }
     }
 }
 
-/// Estimated disk space of a run that keeps certain layers.
+/// Estimated disk space of a run, for one choice of kept layers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ForecastTotals {
-    /// Peak bytes if reach is removed only after the way down has passed it.
+    /// Peak bytes if reach is removed only after the downward pass has finished its layers.
     pub peak_bytes: u64,
-    /// Peak bytes if as much reach as possible is enumerated twice: less disk cannot hold the run.
+    /// Peak bytes if as much reach as possible is enumerated twice. A smaller disk cannot hold the run.
     pub least_bytes: u64,
     /// Bytes of the finished run.
     pub end_bytes: u64,
 }
 
-/// Reach to remove to fit the rest of a way down on the disk.
+/// Reach to remove so that the rest of the downward pass fits on the disk.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Relief {
     /// Ranges of reach to remove and to enumerate again later.
     pub removed: Vec<LayerRange>,
-    /// Bytes that are missing even after the removal.
+    /// Number of bytes that are missing even after the removal.
     pub missing_bytes: u64,
 }
 
@@ -117,7 +119,7 @@ impl Forecast {
         Self { layers, params: params.clone() }
     }
 
-    /// Estimates the sizes of an enumerated run with known numbers of states. Cost: as [`Workload::new`].
+    /// Estimates the sizes of an enumerated run with known numbers of states. Cost: that of [`Workload::new`].
     pub fn of_counts(params: &Params, counts: &[LayerCounts]) -> Self {
         let mut states = vec![0.0; params.last_layer().index() + 1];
         for counts in counts {
@@ -128,7 +130,8 @@ impl Forecast {
         Self::new(params, &Workload::new(params).with_states(states))
     }
 
-    /// Returns the space of the whole run if it keeps these layers, without the free space for files being written.
+    /// Returns the space of the whole run if it keeps these layers. The result excludes free space for files being
+    /// written.
     pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
         let enumerates_only = self.params.until_layer.is_some();
         let params = self.params.clone().with_kept(kept);
@@ -156,7 +159,7 @@ impl Forecast {
         ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
     }
 
-    /// Replaces the bytes of a stored value by a measured number.
+    /// Replaces the estimated bytes per stored value with a measured number.
     #[must_use]
     pub fn with_value_bytes(mut self, counts: &[LayerCounts], value_bytes: f64) -> Self {
         for counts in counts {
@@ -167,7 +170,7 @@ impl Forecast {
         self
     }
 
-    /// Returns the bytes that a segment adds, in a run that keeps the layers of its parameters.
+    /// Returns the number of bytes that a segment adds to the run.
     pub fn added_bytes(&self, segment: Segment) -> u64 {
         let of_layer = |layer: Layer| {
             let bytes = self.layers.get(layer.index()).copied().unwrap_or_default();
@@ -188,9 +191,9 @@ impl Forecast {
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
     }
 
-    /// Chooses the reach to remove before the way down continues, so the run fits into `free_bytes` to its end.
-    /// `holdings` are the committed parts, and `reach_bytes` returns the size of a range of stored reach.
-    /// `free_bytes` is negative if the run already exceeds its limit.
+    /// Chooses the reach to remove before the downward pass continues, so that its remaining work fits into
+    /// `free_bytes`. `holdings` are the committed parts, and `reach_bytes` returns the size of a range of stored
+    /// reach. `free_bytes` is negative if the run already exceeds its limit.
     pub fn relief(
         &self,
         holdings: &Holdings,
@@ -200,7 +203,7 @@ impl Forecast {
         let recipe = Recipe::new(&self.params, holdings);
         let repeatable = recipe.repeatable();
         let levels = self.levels(holdings, &recipe, &reach_bytes);
-        // The highest level from each layer upward: removals further below lower all of it.
+        // The highest level at each layer or above it. A removal further below lowers all these levels.
         let mut above = levels;
         for n in (0..above.len().saturating_sub(1)).rev() {
             above[n] = above[n].max(above[n + 1]);
@@ -216,7 +219,7 @@ impl Forecast {
             match ranges.next() {
                 Some(range) => {
                     if removed.is_empty() {
-                        // Removed reach is enumerated again, one cut at a time, which needs room.
+                        // Removed reach is enumerated again, one cut at a time. That needs space.
                         free -= self.most_between();
                     }
                     freed += reach_bytes(range) as f64;
@@ -227,13 +230,15 @@ impl Forecast {
         }
     }
 
-    /// Returns the most bytes beyond the current ones that an enumerated run's way down needs at a time.
+    /// Returns the peak number of bytes that the downward pass of an enumerated run needs beyond its current
+    /// bytes.
     pub fn still_needed(&self, holdings: &Holdings, reach_bytes: impl Fn(LayerRange) -> u64) -> u64 {
         let recipe = Recipe::new(&self.params, holdings);
         self.levels(holdings, &recipe, &reach_bytes).into_iter().fold(0.0, f64::max) as u64
     }
 
-    /// Returns, for each layer, the bytes beyond the current ones when the way down reaches it.
+    /// Returns, for each layer, the number of bytes beyond the current bytes when the downward pass reaches that
+    /// layer.
     fn levels(
         &self,
         holdings: &Holdings,
@@ -245,7 +250,7 @@ impl Forecast {
             let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
             backed_up.iter_mut().skip(commit.first.index()).take(covered).for_each(|layer| *layer = true);
         }
-        // Reach that becomes removable once a layer has values, in bytes.
+        // Number of bytes of reach that become removable once a layer has values.
         let mut freed = vec![0.0; self.layers.len()];
         for range in recipe.removable() {
             freed[range.first.index()] += reach_bytes(range) as f64;
@@ -271,7 +276,7 @@ impl Forecast {
     }
 }
 
-/// Returns the bytes of a stored 32-bit probability of reaching this tile.
+/// Returns the number of bytes of a stored 32-bit probability of reaching this tile.
 fn probability_bytes(params: &Params, exponent: u8) -> f64 {
     if exponent >= params.tile_bound() {
         return BYTES_OF_LARGEST;
@@ -279,7 +284,7 @@ fn probability_bytes(params: &Params, exponent: u8) -> f64 {
     interpolated(&PROBABILITY_BYTES, f64::from(exponent) - params.cells() as f64 / 2.0)
 }
 
-/// Returns whether the reach above a layer, up to the next kept ones, is removed when its values are committed. The
+/// Returns whether the commit of a layer's values removes the reach above it, up to the next kept layers. The
 /// values of a cut are committed with its lower layer.
 fn ends_cut(params: &Params, n: usize) -> bool {
     let keeps = |n: usize| params.stores_reachability(Layer::nth(n));

@@ -1,5 +1,6 @@
-//! Cost of a run's passes, counted before any work is done. The time of a small run on a machine then predicts that
-//! of a large run there. The time of some layers predicts that of the others.
+//! Estimates the cost of a run's passes before any work is done. With these costs, the time of a small run
+//! predicts the time of a large run on the same machine. The time of some layers predicts the time of the other
+//! layers.
 
 use std::collections::BTreeMap;
 
@@ -14,26 +15,27 @@ use crate::workload::occurring;
 
 /// Core-seconds of a pass per unit of work, on the machine of `docs/dev/performance.md`.
 struct Costs {
-    /// A block: its task and its items.
+    /// Cost of a block: its task and its items.
     block: f64,
-    /// A column of a lane: its merges, and the maps that contain it.
+    /// Cost of a column of a lane: its merges, and the maps that contain it.
     column: f64,
-    /// A row of a class whose transitions are computed once and kept.
+    /// Cost of a row of a class with transitions that are computed once and kept.
     class_row: f64,
-    /// A row that occurs in a block of a class too large to keep its transitions, which are computed for each block.
+    /// Cost of a row that occurs in a block of a larger class. Its transitions are not kept but computed for each
+    /// block.
     row_made_anew: f64,
-    /// A row of a block.
+    /// Cost of a row of a block.
     row: f64,
-    /// An entry, reachable or not.
+    /// Cost of an entry, reachable or not.
     entry: f64,
-    /// An entry of a large block, in addition to one of a small block.
+    /// Additional cost of an entry of a large block, compared with a small block.
     entry_of_large: f64,
-    /// An entry of a huge block, in addition to one of a large block.
+    /// Additional cost of an entry of a huge block, compared with a large block.
     entry_of_huge: f64,
 }
 
-/// Costs for comparing runs with each other, fitted to the times of runs of 4x2, 3x3, 5x2, 4x3 and 4x4, whole and to
-/// tiles.
+/// Costs for comparing runs with each other. They are fitted to the times of runs of 4x2, 3x3, 5x2, 4x3 and 4x4,
+/// whole and to tiles.
 const RUN_UP: Costs = Costs {
     block: 22e-6,
     column: 1.46e-6,
@@ -55,9 +57,9 @@ const RUN_DOWN: Costs = Costs {
     entry_of_huge: 0.0,
 };
 
-/// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of runs
-/// of 3x3, 5x2 and 4x3 to 256 and 512. They also fit the ratio of the passes of the whole of 4x3. No single fit
-/// serves both purposes.
+/// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of
+/// runs of 3x3, 5x2 and 4x3 to 256 and 512. They also fit the ratio of the two passes of a whole 4x3 run. No
+/// single fit serves both purposes.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -82,21 +84,22 @@ const LAYER_DOWN: Costs = Costs {
 /// Number of entries above which a block does not fit a cache.
 const LARGE_BLOCK: f64 = (1 << 18) as f64;
 
-/// Number of entries above which a block belongs to deep layers of a large board, where few entries are states.
+/// Number of entries above which a block belongs to the deep layers of a large board. Few entries are states
+/// there.
 const HUGE_BLOCK: f64 = (1 << 25) as f64;
 
 /// Number of a lane's first layers that compute its index maps.
 const MAPS_LAYERS: usize = 8;
 
-/// Ratio of the times of a way down with values of 64 and of 32 bits.
+/// Ratio of the time of a downward pass with 64-bit values to its time with 32-bit values.
 const WIDE: f64 = 1.4;
 
 /// Cost of a run's passes, in total and by layer.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PassCost {
-    /// Core-seconds of the way up and the way down.
+    /// Core-seconds of the upward pass and of the downward pass.
     of_run: [f64; 2],
-    /// Cost of layers, up and down, in the units of [`of_pass`](Self::of_pass).
+    /// Cost of layers in the upward and in the downward pass, in the units of [`of_pass`](Self::of_pass).
     of_layers: [LayerSums; 2],
 }
 
@@ -105,7 +108,8 @@ pub struct PassCost {
 pub struct RemainingCost {
     /// Remaining cost of the current pass.
     pub of_pass: f64,
-    /// Cost of that whole pass; at least the remaining cost, which may be more if reach is enumerated twice.
+    /// Cost of the whole current pass. It is raised to the remaining cost, which is higher if reach is enumerated
+    /// twice.
     pub whole_pass: f64,
     /// Cost of the later passes.
     pub later: f64,
@@ -115,12 +119,12 @@ pub struct RemainingCost {
 #[derive(Clone, Copy, Default)]
 struct LayerWork {
     blocks: f64,
-    /// Columns whose maps are computed in this layer.
+    /// Number of columns with maps that are computed in this layer.
     columns: f64,
     rows: f64,
-    /// Rows of kept classes that first occur in this layer.
+    /// Number of rows of kept classes that first occur in this layer.
     class_rows: f64,
-    /// Rows in blocks of classes that are not kept; reduced to the rows that occur.
+    /// Number of rows in blocks of classes that are not kept, reduced to the rows that occur.
     rows_made_anew: f64,
     entries_made_anew: f64,
     entries: f64,
@@ -129,8 +133,8 @@ struct LayerWork {
 }
 
 impl PassCost {
-    /// Counts the work of a run that keeps the transitions of classes of up to `dense_rows` rows. Cost: a step per
-    /// block; 0.1 s for 4x3.
+    /// Counts the work of a run that keeps the transitions of classes with up to `dense_rows` rows. Cost: a step
+    /// per block; 0.1 s for 4x3.
     pub fn new(params: &Params, dense_rows: usize) -> Self {
         let layers = work(params, dense_rows);
         let wide = if params.precision == Precision::Bits64 { WIDE } else { 1.0 };
@@ -146,13 +150,13 @@ impl PassCost {
         self.of_run[index_of(phase)]
     }
 
-    /// Returns the cost of a pass, in units that make passes and layers of a run comparable: all units take about the
-    /// same time.
+    /// Returns the cost of a pass in units that all take about the same time. So passes and layers of a run are
+    /// comparable.
     pub fn of_pass(&self, phase: Phase) -> f64 {
         self.of_layers[index_of(phase)].whole()
     }
 
-    /// Returns the cost of a pass's layers from `first` to before `end`, in the same units.
+    /// Returns the cost of a pass's layers from `first` to `end`, in the same units. `end` is excluded.
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
         self.of_layers[index_of(phase)].between(first, end)
     }
@@ -174,7 +178,7 @@ impl PassCost {
         RemainingCost { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
     }
 
-    /// Returns the cost of a segment's finished part when the pass is at layer `at`, in the same units.
+    /// Returns the cost of a segment's finished part, in the same units. `at` is the current layer of the pass.
     pub fn of_finished(&self, segment: Segment, at: Layer) -> f64 {
         match segment.phase {
             Phase::Enumerate => self.of_layers(segment.phase, segment.first, at),
@@ -184,7 +188,8 @@ impl PassCost {
 }
 
 impl Costs {
-    /// Returns the cost of some work. Work on rows and entries takes `wide` times as long as with values of 32 bits.
+    /// Returns the cost of an amount of work. Work on rows and entries takes `wide` times as long as with 32-bit
+    /// values.
     fn of(&self, work: &LayerWork, wide: f64) -> f64 {
         self.block * work.blocks
             + self.column * work.columns
@@ -240,7 +245,7 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
 }
 
 impl LayerWork {
-    /// Subtracts rows that do not occur in a layer with this many states, where blocks do not hold them.
+    /// Subtracts rows that do not occur in a layer with this number of states, for classes that are not kept.
     fn leave_out_rows(&mut self, states: f64) {
         if self.rows_made_anew <= 0.0 {
             return;
@@ -249,7 +254,7 @@ impl LayerWork {
         let occurring = occurring(states * share, self.rows_made_anew, self.entries_made_anew);
         self.rows -= (1.0 - occurring) * self.rows_made_anew;
         self.rows_made_anew *= occurring;
-        // Nearly all of these blocks are large.
+        // Nearly all blocks of such classes are large.
         let held = 1.0 - (1.0 - occurring) * share;
         self.entries *= held;
         self.entries_of_large *= held;

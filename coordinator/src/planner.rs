@@ -12,12 +12,12 @@ use rustc_hash::FxHashMap;
 
 use crate::task::{PlanEvent, Release, Stage, Task, Totals};
 
-/// Largest lead of a lane over the lowest unfinished position, of this member or of others. It keeps many threads
-/// busy while layers are small or blocks are in transit, and still fits in memory.
+/// Maximum number of positions between a lane and the lowest unfinished position of any member. This lead keeps
+/// many threads busy while layers are small or blocks are in transit, and still fits in memory.
 const RUN_AHEAD: usize = 8;
 
-/// Plans one member's part of a segment: the blocks of the lanes that it owns. A single member owns all. This crate's
-/// `README.md` states the problem.
+/// Plans one member's part of a segment: the blocks of the lanes that it owns. A single member owns all lanes.
+/// This crate's `README.md` states the problem.
 #[derive(Debug)]
 pub struct Planner {
     segment: Segment,
@@ -42,16 +42,17 @@ pub struct Planner {
 #[derive(Debug)]
 struct LanePlan {
     lane: Lane,
-    /// Whether this member plans its blocks.
+    /// Whether this member plans the lane's blocks.
     owned: bool,
     /// Positions of the lane's blocks, as `first..end`.
     first: usize,
     end: usize,
-    /// Position of the lowest block whose first stage is not done.
+    /// Position of the lowest block with an unfinished first stage.
     first_stage: usize,
-    /// Position of the lowest block whose second stage is not done. The lane's next task is one of this block's stages.
+    /// Position of the lowest block with an unfinished second stage. The lane's next task is one of this block's
+    /// stages.
     second_stage: usize,
-    /// Whether its next task is queued or running.
+    /// Whether the lane's next task is queued or running.
     busy: bool,
     depends_on: Vec<usize>,
     needed_by: Vec<usize>,
@@ -73,8 +74,8 @@ struct PositionState {
 
 impl Planner {
     /// Plans the blocks of the lanes that `owns` accepts. Report progress of other members with
-    /// [`Planner::finished_elsewhere`]. Carry out the returned events before any task, because layers without a block
-    /// here are already done.
+    /// [`Planner::finished_elsewhere`]. Carry out the returned events before any task, because layers without a
+    /// block of this member are already done.
     pub fn new(params: &Params, segment: Segment, owns: impl Fn(Lane) -> bool) -> (Self, Vec<PlanEvent>) {
         let mut planner = Self {
             segment,
@@ -102,8 +103,8 @@ impl Planner {
         (planner, events)
     }
 
-    /// Records that another member has done the first stage of a block. Calls may repeat and come in any order,
-    /// provided that the required earlier blocks of the lane have been recorded too.
+    /// Records that another member has done the first stage of a block. Calls may repeat and occur in any order,
+    /// if the required earlier blocks of the lane have been recorded too.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
         if !self.segment.contains(layer) {
             return;
@@ -117,7 +118,7 @@ impl Planner {
         }
     }
 
-    /// Returns whether this segment has such a block and another member plans it.
+    /// Returns whether this segment has the block and another member plans it.
     pub fn is_elsewhere(&self, layer: Layer, lane: Lane) -> bool {
         let Some(plan) = self.index.get(&lane).map(|&index| &self.lanes[index]) else { return false };
         self.segment.contains(layer)
@@ -126,7 +127,7 @@ impl Planner {
             && (plan.first..plan.end).contains(&self.position(layer))
     }
 
-    /// Returns whether a block of another member is needed here and has not arrived yet.
+    /// Returns whether this member needs a block of another member that has not arrived yet.
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };
         let plan = &self.lanes[index];
@@ -136,15 +137,15 @@ impl Planner {
             && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
     }
 
-    /// Records the frontier of the slowest other member. The lead is limited relative to it as to the own frontier,
-    /// so members that wait for the slowest one hold little. Calls may come in any order because a frontier never
-    /// moves back.
+    /// Records the frontier of the slowest other member. This frontier limits the lead just as the member's own
+    /// frontier does. So members that wait for the slowest member hold little data. Calls may occur in any order
+    /// because a frontier never moves back.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
         self.elsewhere = self.elsewhere.max(Some(self.position(frontier)));
     }
 
-    /// Returns a task that may start now, if there is one. Without room to spare, only sealing a layer and blocks of
-    /// the lowest unfinished layer qualify.
+    /// Returns a task that may start now, if any. Without memory to spare, it returns only seals and tasks of the
+    /// lowest unfinished layer.
     pub fn next_task(&mut self, has_room_to_spare: bool) -> Option<Task> {
         if let Some(position) = self.seals.pop_front() {
             self.in_flight += 1;
@@ -153,8 +154,8 @@ impl Planner {
         let slowest = self.elsewhere.map_or(self.frontier, |elsewhere| elsewhere.min(self.frontier));
         let ahead = slowest + RUN_AHEAD;
         let highest = if has_room_to_spare { ahead } else { ahead.min(self.frontier) };
-        // A task's turn is its position or the one before, so tasks that are too far ahead may precede others in the
-        // order.
+        // A task's turn is its position or the position before. So tasks that are too far ahead may precede other
+        // tasks in the order.
         let mut possible = self.ready.iter().take_while(|(turn, ..)| *turn <= highest);
         let next = *possible.find(|&&(_, _, lane)| self.lanes[lane].second_stage <= highest)?;
         self.ready.remove(&next);
@@ -196,7 +197,7 @@ impl Planner {
         self.unreported == self.positions.len() && self.in_flight == 0
     }
 
-    /// Returns the lowest layer (on the way down: the highest) with unfinished blocks.
+    /// Returns the lowest layer (in the downward pass, the highest) with unfinished blocks.
     pub fn frontier(&self) -> Layer {
         self.layer(self.frontier.min(self.positions.len().saturating_sub(1)))
     }
@@ -257,11 +258,11 @@ impl Planner {
         {
             self.lanes[lane].busy = true;
             let (turn, order) = match (self.is_shared, stage) {
-                // No other member waits: the second stage runs right after the first, whose results are still in the
-                // cache.
+                // No other member waits. So the second stage runs right after the first, with the results of the
+                // first stage still in the cache.
                 (false, _) => (position, lane),
-                // Other members wait for results of first stages, so these precede second stages, even of the layer
-                // before.
+                // Other members wait for results of first stages. So first stages precede second stages, even
+                // those of the layer before.
                 (true, Stage::First) => (position.saturating_sub(1), lane),
                 (true, Stage::Second) => (position, self.lanes.len() + lane),
             };
@@ -297,7 +298,7 @@ impl Planner {
         }
     }
 
-    /// Seals a layer whose blocks are all done, if it is stored.
+    /// Seals a completed layer, if it is stored.
     fn layer_done(&mut self, position: usize) {
         if self.segment.phase == Phase::Enumerate || self.params.stores_on_the_way_down(self.layer(position))
         {
@@ -307,9 +308,9 @@ impl Planner {
         }
     }
 
-    /// Releases values that no later stage needs, block by block, because values take far more space than bits. Only
-    /// the means of their own lane need the values of states two layers above. Only the lanes whose moves lead there
-    /// need the values of afterstates.
+    /// Releases values that no later stage needs, block by block, because values take far more space than bits.
+    /// The values of states two layers above are needed only by the means of their own lane. The values of
+    /// afterstates are needed only by the lanes with moves to these afterstates.
     fn release_blocks(&self, layer: Layer, lane: Lane, stage: Stage, events: &mut Vec<PlanEvent>) {
         if stage == Stage::First {
             let read = Release::BlockStates(layer.after(SpawnKind::Four), lane);

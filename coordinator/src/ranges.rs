@@ -1,5 +1,4 @@
-//! Tracks layers from the time when all members have finished them to their commit, and chooses the next range to
-//! write.
+//! Tracks layers from their completion by all members to their commit, and chooses the next range to write.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,11 +8,11 @@ use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
 
 use crate::task::Totals;
 
-/// Size, in bytes, from which a member's shard is worth a file.
+/// Minimum size in bytes of a member's shard that justifies a file.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// Longest time between commits, if a range may end. Upward, an interruption loses at most this much work. Downward, it
-/// loses the work since the last cut (see [`Segment::may_end_at`]).
+/// Longest time between commits, if the range may end there. In the upward pass, an interruption loses at most
+/// this much work. In the downward pass, it loses the work since the last cut (see [`Segment::may_end_at`]).
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Conditions under which a range is written.
@@ -21,12 +20,12 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 pub struct RangePolicy {
     /// Smallest size in bytes.
     pub least_bytes: u64,
-    /// Largest size in bytes while much data waits, because fewer and larger shards are written faster. Equal to
-    /// `least_bytes` if computing waits for the writing.
+    /// Largest size in bytes while much data waits, because fewer and larger shards are written faster. It equals
+    /// `least_bytes` if the computation waits for the writes.
     pub most_bytes: u64,
-    /// Time since the last written range after which any size suffices.
+    /// Time after the last written range at which any size suffices.
     pub interval: Duration,
-    /// Available room in bytes; `None` without a limit.
+    /// Available space in bytes; `None` without a limit.
     pub room_bytes: Option<u64>,
 }
 
@@ -35,36 +34,36 @@ pub struct RangePolicy {
 pub enum RangeOrder {
     /// Write this range.
     Range(Segment),
-    /// A range is large enough, but there is no room for it.
+    /// A range is large enough, but the available space is too small.
     NoRoom,
-    /// No range is large enough yet, or one is being written.
+    /// No range is large enough yet, or a range is being written.
     Nothing,
 }
 
-/// Layers of a segment that are finished and not committed yet, in the order of the pass. Only one range is written
-/// at a time, and the committed layers are always a prefix of the segment.
+/// Finished but uncommitted layers of a segment, in the order of the pass. Only one range is written at a time, so
+/// the committed layers are always a prefix of the segment.
 ///
 /// All times are relative to the same moment.
 #[derive(Debug)]
 pub struct Ranges {
     segment: Segment,
     kept: KeptLayers,
-    /// Size from which removable reach gets separate shards; `None` if it never does.
+    /// Minimum size at which removable reach gets separate shards; `None` if it never does.
     least_apart: Option<u64>,
     /// Number of positions that each member has finished.
     finished: Vec<u32>,
-    /// Sums over the members, starting at position `written`.
+    /// Sums over the members by position, starting at `written`.
     sums: VecDeque<Sum>,
     /// Number of positions that every member has finished.
     frontier: u32,
-    /// Bytes of the positions from `written` to `frontier`, and the part of them that is being written.
+    /// Number of bytes of the positions from `written` to `frontier`, and of the positions being written.
     ready_bytes: u64,
     ordered_bytes: u64,
     /// Number of written positions.
     written: u32,
-    /// Position after the last one that is being written.
+    /// Position after the last position being written.
     ordered: Option<u32>,
-    /// Time of the last written range, or of the segment's start.
+    /// Time when the last range was written or, before that, when the segment started.
     last_written: Duration,
 }
 
@@ -75,7 +74,7 @@ struct Sum {
 }
 
 impl Ranges {
-    /// Starts tracking a segment with `members` members, in a run that keeps the layers of `kept`.
+    /// Starts tracking a segment of `members` members, in a run that keeps the layers `kept`.
     pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
         Self {
             segment,
@@ -92,8 +91,8 @@ impl Ranges {
         }
     }
 
-    /// Separates the shards of kept layers from those of the layers between them, if the latter have at least
-    /// `least_bytes` bytes of reach. A shard can only be removed as a whole.
+    /// Separates the shards of kept layers from the shards of other layers with at least `least_bytes` bytes of
+    /// reach. The reason is that a shard can only be removed as a whole.
     #[must_use]
     pub fn apart(self, least_bytes: Option<u64>) -> Self {
         Self { least_apart: least_bytes, ..self }
@@ -124,7 +123,7 @@ impl Ranges {
         self.finished[member]
     }
 
-    /// Returns the number of states in the layers that all members have finished but that are not written yet.
+    /// Returns the number of states in layers that all members have finished but not written yet.
     pub fn states_ahead(&self) -> u64 {
         self.sums.iter().take((self.frontier - self.written) as usize).map(|sum| sum.totals.states).sum()
     }
@@ -147,15 +146,15 @@ impl Ranges {
         if sum.members < self.finished.len() {
             return None;
         }
-        // Each member finishes layers in order, so the group does too.
+        // Each member finishes layers in order, so the layers are also completed in order.
         let totals = sum.totals;
         self.frontier += 1;
         self.ready_bytes += totals.sealed_bytes;
         Some(totals)
     }
 
-    /// Orders the next range to be written: one that is large enough or ends the segment, or any range if `all` is
-    /// set. If the room is too small, the range is shortened to fit.
+    /// Orders the next range to be written. The range must be large enough or end the segment, unless `all` is
+    /// set. If the available space is too small, the range is shortened to fit.
     pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= policy.interval;
@@ -191,27 +190,28 @@ impl Ranges {
         self.ordered().map_or(RangeOrder::Nothing, RangeOrder::Range)
     }
 
-    /// Returns whether a range of `bytes` bytes must end after this position to keep kept layers in separate shards.
+    /// Returns whether a range of `bytes` bytes must end after this position so that kept layers get separate
+    /// shards.
     fn ends_apart(&self, position: u32, bytes: u64) -> bool {
         let keeps = |position| self.kept.keeps(self.segment.layer(position));
         let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
         let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
-        // The range holds either kept layers alone, or enough bytes of the layers before kept ones.
+        // The range contains only kept layers, or enough bytes of the layers before kept layers.
         if keeps(position) { (self.written..position).all(keeps) } else { bytes >= least_bytes }
     }
 
-    /// Returns the range that is being written.
+    /// Returns the range being written.
     pub fn ordered(&self) -> Option<Segment> {
         self.ordered.map(|end| self.segment.range(self.written..end))
     }
 
-    /// Returns the bytes of the range that is being written, or 0.
+    /// Returns the size in bytes of the range being written, or 0.
     pub fn ordered_bytes(&self) -> u64 {
         self.ordered_bytes
     }
 
-    /// Returns whether at least `ranges` more ranges, of about the size of the one being written, wait for it. False
-    /// while no range is being written.
+    /// Returns whether the data that waits for the current write fills at least `ranges` further ranges of about
+    /// its size. Returns false while no range is being written.
     pub fn is_behind(&self, ranges: u64, policy: &RangePolicy) -> bool {
         let range_bytes = self.ordered_bytes.max(policy.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes

@@ -1,44 +1,44 @@
-//! Throughput of work, and estimates of the time for its rest.
+//! Throughput of work, and estimates of the remaining time.
 
 use std::time::Duration;
 
 /// Events per second, weighted exponentially by age.
 ///
-/// Work begins slowly because tables are computed first. So the memory is short at the beginning and grows with the
-/// observed time.
+/// Work begins slowly because tables are computed first. So the memory of the rate is short at first and grows
+/// with the observed time.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Rate {
     begun: Option<Duration>,
-    /// Time up to which `events` and `seconds` count.
+    /// End of the time that `events` and `seconds` cover.
     taken: Duration,
-    /// Weighted events and seconds up to then.
+    /// Weighted events and seconds up to `taken`.
     events: f64,
     seconds: f64,
-    /// Events since then, and the times of the first and the last of them.
+    /// Number of events since `taken`, and the times of the first and the last of them.
     fresh: f64,
     first: Duration,
     last: Duration,
 }
 
-/// Memory of a rate: the age at which an event counts 1/e of a new one. It is this fraction of the observed time,
-/// within these bounds in seconds.
+/// Memory of a rate: the age at which an event has 1/e of the weight of a new event. The memory is this fraction
+/// of the observed time, within the bounds `MEMORY_S` in seconds.
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
-/// Part of the memory within which events may have been reported in one batch. They count as evenly spread since the
-/// events before them.
+/// Fraction of the memory within which events may belong to one batch of reports. The events of a batch count as
+/// evenly spread since the batch before.
 const TAKEN: f64 = 0.1;
 
-/// Observed time after which an estimate is given, in seconds.
+/// Observed time in seconds that an estimate requires.
 const SETTLED_S: f64 = 0.5;
 
 impl Rate {
-    /// Starts again at `now`, with no events.
+    /// Restarts the rate at `now`, without events.
     pub fn begin(&mut self, now: Duration) {
         *self = Self { begun: Some(now), taken: now, first: now, last: now, ..Self::default() };
     }
 
-    /// Counts events, or fractions of one, since the last call. The first call only starts the clock.
+    /// Counts events, or fractions of an event, since the last call. The first call only starts the clock.
     pub fn add(&mut self, count: f64, now: Duration) {
         if self.begun.is_none() {
             return self.begin(now);
@@ -74,7 +74,7 @@ impl Rate {
     }
 }
 
-/// Part of the work to complete before the remaining time is estimated.
+/// Fraction of the work that an estimate of the remaining time requires.
 const KNOWN: f64 = 0.01;
 
 /// Returns whether enough of `all` the work is `done` to estimate the remaining time.
@@ -92,15 +92,15 @@ pub struct Pace {
     /// Work and seconds, weighted exponentially by age.
     work: f64,
     seconds: f64,
-    /// Time up to which `seconds` counts; `None` before the start.
+    /// End of the time that `seconds` covers; `None` before the start.
     taken: Option<Duration>,
 }
 
-/// Age in seconds at which work counts 1/e of new work.
+/// Age in seconds at which work has 1/e of the weight of new work.
 const PACE_MEMORY_S: f64 = 1200.0;
 
 impl Pace {
-    /// Starts or resumes the work: the time before does not count.
+    /// Starts or resumes the work. The time before `now` does not count.
     pub fn resume(&mut self, now: Duration) {
         self.taken = Some(now);
     }
@@ -201,7 +201,7 @@ mod tests {
             |pace: &Pace, now: f64| pace.time_for(3600.0, at(now)).map(|left| left.as_secs_f64() / 3600.0);
         (1..=7200).for_each(|second| pace.add(1.0, at(f64::from(second))));
         assert!(hours(&pace, 7200.0).is_some_and(|hours| (hours - 1.0).abs() < 0.01));
-        // Half as fast from then on.
+        // From here on, the work is half as fast.
         (7201..=7260).for_each(|second| pace.add(0.5, at(f64::from(second))));
         assert!(hours(&pace, 7260.0).is_some_and(|hours| hours < 1.03), "a minute changes little");
         (7261..=21_600).for_each(|second| pace.add(0.5, at(f64::from(second))));

@@ -8,34 +8,35 @@ use exact2048_solution::Phase;
 /// A unit of work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Task {
-    /// Find the states of a block: spawns after earlier afterstates of its lane.
+    /// Find the states of a block, by spawns after earlier afterstates of its lane.
     EnumerateStates {
         /// The layer.
         layer: Layer,
         /// The lane.
         lane: Lane,
     },
-    /// Find the afterstates of a block: moves from states of its layer, in this and in other lanes.
+    /// Find the afterstates of a block, by moves from states of its layer in this and in other lanes.
     EnumerateAfterstates {
         /// The layer.
         layer: Layer,
         /// The lane.
         lane: Lane,
     },
-    /// Back up the afterstates of a block: means over spawns, from values of its lane.
+    /// Compute the values of a block's afterstates: means over spawns, from values of its lane.
     BackUpAfterstates {
         /// The layer.
         layer: Layer,
         /// The lane.
         lane: Lane,
     },
-    /// Back up the states of a block: maxima over moves, from values of its layer, in this and in other lanes.
+    /// Compute the values of a block's states: maxima over moves, from values of its layer in this and in other
+    /// lanes.
     BackUpStates {
         /// The layer.
         layer: Layer,
         /// The lane.
         lane: Lane,
-        /// Whether its values are stored.
+        /// Whether the block's values are stored.
         keep: bool,
     },
     /// Pack a finished layer for its shard.
@@ -47,12 +48,12 @@ pub enum Task {
     },
 }
 
-/// Half of the work on a block. Other lanes need only the results of the first.
+/// Half of the work on a block. Other lanes need only the results of the first stage.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Stage {
     /// Uses only earlier layers of the same lane.
     First,
-    /// Uses the first stages of its layer.
+    /// Uses the results of first stages of its layer.
     Second,
 }
 
@@ -71,12 +72,12 @@ impl Task {
     }
 }
 
-/// Totals of finished work: a task, a layer, or a member's part of a layer. Missing kinds are 0.
+/// Totals of finished work: a task, a layer, or a member's part of a layer. Totals that do not apply are 0.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Totals {
-    /// States, up to symmetry.
+    /// Number of states, up to symmetry.
     pub states: u64,
-    /// Afterstates, up to symmetry.
+    /// Number of afterstates, up to symmetry.
     pub afterstates: u64,
     /// Part of the fingerprint: a sum modulo 2^128.
     pub fingerprint: u128,
@@ -98,7 +99,8 @@ impl AddAssign for Totals {
 pub enum PlanEvent {
     /// Release some data.
     Release(Release),
-    /// All blocks of a layer planned here are done, and sealed if they are stored. Layers are reported in order.
+    /// All blocks of a layer in this planner are done, and sealed if the layer is stored. Layers are reported in
+    /// order.
     LayerDone {
         /// The layer.
         layer: Layer,
@@ -107,7 +109,7 @@ pub enum PlanEvent {
     },
 }
 
-/// Data that no task needs any longer.
+/// Data that no task needs any more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Release {
     /// A layer's states, or their values.

@@ -20,7 +20,7 @@ use crate::task::Totals;
 pub(super) struct Epoch {
     pub share: Arc<Share>,
     pub started: Duration,
-    /// Time up to which the duration of commits is counted.
+    /// End of the time that earlier commits have counted.
     counted: Duration,
     /// Time when a member last finished a layer or a shard.
     pub progressed: Duration,
@@ -28,13 +28,14 @@ pub(super) struct Epoch {
     pub ordered: Duration,
     /// Last known activity of each member.
     pub members: Vec<Attendance>,
-    /// Whether no further range is ordered: the epoch ends once the ordered range is committed.
+    /// Whether the epoch orders no further range. It then ends once the ordered range is committed.
     pub closing: bool,
-    /// Number of layers that were finished when the end was requested; they are ordered before the epoch closes.
+    /// Number of layers that were finished when the end was requested. These layers are ordered before the epoch
+    /// closes.
     to_order: Option<u32>,
     ranges: Ranges,
-    /// Checksums of the blocks that members sent and received, by layer, from the first layer that some member has
-    /// not finished.
+    /// Checksums of the blocks that members sent and received, by layer. The first entry is the first layer that
+    /// some member has not finished.
     exchanged: VecDeque<Exchanged>,
     /// Journal records of the ordered range's shards, by member.
     records: Vec<Option<String>>,
@@ -66,8 +67,8 @@ pub(super) struct WrittenRange {
 }
 
 impl Epoch {
-    /// Begins an epoch. `possible` has the possible counts of each layer of its segment, ascending; `disk_limit` is
-    /// the run's disk limit.
+    /// Begins an epoch. `possible` contains the possible counts of each layer of its segment, ascending.
+    /// `disk_limit` is the run's disk limit.
     pub fn new(share: Share, possible: Vec<PossibleCounts>, disk_limit: Option<u64>, now: Duration) -> Self {
         let ranges = Ranges::new(share.segment, share.params.kept, share.members.len(), now);
         Self {
@@ -99,7 +100,7 @@ impl Epoch {
         self.share.segment
     }
 
-    /// Layers of the segment.
+    /// Returns the number of layers of the segment.
     pub fn len(&self) -> u32 {
         self.segment().layers()
     }
@@ -118,7 +119,7 @@ impl Epoch {
         EpochProgress { epoch: self.number(), finished_layers, written_layers }
     }
 
-    /// Returns the first layer that some member has not finished, or the last one.
+    /// Returns the first layer that some member has not finished, or the last layer.
     pub fn frontier_layer(&self) -> Layer {
         self.segment().layer(self.ranges.frontier().min(self.len() - 1))
     }
@@ -128,7 +129,7 @@ impl Epoch {
         self.members[member].record_stage(stage, now);
     }
 
-    /// Returns whether a member has work left and no other has finished fewer layers.
+    /// Returns whether a member has work left and no other member has finished fewer layers.
     pub fn is_last(&self, member: usize) -> bool {
         let frontier = self.ranges.frontier();
         self.ranges.finished(member) == frontier && frontier < self.len()
@@ -139,13 +140,13 @@ impl Epoch {
         self.segment().layer(self.ranges.finished(member).min(self.len() - 1))
     }
 
-    /// Returns the states in layers that all have finished and that are not written yet.
+    /// Returns the number of states in layers that all members have finished but not written yet.
     pub fn states_ahead(&self) -> u64 {
         self.ranges.states_ahead()
     }
 
-    /// Adds a member's part of its next layer. The last part completes the layer. Then the received blocks must equal
-    /// the sent ones, and the counts must be possible.
+    /// Adds a member's part of its next layer. The last part completes the layer. Then the received blocks must
+    /// equal the sent blocks, and the counts must be possible.
     pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), ReportFault> {
         let LayerPart { layer, totals, sent, received } = part;
         let position = self.ranges.finished(member);
@@ -191,7 +192,7 @@ impl Epoch {
         self.possible.get((layer.number() - self.segment().first.number()) as usize)
     }
 
-    /// Orders the next range to be written if one is large enough or `all` is set.
+    /// Orders the next range to be written if a range is large enough or `all` is set.
     pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
         let ordered = self.ranges.order(policy, all, now);
         if let RangeOrder::Range(_) = ordered {
@@ -206,8 +207,8 @@ impl Epoch {
         self.has_order().then(|| self.ranges.ordered_bytes())
     }
 
-    /// Orders the layers that were finished at the first call, where a range may end and there is room, and then
-    /// closes the epoch. Layers finished later are not written.
+    /// Orders the layers that were finished at the first call, and then closes the epoch. It leaves out layers for
+    /// which no range may end or no space is left. Layers finished later are not written.
     pub fn order_last(&mut self, policy: &RangePolicy, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
         self.order(policy, true, now);
@@ -225,13 +226,14 @@ impl Epoch {
         self.ranges.ordered().is_some()
     }
 
-    /// Returns the order that a member still has to carry out.
+    /// Returns the order that a member has not carried out yet.
     pub fn order_for(&self, member: usize) -> Option<WriteShard> {
         self.ordered().filter(|_| self.records[member].is_none())
     }
 
-    /// Records that a member has written its shard of the ordered range. Returns the commit once all members have.
-    /// Reports of another range are ignored: they come from repeated orders in replies that crossed.
+    /// Records that a member has written its shard of the ordered range. Returns the commit once all members have
+    /// written theirs. Reports about another range are ignored, because they follow from repeated orders in late
+    /// replies.
     pub fn shard_written(
         &mut self,
         member: usize,

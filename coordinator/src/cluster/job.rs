@@ -16,41 +16,41 @@ use crate::rate::{Pace, Rate};
 use crate::room;
 use crate::workload::Workload;
 
-/// A job as submitted, and again after each start of the coordinator.
+/// A job as a client submits it, or as a starting coordinator restores it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
     /// Its name.
     pub job: JobId,
     /// Parameters of the run.
     pub params: Params,
-    /// Disk limit of its run, if any.
+    /// Disk limit of the job's run, if any.
     pub disk_limit: Option<u64>,
-    /// Least memory of a worker, if already computed. The run of a job that fits no worker is not opened.
+    /// Least memory of a worker, if already computed. If the job fits no worker, its run is not opened.
     pub least_memory: Option<Arc<LeastMemory>>,
-    /// Its outcome under an earlier coordinator; [`JobState::Queued`] if it is to be worked on.
+    /// The job's outcome under an earlier coordinator; [`JobState::Queued`] if work remains.
     pub state: JobState,
-    /// Known facts about its run, without opening it.
+    /// Facts about the job's run that are known without opening it.
     pub summary: JobSummary,
-    /// Whether the queue records that its run was created. Then it is never created again.
+    /// Whether the queue records the creation of the job's run. Then the run is never created again.
     pub has_run: bool,
 }
 
-/// Contents of a job's run, opened for writing at the job's turn.
+/// Contents of a job's run, which is opened for writing at the job's turn.
 #[derive(Clone, Debug)]
 pub struct Opened {
-    /// Parameters of the run. Those that do not change results may differ from the submitted ones.
+    /// Parameters of the run. Parameters that do not affect results may differ from the submitted ones.
     pub params: Params,
-    /// Committed and not retracted parts, according to the journal.
+    /// Parts that the journal records as committed and not retracted.
     pub holdings: Holdings,
     /// Size of the run.
     pub stored: RunBytes,
-    /// Known number of bytes by which the disk limit is too small for the rest.
+    /// Known number of bytes by which the disk limit is too small for the remaining work.
     pub missing_bytes: u64,
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
-    /// The entries of its layers.
+    /// Workload of the run's layers.
     pub workload: Arc<Workload>,
-    /// Estimated cost of its passes.
+    /// Estimated cost of the run's passes.
     pub cost: Arc<PassCost>,
 }
 
@@ -59,11 +59,11 @@ pub struct Opened {
 pub struct RunBytes {
     /// Bytes of the committed shards.
     pub committed_bytes: u64,
-    /// Use of its disk limit; `None` without one.
+    /// Use of the disk limit; `None` without a limit.
     pub disk: Option<DiskUse>,
 }
 
-/// Use of a run's limit on the disk or the store.
+/// Use of a run's disk limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskUse {
     /// The limit.
@@ -79,13 +79,14 @@ pub struct DiskUse {
 /// Least memory of a worker, by its number of threads.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LeastMemory {
-    /// Numbers of threads, ascending, each with bytes.
+    /// Pairs of a number of threads and its bytes, by ascending threads.
     by_threads: Vec<(u32, u64)>,
 }
 
 impl LeastMemory {
-    /// Takes pairs of threads and bytes, in any order. Other numbers of threads need as much as the next higher one;
-    /// above the highest, memory grows in proportion. Without pairs, any memory suffices.
+    /// Takes pairs of threads and bytes, in any order. A number of threads between the pairs needs as many bytes
+    /// as the next higher pair. Above the highest pair, the need grows in proportion. Without pairs, any memory
+    /// suffices.
     pub fn new(mut by_threads: Vec<(u32, u64)>) -> Self {
         by_threads.sort_unstable();
         Self { by_threads }
@@ -104,9 +105,9 @@ impl LeastMemory {
 /// State of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum JobState {
-    /// Waits for the jobs before it, or for a large enough worker.
+    /// Waits for earlier jobs, or for a worker with enough memory.
     Queued,
-    /// Workers compute it, or it waits for workers.
+    /// Workers compute the job, or the job waits for workers.
     Running,
     /// All shards are committed.
     Done,
@@ -132,7 +133,7 @@ impl JobState {
         }
     }
 
-    /// Returns whether the job stays as it is unless a client requests otherwise.
+    /// Returns whether the job's state changes only at a client's request.
     #[must_use]
     pub fn has_ended(&self) -> bool {
         !matches!(self, JobState::Queued | JobState::Running)
@@ -147,46 +148,47 @@ pub(super) struct Job {
     pub disk_limit: Option<u64>,
     pub least_memory: Option<Arc<LeastMemory>>,
     pub state: JobState,
-    /// Reason for which it does not progress.
+    /// Reason why the job makes no progress.
     pub obstacle: Option<String>,
-    /// Time before which it gets no turn.
+    /// Time before which the job gets no turn.
     pub not_before: Duration,
-    /// Whether it is cancelled as soon as its finished work is committed.
+    /// Whether the job is cancelled as soon as its finished work is committed.
     pub cancelling: bool,
-    /// Pending request to the shell to open its run.
+    /// Pending request to the shell to open the job's run.
     pub opening: Option<OpenTicket>,
     /// Whether the shell is examining a shard that a worker cannot read.
     pub examining: bool,
-    /// Failure of its last epoch, while the shell checks whether the store caused it.
+    /// Failure of the job's last epoch, while the shell checks whether the store caused that failure.
     pub doubt: Option<String>,
-    /// Whether its run was created.
+    /// Whether the job's run was created.
     pub has_run: bool,
-    /// The remaining work, while its run is open.
+    /// The remaining work, while the job's run is open.
     pub plan: Option<Plan>,
-    /// Its progress as of the last record of its run.
+    /// The job's progress as of the last record of its run.
     pub summary: JobSummary,
-    /// The progress noted in the queue.
+    /// The progress recorded in the queue.
     noted: JobSummary,
-    /// Use of its disk limit as of the last opening.
+    /// Use of the disk limit as of the run's last opening.
     pub disk: Option<DiskUse>,
-    /// Bytes that members of failed epochs may have written, or may still write, since the run was opened. No commit
-    /// names them, and they are not counted elsewhere.
+    /// Number of bytes that members of failed epochs may have written, or may still write, since the run was
+    /// opened. No commit and no other count includes these bytes.
     pub stray_bytes: u64,
-    /// Number of times in a row that there was no room for the next range.
+    /// Number of times in a row that the next range did not fit on the disk.
     pub short: u64,
-    /// Whether its run must be opened again before the next epoch.
+    /// Whether the job's run must be opened again before the next epoch.
     pub is_stale: bool,
-    /// Failed epochs in a row without a commit.
+    /// Number of failed epochs in a row without a commit.
     pub failures: u32,
-    /// Time when the last of them was counted.
+    /// Time when the last of these failures was counted.
     pub failed_at: Duration,
-    /// Number of halvings of the time between commits, because epochs failed earlier than that.
+    /// Number of halvings of the time between commits. Each followed a failed epoch.
     pub haste: u32,
-    /// Number of doublings of a member's time for one step, because epochs failed when members took longer.
+    /// Number of doublings of a member's time for one step. Each followed an epoch that failed because a member
+    /// took longer.
     pub slowness: u32,
-    /// States that members finish per second.
+    /// Number of states that members finish per second.
     pub states_rate: Rate,
-    /// Speed of all members, in estimated cost per time.
+    /// Speed of all members together, in estimated cost per time.
     pub pace: Pace,
 }
 
@@ -223,7 +225,7 @@ impl Job {
         (id, job)
     }
 
-    /// Records that its run is open, and its contents.
+    /// Records the contents of the job's run, which is now open.
     pub fn open(&mut self, opened: Opened) {
         let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
         (self.opening, self.is_stale, self.stray_bytes, self.has_run) = (None, false, 0, true);
@@ -234,7 +236,7 @@ impl Job {
         self.sum_up();
     }
 
-    /// Records the size of its run.
+    /// Records the size of the job's run.
     pub fn note_bytes(&mut self, stored: RunBytes) {
         self.summary.bytes = stored.committed_bytes;
         if let Some(disk) = stored.disk {
@@ -244,7 +246,7 @@ impl Job {
         }
     }
 
-    /// Returns the reach to remove next, if the disk is limited.
+    /// Returns the reach to remove next, if the run has a disk limit.
     pub fn to_remove(&self) -> Vec<LayerRange> {
         let (Some(plan), Some(disk)) = (&self.plan, self.disk) else { return Vec::new() };
         let recipe = Recipe::new(&self.params, &plan.holdings);
@@ -264,7 +266,7 @@ impl Job {
         }
     }
 
-    /// Returns whether the queue should record the progress. If so, counts it as recorded.
+    /// Returns whether the queue should record the progress. If so, the progress counts as recorded.
     pub fn has_news(&mut self) -> bool {
         self.sum_up();
         let is_news = self.summary.is_news(&self.noted);
@@ -274,8 +276,8 @@ impl Job {
         is_news
     }
 
-    /// Returns whether a worker has enough memory to take part. Every worker does until the run is open and the least
-    /// memory is known.
+    /// Returns whether a worker has enough memory to take part. Before the least memory is known, every worker has
+    /// enough.
     pub fn fits(&self, threads: u32, memory_bytes: u64) -> bool {
         self.least_memory.as_ref().is_none_or(|least| memory_bytes >= least.bytes(threads))
     }
@@ -287,13 +289,13 @@ pub(super) struct Plan {
     pub holdings: Holdings,
     pub workload: Arc<Workload>,
     pub cost: Arc<PassCost>,
-    /// The next segment, apart from pending commits.
+    /// The next segment, regardless of pending commits.
     pub remaining: Option<Segment>,
     /// Fingerprint of the values, once all are committed.
     pub fingerprint: Option<u128>,
-    /// States in the committed layers of the way up.
+    /// Number of states in the committed layers of the upward pass.
     enumerated: u64,
-    /// States of these layers whose values are committed.
+    /// Number of those states with committed values.
     backed_up: u64,
     /// Cost of the uncommitted work.
     pub left: RemainingCost,
@@ -315,7 +317,7 @@ impl Plan {
         plan
     }
 
-    /// Recomputes everything that follows from the commits. Cost: linear in their layers.
+    /// Recomputes all data that follows from the commits. Cost: linear in the number of committed layers.
     fn renew(&mut self, params: &Params) {
         let missing = Recipe::new(params, &self.holdings).steps();
         self.remaining = missing.first().copied();
@@ -336,13 +338,13 @@ impl Plan {
         self.renew(params);
     }
 
-    /// Records that reach is no longer stored.
+    /// Records that the reach of these ranges is no longer stored.
     pub fn remove(&mut self, params: &Params, removed: &[LayerRange]) {
         self.holdings.remove(removed);
         self.renew(params);
     }
 
-    /// Removes the commits for which `hit` is true, and returns them.
+    /// Removes and returns the commits that satisfy `hit`.
     pub fn take(&mut self, params: &Params, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
         let taken = self.holdings.take(hit);
         self.renew(params);
@@ -355,8 +357,8 @@ impl Plan {
         self.remaining.map_or(last, |segment| segment.phase)
     }
 
-    /// Returns the job's progress. `work_ahead` and `states_ahead` count finished work that is not committed yet.
-    /// Fields that do not follow from the plan are copied from `known`.
+    /// Returns the job's progress. `work_ahead` and `states_ahead` count finished but uncommitted work. Fields
+    /// that do not follow from the plan are copied from `known`.
     pub fn summary(
         &self,
         params: &Params,
@@ -379,14 +381,14 @@ impl Plan {
         }
     }
 
-    /// Returns the remaining cost of the pass and the cost of the whole pass. `work_ahead` is finished and not
-    /// committed yet.
+    /// Returns the remaining cost of the pass and the cost of the whole pass. `work_ahead` is the cost of finished
+    /// but uncommitted work.
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
         ((self.left.of_pass - work_ahead).max(0.0), self.left.whole_pass)
     }
 }
 
-/// Describes a disk limit that is too small, with the remedy; `missing_bytes` is 0 if the shortage is unknown.
+/// Describes a disk limit that is too small, and the remedy. `missing_bytes` is 0 if the shortage is unknown.
 pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> String {
     let units = SizeUnits::of(limit_bytes);
     let least = match missing_bytes {
@@ -400,7 +402,7 @@ pub(super) fn over_disk(id: &JobId, limit_bytes: u64, missing_bytes: u64) -> Str
     )
 }
 
-/// Describes a job's memory need and the memory of the worker that comes closest.
+/// Describes a job's memory need and the memory of the closest worker.
 pub(super) fn too_small(needed_bytes: u64, threads: u32, memory_bytes: u64) -> String {
     let (threads, units) = (several(threads, "thread"), SizeUnits::of(memory_bytes));
     format!(

@@ -13,7 +13,8 @@ use super::ids::{EpochId, Incarnation, OpenTicket, Ticket};
 use super::secret::Secret;
 use crate::task::Totals;
 
-/// Version of the protocol between workers and coordinator, of the rule of [`assign`] and of the fingerprint.
+/// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the
+/// fingerprint.
 pub const PROTOCOL_VERSION: u32 = 9;
 
 /// Name of a job and of its run in the store.
@@ -27,8 +28,8 @@ impl std::fmt::Display for JobId {
     }
 }
 
-/// Id of a worker, derived from the secret of its pulls (`wire::worker_of` of the shells' crate), so no other worker
-/// can pull under it.
+/// Id of a worker. It is derived from the secret of the worker's pulls (`wire::worker_of` in the shell's crate),
+/// so no other worker can pull under that id.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u64);
@@ -48,7 +49,7 @@ pub struct Pull {
     pub worker: WorkerId,
     /// Increases with every start of the worker's process.
     pub incarnation: Incarnation,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: u32,
     /// Memory limit of the worker, in bytes.
     pub memory_bytes: u64,
@@ -56,7 +57,7 @@ pub struct Pull {
     pub address: String,
     /// Whether the worker leaves as soon as its current work is committed.
     pub leaving: bool,
-    /// The epoch that the worker has entered and not left yet, regardless of later answers.
+    /// Epoch that the worker has entered and not yet left, regardless of later answers.
     pub epoch: Option<EpochId>,
     /// Progress of the worker in that epoch.
     pub stage: EpochStage,
@@ -71,28 +72,28 @@ pub struct Pull {
 pub enum EpochStage {
     /// Opens the run, or leaves the epoch.
     Preparing,
-    /// Computes, or is able to.
+    /// Computes, or has work to compute.
     Working,
-    /// Has no work until other members finish some.
+    /// Has no work until other members finish more of theirs.
     Waiting,
 }
 
 /// The answer to a [`Pull`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PullReply {
-    /// Reports with lower numbers have arrived, and the worker may drop them.
+    /// Number of the first report that has not arrived. The worker may drop all earlier reports.
     pub acknowledged: u64,
-    /// The pull's epoch is over: drop all its data.
+    /// The pull's epoch, if it is over. The worker then drops all data of that epoch.
     pub withdrawn: Option<EpochId>,
-    /// The next work, repeated until the worker reports that it is in that epoch.
+    /// The worker's next work. The coordinator repeats it until a pull reports its epoch as entered.
     pub share: Option<Arc<Share>>,
-    /// Progress of the worker's epoch, if that is the current one.
+    /// Progress of the worker's epoch, if that epoch is current.
     pub progress: Option<EpochProgress>,
-    /// A shard to write, repeated until the worker reports it as written.
+    /// Shard that the worker must write. The coordinator repeats it until the worker reports it as written.
     pub write: Option<WriteShard>,
-    /// Memory in bytes that the current job needs of the worker, if the worker has less.
+    /// Memory in bytes that the worker needs for the current job, if it has less.
     pub needed_memory: Option<u64>,
-    /// Longest delay of the answer if it has no news. A worker pulls again as soon as it gets the answer.
+    /// Longest delay of an answer without news. A worker pulls again as soon as it gets the answer.
     pub hold: Duration,
 }
 
@@ -101,11 +102,11 @@ pub struct PullReply {
 pub struct EpochProgress {
     /// The epoch.
     pub epoch: EpochId,
-    /// Layers of the segment that every member has finished, counted in the direction of the phase. A worker reports
-    /// only layers at positions below `finished_layers` + [`window_layers`](Share::window_layers).
+    /// Number of the segment's layers that every member has finished, counted in the direction of the phase. A
+    /// worker reports only layers at positions below `finished_layers` + [`window_layers`](Share::window_layers).
     pub finished_layers: u32,
-    /// Layers of the segment whose shards are all written. The worker may release the data that it held for writing
-    /// them.
+    /// Number of the segment's layers with all shards written. The worker may release the data that it held for
+    /// those shards.
     pub written_layers: u32,
 }
 
@@ -129,7 +130,7 @@ pub enum Refusal {
         worker: WorkerId,
         /// The later incarnation.
         expected: Incarnation,
-        /// The caller's.
+        /// The caller's incarnation.
         got: Incarnation,
     },
     /// A later coordinator issued the worker's epoch, so the epoch stays valid.
@@ -157,16 +158,16 @@ pub struct Share {
     pub job: JobId,
     /// Its parameters.
     pub params: Params,
-    /// The epoch's number: higher than any earlier one in this store.
+    /// The epoch's number: higher than that of any earlier epoch in this store.
     pub epoch: EpochId,
-    /// The layers and the direction of the pass.
+    /// The share's layers and the direction of the pass.
     pub segment: Segment,
     /// All workers of the epoch, the same list for each member.
     pub members: Vec<EpochMember>,
-    /// Layers that a worker may report beyond those that all members have finished. It does not limit the
-    /// computation.
+    /// Number of layers that a worker may report beyond the layers that all members have finished. This number
+    /// does not limit the computation.
     pub window_layers: u32,
-    /// Secret that only the members know; they authenticate to each other with it.
+    /// Secret that only the members know. They use it to authenticate to each other.
     pub secret: Secret,
 }
 
@@ -175,7 +176,7 @@ pub struct Share {
 pub struct EpochMember {
     /// The worker.
     pub worker: WorkerId,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: u32,
     /// Address that receives finished blocks.
     pub address: String,
@@ -194,7 +195,7 @@ impl Share {
     }
 }
 
-/// Order to write the worker's part of a range of layers to one shard of the store. The shard's name is made of
+/// Order to write the worker's part of a range of layers to one shard of the store. The shard's name contains
 /// epoch, worker and range.
 ///
 /// A worker accepts an order only if it starts with the first layer that it has not written yet. A late reply may
@@ -212,25 +213,25 @@ pub struct WriteShard {
 /// Report of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerReport {
-    /// The worker's part of a layer is complete. The worker has finished all its blocks of the layer and sealed the
-    /// stored ones. It has also received all blocks that other members had for it. A worker reports layers in the
-    /// direction of the phase, without gaps, even if it owns no block there.
+    /// The worker's part of a layer is complete. The worker has finished all its blocks of the layer and sealed
+    /// the stored ones. It has also received all blocks of the layer that other members send to it. A worker
+    /// reports layers in the direction of the phase, without gaps, even if it owns no block there.
     LayerDone {
         /// The epoch.
         epoch: EpochId,
         /// The worker's part of the layer.
         part: LayerPart,
     },
-    /// A shard is in the store, synced.
+    /// A shard is in the store and synced.
     ShardWritten {
         /// The fulfilled order.
         shard: WriteShard,
         /// The shard's entry for the journal; opaque here.
         record: String,
     },
-    /// The worker has failed. If the failure is its own, it gets no work until [`Well`](Self::Well).
+    /// The worker has failed. If the worker itself is at fault, it gets no work before [`Well`](Self::Well).
     Failed {
-        /// The epoch that it must leave, if it is in one.
+        /// Epoch that the worker must leave; `None` if it is in no epoch.
         epoch: Option<EpochId>,
         /// The failure.
         failure: WorkerFailure,
@@ -246,8 +247,8 @@ pub struct LayerPart {
     pub layer: Layer,
     /// Totals of the worker's blocks of the layer.
     pub totals: Totals,
-    /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each counted as often as it was
-    /// sent. A checksum covers the block's bytes and their layer, lane and receiver.
+    /// Sum modulo 2^64 of the checksums of the layer's blocks that the worker sent, each counted once for every
+    /// time it was sent. A checksum covers the block's bytes, layer, lane and receiver.
     pub sent: u64,
     /// The same sum over the blocks that the worker received. Over all members, both sums are equal.
     pub received: u64,
@@ -256,11 +257,11 @@ pub struct LayerPart {
 /// Failure of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum WorkerFailure {
-    /// The worker's disk or the store is full, as the worker sees it.
+    /// The worker's disk or the store is full, according to the worker.
     DiskFull(String),
-    /// A peer is unreachable or broke the connection; blames the peer.
+    /// A peer is unreachable or broke the connection. This failure blames the peer.
     Peer(WorkerId),
-    /// A peer sent an invalid block; blames the peer.
+    /// A peer sent an invalid block. This failure blames the peer.
     BadBlock {
         /// The sender.
         peer: WorkerId,
@@ -274,7 +275,7 @@ pub enum WorkerFailure {
         /// The shard's file.
         file: String,
     },
-    /// Anything else.
+    /// Any other failure.
     Other(String),
 }
 
@@ -292,13 +293,13 @@ impl std::fmt::Display for WorkerFailure {
     }
 }
 
-/// Append to a job's journal, requested of the shell. The next append follows only when the outcome of the last one
+/// Append to a job's journal, which the shell makes. The next append follows only when the outcome of the last one
 /// is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// A range is done and its shards are in the store.
     Commit {
-        /// Identifies this append in the answer; a repeated append keeps its ticket.
+        /// Identifies this append in the answer. A repeated append has the same ticket.
         ticket: Ticket,
         /// The job.
         job: JobId,
@@ -319,10 +320,11 @@ pub enum Append {
         job: JobId,
         /// The number of the next epoch: higher than that of every earlier commit in the journal.
         epoch: EpochId,
-        /// The commit as appended.
+        /// The commit as it was appended.
         commit: Commit,
     },
-    /// Reach that is not needed, or can be enumerated again, is removed; its shards are deleted afterwards.
+    /// Reach is removed because it is unneeded or can be enumerated again. The shell deletes its shards
+    /// afterwards.
     Remove {
         /// Identifies this append in the answer.
         ticket: Ticket,
@@ -354,9 +356,9 @@ impl Append {
 /// Failure of an append; its outcome may be unknown.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AppendFailure {
-    /// The whole store is unavailable or full: the append is retried until that changes.
+    /// The whole store is unavailable or full. The append is retried until it succeeds.
     Store(String),
-    /// The store works otherwise, but this job's journal cannot be written: the append is retried for a while.
+    /// Only this job's journal cannot be written. The append is retried for a limited time.
     Journal(String),
     /// Another process has written to the job's journal.
     Foreign(String),
@@ -365,8 +367,8 @@ pub enum AppendFailure {
 /// Tasks of the shell in addition to appends. The shell may answer them in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
-    /// Open the run of a job for writing, make room in it if its disk is limited, and keep it open while
-    /// [`holds`](super::Cluster::holds) returns true. Answered by [`opened`](super::Cluster::opened) or
+    /// Open the run of a job for writing, and keep it open while [`holds`](super::Cluster::holds) returns true. If
+    /// the run has a disk limit, free space in it. Answered by [`opened`](super::Cluster::opened) or
     /// [`not_opened`](super::Cluster::not_opened); no answer is needed once
     /// [`is_opening`](super::Cluster::is_opening) returns false.
     Open {
@@ -374,17 +376,17 @@ pub enum Errand {
         ticket: OpenTicket,
         /// The job.
         job: JobId,
-        /// Multiple of the usual headroom to leave free of its limit.
+        /// Multiple of the usual headroom to leave free within the disk limit.
         times: u64,
-        /// Whether to create the run if it does not exist, and to record that in the queue. Otherwise a missing run
-        /// means that it was moved or deleted.
+        /// Whether to create a missing run and to record the creation in the queue. Otherwise a missing run was
+        /// moved or deleted.
         may_make: bool,
     },
     /// Read a committed shard that a worker reports as unreadable. Answered by
     /// [`examined`](super::Cluster::examined).
     Examine(Claim),
     /// Check that the store and the run of this job exist and are writable. Answered by
-    /// [`store_checked`](super::Cluster::looked).
+    /// [`store_checked`](super::Cluster::store_checked).
     Look(JobId),
 }
 
@@ -402,9 +404,9 @@ pub struct Claim {
 /// Failure to open the run of a job.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum OpenFailure {
-    /// It may be opened later: another process has it open, or the store is unavailable.
+    /// The run may be opened later, because another process has it open or the store is unavailable.
     Later(String),
-    /// It cannot be opened until an operator repairs it.
+    /// The run cannot be opened until an operator repairs it.
     Never(String),
 }
 
@@ -420,11 +422,11 @@ pub enum StoreCheck {
 /// Result of reading a shard that a worker reported as unreadable.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Examined {
-    /// The shard is lost or damaged; it belongs to this commit.
+    /// The shard of this commit is lost or damaged.
     Lost(Commit),
-    /// The shard is intact: the worker or its connection to the store is at fault.
+    /// The shard is intact, so the worker or its connection to the store is at fault.
     Sound,
-    /// The coordinator cannot read it either, for another reason.
+    /// The coordinator cannot read the shard either, for this other reason.
     Unknown(String),
 }
 
@@ -433,8 +435,8 @@ pub enum Examined {
 pub struct MemberShard {
     /// The worker that wrote it.
     pub worker: WorkerId,
-    /// The writer's threads; with those of all members they determine the shard's lanes.
+    /// Number of the writer's threads. The numbers of all members determine the shard's lanes.
     pub threads: u32,
-    /// The shard's journal entry from the worker.
+    /// The shard's journal entry, as sent by the worker.
     pub record: String,
 }

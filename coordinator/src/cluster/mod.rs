@@ -1,9 +1,9 @@
 //! The coordinator of a cluster: jobs, workers, epochs and commits, in pure code.
 //!
-//! [`Cluster`] is a plain struct. The shell calls its methods with the time, one at a time, and after each call
-//! carries out the appends from [`Cluster::take_appends`]. The time is a [`Duration`] since any fixed moment, by a
-//! clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its numbered invariants, and the
-//! effect of each failure.
+//! [`Cluster`] is a plain struct. The shell passes the current time to each call, and makes one call at a time.
+//! After each call, the shell carries out the appends from [`Cluster::take_appends`]. The time is a [`Duration`]
+//! since any fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its
+//! numbered invariants, and the effect of each failure.
 
 mod attendance;
 mod config;
@@ -61,7 +61,7 @@ pub enum ClusterError {
     /// The job does not exist.
     #[error("job {0} does not exist")]
     Unknown(JobId),
-    /// The job's state does not allow it.
+    /// The job's state does not allow the request.
     #[error("job {job} is {} and cannot be {wanted}", state.name())]
     State {
         /// The job.
@@ -78,7 +78,7 @@ pub enum ClusterError {
         needed_bytes: u64,
         /// Threads of the worker that comes closest.
         threads: u32,
-        /// Its memory, in bytes.
+        /// Memory of that worker, in bytes.
         memory_bytes: u64,
     },
     /// Another coordinator owns the store.
@@ -92,7 +92,7 @@ pub struct Cluster {
     config: ClusterConfig,
     /// The time of the latest call.
     now: Duration,
-    /// Time of the last call that came so late that this coordinator must have been starved.
+    /// Time of the last call that was so late that this coordinator must have been starved.
     starved_at: Option<Duration>,
     secrets: Secrets,
     next_epoch: EpochId,
@@ -101,16 +101,16 @@ pub struct Cluster {
     fenced: bool,
     roster: Roster,
     jobs: BTreeMap<JobId, Job>,
-    /// The jobs that wait for their turn, by place.
+    /// Jobs that wait for their turn, by place.
     queue: BTreeMap<u64, JobId>,
-    /// Earliest known time when one of them may get its turn.
+    /// Earliest known time when a job of the queue may get its turn.
     choose_at: Duration,
     /// The job whose turn it is.
     active: Option<JobId>,
     epoch: Option<Epoch>,
     /// Time since which an epoch could begin.
     could_begin: Option<Duration>,
-    /// Whether the last epoch completed its segment. Then the next one does not wait for more workers.
+    /// Whether the last epoch completed its segment. Then the next epoch does not wait for more workers.
     in_step: bool,
     journal: Journal,
     appends: Vec<Append>,
@@ -118,13 +118,13 @@ pub struct Cluster {
     events: Vec<Event>,
     /// Jobs that have changed since the last request for changes.
     changed: BTreeSet<JobId>,
-    /// States that workers have finished, in all epochs.
+    /// Number of states that workers have finished, in all epochs.
     states: u64,
 }
 
 impl Cluster {
-    /// Creates a cluster without jobs and workers. Its epochs are numbered from `first_epoch`. This must exceed all
-    /// numbers that a coordinator of this store has used, or will use before it is fenced.
+    /// Creates a cluster without jobs and workers. The first epoch gets the number `first_epoch`. This number must
+    /// exceed all numbers that an earlier coordinator of this store has used, or will use before it is fenced.
     pub fn new(first_epoch: EpochId, config: ClusterConfig, secrets: Secrets, now: Duration) -> Self {
         Self {
             config,
@@ -157,7 +157,7 @@ impl Cluster {
         std::mem::take(&mut self.appends)
     }
 
-    /// Returns the errands for the shell to carry out now. Call it after every other call, too.
+    /// Returns the errands for the shell to carry out now. Call it after every other call.
     pub fn take_errands(&mut self) -> Vec<Errand> {
         std::mem::take(&mut self.errands)
     }
@@ -203,7 +203,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Adds a job of an earlier coordinator, without an event for it.
+    /// Adds a job of an earlier coordinator, without an event.
     pub fn restore(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
@@ -221,13 +221,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Records that the run of a job is open for writing, and its contents.
+    /// Records the contents of a job's run, which is now open for writing.
     pub fn opened(&mut self, now: Duration, ticket: OpenTicket, opened: Opened) {
         self.pass_time(now);
         if let Some((id, job)) = self.opening(ticket) {
             let missing_bytes = opened.missing_bytes;
             job.open(opened);
-            // An estimate may be wrong, so the job fails only after an epoch has found no room.
+            // The estimate may be wrong, so the job fails only after an epoch has run out of space.
             let over = job.disk.filter(|_| job.short > 0 && missing_bytes > 0);
             self.changed.insert(id.clone());
             if let Some(disk) = over {
@@ -238,7 +238,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Records that the run of a job cannot be opened. Another job gets its turn.
+    /// Records that the run of a job cannot be opened. The next job gets its turn.
     pub fn not_opened(&mut self, now: Duration, ticket: OpenTicket, why: OpenFailure) {
         self.pass_time(now);
         if let Some((id, _)) = self.opening(ticket) {
@@ -250,7 +250,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Returns the job with a pending errand of this ticket to open its run.
+    /// Returns the job whose pending errand to open a run has this ticket.
     fn opening(&mut self, ticket: OpenTicket) -> Option<(JobId, &mut Job)> {
         let id = self.active.clone()?;
         let job = self.jobs.get_mut(&id).filter(|job| job.opening == Some(ticket))?;
@@ -268,7 +268,7 @@ impl Cluster {
         self.active.as_ref() == Some(id) || !self.journal.is_idle(id)
     }
 
-    /// Returns whether the run of a job was created, so it is not created again.
+    /// Returns whether the run of a job was created. Such a run is not created again.
     pub fn has_run(&self, id: &JobId) -> bool {
         self.jobs.get(id).is_some_and(|job| job.has_run)
     }
@@ -292,7 +292,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Moves a cancelled or failed job to the end of the queue. A job that is still being cancelled continues.
+    /// Moves a cancelled or failed job to the end of the queue. A job still being cancelled continues instead.
     pub fn resume(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_resume(id)?;
@@ -319,7 +319,7 @@ impl Cluster {
         }
     }
 
-    /// Checks that a job can be forgotten, before that is recorded.
+    /// Checks that a job can be forgotten, before the removal is recorded.
     pub fn check_forget(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
@@ -352,8 +352,8 @@ impl Cluster {
         self.does_not_fit(&least).map_or(Ok(()), Err)
     }
 
-    /// Records that these commits of a job have unreadable shards. They are recomputed: at once for an active job, at
-    /// its turn for a done one. Returns whether any commit was retracted.
+    /// Records that these commits of a job have unreadable shards. An active job recomputes the shards at once,
+    /// and a done job at its next turn. Returns whether any commit was retracted.
     pub fn shards_lost(
         &mut self,
         now: Duration,
@@ -367,7 +367,7 @@ impl Cluster {
         let lost = match &mut job.plan {
             Some(plan) => plan.take(params, |commit| commits.contains(commit)),
             None if is_done => commits.to_vec(),
-            // Opening its run will find the missing shards.
+            // The next opening of the job's run will find the missing shards.
             None => Vec::new(),
         };
         let found = self.retract(id, lost);
@@ -378,14 +378,14 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Records the coordinator's reading of a shard that a worker could not read.
+    /// Records what the coordinator found in a shard that a worker could not read.
     pub fn examined(&mut self, now: Duration, claim: &Claim, found: Examined) {
         self.pass_time(now);
         self.judge(claim, found);
         self.advance();
     }
 
-    /// Records that an append is in the journal, and the size of its run.
+    /// Records that an append is in the journal. `stored` is the new size of its run.
     pub fn committed(&mut self, now: Duration, ticket: Ticket, stored: RunBytes) {
         self.pass_time(now);
         if let Some(append) = self.journal.take(ticket)
@@ -403,8 +403,8 @@ impl Cluster {
         self.advance();
     }
 
-    /// Records that an append is impossible because a worker's report of its shard is wrong, so the epoch has failed.
-    /// The worker is blamed if it is known.
+    /// Records that an append is impossible because a worker's report of its shard is wrong. The epoch fails, and
+    /// the worker is blamed if it is known.
     pub fn commit_refused(
         &mut self,
         now: Duration,
@@ -422,7 +422,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Records that another coordinator owns the store. This one assigns no further work.
+    /// Records that another coordinator owns the store. This coordinator then assigns no further work.
     pub fn fence(&mut self, now: Duration) {
         self.pass_time(now);
         (self.fenced, self.epoch, self.active) = (true, None, None);
@@ -443,7 +443,7 @@ impl Cluster {
         if self.fenced { Err(ClusterError::Fenced) } else { Ok(()) }
     }
 
-    /// Returns why a job fits none of the workers; `None` if it fits one, or without workers.
+    /// Returns why a job fits none of the workers; `None` if it fits a worker or if no worker is registered.
     fn does_not_fit(&self, least: &LeastMemory) -> Option<ClusterError> {
         let missing =
             |worker: &roster::Registered| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);

@@ -31,10 +31,10 @@ const MOST_GROWTH: u64 = 32;
 const MOST_SLOWNESS: u32 = 5;
 
 impl Cluster {
-    /// Advances the clock and removes workers whose lease is over.
+    /// Advances the clock and removes workers with expired leases.
     pub(super) fn pass_time(&mut self, now: Duration) {
         let silence = now.saturating_sub(self.now);
-        // A coordinator that hung could not hear any worker, so the workers are excused.
+        // A coordinator that hung received no pulls, so the workers are excused.
         if silence > self.config.lease / 2 {
             self.roster.excuse(silence);
         }
@@ -46,8 +46,8 @@ impl Cluster {
         }
     }
 
-    /// Ends the epoch if a lost worker is a member of it; `how` completes the reason. `counts` determines whether
-    /// this end counts as a failure of the job.
+    /// Ends the epoch if the lost worker is a member of it. `how` completes the reason. `counts` determines
+    /// whether the job gets a failure.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str, counts: bool) {
         if !self.is_member(worker) {
             return;
@@ -56,7 +56,7 @@ impl Cluster {
         if counts { self.fail_epoch(reason) } else { self.drop_epoch(reason) }
     }
 
-    /// Processes one report of a worker. Reports of layers and shards of other epochs are ignored.
+    /// Processes one report of a worker. Reports about layers and shards of other epochs are ignored.
     pub(super) fn report(&mut self, worker: WorkerId, report: WorkerReport) {
         let now = self.now;
         match report {
@@ -109,10 +109,10 @@ impl Cluster {
         let is_current = epoch.is_some_and(|epoch| current(&mut self.epoch, epoch, worker).is_some());
         let is_own = matches!(failure, WorkerFailure::DiskFull(_) | WorkerFailure::Other(_));
         match failure {
-            // A loss found in an old epoch may have been repaired since. Otherwise, a worker finds it again.
+            // A loss found in an old epoch may have been repaired since. If not, a worker will find it again.
             WorkerFailure::ShardLost { .. } if !is_current => {}
-            // The coordinator first determines whether the shard or the worker is at fault, so an intact shard is not
-            // recomputed.
+            // The coordinator first determines whether the shard or the worker is at fault. So it does not
+            // recompute an intact shard.
             WorkerFailure::ShardLost { job: id, file } => {
                 if let Some(job) = self.jobs.get_mut(&id).filter(|job| job.plan.is_some()) {
                     job.examining = true;
@@ -120,7 +120,8 @@ impl Cluster {
                     return self.end_epoch();
                 }
             }
-            // All peers of a dead worker report it. The first report suffices, and the worker may be back already.
+            // All peers of a dead worker report it. The first report suffices, because the worker may already be
+            // back when later reports arrive.
             WorkerFailure::Peer(_) | WorkerFailure::BadBlock { .. } if !is_current => {}
             WorkerFailure::Peer(peer) | WorkerFailure::BadBlock { peer, .. } => {
                 self.roster.blame(peer, worker, self.config.backoff, self.now)
@@ -169,8 +170,8 @@ impl Cluster {
         }
     }
 
-    /// Retracts commits of a job. The job's epoch ends, because its inputs may be lost. Returns whether there were
-    /// any commits.
+    /// Retracts commits of a job. The job's epoch ends, because its inputs may be lost. Returns whether `lost`
+    /// contains any commits.
     pub(super) fn retract(&mut self, id: &JobId, lost: Vec<Commit>) -> bool {
         let found = !lost.is_empty();
         for commit in lost {
@@ -237,8 +238,8 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == *id) {
             let lasted = self.now.saturating_sub(epoch.started);
-            // While failures continue, a single commit does not lengthen the interval again, because only the shorter
-            // interval made the commit possible.
+            // While failures continue, a single commit does not lengthen the interval again. Only the shorter
+            // interval made that commit possible.
             if lasted >= self.config.commit_interval {
                 job.haste = job.haste.saturating_sub(1);
             }
@@ -250,7 +251,7 @@ impl Cluster {
         self.rebalance();
     }
 
-    /// Retries a failed append, unless that is hopeless or the job is being cancelled.
+    /// Retries a failed append, unless a retry is hopeless or the job is being cancelled.
     pub(super) fn not_appended(&mut self, ticket: Ticket, failure: AppendFailure) {
         let Some(id) = self.journal.job_of(ticket) else { return };
         self.choose_at = Duration::ZERO;
@@ -271,8 +272,8 @@ impl Cluster {
         self.end_job(&id, JobState::Failed { reason });
     }
 
-    /// After a commit, closes the epoch if a new one would be better: with workers that have joined, or without
-    /// members that are leaving.
+    /// After a commit, closes the epoch if a new epoch would be better. The new epoch includes workers that have
+    /// joined and excludes members that are leaving.
     fn rebalance(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return };
@@ -307,7 +308,8 @@ impl Cluster {
     fn advance_epoch(&mut self) {
         let Some(epoch) = &mut self.epoch else { return };
         let job = self.jobs.get(&epoch.share.job);
-        // After failures the interval is shorter, because epochs that fail before they commit make no progress.
+        // After failures the interval is shorter, because an epoch that fails before its first commit makes no
+        // progress.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
         let culprits = epoch.blocking_members(self.config.step, step, self.now);
@@ -340,11 +342,12 @@ impl Cluster {
         }
     }
 
-    /// Orders the next range to be written, if one is large enough and there is room. Returns whether there is room.
+    /// Orders the next range to be written, if a range is large enough and the space suffices. Returns whether the
+    /// space suffices.
     fn order_range(&mut self, interval: Duration) -> bool {
         let Some(epoch) = self.epoch.as_mut().filter(|epoch| !epoch.closing) else { return true };
         let Some(job) = self.jobs.get(&epoch.share.job) else { return true };
-        // Pending appends change the available room.
+        // Pending appends change the available space.
         if job.disk.is_some() && !self.journal.is_idle(&epoch.share.job) {
             return true;
         }
@@ -361,8 +364,8 @@ impl Cluster {
         epoch.order(&policy, false, self.now) != RangeOrder::NoRoom
     }
 
-    /// Ends the epoch because there is no room for its finished work. The next opening of the run makes more room. If
-    /// the room runs short too often, the job fails.
+    /// Ends the epoch because the disk limit leaves no space for its finished work. The next opening of the run
+    /// frees more space. If the space is short too often, the job fails.
     fn run_short(&mut self) {
         let Some(epoch) = &self.epoch else { return };
         let (id, number) = (epoch.share.job.clone(), epoch.number());
@@ -383,7 +386,7 @@ impl Cluster {
         self.changed.insert(id.clone());
     }
 
-    /// Records the obstacle of a job, or its absence.
+    /// Records the obstacle of a job, or that it has none.
     pub(super) fn obstruct(&mut self, id: &JobId, obstacle: Option<String>) {
         let Some(job) = self.jobs.get_mut(id).filter(|job| job.obstacle != obstacle) else { return };
         job.obstacle = obstacle;
@@ -401,7 +404,7 @@ impl Cluster {
         }
     }
 
-    /// Lets other jobs have their turn until this job can be worked on. This job keeps its place.
+    /// Gives other jobs their turn until work on this job is possible. This job retains its place.
     pub(super) fn step_aside(&mut self, id: &JobId, obstacle: String, not_before: Duration) {
         self.active.take_if(|active| active == id);
         self.set_state(id, JobState::Queued);
@@ -414,7 +417,7 @@ impl Cluster {
         self.obstruct(id, Some(obstacle));
     }
 
-    /// Ends all work on a job, and drops its pending appends.
+    /// Ends all work on a job and drops its pending appends.
     pub(super) fn end_job(&mut self, id: &JobId, state: JobState) {
         self.epoch.take_if(|epoch| epoch.share.job == *id).into_iter().for_each(|epoch| {
             self.in_step = epoch.is_written();
@@ -437,10 +440,10 @@ impl Cluster {
         self.end_epoch();
     }
 
-    /// Counts a failed epoch of a job. Too many in a row fail the job.
+    /// Counts a failed epoch of a job. Too many failed epochs in a row fail the job.
     ///
-    /// Failures within a lease count once. If many workers die together, their deaths are discovered one by one,
-    /// one per epoch, until their leases are over.
+    /// Failures within one lease count once. If many workers die together, each of the following epochs discovers
+    /// one death, until the leases are over.
     pub(super) fn count_failure(&mut self, id: &JobId, reason: String) {
         let (now, lease) = (self.now, self.config.lease);
         let Some(job) = self.jobs.get_mut(id) else { return };
@@ -467,7 +470,8 @@ impl Cluster {
             let members = epoch.share.members.len() as u64;
             let stray_bytes = epoch.ordered_bytes().map_or(0, |bytes| bytes + members * room::BESIDE_FRAMES);
             job.stray_bytes += stray_bytes;
-            // Members may still be writing shards; these are deleted when the run is opened after the next epoch.
+            // Members may still be writing shards. The opening of the run after the next epoch deletes such
+            // shards.
             job.is_stale = stray_bytes == 0;
         }
         self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });
@@ -477,7 +481,7 @@ impl Cluster {
         }
     }
 
-    /// Activates the next job that can be worked on, if none is active. Returns whether a job is active.
+    /// Activates the next job that can proceed, if no job is active. Returns whether a job is active.
     fn choose_job(&mut self) -> bool {
         if let Some((id, job)) = self.active.clone().and_then(|id| Some((id.clone(), self.jobs.get(&id)?))) {
             if job.plan.as_ref().is_some_and(|plan| plan.remaining.is_none()) && self.journal.is_idle(&id) {
@@ -511,8 +515,8 @@ impl Cluster {
         self.errands.push(Errand::Open { ticket, job: id.clone(), times, may_make });
     }
 
-    /// Returns the first job in the queue that can be worked on, with its place. Earlier jobs that fit no worker get
-    /// an obstacle with that reason.
+    /// Returns the first job in the queue that can proceed, with its place. Earlier jobs that fit no worker get an
+    /// obstacle with the reason.
     fn next_in_queue(&mut self) -> Option<(u64, JobId)> {
         self.choose_at = Duration::MAX;
         let mut too_large = Vec::new();
@@ -532,7 +536,7 @@ impl Cluster {
         found
     }
 
-    /// Returns why a job fits none of the workers; `None` if it fits one, or without workers.
+    /// Returns why a job fits none of the workers; `None` if it fits a worker or if no worker is registered.
     fn memory_obstacle(&self, job: &Job) -> Option<String> {
         let ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } =
             self.does_not_fit(job.least_memory.as_deref()?)?
@@ -542,8 +546,8 @@ impl Cluster {
         Some(too_small(needed_bytes, threads, memory_bytes))
     }
 
-    /// Begins an epoch of the active job. This requires an open run and no pending appends, so the epoch starts from
-    /// the journal's state. Returns false if no work remains for the job.
+    /// Begins an epoch of the active job. An epoch requires an open run without pending appends, so that it starts
+    /// from the journal's state. Returns false if no work remains for the job.
     fn begin_epoch(&mut self) -> bool {
         let Some(id) = self.active.clone() else { return true };
         let Some(job) = self.jobs.get(&id) else { return true };
@@ -553,7 +557,7 @@ impl Cluster {
         }
         let Some(segment) = segment else { return false };
         if job.disk_limit.is_some() && job.is_stale {
-            // Reopening deletes the files that failed epochs left, and so makes room for the remaining work.
+            // Reopening the run deletes the files of failed epochs, which frees space for the remaining work.
             self.open_run(&id);
             return true;
         }
@@ -604,7 +608,7 @@ impl Cluster {
     }
 }
 
-/// Returns the current epoch and a worker's index in it, if it has this number and the worker is a member.
+/// Returns the current epoch and a worker's index in it, if the epoch has this number and the worker is a member.
 fn current(epoch: &mut Option<Epoch>, number: EpochId, worker: WorkerId) -> Option<(&mut Epoch, usize)> {
     let epoch = epoch.as_mut().filter(|epoch| epoch.number() == number)?;
     let member = epoch.share.member(worker)?;

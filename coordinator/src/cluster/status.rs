@@ -17,17 +17,17 @@ use crate::rate::is_enough;
 /// The whole visible state.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Status {
-    /// Whether another coordinator owns the store and this one is idle.
+    /// Whether another coordinator owns the store, so this coordinator is idle.
     pub fenced: bool,
     /// Jobs in the order of their turns.
     pub jobs: Vec<JobStatus>,
     /// Workers by id.
     pub workers: Vec<WorkerStatus>,
-    /// States that workers have finished, of all jobs and epochs, committed or not.
+    /// Number of states that workers have finished in all jobs and epochs, committed or not.
     pub states: u64,
 }
 
-/// News for workers. While it stays the same, no worker needs an answer.
+/// News for workers. No worker needs an answer while the news is unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Signal {
     /// The current epoch.
@@ -45,13 +45,13 @@ pub struct Signal {
 pub struct JobStatus {
     /// Its name.
     pub job: JobId,
-    /// Its place among all jobs: lower ones get their turn first.
+    /// Place of the job among all jobs. Jobs with lower places get their turn first.
     pub place: u64,
     /// Its state.
     pub state: JobState,
-    /// Whether it will be cancelled as soon as its finished work is committed.
+    /// Whether the job will be cancelled as soon as its finished work is committed.
     pub cancelling: bool,
-    /// Reason for which it does not progress.
+    /// Reason why the job makes no progress.
     pub obstacle: Option<String>,
     /// The current or next pass; `None` when nothing is missing.
     pub phase: Option<Phase>,
@@ -59,37 +59,37 @@ pub struct JobStatus {
     pub segment: Option<Segment>,
     /// The current or first layer.
     pub layer: Option<Layer>,
-    /// States done in this pass, up to symmetry.
+    /// Number of states done in this pass, up to symmetry.
     pub states_done: u64,
-    /// Total states of this pass, if known: on the way down.
+    /// Total number of states in this pass; known only in the downward pass.
     pub states_total: Option<u64>,
-    /// States per second, averaged over about the last 20 seconds.
+    /// Number of states per second, averaged over about the last 20 seconds.
     pub states_per_second: f64,
     /// Completed part of this pass, from 0 to 1, weighted by the estimated cost of each layer.
     pub done: f64,
     /// Estimated remaining time of this pass and of the job.
     pub eta: Option<Eta>,
-    /// Bytes of committed shards.
+    /// Total size of the committed shards in bytes.
     pub bytes: u64,
-    /// Disk use of its run as of the last opening; `None` without a limit, or if not known yet.
+    /// Disk use of the job's run as of the last opening; `None` if it has no limit or the use is not known yet.
     pub disk: Option<DiskUse>,
-    /// Failed epochs, under all coordinators.
+    /// Number of failed epochs, under all coordinators.
     pub retries: u64,
-    /// Started epochs, under all coordinators.
+    /// Number of started epochs, under all coordinators.
     pub epochs: u64,
-    /// Workers of the job.
+    /// Number of workers of the job.
     pub workers: u32,
     /// The fingerprint of a solved run.
     pub fingerprint: Option<u128>,
 }
 
-/// Estimated remaining time, based on the speed so far; in long work the last twenty minutes count most. Not given
-/// before a hundredth of the work is done.
+/// Estimated remaining time, based on the speed so far. In long work, the last twenty minutes count most. An
+/// estimate exists only after a hundredth of the work is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Eta {
-    /// Until the end of this pass.
+    /// Time until the end of this pass.
     pub pass: Duration,
-    /// Until the job is done.
+    /// Time until the job is done.
     pub job: Duration,
 }
 
@@ -98,7 +98,7 @@ pub struct Eta {
 pub struct WorkerStatus {
     /// Its id.
     pub worker: WorkerId,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: u32,
     /// Its memory limit, in bytes.
     pub memory_bytes: u64,
@@ -117,10 +117,10 @@ pub enum Activity {
     Working {
         /// The job.
         job: JobId,
-        /// The lowest layer (the highest, on the way down) that it has not finished.
+        /// The lowest layer that the worker has not finished; in the downward pass, the highest.
         layer: Layer,
     },
-    /// Writes a shard, and computes.
+    /// Writes a shard and computes.
     Writing {
         /// The job.
         job: JobId,
@@ -131,13 +131,13 @@ pub enum Activity {
     },
     /// Waits for a job, or for the next epoch.
     Waiting,
-    /// Has failed, and gets no work until it reports that it is well.
+    /// Has failed and gets no work before it reports that it is well.
     Unwell(String),
-    /// Has failed recently, and gets no work for this long.
+    /// Has failed recently and gets no work for this time.
     BackingOff(Duration),
     /// Has too little memory for the active job.
     TooSmall,
-    /// Is leaving, and in no epoch.
+    /// Is leaving and is in no epoch.
     Leaving,
 }
 
@@ -180,7 +180,7 @@ impl Cluster {
         workers.map(|(&id, worker)| self.worker_status(id, worker, now)).collect()
     }
 
-    /// Returns the states that workers have finished, of all jobs and epochs, committed or not.
+    /// Returns the number of states that workers have finished in all jobs and epochs, committed or not.
     pub fn states(&self) -> u64 {
         self.states
     }
@@ -197,7 +197,7 @@ impl Cluster {
         changed
     }
 
-    /// Returns the news that workers may wait for.
+    /// Returns the current news for workers.
     pub fn signal(&self) -> Signal {
         let epoch = self.epoch.as_ref();
         Signal {
@@ -287,7 +287,7 @@ struct At {
 impl At {
     fn new(job: &Job, plan: &Plan, epoch: Option<&Epoch>, now: Duration) -> Self {
         let states_ahead = epoch.map_or(0, Epoch::states_ahead);
-        // Finished uncommitted work is at the beginning of the next segment.
+        // Finished but uncommitted work is at the beginning of the next segment.
         let ahead = plan.remaining.zip(epoch);
         let work_ahead =
             ahead.map_or(0.0, |(segment, epoch)| plan.cost.of_finished(segment, epoch.frontier_layer()));
