@@ -16,7 +16,7 @@ impl LayerSums {
         Self(std::iter::once(0.0).chain(sums).collect())
     }
 
-    /// Returns the amount in the run's layers from `first` to before `end`.
+    /// Returns the amount in the run's layers from `first` to `end`, excluding `end`.
     pub fn between(&self, first: Layer, end: Layer) -> f64 {
         let below = |layer: Layer| self.0[layer.index().min(self.0.len() - 1)];
         (below(end) - below(first)).max(0.0)

@@ -156,7 +156,7 @@ impl PassCost {
         self.of_layers[index_of(phase)].whole()
     }
 
-    /// Returns the cost of a pass's layers from `first` to `end`, in the same units. `end` is excluded.
+    /// Returns the cost of a pass's layers from `first` to `end`, excluding `end`, in the same units.
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
         self.of_layers[index_of(phase)].between(first, end)
     }

@@ -333,8 +333,8 @@ impl Planner {
         }
     }
 
-    /// Moves the frontier past finished layers and releases the data that no later layer needs. A block needs its own
-    /// layer and the two before it.
+    /// Moves the frontier past finished layers and releases the data that no later layer needs. A block needs its
+    /// own layer and the two layers before it.
     fn retire(&mut self, events: &mut Vec<PlanEvent>) {
         let mut releases = Vec::new();
         while self.positions.get(self.frontier).is_some_and(|p| p.blocks_left == 0) {

@@ -2,34 +2,35 @@
 
 use exact2048_solution::{LayerRange, Recipe};
 
-/// Largest headroom, in bytes: free space for the next shards, so they do not wait for room.
+/// Largest headroom, in bytes. The headroom is free space for the next shards, so that they do not wait.
 const MOST_HEADROOM: u64 = 64 << 20;
 
-/// The headroom is at most one part in this many of a limit.
+/// Divisor of a disk limit that gives the largest headroom under this limit.
 const HEADROOM_SHARE: u64 = 8;
 
-/// Fractions of a limit. A range is large enough for a shard at one part in `SHARD_SHARE`; removable reach gets
-/// separate shards at one part in `APART_SHARE`.
+/// Divisors of a disk limit. A range is large enough for a shard at one part in `SHARD_SHARE`. Removable reach
+/// gets separate shards at one part in `APART_SHARE`.
 const SHARD_SHARE: u64 = 32;
 const APART_SHARE: u64 = 256;
 
-/// Size of reach that gets separate shards under a large limit, in bytes.
+/// Size in bytes at which reach gets separate shards under a large limit.
 const MOST_APART: u64 = 1 << 20;
 
 /// Upper bound on a shard's disk space beyond its frames and their index entries. It covers the headers of shard and
 /// index, the rest of the last file-system block, and the name.
 pub const BESIDE_FRAMES: u64 = 8 << 10;
 
-/// Attempts in a row to free more room, each larger than the last, before a limit counts as too small.
+/// Number of attempts in a row to free more space before a limit counts as too small. Each attempt frees more than
+/// the last.
 pub const MOST_SHORT: u64 = 4;
 
-/// Returns the bytes of a limit to leave free for the next shards.
+/// Returns the number of bytes of a limit to leave free for the next shards.
 pub fn headroom(limit_bytes: u64) -> u64 {
     (limit_bytes / HEADROOM_SHARE).min(MOST_HEADROOM)
 }
 
-/// Returns the reach to remove next, if any. Reach that no step needs is removed first. On the way up, ranges that
-/// can be enumerated again follow one by one, until `times` times the usual headroom is free.
+/// Returns the reach to remove next, if any. Reach that no step needs is removed first. In the upward pass, ranges
+/// that can be enumerated again follow one by one, until `times` times the usual headroom is free.
 pub fn next_removals(recipe: &Recipe<'_>, limit_bytes: u64, free_bytes: i64, times: u64) -> Vec<LayerRange> {
     let passed = recipe.passed();
     let is_short = free_bytes < (times * headroom(limit_bytes)).cast_signed();
@@ -39,19 +40,19 @@ pub fn next_removals(recipe: &Recipe<'_>, limit_bytes: u64, free_bytes: i64, tim
     passed
 }
 
-/// Returns the smallest limit that leaves this many bytes in addition to its headroom.
+/// Returns the smallest limit that leaves this number of bytes in addition to its headroom.
 pub fn with_headroom(bytes: u64) -> u64 {
     let share = bytes.div_ceil(HEADROOM_SHARE - 1);
     bytes + share.min(MOST_HEADROOM)
 }
 
-/// Returns the size from which a range is written, given the `usual` size without a limit.
+/// Returns the minimum size at which a range is written. `usual` is that size without a limit.
 pub fn range_bytes(limit_bytes: Option<u64>, usual: u64) -> u64 {
     limit_bytes.map_or(usual, |limit| (limit / SHARD_SHARE).min(usual))
 }
 
-/// Returns the size from which removable reach is separated from that of kept layers; `None` without a limit, since
-/// nothing is removed then.
+/// Returns the minimum size at which removable reach is separated from the reach of kept layers. Returns `None`
+/// without a limit, because nothing is removed then.
 pub fn least_apart(limit_bytes: Option<u64>) -> Option<u64> {
     limit_bytes.map(|limit| (limit / APART_SHARE).min(MOST_APART))
 }
@@ -102,8 +103,8 @@ mod tests {
         held.remove(&[range(20, 30)]);
         assert_eq!(goes(&held, -usual, 1), [], "the way up continues from 36 to 40");
 
-        // After enumeration, reach that is needed again stays until the way down has passed it, however little is
-        // free.
+        // After enumeration, reach that is needed again stays until the downward pass has finished its layers,
+        // even if little space is free.
         let mut held: Holdings = vec![up(4, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60)].into();
         assert_eq!(goes(&held, -usual, 1), []);
         held.add(commit(Phase::BackUp, 32, 60));

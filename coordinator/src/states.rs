@@ -1,8 +1,8 @@
-//! Numbers of states of a run and its layers, counted or estimated.
+//! Numbers of states in a run and its layers, counted or estimated.
 
 use exact2048_game::{Discount, Layer, Params, Spawner};
 
-/// States of solved whole runs, by board and by the exponent of the winning tile.
+/// Number of states of solved whole runs, by board and by the exponent of the winning tile.
 const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
     ((2, 2), None, 110.0),
     ((3, 2), None, 21_752.0),
@@ -34,27 +34,28 @@ const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
     ((4, 4), Some(5), 1_567_514_971.0),
 ];
 
-/// States of the layers of 4x4 to 64 with a legal move. Published by Lees-Miller, "The Mathematics of 2048", in the
-/// file `layer_parts.csv` of its data. Dead boards, which a run counts too, add 0.02% in the layers up to 124.
+/// Number of states with a legal move in the layers of 4x4 to 64. Published by Lees-Miller, "The Mathematics of
+/// 2048", in the file `layer_parts.csv` of its data. A run also counts dead boards, which add 0.02% in the layers
+/// up to 124.
 const PUBLISHED_4X4_TO_64: &str = include_str!("data/4x4-to-64.csv");
 
 /// Exponent of the tile of [`PUBLISHED_4X4_TO_64`].
 const PUBLISHED_EXPONENT: u8 = 6;
 
-/// Highest layer of the measured enumeration of these layers.
+/// Highest layer that the measured enumeration of 4x4 to 64 reached.
 const MEASURED_LAYER: u32 = 124;
 
-/// Number of cells above which boards are sparse: few of their tiles are slid to one side.
+/// Number of cells above which boards are sparse, so that few of their tiles are slid to one side.
 const DENSE_CELLS: usize = 12;
 
 /// Basis of the estimates for a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Knowledge {
-    /// A run of the same states was solved and measured.
+    /// A run with the same states was solved and measured.
     Solved,
-    /// Its states were published or counted, but no such run was measured.
+    /// The states of the run were published or counted, but no such run was measured.
     Counted,
-    /// Its states are estimated from the share of entries that are states on similar boards.
+    /// The states of the run are estimated from similar boards, by the share of entries that are states there.
     Similar,
     /// No similar board was measured.
     Unlike,
@@ -80,7 +81,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns the factor by which states may be off either way; 1 if they were counted.
+    /// Returns the factor by which the number of states may be too high or too low; 1 if the states were counted.
     pub fn states_factor(self) -> f64 {
         match self {
             Self::Solved | Self::Counted => 1.0,
@@ -89,7 +90,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns the factor by which disk space and hours may be off either way.
+    /// Returns the factor by which disk space and hours may be too high or too low.
     pub fn cost_factor(self) -> f64 {
         match self {
             Self::Solved => 1.3,
@@ -100,7 +101,7 @@ impl Knowledge {
     }
 }
 
-/// Returns the states of each layer of a run, given the rows and entries of its layers.
+/// Returns the number of states in each layer of a run, given the rows and entries of its layers.
 pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f64> {
     if let Some(published) = published(params) {
         let mut states = vec![0.0; entries.len()];
@@ -119,13 +120,14 @@ pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f
     entries.iter().map(|entries| states / all_entries * entries).collect()
 }
 
-/// Estimates the part of entries that are states, for rows with this many columns. Measured shares were 0.63 to 1.6
-/// times as large on boards of up to 12 cells. On 4x4 from `reach:16` on, they were between a third and the same.
+/// Estimates the share of entries that are states, for rows with this number of columns. On boards of up to 12
+/// cells, measured shares were 0.63 to 1.6 times the estimate. On 4x4 from `reach:16` on, they were between a
+/// third of the estimate and the estimate.
 fn share_of_entries(cells: usize, columns: f64) -> f64 {
     if cells <= DENSE_CELLS { 0.41 * columns.max(1.0).powf(-0.2) } else { 0.1 }
 }
 
-/// Returns the states of the whole run, if one with the same states was solved.
+/// Returns the number of states in the whole run, if a run with the same states was solved.
 fn states_of_solved(params: &Params) -> Option<f64> {
     if params.until_layer.is_some() || !spawns_both(params) {
         return None;
@@ -135,13 +137,13 @@ fn states_of_solved(params: &Params) -> Option<f64> {
     SOLVED.iter().find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
 }
 
-/// Returns whether both 2s and 4s are spawned: otherwise fewer boards are reachable.
+/// Returns whether both 2s and 4s are spawned. Otherwise fewer boards are reachable.
 fn spawns_both(params: &Params) -> bool {
     params.spawn4.weight2() > 0 && params.spawn4.weight4() > 0
 }
 
-/// Returns the published layers of a run, if they cover it. Layers below the wanted tile are the same for each larger
-/// tile.
+/// Returns the published layers of a run, if they cover the whole run. Layers below the target tile are the same
+/// for every larger target.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
     let is_4x4 = (params.board.rows(), params.board.cols()) == (4, 4);
     let wins = params.winning_exponent();

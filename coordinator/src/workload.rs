@@ -1,4 +1,4 @@
-//! Numbers of rows, entries and states of layers, exact or estimated, before the run finds them.
+//! Numbers of rows, entries and states in layers, exact or estimated, before the run finds them.
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
@@ -7,8 +7,8 @@ use exact2048_game::{Layer, Params, lane};
 use crate::layer_sums::LayerSums;
 use crate::states;
 
-/// Rows, entries (rows × columns) and states of each layer. Rows and entries can be counted without enumerating
-/// states.
+/// Number of rows, entries (rows × columns) and states in each layer. Rows and entries can be counted without
+/// enumerating states.
 #[derive(Clone, Debug)]
 pub struct Workload {
     entries: LayerSums,
@@ -35,38 +35,38 @@ impl Workload {
         Self { entries: LayerSums::new(entries), rows: LayerSums::new(rows), states }
     }
 
-    /// Replaces the states of the layers.
+    /// Replaces the numbers of states in the layers.
     #[must_use]
     pub fn with_states(self, states: Vec<f64>) -> Self {
         Self { states, ..self }
     }
 
-    /// Returns the entries in the run's layers from `first` to before `end`.
+    /// Returns the number of entries in the run's layers from `first` to `end`, excluding `end`.
     pub fn entries(&self, first: Layer, end: Layer) -> f64 {
         self.entries.between(first, end)
     }
 
-    /// Returns the entries of the run.
+    /// Returns the number of entries in the run.
     pub fn whole(&self) -> f64 {
         self.entries.whole()
     }
 
-    /// Returns the rows of all blocks of the run.
+    /// Returns the number of rows in all blocks of the run.
     pub fn whole_rows(&self) -> f64 {
         self.rows.whole()
     }
 
-    /// Returns the states of a layer, counted or estimated.
+    /// Returns the number of states in a layer, counted or estimated.
     pub fn states(&self, layer: Layer) -> f64 {
         self.states.get(layer.index()).copied().unwrap_or_default()
     }
 
-    /// Returns the states of the run.
+    /// Returns the number of states in the run.
     pub fn whole_states(&self) -> f64 {
         self.states.iter().sum()
     }
 
-    /// Returns the rows of a layer, and the part of them that occurs.
+    /// Returns the number of rows in a layer, and the fraction of them that occurs.
     pub(crate) fn occurring(&self, layer: Layer) -> (f64, f64) {
         let end = layer.up(1);
         let (rows, entries) = (self.rows.between(layer, end), self.entries.between(layer, end));
@@ -74,9 +74,9 @@ impl Workload {
     }
 }
 
-/// Returns the part of rows that contain a state, given the number of states among their entries. The entries of a
-/// row are correlated, so the model assumes as many independent entries per row as the square root of their number.
-/// Fitted to time and reach of 4x4.
+/// Returns the fraction of rows that contain a state, given the number of states among their entries. The entries
+/// of a row are correlated. So the model assumes that the number of independent entries per row is the square root
+/// of their number. It is fitted to the time and the reach of 4x4.
 pub(crate) fn occurring(states: f64, rows: f64, entries: f64) -> f64 {
     if rows <= 0.0 || entries <= 0.0 {
         return 0.0;

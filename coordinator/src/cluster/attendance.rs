@@ -1,11 +1,11 @@
-//! Detection of members that block an epoch: they have work and finish nothing.
+//! Detection of members that block an epoch because they have work and finish nothing.
 
 use std::time::Duration;
 
 use super::epoch::Epoch;
 use super::messages::EpochStage;
 
-/// Time for a member to open a run: a large journal in a distant store takes minutes.
+/// Time for a member to open a run. It is long because a large journal in a distant store takes minutes to read.
 const PREPARING: Duration = Duration::from_secs(180);
 
 /// Last known activity of a member.
@@ -40,22 +40,22 @@ impl Attendance {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Culprit {
     pub member: usize,
-    /// The step that it has not completed.
+    /// The step that the member has not completed.
     pub what: &'static str,
     /// The expired time limit of the step.
     pub limit: Duration,
-    /// Whether the member was at work, so it may just be slow.
+    /// Whether the member was at work. Such a member may only be slow.
     pub at_work: bool,
 }
 
 impl Epoch {
-    /// Returns the members that block all others. Entering the epoch may take `least`, and computing or writing
-    /// something `patience`. All members that have not started to work are returned, so a crowd of them costs one
-    /// epoch. Otherwise only the first blocking member at work is returned, because the others may be waiting for it.
+    /// Returns the members that block all others. Entering the epoch may take the time `least`; finishing a layer
+    /// or a shard may take `patience`. If members have not started to work, all of these are returned, so many
+    /// such members cost only one epoch. Otherwise only the first blocking member is returned, because the others
+    /// may be waiting for it.
     ///
-    /// A member with no shard to write in the stage [`EpochStage::Waiting`] is not blocking; the one that it waits
-    /// for is. If no member has written its shard of the ordered range, none is blamed, because the store is at
-    /// fault.
+    /// A member in the stage [`EpochStage::Waiting`] without a shard to write does not block the others. If no
+    /// member has written its shard of the ordered range, no member is blamed, because the store is at fault.
     pub fn blocking_members(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
         let none_has_written = (0..self.members.len()).all(|member| self.order_for(member).is_some());
         let wrong = |(at, member): (usize, &Attendance)| {

@@ -9,33 +9,34 @@ use crate::ranges::{COMMIT_INTERVAL, SHARD_BYTES};
 pub struct ClusterConfig {
     /// Silence after which a worker is lost.
     pub lease: Duration,
-    /// Time without a new worker before an epoch begins, so workers that start together share it. The wait is at most
-    /// one lease, and is skipped after an epoch that has completed its segment.
+    /// Time without a new worker before an epoch begins, so that workers that start together share the epoch. The
+    /// wait is at most one lease. It is skipped after an epoch that has completed its segment.
     pub settle: Duration,
-    /// Longest time between commits, however small they are. Each failed epoch halves it, up to 4 times; a commit of
-    /// an epoch that has lasted this long doubles it again.
+    /// Longest time between commits, however small the commits are. Each failed epoch halves this time, up to 4
+    /// times. A commit doubles it again if its epoch has lasted this long.
     pub commit_interval: Duration,
-    /// Size in bytes of a worker's shard: a range is written when its shards reach this on average. While much data
-    /// waits, shards grow up to 32 times as large.
+    /// Size in bytes of a worker's shard. A range is written when its shards reach this size on average. While
+    /// much data waits, shards grow to up to 32 times this size.
     pub shard_bytes: u64,
-    /// Layers that a worker may report beyond those that all members have finished. This is only a bound; the lead of
-    /// workers follows from the progress of their peers.
+    /// Number of layers that a worker may report beyond the layers that all members have finished. This number is
+    /// only a bound, because the lead of workers follows from the progress of their peers.
     pub window_layers: u32,
     /// Time without progress after which a blocking member is blamed and its epoch fails. If the member was at work,
     /// the time doubles for the next epochs, up to 5 times.
     pub step: Duration,
     /// Time without any member's progress after which an epoch fails, whichever member is to blame.
     pub stall: Duration,
-    /// Failed epochs in a row without a commit after which a job fails; failures within one lease count once.
+    /// Number of failed epochs in a row without a commit after which a job fails. Failures within one lease count
+    /// once.
     pub max_failed_epochs: u32,
-    /// Time without work for a worker after its first failure; each further failure doubles it.
+    /// Time without work for a worker after its first failure. Each further failure doubles this time.
     pub backoff: Duration,
     /// Time after which an append of unknown outcome is repeated.
     pub retry: Duration,
-    /// Time during which failed appends to a job's journal are retried while the store works otherwise; then the job
-    /// fails.
+    /// Time during which appends to a job's journal are retried if only that journal fails. After this time the
+    /// job fails.
     pub journal_patience: Duration,
-    /// Time after which opening a run is retried; other jobs have their turn meanwhile.
+    /// Time after which the opening of a run is retried. Other jobs have their turn in the meantime.
     pub reopen: Duration,
     /// Remaining time of a segment below which a new worker waits for the next segment.
     pub worth_rebalancing: Duration,

@@ -1,4 +1,4 @@
-//! Plausible counts of workers' reports, known before any computation.
+//! Bounds on the counts in workers' reports, known before any computation.
 
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
@@ -12,11 +12,11 @@ const MARGIN: f64 = 2.0;
 /// Possible counts of a layer, over all members of an epoch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct PossibleCounts {
-    /// Upper bound on states and on afterstates, derived from the entries.
+    /// Upper bound on the number of states and on the number of afterstates, derived from the entries.
     pub most: u64,
-    /// Number of states, if counted before: on the way down, or when the layer is enumerated again.
+    /// Number of states, if counted before: in the downward pass, or if the layer is enumerated again.
     pub states: Option<u64>,
-    /// Number of afterstates, if the layer is enumerated again. They are not counted on the way down.
+    /// Number of afterstates, if the layer is enumerated again. The downward pass does not count afterstates.
     pub afterstates: Option<u64>,
 }
 
@@ -28,7 +28,8 @@ impl PossibleCounts {
         let mut possible: Vec<Self> = layers
             .map(|layer| Self { most: (MARGIN * most(layer)).ceil() as u64, states: None, afterstates: None })
             .collect();
-        // Counts of the way up; if layers are enumerated again, those of the first way up.
+        // Counts of the upward pass. If layers are enumerated again, these are the counts of the first
+        // enumeration.
         for counted in plan.holdings.commits().flat_map(|commit| &commit.layers) {
             let place =
                 counted.layer.number().checked_sub(segment.first.number()).map(|above| above as usize);
@@ -41,7 +42,7 @@ impl PossibleCounts {
         possible
     }
 
-    /// Returns why a layer, or a part of it, cannot have these counts.
+    /// Returns why a layer, or a part of it, cannot have these counts; `None` if it can.
     pub fn exceeded(&self, layer: Layer, totals: Totals) -> Option<String> {
         let most = self.most;
         let counts = [("states", totals.states), ("afterstates", totals.afterstates)];
@@ -49,7 +50,7 @@ impl PossibleCounts {
         Some(format!("expected at most {most} {what} in layer {layer}, found {count}"))
     }
 
-    /// Returns why a whole layer cannot have these counts.
+    /// Returns why a whole layer cannot have these counts; `None` if it can.
     pub fn refuse(&self, layer: Layer, totals: Totals) -> Option<String> {
         let counts =
             [("states", totals.states, self.states), ("afterstates", totals.afterstates, self.afterstates)];

@@ -13,46 +13,47 @@ pub enum Event {
     WorkerJoined {
         /// The worker.
         worker: WorkerId,
-        /// Threads that compute.
+        /// Number of threads that compute.
         threads: u32,
-        /// Memory that it may use, in bytes.
+        /// Memory limit of the worker, in bytes.
         memory_bytes: u64,
         /// Address for its peers.
         address: String,
-        /// Whether it is a later process of a known worker.
+        /// Whether this process replaces an earlier process of a known worker.
         again: bool,
     },
     /// A worker was silent for longer than its lease, or has left as announced.
     WorkerLost {
         /// The worker.
         worker: WorkerId,
-        /// Whether it had announced its leave.
+        /// Whether the worker had announced that it would leave.
         leaving: bool,
     },
     /// A worker reported a failure.
     WorkerFailed {
         /// The worker.
         worker: WorkerId,
-        /// The epoch that it has left, if it was in one.
+        /// Epoch that the worker has left; `None` if it was in no epoch.
         epoch: Option<EpochId>,
         /// The failure.
         failure: WorkerFailure,
     },
-    /// A worker that could not work can work again.
+    /// A worker can work again after a failure.
     WorkerWell {
         /// The worker.
         worker: WorkerId,
     },
     /// An epoch has begun.
     EpochBegan(Arc<Share>),
-    /// An epoch is over: its work is done, it has failed, its job has ended, or the rest is distributed anew.
+    /// An epoch is over because its work is done, it has failed, its job has ended, or the rest of its work is
+    /// redistributed.
     EpochEnded {
         /// The job.
         job: JobId,
         /// The epoch's number.
         epoch: EpochId,
     },
-    /// An epoch has failed: its uncommitted work must be repeated.
+    /// An epoch has failed, so its uncommitted work must be repeated.
     EpochFailed {
         /// The job.
         job: JobId,
@@ -77,7 +78,7 @@ pub enum Event {
         /// The job.
         job: JobId,
     },
-    /// The progress of a job has changed enough to be noted in the queue.
+    /// The progress of a job has changed enough to be recorded in the queue.
     Progress {
         /// The job.
         job: JobId,

@@ -1,5 +1,5 @@
-//! Epochs that end through no fault of their job or workers: the store is unavailable, or the coordinator is starved
-//! of CPU time. Such ends do not count as failures of the job.
+//! Epochs that end through no fault of their job or workers, because the store is unavailable or the coordinator
+//! is starved of CPU time. Such an end does not count as a failure of the job.
 
 use std::time::Duration;
 
@@ -7,8 +7,8 @@ use super::Cluster;
 use super::events::Event;
 use super::messages::{Errand, JobId, StoreCheck};
 
-/// Divisor of a lease. Calls arrive at least every fifth of a lease, so a longer gap than a lease over this shows
-/// that the coordinator is starved.
+/// Divisor of a lease that gives the longest normal gap between calls. A longer gap shows that the coordinator is
+/// starved, because calls arrive at least every fifth of a lease.
 const STARVED: u32 = 4;
 
 impl Cluster {
@@ -25,8 +25,8 @@ impl Cluster {
         self.advance();
     }
 
-    /// Records that the store is unavailable, for this reason. The active job reports it. If no work of the job is
-    /// pending, the job waits until its run can be opened.
+    /// Records that the store is unavailable. The active job reports `reason`. If no work of the job is pending,
+    /// the job waits until its run can be opened.
     pub fn store_is_away(&mut self, now: Duration, reason: String) {
         self.pass_time(now);
         if let Some(id) = self.active.clone() {
@@ -46,13 +46,14 @@ impl Cluster {
         }
     }
 
-    /// Returns whether the coordinator was starved within the last two leases. An expired lease is then no evidence
-    /// against a worker: the worker may have been starved too, or heard too late.
+    /// Returns whether the coordinator was starved within the last two leases. An expired lease is then no
+    /// evidence against a worker, because the worker may have been starved too or its pull was processed late.
     pub(super) fn is_starved(&self) -> bool {
         self.starved_at.is_some_and(|at| self.now.saturating_sub(at) <= 2 * self.config.lease)
     }
 
-    /// Ends the epoch after a failure that neither its job nor a worker caused; such failures are unlimited.
+    /// Ends the epoch after a failure that neither its job nor a worker caused. The number of such failures is
+    /// unlimited.
     pub(super) fn drop_epoch(&mut self, reason: String) {
         let Some(id) = self.report_failure(&reason) else { return };
         if let Some(job) = self.jobs.get_mut(&id) {
@@ -70,7 +71,7 @@ impl Cluster {
         self.end_epoch();
     }
 
-    /// Reports that the epoch has failed. Returns its job.
+    /// Reports that the epoch has failed, and returns its job.
     pub(super) fn report_failure(&mut self, reason: &str) -> Option<JobId> {
         let epoch = self.epoch.as_ref()?;
         let (job, epoch) = (epoch.share.job.clone(), epoch.number());
@@ -78,7 +79,7 @@ impl Cluster {
         Some(job)
     }
 
-    /// Lets the shell check the store before a failure of the job counts.
+    /// Requests a check of the store before a failure of the job counts.
     pub(super) fn check_store(&mut self, id: &JobId, reason: String) {
         if let Some(job) = self.jobs.get_mut(id) {
             job.doubt = Some(reason);

@@ -1,9 +1,9 @@
-//! Numbers of epochs, of appends and of starts of workers, as distinct types.
+//! Distinct types for the numbers of epochs, appends, run openings and worker starts.
 
 use std::fmt;
 
-/// Number of an epoch: higher than that of any earlier one in the store. The upper half is the number of the
-/// coordinator, the lower half counts its epochs.
+/// Number of an epoch: higher than that of any earlier epoch in the store. The upper half is the coordinator's
+/// number, and the lower half counts that coordinator's epochs.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct EpochId(pub u64);
 
@@ -20,7 +20,7 @@ impl EpochId {
     }
 }
 
-/// Displays the coordinator's number, a dot, and the number of the epoch within it.
+/// Displays the coordinator's number, a dot, and the count of its epochs.
 impl fmt::Display for EpochId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0 >> 32, self.0 & u64::from(u32::MAX))
@@ -38,8 +38,8 @@ impl Ticket {
     }
 }
 
-/// Identifies an opening of a run in the shell's answer. A job may be forgotten and resubmitted under its name while
-/// its run is being opened.
+/// Identifies an opening of a run in the shell's answer. The job's name is not enough, because a job may be
+/// forgotten and resubmitted during the opening of its run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct OpenTicket(pub u64);
 
@@ -50,7 +50,7 @@ impl OpenTicket {
     }
 }
 
-/// Number of a start of a worker's process; grows with each start.
+/// Number of a start of a worker's process. It grows with each start.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Incarnation(pub u64);
 

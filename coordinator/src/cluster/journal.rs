@@ -1,4 +1,4 @@
-//! Appends until their outcomes are known. The shell gets one at a time, and those of a job in order.
+//! Appends with unknown outcomes. The shell gets one append at a time, and the appends of a job in order.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::ids::Ticket;
 use super::messages::{Append, JobId};
 
-/// Attempts before a job with a failing append may be given up.
+/// Minimum number of attempts before a failing append may fail its job.
 const LEAST_TRIES: u32 = 3;
 
 #[derive(Default, Debug)]
@@ -20,11 +20,11 @@ pub(super) struct Journal {
 #[derive(Debug)]
 struct Pending {
     append: Append,
-    /// Time before which it is not tried again.
+    /// Time before which the append is not retried.
     not_before: Duration,
-    /// First failure caused by the job's journal, and the number of failures since.
+    /// Time of the first failure caused by the job's journal, and the number of such failures.
     failed: Option<(Duration, u32)>,
-    /// Whether it has failed at all.
+    /// Whether the append has failed, for any reason.
     is_stuck: bool,
 }
 
@@ -92,7 +92,7 @@ impl Journal {
         *tries >= LEAST_TRIES && now.saturating_sub(*since) >= patience
     }
 
-    /// Drops all appends of a job. The outcome of one that the shell is making stays unknown.
+    /// Drops all appends of a job. If the shell is making one of them, its outcome stays unknown.
     pub fn drop_job(&mut self, job: &JobId) {
         self.queue.retain(|pending| pending.append.job() != job);
         self.asked.take_if(|asked| !self.queue.iter().any(|pending| pending.append.ticket() == *asked));
@@ -110,7 +110,7 @@ impl Journal {
 mod tests {
     use super::*;
 
-    /// The answer to one append must not be mistaken for that to another.
+    /// The answer to one append must not be mistaken for the answer to another.
     #[test]
     fn tickets_of_appends_are_distinct() {
         let mut journal = Journal::default();

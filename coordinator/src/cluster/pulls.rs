@@ -1,4 +1,4 @@
-//! Pulls of workers: each delivers the worker's reports, and its answer has the news for the worker.
+//! Pulls of workers. Each pull delivers the worker's reports, and its answer contains the news for the worker.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other refusal it
-    /// must not be admitted.
+    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other
+    /// refusal, this process must not be admitted.
     pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
         self.pass_time(now);
         self.check_pull(pull)?;
         if !self.roster.hear(pull, now)? {
-            // A leaving worker is not registered only for its last pull.
+            // A leaving worker is not registered just for its last pull.
             return if pull.leaving {
                 Ok(farewell(pull))
             } else {
@@ -34,20 +34,19 @@ impl Cluster {
         let reply = self.reply(pull);
         if pull.leaving && !self.is_member(pull.worker) && self.roster.workers.remove(&pull.worker).is_some()
         {
-            // None of its work is wanted any longer, so it may leave at once and disappears from the status.
+            // The worker has no work left, so it may leave at once and disappears from the status.
             self.events.push(Event::WorkerLost { worker: pull.worker, leaving: true });
             return Ok(PullReply { hold: Duration::ZERO, ..reply });
         }
         Ok(reply)
     }
 
-    /// Registers the process of a pull, which may then get work. Call it only for a process that was contacted at its
-    /// address and proved there to be this worker, or whose caller is authenticated otherwise. So made-up workers get
-    /// no work.
+    /// Registers the process of a pull, which may then get work. Call it only if the process has proved its
+    /// identity at its address, or if the caller is authenticated otherwise. So made-up workers get no work.
     ///
     /// # Errors
     ///
-    /// As for [`pull`](Self::pull), which must follow.
+    /// Those of [`pull`](Self::pull). A call of `pull` must follow.
     pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
         self.pass_time(now);
         self.check_pull(pull)?;
@@ -69,7 +68,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Checks the pull's version, and that it is for this coordinator.
+    /// Checks that the pull has the right version and is for this coordinator.
     fn check_pull(&self, pull: &Pull) -> Result<(), Refusal> {
         if pull.version != PROTOCOL_VERSION {
             return Err(Refusal::Version { expected: PROTOCOL_VERSION, got: pull.version });

@@ -9,10 +9,10 @@ use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 /// Maximum number of doublings of a worker's back-off.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// Number of complaints about peers without a commit above which the complaining worker itself is blamed.
+/// Maximum number of a worker's complaints about peers without a commit. Further complaints blame the worker too.
 const MOST_COMPLAINTS: u32 = 2;
 
-/// Factor on the back-off of a hanging worker, because every hang costs the others a minute.
+/// Factor on the back-off of a hanging worker, because every hang costs the other workers a minute.
 const HANG: u32 = 30;
 
 /// A worker that has registered.
@@ -26,17 +26,18 @@ pub(super) struct Registered {
     pub heard: Duration,
     /// Number of the first report that has not arrived.
     pub next_report: u64,
-    /// Reason for which it cannot work, until it reports that it is well.
+    /// Reason why the worker cannot work, until it reports that it is well.
     pub unwell: Option<String>,
-    /// Time before which it gets no work.
+    /// Time before which the worker gets no work.
     pub not_before: Duration,
-    /// Whether a peer could not reach it and it has not pulled since. It is probably dead before its lease is over.
+    /// Whether a peer could not reach the worker and the worker has not pulled since. Such a worker is probably
+    /// dead although its lease is not over.
     doubted: bool,
-    /// The epoch in which it hung, until it leaves that epoch.
+    /// Epoch in which the worker hung, until it leaves that epoch.
     pub hangs_in: Option<EpochId>,
-    /// Failures since its last commit.
+    /// Number of failures since the worker's last commit.
     failures: u32,
-    /// Epochs that it ended since its last commit because it could not reach a peer.
+    /// Number of epochs since the worker's last commit that it ended by a complaint about a peer.
     complaints: u32,
 }
 
@@ -91,8 +92,8 @@ impl Roster {
         self.workers.insert(pull.worker, worker).is_some()
     }
 
-    /// Returns the new reports of a pull. Reports missing before the first were acknowledged by an earlier
-    /// coordinator, or before the worker was lost; their epochs are over.
+    /// Returns the new reports of a pull. Reports missing before the first one were acknowledged by an earlier
+    /// coordinator, or before the worker was lost. The epochs of missing reports are over.
     pub fn new_reports(&mut self, pull: &Pull) -> Vec<WorkerReport> {
         let Some(worker) = self.workers.get_mut(&pull.worker) else { return Vec::new() };
         let skip = worker.next_report.saturating_sub(pull.first_report);
@@ -106,12 +107,12 @@ impl Roster {
         self.workers.extract_if(.., is_lost).map(|(id, worker)| (id, worker.leaving)).collect()
     }
 
-    /// Extends all leases by a time in which the coordinator itself hung and heard no worker.
+    /// Extends all leases by a time in which the coordinator itself hung and received no pulls.
     pub fn excuse(&mut self, silence: Duration) {
         self.workers.values_mut().for_each(|worker| worker.heard += silence);
     }
 
-    /// Suspends a worker for a while, longer after each failure.
+    /// Suspends a worker for a limited time, which doubles with each failure.
     pub fn back_off(&mut self, worker: WorkerId, base: Duration, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.not_before = now + base * 2u32.pow(worker.failures.min(MOST_DOUBLINGS));
@@ -119,8 +120,8 @@ impl Roster {
         }
     }
 
-    /// Records that a worker could not reach a peer, which ends their epoch. The peer is blamed, and so is the worker
-    /// if it complains repeatedly without a commit in between.
+    /// Records a worker's complaint about a peer, which ends their epoch. The peer is blamed. The worker is blamed
+    /// too if it complains repeatedly without a commit in between.
     pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
         self.back_off(peer, base, now);
         if let Some(peer) = self.workers.get_mut(&peer) {
@@ -133,8 +134,8 @@ impl Roster {
         }
     }
 
-    /// Records that a worker blocks an epoch. It gets no work for a long time, and none before it has left this
-    /// epoch.
+    /// Records that a worker blocks an epoch. The worker gets no work for a long time, and none before it has left
+    /// this epoch.
     pub fn hangs(&mut self, worker: WorkerId, epoch: EpochId, base: Duration, now: Duration) {
         self.back_off(worker, HANG * base, now);
         if let Some(worker) = self.workers.get_mut(&worker) {
@@ -152,7 +153,7 @@ impl Roster {
 }
 
 impl Registered {
-    /// Returns whether it may get work.
+    /// Returns whether the worker may get work.
     pub fn is_available(&self, now: Duration) -> bool {
         let is_free = !self.leaving && self.unwell.is_none() && self.hangs_in.is_none();
         is_free && !self.doubted && now >= self.not_before

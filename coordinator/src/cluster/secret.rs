@@ -4,7 +4,7 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
-/// A secret of 128 random bits. It is never printed or logged, and comparisons take constant time, so they do not
+/// A secret of 128 random bits. It is never printed or logged. Comparisons take constant time, so they do not
 /// reveal a matching part.
 #[derive(Clone, Copy)]
 pub struct Secret([u8; Secret::BYTES]);
@@ -13,13 +13,13 @@ impl Secret {
     /// Length in bytes.
     pub const BYTES: usize = 16;
 
-    /// Creates the secret of these bytes.
+    /// Creates a secret from these bytes.
     #[must_use]
     pub const fn new(bytes: [u8; Self::BYTES]) -> Self {
         Self(bytes)
     }
 
-    /// Returns its bytes, for sending it to parties that may know it.
+    /// Returns the bytes of the secret, to send to parties that may know it.
     #[must_use]
     pub const fn bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
@@ -40,11 +40,11 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// Source of the secrets of epochs. The decisions of a cluster do not depend on them.
+/// Source of the secrets of epochs. The decisions of a cluster do not depend on secrets.
 pub struct Secrets(Box<dyn FnMut() -> Secret + Send>);
 
 impl Secrets {
-    /// Uses the secrets that `draw` returns, which must be unpredictable and different each time.
+    /// Uses the secrets that `draw` returns. Each of them must be unpredictable and new.
     pub fn new(draw: impl FnMut() -> Secret + Send + 'static) -> Self {
         Self(Box::new(draw))
     }

@@ -9,22 +9,22 @@ pub struct JobSummary {
     /// The next pass; `None` when nothing is missing or known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<Phase>,
-    /// States done in that pass, or in the last one, up to symmetry.
+    /// Number of states done in that pass, or in the last pass if nothing is missing, up to symmetry.
     pub states_done: u64,
-    /// Total states of that pass, if known: on the way down.
+    /// Total number of states in that pass; known only in the downward pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub states_total: Option<u64>,
     /// Completed part of that pass, from 0 to 1.
     pub done: f64,
-    /// Bytes of committed shards.
+    /// Total size of the committed shards in bytes.
     pub bytes: u64,
     /// The fingerprint of a solved run.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "exact2048_solution::fingerprint_text")]
     pub fingerprint: Option<u128>,
-    /// Failed epochs, under all coordinators. Older queues lack this and the following fields.
+    /// Number of failed epochs, under all coordinators. Older queues lack this field and the following ones.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u64,
-    /// Started epochs, under all coordinators.
+    /// Number of started epochs, under all coordinators.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub epochs: u64,
     /// Highest observed use of a disk limit, in bytes.
@@ -36,18 +36,18 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Part of a pass after which the progress is written to the queue again.
+/// Fraction of a pass after which the progress is written to the queue again.
 const NOTED_STEP: f64 = 0.05;
 
-/// Counts up to this number are written to the queue at every change; larger ones after growth by one part in this
-/// many.
+/// Largest count that is written to the queue at every change. Larger counts are written after growth by one part
+/// in this number.
 const NOTED_COUNTS: u64 = 32;
 
 impl JobSummary {
-    /// Returns whether this progress deserves a record in a queue that holds `noted`.
+    /// Returns whether this progress requires a new record in the queue. `noted` is the last recorded progress.
     ///
-    /// A starting coordinator reads the whole queue. So a job writes about twenty records per pass, and few for its
-    /// epochs even if they fail continually. The end of a job has a separate record.
+    /// A starting coordinator reads the whole queue. So a job writes about twenty records per pass, and few
+    /// records for its epochs even if they fail continually. The end of a job has a separate record.
     pub(super) fn is_news(&self, noted: &Self) -> bool {
         let has_grown = |now: u64, before: u64| now > before + before / NOTED_COUNTS;
         if self.phase.is_none() {
@@ -59,7 +59,7 @@ impl JobSummary {
             || has_grown(self.retries, noted.retries)
     }
 
-    /// Returns the error in a summary that was read from a queue.
+    /// Returns the error in a summary read from a queue, if any.
     #[must_use]
     pub fn fault(&self) -> Option<String> {
         let is_share = (0.0..=1.0).contains(&self.done);

@@ -1,4 +1,4 @@
-//! Blame for failed epochs, and its duration.
+//! Blame for failed epochs, and the duration of its effect.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn one_death_is_blamed_once() {
     assert_eq!(status.workers[7].activity, Activity::Waiting, "its single back-off is over");
 }
 
-/// A dead worker whose lease is not over must not be in the next epochs, because each would fail.
+/// A dead worker with an unexpired lease must not be in the next epochs, because each epoch would fail.
 #[test]
 fn unreachable_workers_are_left_out_until_they_pull() {
     let (mut cluster, mut workers, now) = cluster(2);
@@ -63,8 +63,8 @@ fn unreachable_workers_are_left_out_until_they_pull() {
     assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it has pulled");
 }
 
-/// Workers that are killed more often than commits are due must still make progress, so commits come sooner for some
-/// time.
+/// Workers that are killed more often than commits are due must still make progress. So commits occur sooner for
+/// some time.
 #[test]
 fn after_failures_commits_come_sooner() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -77,11 +77,11 @@ fn after_failures_commits_come_sooner() {
         worker.reports.push(WorkerReport::Well);
     }
     now += seconds(3.0);
-    // The first worker to report that it is well begins alone.
+    // The first worker that reports its recovery begins alone.
     let worker = &mut workers[0];
     assert_eq!(worker.pull(&mut cluster, now).share.map(|share| share.members.len()), Some(1));
     let interval = ClusterConfig::default().commit_interval;
-    // Finishes layers, and expects an order to write them after this time and not before.
+    // Finishes layers, and expects the order to write these layers after this time and not before.
     let mut written_after = |now: &mut Duration, worker: &mut Worker, layers: [u32; 2], wait: Duration| {
         worker.finish(layers.into_iter());
         worker.pull(&mut cluster, *now);
@@ -103,8 +103,8 @@ fn after_failures_commits_come_sooner() {
     written_after(&mut now, worker, [24, 26], interval);
 }
 
-/// If a rack loses power, each worker that is found dead ends an epoch. Because these ends are close together, they
-/// count as one failure of the job.
+/// If a rack loses power, each dead worker ends an epoch. These ends are close together, so they count as one
+/// failure of the job.
 #[test]
 fn workers_that_die_together_are_one_failure() {
     let (mut cluster, mut workers, now) = cluster(9);
@@ -123,7 +123,8 @@ fn workers_that_die_together_are_one_failure() {
 #[test]
 fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
     let last = params().last_layer().0;
-    // Case 0: it never enters the epoch. Case 1: it enters and computes for ever. Case 2: it does not write.
+    // Case 0: the third worker never enters the epoch. Case 1: it enters and computes for ever. Case 2: it does
+    // not write.
     for case in 0..3 {
         let (mut cluster, mut workers, mut now) = cluster(3);
         let begun = now;
@@ -133,7 +134,7 @@ fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
         let first = workers[0].epoch.clone().unwrap();
         assert_eq!(first.members.len(), 3, "case {case}");
         for worker in &mut workers[..2] {
-            // These have finished their work and wait for the third.
+            // The first two workers have finished their work and wait for the third.
             worker.finish(if case == 2 { (4..=last).step_by(2) } else { (4..=10).step_by(2) });
             worker.stage = EpochStage::Waiting;
         }
@@ -149,11 +150,11 @@ fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
         assert_eq!(second.members.len(), 2, "case {case}: without the third");
         let job = cluster.job_status(&JobId("job".to_owned()), now).unwrap();
         assert_eq!((job.retries, job.state), (1, JobState::Running), "case {case}");
-        // A hanging worker gets no work before it has left its epoch, however long that takes.
+        // A hanging worker gets no work before it has left its epoch, even if it takes long to leave.
         workers.iter_mut().for_each(|worker| worker.stage = EpochStage::Working);
         let hangs_in_it = workers[2].epoch.is_some();
         if !hangs_in_it {
-            // A worker that only failed would have work again by then.
+            // A worker that failed without hanging would have work again by now.
             let activity = cluster.status(now).workers.remove(2).activity;
             assert!(matches!(activity, Activity::BackingOff(_)), "case {case}: {activity:?}");
         }
@@ -163,7 +164,7 @@ fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
     }
 }
 
-/// If no member can write its shard, the store is at fault and no member is blamed.
+/// If no member can write its shard, the store is at fault, so no member is blamed.
 #[test]
 fn no_member_is_blamed_for_a_store_that_accepts_no_shard() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -186,7 +187,7 @@ fn no_member_is_blamed_for_a_store_that_accepts_no_shard() {
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
-/// A slow step on a slow machine must not count as a hang for ever, so each failure doubles the members' time.
+/// A slow step on a slow machine must not always count as a hang. So each failure doubles the members' time.
 #[test]
 fn slow_members_get_more_time_each_time() {
     let (mut cluster, mut workers, mut now) = cluster(2);
@@ -232,7 +233,7 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     (cluster, workers, now)
 }
 
-/// A misreading worker alone causes no recomputation: the coordinator reads the shard first.
+/// A misreading worker alone causes no recomputation, because the coordinator reads the shard first.
 #[test]
 fn the_coordinator_reads_a_shard_that_a_worker_cannot_read() {
     let (mut cluster, mut workers, now) = with_commit(2);
@@ -262,7 +263,7 @@ fn a_job_whose_only_worker_misreads_fails() {
     for _ in 0..6 {
         let claim = claimed(&mut cluster, &mut workers[0], now);
         cluster.examined(now, &claim, Examined::Sound);
-        // Until the worker gets work again, or the job has failed.
+        // Waits until the worker gets work again or the job has failed.
         for _ in 0..20 {
             now += seconds(3.0);
             workers[0].pull(&mut cluster, now);
