@@ -1,4 +1,5 @@
-//! Calls of a shell outside the protocol: checks, jobs of an earlier coordinator, events, and refused appends.
+//! Tests of a shell's calls outside the protocol: checks, jobs of an earlier coordinator, events, and refused
+//! appends.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::sync::Arc;
@@ -119,7 +120,7 @@ fn commits_of_others_meanwhile_count() {
     assert_eq!((status.state, status.bytes, status.states_done), (JobState::Done, 10, 2));
 }
 
-/// The earlier outcome of a job causes no event, and is known without opening its run.
+/// The earlier outcome of a job causes no event and is known without opening the job's run.
 #[test]
 fn jobs_of_an_earlier_coordinator_keep_their_state() {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
@@ -142,7 +143,7 @@ fn jobs_of_an_earlier_coordinator_keep_their_state() {
     assert!(matches!(&errands[..], [Errand::Open { job, .. }] if job.0 == "b"), "{errands:?}");
 }
 
-/// A job's retries, epochs and progress include those under earlier coordinators.
+/// A job's retries, epochs and progress include the work under earlier coordinators.
 #[test]
 fn the_counts_of_a_job_continue_under_the_next_coordinator() {
     let mut first = cluster();

@@ -1,5 +1,5 @@
-//! Estimated remaining times, compared with the actual ones. The traces are from whole runs on two threads of a
-//! machine with two cores: pass, seconds since the run began, and layer.
+//! Compares estimated with actual remaining times. The traces are from whole runs on two threads of a machine with
+//! two cores. Each line has the pass, the seconds since the run began, and the layer.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::time::Duration;
@@ -8,10 +8,10 @@ use exact2048_coordinator::{Pace, PassCost};
 use exact2048_game::{Layer, Params, Precision, Spawn4};
 use exact2048_solution::{Holdings, Recipe};
 
-/// Part of the time after which estimates must be right.
+/// Fraction of the time after which estimates must be right.
 const KNOWN: f64 = 0.1;
 
-/// Allowed relative error, and the smallest remaining part of the time that is checked.
+/// Allowed relative error, and the smallest remaining fraction of the time that is checked.
 const OFF: f64 = 0.2;
 const LEAST_LEFT: f64 = 0.05;
 
@@ -24,7 +24,7 @@ struct Traced {
     trace: &'static str,
 }
 
-/// Returns the part of the estimates that is off by more than [`OFF`], and the largest factor of error.
+/// Returns the fraction of the estimates with an error above [`OFF`], and the largest factor of error.
 fn check(run: &Traced) -> (f64, f64) {
     let (size, goal) = (run.board.parse().unwrap(), run.objective.parse().unwrap());
     let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
@@ -64,8 +64,8 @@ fn check(run: &Traced) -> (f64, f64) {
     (wrong as f64 / estimates as f64, worst)
 }
 
-/// After a tenth of the time, estimates are right within a fifth. This holds always for small boards, and mostly for
-/// large ones, whose last layers are overestimated.
+/// After a tenth of the time, estimates are right within a fifth. This bound always holds for small boards. It
+/// mostly holds for large boards, because their last layers are overestimated.
 #[test]
 fn remaining_times_are_right_within_a_fifth_after_a_tenth() {
     let small = |board, trace| Traced { board, objective: "score", large: None, dense_rows: 1 << 18, trace };

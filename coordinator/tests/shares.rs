@@ -15,7 +15,7 @@ fn params(board: &str) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
 }
 
-/// Whether a member has room for blocks that it does not need yet.
+/// Whether a member has memory for blocks that it does not need yet.
 #[derive(Clone, Copy, Debug)]
 enum Memory {
     Enough,
@@ -26,7 +26,7 @@ enum Memory {
 struct Share {
     planner: Planner,
     running: Vec<Task>,
-    /// Blocks in transit to it, in the order of each sender.
+    /// Blocks in transit to the member, in the order of each sender.
     arriving: Vec<VecDeque<(Layer, Lane)>>,
     has: HashSet<(Layer, Lane)>,
     reported: Vec<(Layer, u64)>,

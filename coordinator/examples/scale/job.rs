@@ -1,4 +1,4 @@
-//! Blocks of a job: the states of each, and the blocks that it needs.
+//! Blocks of a job, the number of states of each block, and the blocks that it needs.
 
 use exact2048_game::class::Space;
 use exact2048_game::lane;
@@ -16,11 +16,11 @@ pub struct Job {
 /// The blocks of a lane.
 pub struct LaneBlocks {
     pub lane: Lane,
-    /// Number of its first layer.
+    /// Number of the lane's first layer.
     pub first: usize,
-    /// States of its blocks, layer by layer.
+    /// Number of states in each of the lane's blocks, layer by layer.
     pub states: Vec<f64>,
-    /// Lanes that moves from here lead to, and lanes whose moves lead here.
+    /// Lanes that moves from this lane reach, and lanes with moves that reach this lane.
     pub after: Vec<usize>,
     pub before: Vec<usize>,
 }
@@ -62,7 +62,7 @@ impl Job {
         Layer(4 + 2 * self.turned(phase, position) as u32)
     }
 
-    /// Positions of a lane's blocks in a pass.
+    /// Returns the positions of a lane's blocks in a pass.
     pub fn positions(&self, phase: Phase, lane: usize) -> std::ops::Range<usize> {
         let (first, count) = (self.lanes[lane].first, self.lanes[lane].states.len());
         match phase {
@@ -71,12 +71,13 @@ impl Job {
         }
     }
 
-    /// States of a block.
+    /// Returns the number of states in a block.
     pub fn block(&self, phase: Phase, lane: usize, position: usize) -> f64 {
         self.lanes[lane].states[self.turned(phase, position) - self.lanes[lane].first]
     }
 
-    /// Lanes whose blocks of the same layer a lane's block needs, and those that need it.
+    /// Returns the lanes with blocks that a lane's block of the same layer needs, and the lanes with blocks that
+    /// need it.
     pub fn needs(&self, phase: Phase, lane: usize) -> (&[usize], &[usize]) {
         let LaneBlocks { after, before, .. } = &self.lanes[lane];
         match phase {

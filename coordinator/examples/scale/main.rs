@@ -1,7 +1,8 @@
 //! Scaling limits of a cluster: the real coordinator, with simulated workers in simulated time.
 //!
-//! A block's time is proportional to its states. The owner of its lane computes it once its inputs have arrived.
-//! Workers pull, push, write shards and begin epochs as `docs/dev/cluster-protocol.md` describes.
+//! A block's time is proportional to its number of states. The owner of the block's lane computes the block once
+//! its inputs have arrived. Workers pull, push, write shards and begin epochs as `docs/dev/cluster-protocol.md`
+//! describes.
 //!
 //! ```sh
 //! cargo run --release -p exact2048-coordinator --example scale -- --workers 1,8,64,100

@@ -6,17 +6,18 @@ use std::time::Duration;
 use exact2048_game::Lane;
 use exact2048_solution::Phase;
 
-/// Part of the pushed bytes that remains when values needed by several lanes of a member are sent only once, relative
-/// to separate sending. Measured as for [`Model::pushed_values`]: 0.59 if families are assigned, 0.46 if lanes are.
+/// Ratio of the pushed bytes with shared values to the pushed bytes with separate values. Shared values are sent
+/// only once to a member that needs them in several lanes. Measured as for [`Model::pushed_values`]: 0.59 if
+/// families are assigned, 0.46 if lanes are.
 const COMMON: f64 = 0.59;
 
 /// Model of machines, network and store.
 pub struct Model {
-    /// Threads of a worker.
+    /// Number of threads of a worker.
     pub threads: u32,
-    /// Threads of a worker that share one block.
+    /// Number of a worker's threads that share one block.
     pub split: u32,
-    /// Layers that a lane may be ahead of the worker's slowest.
+    /// Number of layers that a lane may be ahead of the worker's slowest lane.
     pub run_ahead: u32,
     enumerate_ns: f64,
     back_up_ns: f64,
@@ -60,12 +61,12 @@ impl Model {
         }
     }
 
-    /// Blocks that a worker can work on at once.
+    /// Returns the number of blocks that a worker can work on at once.
     pub fn slots(&self) -> u32 {
         (self.threads / self.split).max(1)
     }
 
-    /// Time of states on one thread.
+    /// Returns the time of these states on one thread.
     pub fn work(&self, phase: Phase, states: f64) -> f64 {
         let ns = match phase {
             Phase::Enumerate => self.enumerate_ns,
@@ -74,18 +75,19 @@ impl Model {
         states * ns * 1e-9
     }
 
-    /// Time of a block.
+    /// Returns the time of a block.
     pub fn block(&self, phase: Phase, states: f64) -> Duration {
         Duration::from_secs_f64(self.work(phase, states) / f64::from(self.split.min(self.threads)))
     }
 
-    /// Bytes pushed on the way up to a worker that needs a block with this many states.
+    /// Returns the number of bytes pushed in the upward pass to a worker that needs a block with this number of
+    /// states.
     pub fn pushed_states(&self, states: f64) -> f64 {
         0.27 * states
     }
 
-    /// Bytes pushed on the way down for values that this many states of a lane need from another lane. Measured on
-    /// 4x3 for each pair of lanes at layer 3,000, as if every entry were reachable.
+    /// Returns the number of bytes pushed in the downward pass for the values that this number of states needs
+    /// from another lane. Measured on 4x3 for each pair of lanes at layer 3,000, as if every entry were reachable.
     pub fn pushed_values(&self, (from, to): (Lane, Lane), large: u8, states: f64) -> f64 {
         let births = (to.large_sum - from.large_sum) >> large;
         let merges = u32::from(from.k) + births - u32::from(to.k);
@@ -97,7 +99,7 @@ impl Model {
         COMMON * a_state * states
     }
 
-    /// Stored bytes of a layer, measured on 4x3 up to layer 224, and on the whole of 3x3.
+    /// Returns the stored bytes of a layer, measured on 4x3 up to layer 224 and on the whole of 3x3.
     pub fn stored_bytes(&self, phase: Phase, kept: bool, states: f64) -> f64 {
         states
             * match phase {

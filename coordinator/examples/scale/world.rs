@@ -29,7 +29,7 @@ enum Event {
         worker: usize,
         lane: usize,
     },
-    /// A worker calls; the call arrives; the answer arrives.
+    /// Steps of a worker's call: the worker calls, the call arrives, and the answer arrives.
     Pull(usize),
     Asked(usize, Pull),
     Answered(usize, PullReply),
@@ -45,14 +45,14 @@ struct Worker {
     free: u32,
     /// Blocks that may start: position and lane.
     ready: BinaryHeap<Reverse<(usize, Stage, usize)>>,
-    /// Blocks left at each position.
+    /// Number of blocks left at each position.
     left: Vec<u32>,
     /// Lowest position with blocks left.
     frontier: usize,
-    /// Layers that every worker has finished, as last reported.
+    /// Number of layers that every worker has finished, as last reported.
     finished_by_all: usize,
     written: usize,
-    /// First stages of other workers' blocks that have arrived: the next position of each lane.
+    /// Next position of each lane for which the first stage of another worker's block has not arrived.
     here: Vec<usize>,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -65,11 +65,11 @@ struct Pass {
     epoch: EpochId,
     phase: Phase,
     owner: Vec<usize>,
-    /// Position of the lowest block of each lane whose first or second stage is not done.
+    /// Position of each lane's lowest block with an unfinished first stage, and with an unfinished second stage.
     first_stage: Vec<usize>,
     second_stage: Vec<usize>,
     busy: Vec<bool>,
-    /// States and stored bytes of every worker's layers.
+    /// Number of states and of stored bytes in every worker's layers.
     parts: Vec<Vec<(f64, f64)>>,
     started: Duration,
     /// Time of the last finished block.
@@ -123,7 +123,7 @@ impl<'a> World<'a> {
             summary: Summary { workers, ..Summary::default() },
         };
         for worker in 0..workers {
-            // Starts are spread over the hold time of answers, as in a cluster that has run for a while.
+            // Worker starts are spread over the hold time of answers, as in a cluster that has run for a while.
             world.at(Duration::from_millis(worker as u64 % 100), Event::Pull(worker));
         }
         world
@@ -422,7 +422,7 @@ impl<'a> World<'a> {
         let (job, Some(pass)) = (self.job, &self.pass) else { return };
         let phase = pass.phase;
         let (_, needed_by) = job.needs(phase, lane);
-        // All positions go to all workers that may need one of them, so blocks arrive in order.
+        // The blocks of all positions go to every worker that may need one of them, so blocks arrive in order.
         let mut pushed: BTreeMap<usize, Option<f64>> = BTreeMap::new();
         for &other in needed_by {
             let bytes = pushed.entry(pass.owner[other]).or_default();

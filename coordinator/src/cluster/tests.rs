@@ -1,5 +1,5 @@
-//! Rules about time and blame. A simulation of a whole job would not detect errors in them, because it succeeds
-//! either way.
+//! Tests of rules about time and blame. A simulation of a whole job would not detect errors in these rules,
+//! because the job succeeds either way.
 
 mod blame;
 mod presence;
@@ -64,7 +64,7 @@ fn open_runs(cluster: &mut Cluster, now: Duration) -> Vec<Claim> {
     claims
 }
 
-/// Submits a job whose run is opened at once at its turn.
+/// Submits a job, and opens its run at once when its turn starts.
 fn submit(cluster: &mut Cluster, now: Duration, name: &str) {
     cluster.submit(now, submission(name)).unwrap();
     open_runs(cluster, now);
@@ -75,7 +75,7 @@ struct Worker {
     id: WorkerId,
     epoch: Option<Arc<Share>>,
     stage: EpochStage,
-    /// Whether it enters and leaves no epoch but keeps pulling.
+    /// Whether the worker only pulls, and neither enters nor leaves epochs.
     hangs: bool,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -156,7 +156,7 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Returns a cluster whose workers registered long ago.
+/// Returns a cluster with workers that registered long ago.
 fn cluster(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
     let mut workers: Vec<Worker> = (1..=workers).map(Worker::new).collect();
@@ -178,7 +178,8 @@ fn registered_workers_begin_at_once() {
     }
 }
 
-/// Expects a single errand, to open a run. Returns its ticket, the job, and the multiple of the usual headroom.
+/// Expects a single errand, which opens a run. Returns its ticket, the job, and the multiple of the usual
+/// headroom.
 fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     match &cluster.take_errands()[..] {
         [Errand::Open { ticket, job, times, .. }] => (*ticket, job.clone(), *times),
@@ -186,7 +187,7 @@ fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     }
 }
 
-/// Parameters that do not change results may differ from the submitted ones.
+/// Parameters that do not affect results may differ from the submitted parameters.
 #[test]
 fn workers_get_the_parameters_of_an_existing_run() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -220,7 +221,8 @@ fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
         worker.finish((4..=params().last_layer().0).step_by(2));
         worker.pull(&mut cluster, now);
     }
-    // The first worker pulled before the second was done, so it now gets its order too, and both carry it out.
+    // The first worker pulled before the second was done. So the first worker gets its order only now, and both
+    // carry it out.
     workers[0].pull(&mut cluster, now);
     workers[0].pull(&mut cluster, now);
     workers[1].pull(&mut cluster, now);
@@ -263,7 +265,7 @@ fn a_cancelled_epoch_is_withdrawn() {
     assert_eq!((reply.withdrawn, reply.share), (Some(epoch), None));
 }
 
-/// Work finished before a cancellation is committed first, even beyond a range that is being written.
+/// Work finished before a cancellation is committed first, even if it lies beyond the range being written.
 #[test]
 fn work_finished_before_a_cancel_is_committed() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -276,7 +278,7 @@ fn work_finished_before_a_cancel_is_committed() {
     let first = worker.pull(&mut cluster, now).write.expect("it is time for a commit");
     assert_eq!((first.first, first.last), (Layer(4), Layer(8)));
     worker.finish((10..=20).step_by(2));
-    // The report of the ordered shard is held back.
+    // This worker's report of the ordered shard is delayed.
     let held_back = worker.reports.remove(0);
     worker.pull(&mut cluster, now);
     cluster.cancel(now, &JobId("job".to_owned())).unwrap();

@@ -1,4 +1,4 @@
-//! Plans carried out by any number of workers, in any order: the properties of `README.md`.
+//! Tests that plans have the properties of `README.md` for any number of workers and any order of work.
 
 use super::*;
 use exact2048_game::{Objective, Precision, Spawn4};
@@ -10,12 +10,13 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
     Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
 }
 
-/// Progress of other members may be reported late: their frontier never moves back.
+/// Progress of other members may be reported late, because their frontier never moves back.
 #[test]
 fn the_frontier_of_others_never_moves_back() {
     let (params, segment) =
         (params("3x2", None), Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(200) });
-    // Only one lane is planned here. It needs no blocks of others, so only their frontier limits it.
+    // This member plans only one lane. The lane needs no blocks of other members, so only their frontier limits
+    // it.
     let alone = lane::lanes(&params)[0];
     let all_tasks = |frontiers: &[u32]| {
         let (mut planner, _) = Planner::new(&params, segment, |lane| lane == alone);
@@ -103,7 +104,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
         for event in planner.complete(task, totals) {
             match event {
                 PlanEvent::LayerDone { layer, totals } => reported.push((layer, totals)),
-                // States are needed by their own and the next two layers; the same holds for afterstates.
+                // States and afterstates are needed by their own layer and the next two layers.
                 PlanEvent::Release(Release::States(layer)) if segment.phase == Phase::BackUp => {
                     released.insert(layer);
                 }

@@ -1,4 +1,4 @@
-//! Simulation of whole clusters: coordinators, workers, a store and a network, in thousands of schedules with all
+//! Simulates whole clusters: coordinators, workers, a store and a network. It runs thousands of schedules with all
 //! kinds of faults. `docs/dev/cluster-protocol.md` numbers the checked invariants.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
@@ -10,9 +10,9 @@ mod world;
 
 use world::{Faults, World};
 
-/// Runs a schedule for each seed: first with faults, then without, until all jobs are done. Some schedules limit the
-/// disk, which forces all but the smallest boards to enumerate many layers twice. A failure names its seed; a range
-/// of that seed alone repeats it.
+/// Runs a schedule for each seed, first with faults, then without, until all jobs are done. Some schedules limit
+/// the disk, so all but the smallest boards must enumerate many layers twice. A failure names its seed, and a
+/// range of only that seed repeats it.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let (mut events, mut enumerated_again) = (0, 0);
     for seed in seeds {
@@ -116,7 +116,7 @@ fn workers_hang_and_misread_and_journals_cannot_be_written() {
     simulate("2x2", 0..1500, 300, Faults { lose: 10, meddle: 15, ..HANGS });
 }
 
-/// The store disappears and returns, without other faults: no run is created twice, and no job fails.
+/// If the store disappears and returns, without other faults, no run is created twice and no job fails.
 #[test]
 fn stores_go_away_and_come_back() {
     simulate("2x2", 0..1500, 300, Faults { away: 10, ..Faults::default() });
@@ -124,7 +124,7 @@ fn stores_go_away_and_come_back() {
     simulate("2x2", 0..1500, 300, Faults { away: 10, aside: 10, lose: 5, meddle: 15, ..WORKERS });
 }
 
-/// Coordinators and workers are starved, so leases end: no job fails because of that.
+/// If coordinators and workers are starved, leases expire but no job fails.
 #[test]
 fn starved_machines_fail_no_job() {
     simulate("2x2", 0..500, 600, Faults { starve: 20, ..Faults::default() });

@@ -13,12 +13,12 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a number below `end`. `end` must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 
-    /// Returns true with a probability of `chance` in a thousand.
+    /// Returns true with a probability of `chance` thousandths.
     pub fn per_mille(&mut self, chance: u64) -> bool {
         self.below(1000) < chance
     }

@@ -25,7 +25,7 @@ pub struct ShardName {
 }
 
 impl ShardName {
-    /// Returns the name of its file.
+    /// Returns the name of the shard's file.
     pub fn file(&self) -> String {
         let Self { epoch, worker, first, last, phase, job } = self;
         format!("{job}/{epoch}/{worker}/{phase:?}-{first}-{last}.shard")
@@ -44,7 +44,7 @@ pub enum Entry {
 pub struct LiveCommit {
     pub commit: Commit,
     pub shards: Vec<ShardName>,
-    /// Whether its reach is still stored.
+    /// Whether the commit's reach is still stored.
     pub is_stored: bool,
 }
 
@@ -78,7 +78,7 @@ pub struct Store {
     /// Disk limit of a job's shards, as long as no fault exceeds it.
     limit: Option<u64>,
     lost: BTreeSet<ShardName>,
-    /// Layers of epochs of which a member received other data than was sent.
+    /// Layers, by epoch, for which a member received other data than was sent.
     spoilt: BTreeSet<(EpochId, Layer)>,
     is_away: bool,
     /// The run that was moved aside.
@@ -131,7 +131,7 @@ impl Store {
         is_there
     }
 
-    /// Moves the run back that was moved aside.
+    /// Moves the run that was moved aside back to its place.
     pub fn put_back(&mut self) {
         self.aside = None;
     }
@@ -143,13 +143,13 @@ impl Store {
         assert!(before.is_none(), "I15: the run of {job} is created twice");
     }
 
-    /// Records that a member received other data of a layer than was sent.
+    /// Records that a member received other data for a layer than was sent.
     pub fn spoil(&mut self, epoch: EpochId, layer: Layer) {
         self.spoilt.insert((epoch, layer));
     }
 
-    /// Opens the journal of a job for a coordinator, so earlier owners cannot append any longer. Returns the number
-    /// of entries.
+    /// Opens the journal of a job for a coordinator, so that earlier owners can no longer append. Returns the
+    /// number of entries.
     pub fn open(&mut self, job: &JobId, fence: u64) -> usize {
         assert!(self.has(job), "I15: the run of {job} is opened but missing");
         let journal = self.journals.get_mut(job).unwrap();
@@ -172,7 +172,8 @@ impl Store {
             let recipe = Recipe::new(&truth.params, &holdings);
             let free = limit.cast_signed() - self.taken(job).cast_signed();
             let mut removed = next_removals(&recipe, limit, free, times);
-            // After enumeration, the real coordinator decides by an estimate; the simulation uses the free space.
+            // After enumeration, the real coordinator decides by an estimate. The simulation uses the free space
+            // instead.
             if removed.is_empty() && free < (times * headroom(limit)).cast_signed() {
                 removed = recipe.repeatable().into_iter().take(1).collect();
             }
@@ -263,7 +264,7 @@ impl Store {
         self.lost_files(job).into_iter().map(|(_, commit)| commit).collect()
     }
 
-    /// Returns the file of a lost shard for each live commit of a job that has one, with the commit.
+    /// Returns each live commit of a job with a lost shard, and the file of that shard.
     pub fn lost_files(&self, job: &JobId) -> Vec<(String, Commit)> {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
@@ -362,7 +363,7 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
     }
 }
 
-/// I7: counts and fingerprint of a range equal the true ones, whichever worker computed it.
+/// I7: counts and fingerprint of a range equal the true values, whichever worker computed the range.
 fn check_sums(truth: &Truth, commit: &Commit) {
     let layers = (commit.first.0..=commit.last.0).step_by(2).map(Layer);
     match commit.phase {

@@ -1,4 +1,4 @@
-//! True contents of a job's layers, modelled by hashes: the result that every schedule must reach.
+//! True contents of a job's layers, modelled by hashes. Every schedule must reach this result.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Truth {
 }
 
 impl Truth {
-    /// Every other schedule keeps other layers than the default.
+    /// Every second schedule keeps other layers than the default.
     pub fn new(board: &str, seed: u64) -> Self {
         let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
         let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
@@ -38,7 +38,7 @@ impl Truth {
         Self { params, block_bytes, lanes }
     }
 
-    /// Returns one member's correct report of a layer. Each member sends every block to every other one.
+    /// Returns one member's correct report of a layer. Each member sends every block to every other member.
     pub fn part(
         &self,
         phase: Phase,
@@ -62,7 +62,7 @@ impl Truth {
         part
     }
 
-    /// Returns a disk limit with which most of a run must be enumerated twice, if it keeps few layers.
+    /// Returns a disk limit that forces a run to enumerate most layers twice, if it keeps few layers.
     pub fn tight_limit(&self, most_members: u64) -> Option<u64> {
         let kept = self.params.kept;
         if kept.period() <= 4 {

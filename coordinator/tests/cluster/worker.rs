@@ -19,13 +19,13 @@ pub struct Worker {
     pub threads: u32,
     pub leaving: bool,
     pub working: Option<Working>,
-    /// Time in milliseconds until which it does nothing at all.
+    /// Time in milliseconds before which the worker does nothing at all.
     pub hung_until: u64,
     pub next_pull: u64,
     pub unwell_until: u64,
     /// Probability, in thousandths, that a layer changes in transit to the worker.
     pub flips: u64,
-    /// Time until which it pulls and does nothing else.
+    /// Time before which the worker only pulls.
     pub stuck_until: u64,
     pub is_stuck: bool,
     highest_epoch: EpochId,
@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Processes an answer, which may belong to a pull of long ago.
+    /// Processes an answer. The answer may belong to a pull of long ago.
     pub fn hear(
         &mut self,
         reply: Result<PullReply, Refusal>,
@@ -152,7 +152,7 @@ impl Worker {
             Some(Working { share, owners, member, position: 0, finished_by_all: 0, written: 0, write: None });
     }
 
-    /// Works for a while; `slowest` is the lowest position of all members of its epoch.
+    /// Works for a while. `slowest` is the lowest position of all members of its epoch.
     pub fn work(&mut self, truth: &Truth, store: &mut Store, slowest: u32, random: &mut Random) {
         if self.is_stuck {
             return;
@@ -168,7 +168,7 @@ impl Worker {
             let layer = share.segment.layer(working.position);
             let members = share.members.len();
             let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
-            // Layers in which it owns no block are done before it reaches them.
+            // Layers without a block of this worker are done before it reaches them.
             if part.totals.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
                     break;
@@ -209,7 +209,7 @@ impl Worker {
         }
     }
 
-    /// Fails, and drops its work.
+    /// Fails and drops the worker's work.
     pub fn fail(&mut self, failure: WorkerFailure, until: u64) {
         self.reports.push_back(WorkerReport::Failed { epoch: self.epoch(), failure });
         self.working = None;

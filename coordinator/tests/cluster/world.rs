@@ -34,7 +34,7 @@ enum Message {
         to: usize,
         pull: Pull,
     },
-    /// Whether the pull's process is at its address.
+    /// Whether the pull's process can be reached at its address.
     Reach {
         by: usize,
         pull: Pull,
@@ -90,9 +90,9 @@ struct Coordinator {
     answered: BTreeMap<JobId, Ticket>,
     alive: bool,
     hung_until: u64,
-    /// Its number, which differs from the store's once another coordinator has taken over.
+    /// Number of the coordinator. It differs from the store's number once another coordinator has taken over.
     fence: u64,
-    /// Events that wait for the unavailable queue.
+    /// Events that wait because the queue is unavailable.
     to_note: Vec<Event>,
 }
 
@@ -119,18 +119,18 @@ pub struct World {
     reached: BTreeSet<(usize, WorkerId)>,
     /// Secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
-    /// Contents of the queue's journal: the jobs, and the outcomes of the ended ones.
+    /// Contents of the queue's journal: the jobs, and the outcomes of ended jobs.
     queue: BTreeMap<JobId, (JobState, JobSummary)>,
     workload: Arc<Workload>,
     cost: Arc<PassCost>,
-    /// Time until which the journals of jobs cannot be written.
+    /// Time before which the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
-    /// Jobs whose runs were created according to the queue.
+    /// Jobs with a run that was created according to the queue.
     with_runs: BTreeSet<JobId>,
-    /// Times until which the store, and the run of a job, are unavailable.
+    /// Times before which the store, and the run of a job, are unavailable.
     away_until: u64,
     aside_until: u64,
-    /// Time until which coordinators and workers are starved.
+    /// Time before which coordinators and workers are starved.
     starved_until: u64,
 }
 
@@ -172,7 +172,7 @@ impl World {
         world
     }
 
-    /// Runs this many steps.
+    /// Runs this number of steps.
     pub fn run(&mut self, steps: u64) {
         (0..steps).for_each(|_| self.step());
     }
@@ -226,7 +226,7 @@ impl World {
         self.workers.retain(|(worker, _)| !(worker.leaving && worker.working.is_none()));
     }
 
-    /// Returns the lowest position of the members of a worker's epoch; workers outside it do not count.
+    /// Returns the lowest position of the members of a worker's epoch. Workers outside the epoch do not count.
     fn slowest(&self, at: usize) -> u32 {
         let Some(working) = &self.workers[at].0.working else { return 0 };
         let of = |id: WorkerId| {
@@ -281,7 +281,7 @@ impl World {
                 let coordinator = &mut self.coordinators[by];
                 if coordinator.alive && self.workers.iter().any(is_there) {
                     self.reached.insert((by, pull.worker));
-                    // It may be fenced, or a later process may have registered meanwhile.
+                    // The coordinator may be fenced, or a later process may have registered in the meantime.
                     if coordinator.cluster.admit(now, &pull).is_ok() {
                         self.put(self.now, Message::Pull { to: by, pull });
                     }
@@ -363,7 +363,7 @@ impl World {
         }
     }
 
-    /// Opens the journal of a job for a coordinator, once its pending appends are answered.
+    /// Opens the journal of a job for a coordinator, once the job's pending appends are answered.
     fn open(&mut self, by: usize, ticket: OpenTicket, job: JobId, times: u64, may_make: bool) {
         let now = Duration::from_millis(self.now);
         let is_busy = self.messages.values().any(|message| match message {
@@ -435,7 +435,7 @@ impl World {
                     }
                 }
                 Event::Progress { job } => {
-                    // The job may be forgotten by now: records wait while the store is unavailable.
+                    // The job may be forgotten by now, because records wait while the store is unavailable.
                     let Some(now) = coordinator.cluster.job_summary(&job) else { continue };
                     let known = self.queue.get_mut(&job).unwrap();
                     assert!(
@@ -568,7 +568,7 @@ impl World {
             job: job.clone(),
             params: self.truth.params.clone(),
             disk_limit: self.limit,
-            // A run of its name may exist, from a forgotten job.
+            // A run with the job's name may exist, from a forgotten job.
             has_run: self.with_runs.contains(job),
             least_memory: None,
             state: JobState::Queued,

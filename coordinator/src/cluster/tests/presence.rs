@@ -1,4 +1,4 @@
-//! Registration: workers are registered once contacted, until they are lost or leave.
+//! Tests of registration. Workers are registered once contacted, until they are lost or leave.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn unreached_workers_get_no_work_and_change_nothing() {
     assert_eq!(share.members.len(), 1);
     let status = cluster.status(now);
     assert_eq!((status.workers.len(), status.jobs[0].retries), (1, 0));
-    // The same holds if they announce their leave.
+    // The same holds if made-up workers announce that they leave.
     let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
     assert_eq!(
         cluster.pull(now, &goodbye).map(|reply| (reply.share, reply.hold)),
@@ -30,7 +30,7 @@ fn unreached_workers_get_no_work_and_change_nothing() {
     assert!(!cluster.knows(WorkerId(100)));
 }
 
-/// Each process of a worker must be contacted: a later one anew, and so must a lost one.
+/// Each process of a worker must be contacted. A later process and a lost process must be contacted anew.
 #[test]
 fn each_process_is_contacted_once() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -68,7 +68,7 @@ fn leaving_workers_disappear_from_the_status() {
     assert!(!cluster.knows(WorkerId(2)));
 }
 
-/// A crowd of workers that do not start costs one epoch, not one each.
+/// Many workers that do not start cost one epoch together, not one epoch each.
 #[test]
 fn all_workers_that_do_not_start_are_left_out_together() {
     let (mut cluster, mut workers, mut now) = cluster(9);

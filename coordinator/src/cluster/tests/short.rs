@@ -1,24 +1,24 @@
-//! Jobs with a disk limit that is too small.
+//! Tests of jobs with a disk limit that is too small.
 
 use super::*;
 use crate::room::MOST_SHORT;
 
 const LIMIT: u64 = 1 << 20;
 
-/// Returns an open, empty run with this much room for shards.
+/// Returns an open, empty run with this much space for shards.
 fn with_room(free_bytes: u64) -> Opened {
     let disk = DiskUse { limit_bytes: LIMIT, taken_bytes: LIMIT - free_bytes, peak_bytes: LIMIT, free_bytes };
     Opened { stored: RunBytes { committed_bytes: 0, disk: Some(disk) }, ..empty(100) }
 }
 
-/// Answers the request to open a job's run, which must ask for this multiple of the usual headroom.
+/// Answers the request to open a job's run. The request must ask for this multiple of the usual headroom.
 fn open(cluster: &mut Cluster, now: Duration, times: u64, opened: Opened) {
     let (ticket, _, asked) = to_open(cluster);
     assert_eq!(asked, times);
     cluster.opened(now, ticket, opened);
 }
 
-/// Submits a job with a limit, and opens its run with these contents. Returns the job.
+/// Submits a job with a limit, opens its run with these contents, and returns the job.
 fn submit_limited(cluster: &mut Cluster, now: Duration, opened: Opened) -> JobId {
     let submission = Submission { disk_limit: Some(LIMIT), ..submission("job") };
     cluster.submit(now, submission).unwrap();
@@ -26,7 +26,7 @@ fn submit_limited(cluster: &mut Cluster, now: Duration, opened: Opened) -> JobId
     JobId("job".to_owned())
 }
 
-/// Lets the only worker finish all layers without room for their range.
+/// Lets the only worker finish all layers without space for their range.
 fn run_short(cluster: &mut Cluster, worker: &mut Worker, now: Duration) {
     worker.pull(cluster, now);
     worker.finish((4..=params().last_layer().0).step_by(2));
@@ -41,7 +41,7 @@ fn failure(cluster: &Cluster, job: &JobId) -> String {
     }
 }
 
-/// More and more room is made until the job fails. A resumed job starts over.
+/// The coordinator frees more and more space until the job fails. A resumed job starts over.
 #[test]
 fn a_limit_that_stays_too_small_fails_the_job() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -58,14 +58,14 @@ fn a_limit_that_stays_too_small_fails_the_job() {
     assert!(failure.contains("1.0 MiB is too small. Committed work is safe"), "{failure}");
     assert!(failure.contains("under the name job"), "{failure}");
     cluster.resume(now, &job).unwrap();
-    // With more room the job continues.
+    // With more space the job continues.
     open(&mut cluster, now, 1, with_room(LIMIT));
     workers[0].pull(&mut cluster, now);
     workers[0].finish((4..=params().last_layer().0).step_by(2));
     assert!(workers[0].pull(&mut cluster, now).write.is_some());
 }
 
-/// An estimate alone fails no job. An estimated shortage after an epoch without room does.
+/// An estimate alone fails no job. An estimated shortage after an epoch without space fails the job.
 #[test]
 fn the_failure_states_the_missing_bytes() {
     let (mut cluster, mut workers, now) = cluster(1);

@@ -1,4 +1,4 @@
-//! Turns of jobs: a blocked job does not delay others.
+//! Tests of the turns of jobs. A blocked job does not delay other jobs.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn states(cluster: &Cluster, now: Duration) -> Vec<(String, &'static str)> {
     cluster.status(now).jobs.iter().map(|job| (job.job.0.clone(), job.state.name())).collect()
 }
 
-/// A journal that cannot be written fails its job after a while, and no other job.
+/// A journal that cannot be written fails its own job after a while, but no other job.
 #[test]
 fn a_job_whose_journal_cannot_be_written_fails_alone() {
     let (mut cluster, mut workers, mut now) = cluster(1);
@@ -45,7 +45,7 @@ fn a_job_whose_journal_cannot_be_written_fails_alone() {
     assert!(!cluster.holds(&append.job().clone()), "its run is released");
 }
 
-/// An unavailable store fails no job, however long it lasts, and a stuck job can be cancelled.
+/// An unavailable store fails no job, however long the outage lasts. A stuck job can be cancelled.
 #[test]
 fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     let (mut cluster, mut workers, mut now) = cluster(1);
@@ -65,7 +65,7 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
     assert!(!cluster.holds(append.job()));
 
-    // While the append waits for a retry, it is known not to be in the journal.
+    // An append that waits for a retry is known not to be in the journal.
     let (mut cluster, mut workers, now) = self::cluster(1);
     submit(&mut cluster, now, "job");
     let append = to_append(&mut cluster, &mut workers[0], now);
@@ -74,7 +74,7 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
 }
 
-/// A pending append of a done job does not delay the turns of others.
+/// A pending append of a done job does not delay the turns of other jobs.
 #[test]
 fn waiting_appends_do_not_delay_other_jobs() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -92,7 +92,7 @@ fn waiting_appends_do_not_delay_other_jobs() {
     assert_eq!(workers[0].epoch.as_ref().map(|share| share.job.0.as_str()), Some("other"));
 }
 
-/// Another process that writes to a job's journal fails that job; the coordinator continues.
+/// If another process writes to a job's journal, that job fails and the coordinator continues.
 #[test]
 fn a_foreign_writer_fails_one_job() {
     let (mut cluster, mut workers, now) = cluster(1);
@@ -105,8 +105,8 @@ fn a_foreign_writer_fails_one_job() {
     assert_eq!(states(&cluster, now)[1], ("other".to_owned(), "running"));
 }
 
-/// Workers register in any order. A job that fits none of the first workers waits for others, and does not keep the
-/// first ones from other jobs.
+/// Workers register in any order. A job that fits none of the first workers waits for other workers. The first
+/// workers get other jobs in the meantime.
 #[test]
 fn a_job_waits_for_a_worker_that_is_large_enough() {
     let mut cluster = Cluster::new(EpochId(1), ClusterConfig::default(), secrets(), Duration::ZERO);
@@ -147,7 +147,7 @@ fn a_run_that_is_open_elsewhere_is_retried_later() {
     assert_eq!(to_open(&mut cluster).1.0, "job");
 }
 
-/// A run is still being opened when its job is forgotten and another one is submitted under its name.
+/// Tests a run that is still being opened when its job is forgotten and a job with the same name is submitted.
 #[test]
 fn opened_runs_of_an_earlier_job_of_the_name_are_ignored() {
     let (mut cluster, mut workers, now) = cluster(1);

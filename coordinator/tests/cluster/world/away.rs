@@ -1,5 +1,5 @@
-//! A store that disappears and returns, as a folder does that is renamed or unmounted; and the run of a job that is
-//! moved aside. An empty store may replace it, so any file created there breaks I15.
+//! A store that disappears and returns, like a renamed or unmounted folder, and the run of a job that is moved
+//! aside. An empty store may take the place of the missing one, so any file created there breaks I15.
 
 use super::*;
 
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// Finds the run of a job, or creates it if allowed and records that in the queue.
+    /// Finds the run of a job. If allowed, creates a missing run and records the creation in the queue.
     pub(super) fn find_run(&mut self, job: &JobId, may_make: bool) -> Result<(), OpenFailure> {
         let later = |why: &str| Err(OpenFailure::Later(why.to_owned()));
         if !self.store.is_there() {

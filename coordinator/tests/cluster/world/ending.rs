@@ -1,4 +1,4 @@
-//! The end of a schedule: faults stop, and all jobs must finish.
+//! The end of a schedule, when faults stop and all jobs must finish.
 
 use super::*;
 

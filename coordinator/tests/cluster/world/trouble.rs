@@ -44,7 +44,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Returns whether jobs may fail: not if the only faults are an unavailable store or starvation.
+    /// Returns whether jobs may fail. They must not if the only faults are an unavailable store or starvation.
     pub fn may_fail_jobs(&self) -> bool {
         let harmless = Self { away: self.away, starve: self.starve, ..Self::default() };
         *self != harmless
@@ -69,7 +69,7 @@ impl World {
                     let again = Worker::new(worker.id, incarnation, worker.threads, self.now + 300);
                     let old = std::mem::replace(worker, again);
                     let old_target = std::mem::replace(target, newest);
-                    // The earlier process may not be dead: it wakes up as a zombie.
+                    // The earlier process may still live, and wakes up as a zombie.
                     if self.random.per_mille(500) {
                         let hung_until = self.now + self.random.below(4000);
                         self.workers.push((old.hung(hung_until), old_target));
@@ -131,7 +131,7 @@ impl World {
             let by = self.coordinators.len() - 1;
             let damaged = self.store.damaged(job);
             let cluster = &mut self.coordinators[by].cluster;
-            // Each of these may be refused, depending on the job's state.
+            // The coordinator may refuse each of these requests, depending on the job's state.
             match self.random.below(7) {
                 0 | 1 => drop(cluster.cancel(now, job)),
                 2 | 3 => drop(cluster.resume(now, job)),
@@ -139,7 +139,7 @@ impl World {
                     drop(cluster.shards_lost(now, job, &damaged));
                 }
                 5 if jobs.len() > 1 => drop(cluster.forget(now, job)),
-                // A forgotten name may be reused: its run is continued.
+                // A new job may reuse a forgotten name. It then resumes the run with that name.
                 _ if jobs.len() < 3 && self.random.per_mille(500) => {
                     let mut forgotten =
                         self.store.journals.keys().filter(|job| !self.queue.contains_key(*job));
@@ -155,7 +155,7 @@ impl World {
     }
 }
 
-/// Settings that vary with the seed, in a world with short seconds.
+/// Returns settings that vary with the seed, with shorter times than the defaults.
 pub(super) fn config(seed: u64) -> ClusterConfig {
     let pick = |choices: [u64; 4], what: u64| choices[mix(seed ^ what << 32) as usize % 4];
     ClusterConfig {
