@@ -10,10 +10,10 @@ use crate::keepalive::KeepAlive;
 use crate::line_limiter::LineLimiter;
 use crate::share::{Permit, PermitPool};
 
-/// Pause after a failed accept: the usual cause, too many open files, takes time to pass.
+/// Pause after a failed accept. The usual cause, too many open files, takes time to pass.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A listener with a limit of connections.
+/// A listener with a connection limit.
 #[derive(Debug)]
 pub struct Accept {
     listener: TcpListener,
@@ -30,22 +30,22 @@ impl Accept {
         Self { listener, pool, keepalive, failures, turned_away }
     }
 
-    /// Returns the next connection. At the limit, clients wait in the system's queue. A client whose address has
-    /// reached its share is disconnected instead, because its wait would block all others.
+    /// Returns the next connection. At the limit, clients wait in the system's queue. If the address of a client
+    /// has reached its share, the client is disconnected, because its wait would block all others.
     pub async fn next(&self) -> (TcpStream, SocketAddr, Permit) {
         loop {
             self.pool.vacancy().await;
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
-                    // Another port may have taken the last permit meanwhile.
+                    // Another port may have taken the last permit in the meantime.
                     let Some(permit) = self.pool.take_when_vacant(peer.ip()).await else {
                         if let Some(left_out) = self.turned_away.permit(Instant::now()) {
                             tracing::warn!(%peer, left_out, "connection closed: too many from this address");
                         }
                         continue;
                     };
-                    // Answers are small, and a client often sends its next request only after one, so Nagle's delay
-                    // would add to each.
+                    // Answers are small, and a client often waits for an answer before its next request. So
+                    // Nagle's delay would slow each request.
                     let _ = stream.set_nodelay(true);
                     self.keepalive.watch(&stream);
                     return (stream, peer, permit);

@@ -1,5 +1,5 @@
-//! Client connections: accepted, encrypted if configured, and closed if the client does not start its protocol in
-//! time.
+//! Accepts client connections, encrypts them if configured, and closes those on which the client does not start
+//! its protocol in time.
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 /// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// The client of a connection; every request on the connection carries it as an extension.
+/// The client of a connection. Every request on the connection has it as an extension.
 #[derive(Clone, Debug)]
 pub struct Peer {
     /// The client's address.
@@ -46,7 +46,7 @@ pin_project! {
         stream: Stream,
         peer: Peer,
         closed: Pin<Box<WaitForCancellationFutureOwned>>,
-        // Bytes of the preface still missing, and the timer for them.
+        // Number of missing bytes of the preface, and the timer for these bytes.
         missing: usize,
         hello: Pin<Box<Sleep>>,
         log: Arc<Log>,
@@ -54,15 +54,15 @@ pin_project! {
     }
 }
 
-/// Limiters of log lines about failed connections, which any client can cause.
+/// Limiters of log lines about failed connections, because any client can cause such lines.
 #[derive(Debug, Default)]
 struct Log {
     handshakes: LineLimiter,
     silent: LineLimiter,
 }
 
-/// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if there is
-/// one, may take as long as `hello`. The HTTP/2 preface may take as long again.
+/// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if any, may
+/// take as long as `hello`. The HTTP/2 preface may take the same time again.
 pub fn incoming(
     accept: Accept,
     tls: Option<TlsAcceptor>,
@@ -119,7 +119,7 @@ async fn handshake(
         Ok(Err(error)) => match explain::tls_error(&error) {
             Some(error) => explain::to_server(error),
             None => {
-                // A port scan also closes the connection before any byte of TLS.
+                // A port scan may also close the connection before any byte of TLS.
                 tracing::debug!(%peer, %error, "connection ended before the TLS handshake");
                 return None;
             }

@@ -2,15 +2,15 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors reserved for everything except connections: files of runs and stores, logs, metrics.
+/// Number of descriptors reserved for other uses than connections: files of runs and stores, logs, metrics.
 pub const KEPT: usize = 96;
 
-/// Raises the limit of open files to the system's maximum and returns it. Most systems start a process with 1,024 for
-/// the sake of old programs, but allow hundreds of thousands.
+/// Raises the limit of open files to the system's maximum and returns the new limit. For the sake of old programs,
+/// most systems start a process with a limit of 1,024 but allow hundreds of thousands.
 pub fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
-        // Some systems report no limit as the maximum, but refuse to set it.
+        // Some systems report an unlimited maximum but refuse to set it.
         if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }) {
             tracing::debug!(%error, "limit of open files not raised");
         }

@@ -1,10 +1,12 @@
 //! The gate of every port: checks the host names and page origins of requests.
 //!
-//! A browser reaches the loopback ports of its machine, and so do the pages in it. A page whose own name resolves to
-//! loopback (DNS rebinding) could read the answers of a server without a token. The gate refuses such requests
-//! because they carry the page's host name. Other pages cannot read answers, but take the server's time.
+//! A browser can reach the loopback ports of its machine, and so can the pages in the browser. If the name of a
+//! page resolves to loopback (DNS rebinding), the page could read the answers of a server without a token. The
+//! gate refuses such requests, because they contain the page's host name. Pages of other origins cannot read
+//! answers, but would take the server's time.
 //!
-//! Ports for gRPC check no names: browsers speak HTTP/2 only within TLS, and then the certificate must have the name.
+//! Ports for gRPC do not check names. Browsers speak HTTP/2 only within TLS, and then the certificate must contain
+//! the name.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -23,7 +25,7 @@ use crate::policy::Protection;
 use crate::protocol::Protocol;
 use crate::text::plain_words;
 
-/// Longest part of a refused name, in bytes, that the answer repeats.
+/// Maximum number of bytes of a refused name that the answer repeats.
 const MOST_NAME: usize = 256;
 
 /// Hosts and origins that pass the gate in addition to the server's own.
@@ -35,7 +37,7 @@ pub struct Allowed {
     pub origins: Vec<HeaderValue>,
 }
 
-/// Rule of one port.
+/// Access rule of one port.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     protocol: Protocol,
@@ -61,8 +63,8 @@ impl Gate {
         allowed: Allowed,
     ) -> Self {
         let ip = address.ip();
-        // Pages cannot send the token, and a certificate fixes the names. Off loopback, a server has many valid
-        // names.
+        // A token or TLS makes the check unnecessary: pages cannot send the token, and a certificate fixes the
+        // names. Outside loopback, a server has many valid names.
         let is_open = !protection.token && !protection.tls && ip.to_canonical().is_loopback();
         let named = (is_open && protocol == Protocol::Http).then_some(ip);
         Self { protocol, named, allowed }
@@ -74,7 +76,7 @@ impl Gate {
     }
 
     fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
-        // HTTP/2 has the name in the URL, HTTP/1.1 in a header or in both. Every given name must be known.
+        // HTTP/2 gives the name in the URL, HTTP/1.1 in a header or in both. Every given name must be known.
         let in_headers = headers.get_all(HOST).iter().map(HeaderValue::as_bytes);
         let hosts: Vec<&[u8]> =
             uri.authority().map(|of| of.as_str().as_bytes()).into_iter().chain(in_headers).collect();
@@ -98,7 +100,7 @@ impl Gate {
         if is_from_elsewhere || origins.next().is_some() { Err(Refused::Page) } else { Ok(()) }
     }
 
-    /// Returns whether a host name is known. The port is ignored because it may be forwarded from another one.
+    /// Returns whether a host name is known. The port is ignored because it may be forwarded from another port.
     fn knows(&self, host: &[u8], listens: IpAddr) -> bool {
         let Ok(authority) = Authority::try_from(host) else { return false };
         let host = authority.host();
@@ -150,7 +152,7 @@ fn is_cross_site(headers: &HeaderMap) -> bool {
     has(headers, "sec-fetch-site", &["cross-site", "same-site"])
 }
 
-/// Returns whether the user follows a link. The page with the link cannot read the answer.
+/// Returns whether the user followed a link. The page with the link cannot read the answer.
 fn is_link(method: &Method, headers: &HeaderMap) -> bool {
     method == Method::GET
         && has(headers, "sec-fetch-mode", &["navigate"])

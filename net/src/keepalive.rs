@@ -1,13 +1,13 @@
-//! Detection of dead peers: hosts that lost power, and networks that drop packets.
+//! Detection of dead peers, after a loss of power or in a network that drops packets.
 //!
-//! Both sides of every connection send pings, since a network may fail in one direction only.
+//! Both sides of every connection send pings, because a network may fail in one direction only.
 
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
-/// Time until a silent connection is closed.
+/// Times after which a silent connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
     /// Silence after which a side sends an HTTP/2 ping.
@@ -17,15 +17,15 @@ pub struct KeepAlive {
 }
 
 impl Default for KeepAlive {
-    /// Interval and timeout each equal a worker's lease, so a dead connection closes within 10 s.
+    /// Sets interval and timeout to a worker's lease each, so a dead connection closes within 10 s.
     fn default() -> Self {
         Self { interval: Duration::from_secs(5), timeout: Duration::from_secs(5) }
     }
 }
 
 impl KeepAlive {
-    /// Enables TCP keepalive for the times before the first and after the last ping. It is slower than the pings, so
-    /// the pings report the failure if both detect it.
+    /// Enables TCP keepalive for the times before the first and after the last ping. TCP keepalive is slower than
+    /// the pings, so the pings report a failure that both detect.
     pub fn watch(self, stream: &TcpStream) {
         let longest = (2 * (self.interval + self.timeout)).max(Duration::from_secs(2));
         let socket = SockRef::from(stream);

@@ -9,7 +9,7 @@
 //! * [`client`] and [`keepalive`]: connecting to a server, and detecting that it is dead.
 //! * [`status`], [`logs`] and [`monitoring`]: statuses, logs and metrics.
 //!
-//! This crate knows no service; the crates with services add them.
+//! This crate defines no service of the program. Other crates add their services.
 
 mod accept;
 pub mod client;
@@ -38,8 +38,8 @@ pub mod token;
 
 pub use exact2048_text as text;
 
-/// Makes ring the process's provider of cryptography. Call it first: if a second provider is linked, rustls cannot
-/// choose one and panics on the first connection.
+/// Makes ring the process's provider of cryptography. Call it first. If a second provider is linked, rustls cannot
+/// choose and panics on the first connection.
 pub fn install_crypto() {
     // An error means that a provider is already installed.
     let _ = rustls::crypto::ring::default_provider().install_default();

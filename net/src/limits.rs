@@ -4,26 +4,28 @@ use std::time::Duration;
 
 use crate::keepalive::KeepAlive;
 
-/// Limits of a server. They bound its memory for any behaviour of clients.
+/// Limits of a server. They bound the server's memory for any behaviour of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
-    /// Concurrent connections; more wait until one closes. The limit of open files may lower this number.
+    /// Maximum number of concurrent connections. Further connections wait until one closes. The limit of open
+    /// files may lower this number.
     pub connections: usize,
-    /// Concurrent requests, streams included; more get RESOURCE_EXHAUSTED. One address gets at most three quarters of
-    /// these, and of the connections ([`share`](crate::share)).
+    /// Maximum number of concurrent requests, including streams. Further requests get RESOURCE_EXHAUSTED. One
+    /// address gets at most three quarters of the requests, and of the connections ([`share`](crate::share)).
     pub requests: usize,
-    /// Concurrent requests of one connection; more wait at the client.
+    /// Maximum number of concurrent requests of one connection. Further requests wait at the client.
     pub streams_per_connection: u32,
-    /// Longest accepted message in bytes; longer ones are refused before they are read.
+    /// Maximum size of a message in bytes. Longer messages are refused before they are read.
     pub message_bytes: usize,
-    /// Timeout of a request that has no deadline or a later one. A stream of answers must begin within it; after that
+    /// Timeout of a request without an earlier deadline. A stream of answers must begin within this time. Later,
     /// only the client's deadline applies, as for a stream of requests.
     pub request_time: Duration,
     /// Longest time of a stream without a message.
     pub idle_time: Duration,
-    /// Time for the TLS handshake, and as much for the HTTP/2 preface.
+    /// Time for the TLS handshake, and the same time again for the HTTP/2 preface.
     pub hello_time: Duration,
-    /// Time for a client to read each message sent to it; after that its connection is closed.
+    /// Time for a client to read each message. If the message is still unread after this time, the server closes
+    /// the connection.
     pub read_time: Duration,
     /// Detection of dead clients.
     pub keepalive: KeepAlive,
@@ -32,7 +34,7 @@ pub struct ServerLimits {
 }
 
 impl Default for ServerLimits {
-    /// Limits for a server whose answers take milliseconds.
+    /// Returns limits for a server that answers within milliseconds.
     fn default() -> Self {
         Self {
             connections: 1024,

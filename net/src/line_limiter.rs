@@ -1,10 +1,10 @@
-//! A limiter for log lines that clients can cause: it passes the first lines, and then only a count of the rest.
+//! A limiter for log lines that clients can cause. It passes the first lines, and then only a count of the rest.
 
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-/// Lines of one kind that pass within [`EVERY`].
+/// Maximum number of lines of one kind that pass within [`EVERY`].
 const LINES: u32 = 10;
 
 /// Period of the limit.
@@ -28,8 +28,8 @@ impl LineLimiter {
         Self(Mutex::new(None))
     }
 
-    /// Returns `None` if a line must be dropped now. The inner value is the number of lines dropped before it, for a
-    /// field of the line; `None` omits the field if no line was dropped.
+    /// Returns `None` if a line must be dropped now. The inner value is the number of lines dropped before this
+    /// line, for a field of the line. An inner `None` omits the field, because no line was dropped.
     pub fn permit(&self, now: Instant) -> Option<Option<u64>> {
         let mut count = self.0.lock();
         let left_out = match &mut *count {

@@ -10,7 +10,7 @@ use tracing_subscriber::filter::Directive;
 
 use crate::text::plain;
 
-/// Crates that could log headers, and so tokens, at their lowest levels.
+/// Crates that could log headers, and therefore tokens, at their lowest levels.
 const SEE_HEADERS: [&str; 6] = ["h2", "hyper", "hyper_util", "rustls", "tonic", "tower"];
 
 /// Format of log lines.
@@ -41,15 +41,15 @@ pub enum LogError {
     Twice,
 }
 
-/// Starts logging to stderr. `filter` is a level, or levels by crate as in `RUST_LOG`. No filter enables the logging
-/// of headers, since one of them is the token.
+/// Starts logging to stderr. `filter` is a level, or levels by crate as in `RUST_LOG`. No filter enables the
+/// logging of headers, because one header contains the token.
 ///
 /// # Errors
 ///
 /// [`LogError`].
 pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     let wrong = |source| LogError::Filter { filter: filter.to_owned(), source };
-    // `EnvFilter` would read a single word that is not a level as a crate, and log nothing else.
+    // `EnvFilter` would read a single word that is not a level as the name of a crate, and log nothing else.
     for word in filter.split(',').filter(|word| !word.contains(['=', '['])) {
         let _: Directive = format!("any={word}").parse().map_err(wrong)?;
     }
@@ -58,7 +58,7 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
         let quiet: Directive = format!("{name}=warn").parse().map_err(wrong)?;
         levels = levels.add_directive(quiet);
     }
-    // If stderr is closed, the line is lost: a report of that on stderr would panic.
+    // If stderr is closed, the line is lost. An error report on stderr would panic.
     let lines =
         tracing_subscriber::fmt().with_env_filter(levels).with_target(false).log_internal_errors(false);
     let started = match format {
@@ -68,8 +68,8 @@ pub fn start(format: LogFormat, filter: &str) -> Result<(), LogError> {
     started.map_err(|_| LogError::Twice)
 }
 
-/// Writes each line in one call, without characters that could control a terminal or fake another line, because lines
-/// quote other parties. JSON escapes such characters anyway.
+/// Writes each line in one call. Lines quote other parties, so this writer escapes characters that could control a
+/// terminal or fake another line. JSON escapes such characters anyway.
 struct Plain<W>(W);
 
 impl<W: Write> Write for Plain<W> {
@@ -85,30 +85,31 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-/// Passes a burst of log lines of one kind, and then one per second. Use it for lines that any client of a port can
-/// cause, so no client can fill the disk.
+/// Passes a burst of log lines of one kind, and then one line per second. Use it for lines that any client of a
+/// port can cause, so that no client can fill the disk.
 #[derive(Debug)]
 pub struct LogLimiter(Mutex<Passed>);
 
-/// Lines that pass at once.
+/// Number of lines that pass at once.
 const BURST: u32 = 100;
 
 #[derive(Debug)]
 struct Passed {
     room: u32,
-    /// Time up to which `room` is counted.
+    /// End of the time that `room` accounts for.
     since: Option<Instant>,
     left_out: u64,
 }
 
 impl LogLimiter {
-    /// The state before the first line.
+    /// Creates a limiter that has passed no line yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))
     }
 
-    /// Returns `None` if the line must be dropped, else the number of lines dropped since the last one, if any.
+    /// Returns `None` if the line must be dropped. Otherwise returns the number of lines dropped since the last
+    /// passed line, if any.
     #[must_use]
     pub fn passes(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
         let mut passed = self.0.lock();
@@ -131,7 +132,7 @@ impl Default for LogLimiter {
     }
 }
 
-/// Rounds a time to milliseconds, as log lines show it.
+/// Rounds a time to milliseconds, for log lines.
 pub fn seconds(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
 }

@@ -1,7 +1,8 @@
 //! Prometheus metrics on a separate address.
 //!
-//! The services' port is unsuitable: a scrape should need no certificate or token, must work while limits are
-//! reached, and belongs on an internal address. The metrics hold counts and times, no boards.
+//! The port of the services is unsuitable for metrics. A scrape should need no certificate or token, must work
+//! while limits are reached, and belongs on an internal address. The metrics contain counts and times, but no
+//! boards.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,16 +33,16 @@ use crate::share::PermitPool;
 const BUCKETS: [f64; 16] =
     [5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 10.0];
 
-/// Interval at which samples are sorted into buckets; until then they are stored one by one.
+/// Interval at which samples are sorted into buckets. Before that, samples are stored one by one.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Concurrent connections, each for one scrape.
+/// Maximum number of concurrent connections. Each serves one scrape.
 const CONNECTIONS: usize = 16;
 
-/// Time of a scrape, from the connection to the last byte of the answer.
+/// Maximum time of a scrape, from the connection to the last byte of the answer.
 const SCRAPE: Duration = Duration::from_secs(5);
 
-/// Refreshes metrics that are computed at each scrape instead of counted as they happen.
+/// Refreshes the metrics that are computed at each scrape instead of counted at each event.
 pub type Refresh = Arc<dyn Fn() + Send + Sync>;
 
 /// Failure to serve metrics.
@@ -60,8 +61,8 @@ pub enum MonitoringError {
     },
 }
 
-/// Starts recording, and serves `http://address/metrics` to `allowed` hosts until `stop`. Call it before anything is
-/// counted. Returns the address, with the port that the system chose if 0 was given.
+/// Starts recording, and serves `http://address/metrics` to `allowed` hosts until `stop`. Call it before the first
+/// event is counted. Returns the address, with the port that the system chose if 0 was given.
 ///
 /// # Errors
 ///
@@ -97,8 +98,8 @@ pub async fn start(
     Ok(address)
 }
 
-/// Answers one request per connection. Clients hold at most [`CONNECTIONS`] descriptors, each for at most [`SCRAPE`],
-/// so scrapes cannot disturb the services.
+/// Answers one request per connection. Clients use at most [`CONNECTIONS`] descriptors, each for at most
+/// [`SCRAPE`]. So scrapes cannot disturb the services.
 async fn serve(accept: Accept, app: Router) {
     loop {
         let (stream, _, permit) = accept.next().await;
@@ -107,7 +108,7 @@ async fn serve(accept: Accept, app: Router) {
         tokio::spawn(async move {
             let connection =
                 http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), app);
-            // A connection that fails or times out is just closed.
+            // A connection that fails or times out is closed without a log line.
             let _ = tokio::time::timeout(SCRAPE, connection).await;
             drop(permit);
         });

@@ -17,7 +17,7 @@ use tonic::Status;
 use crate::protocol::http_refusal;
 use crate::token::CheckToken;
 
-/// Content security policy: pages load files from their own server and send requests to it, and nothing else.
+/// Content security policy: pages load files only from their own server and send requests only to it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -51,16 +51,17 @@ impl Asset {
     }
 }
 
-/// Files shared by all pages: code that sends requests with the token and detects an unreachable server; helpers for
-/// elements; the icon. A page must have the elements `away` and `token-dialog`, with `token-wrong` and `token` in it.
+/// Files shared by all pages: code that sends requests with the token and detects an unreachable server, helpers
+/// for elements, and the icon. A page must have the elements `away` and `token-dialog`. The dialog must contain
+/// `token-wrong` and `token`.
 pub const SHARED: [Asset; 3] = [
     Asset::javascript("/api.js", include_str!("../page/api.js")),
     Asset::javascript("/dom.js", include_str!("../page/dom.js")),
     Asset { path: "/icon.svg", content_type: "image/svg+xml", text: include_str!("../page/icon.svg") },
 ];
 
-/// Returns a router that serves files by their paths. Browsers must revalidate them each time, since another version
-/// of the program may have other files.
+/// Returns a router that serves files by their paths. Browsers must revalidate the files each time, because
+/// another version of the program may have other files.
 pub fn files<S: Clone + Send + Sync + 'static>(assets: impl IntoIterator<Item = Asset>) -> Router<S> {
     let file = |Asset { content_type, text, .. }: Asset| {
         move || async move { ([(CONTENT_TYPE, content_type), (CACHE_CONTROL, "no-cache")], text) }
@@ -83,7 +84,7 @@ async fn check_token(
     Ok(next.run(request).await)
 }
 
-/// Adds the headers that all answers have.
+/// Adds the headers common to all answers.
 pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response<B> {
     let headers: [(HeaderName, &'static str); 4] = [
         (CONTENT_SECURITY_POLICY, POLICY),

@@ -21,7 +21,7 @@ impl std::fmt::Display for Protection {
     }
 }
 
-/// A server would be open to a network without enough protection.
+/// Refusal to open a server to a network without enough protection.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "refusing to listen on {address}: other machines can reach it, and {lacks}; give a certificate and its \
@@ -32,7 +32,8 @@ pub struct Exposed {
     lacks: &'static str,
 }
 
-/// Checks that a server listens on loopback, is encrypted and authenticates its clients, or may be open.
+/// Checks that a server is protected: it listens on loopback, is encrypted and authenticates its clients, or may
+/// be open.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use tonic_types::StatusExt;
 use crate::pages::with_headers;
 use crate::status::field_of;
 
-/// Seconds after which refused clients should try again.
+/// Number of seconds after which refused clients should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// Protocol of a server.
@@ -25,7 +25,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Returns the answer to a request that is refused, or cut off before its answer began.
+    /// Returns the answer to a request that was refused, or cut off before its answer began.
     pub(crate) fn refusal(self, status: Status) -> Response<Body> {
         match self {
             Self::Grpc => status.into_http(),
@@ -33,7 +33,8 @@ impl Protocol {
         }
     }
 
-    /// Returns the code of an answer if its head has it: in gRPC only for answers without messages, in HTTP always.
+    /// Returns the code of an answer if its head contains the code. In HTTP the head always does. In gRPC it does
+    /// only for answers without messages.
     pub(crate) fn code_of<B>(self, response: &Response<B>) -> Option<Code> {
         match self {
             Self::Grpc => Status::from_header_map(response.headers()).map(|status| status.code()),
@@ -42,14 +43,13 @@ impl Protocol {
     }
 }
 
-/// Converts a status to an HTTP answer: `{"error": {"code": …, "message": …}}`, with the invalid field if there is
-/// one.
+/// Converts a status to an HTTP answer: `{"error": {"code": …, "message": …}}`, with the invalid field, if any.
 #[must_use]
 pub fn http_refusal(status: &Status) -> Response<String> {
     let (code, name) = http_status_of(status.code());
     let mut error = serde_json::json!({ "code": name, "message": status.message() });
     if let Some(field) = field_of(status) {
-        // Parameters of a URL have no parts, unlike fields of messages.
+        // Unlike fields of messages, parameters of a URL have no parts.
         error["field"] = field.split('.').next().into();
     }
     let mut response = Response::new(serde_json::json!({ "error": error }).to_string());

@@ -1,9 +1,9 @@
 //! Detection of clients that do not read their answers.
 //!
-//! HTTP/2 lets a client limit how much it receives. Until it accepts more, an answer waits in memory and its request
-//! counts as running. The transport does not poll such an answer, so code within the answer cannot end it. This
-//! module checks all answers periodically and closes the connection of one that the client has left unread for too
-//! long.
+//! In HTTP/2, a client can limit the amount of data that it receives. Until the client accepts more, an answer
+//! waits in memory and its request counts as running. The transport does not poll such an answer, so code within
+//! the answer cannot end the request. This module checks all answers periodically. It closes the connection of an
+//! answer that the client has left unread for too long.
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -25,12 +25,12 @@ pub struct Readers {
 #[derive(Debug)]
 pub struct Reader {
     peer: Option<Peer>,
-    /// Time since which the client has had data to read; `None` without data.
+    /// Time since which the client has had unread data; `None` without unread data.
     since: Mutex<Option<Instant>>,
 }
 
 impl Readers {
-    /// Creates the list of answers; each may stay unread for `patience`.
+    /// Creates the list of answers. Each may stay unread for `patience`.
     pub fn new(patience: Duration) -> Self {
         Self { answers: Mutex::default(), patience, log: LineLimiter::default() }
     }
@@ -42,7 +42,7 @@ impl Readers {
         reader
     }
 
-    /// Checks the answers as long as the server lives.
+    /// Checks the answers for the lifetime of the server.
     pub async fn maintain(self: Arc<Self>) {
         loop {
             tokio::time::sleep(self.patience / 4).await;

@@ -1,7 +1,7 @@
 //! JSON bodies for the answers that the HTTP library sends to unreadable requests.
 //!
-//! The library cannot add a body, so this module replaces such answers on their way to the client. Each is the last
-//! answer on its connection.
+//! The library cannot add a body, so this module replaces such answers on their way to the client. Each of these
+//! answers is the last on its connection.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tonic::transport::server::Connected;
 
 use crate::protocol::{Protocol, http_refusal};
 
-/// The header that ends the library's own answers: an empty body.
+/// Header at the end of the library's own answers. It declares an empty body.
 const EMPTY: &str = "content-length: 0\r\n";
 
 pin_project! {
@@ -30,7 +30,7 @@ pin_project! {
 }
 
 impl<S> Refusals<S> {
-    /// Wraps a connection. Answers are replaced on HTTP connections only, not on gRPC ones.
+    /// Wraps a connection. Answers are replaced only on HTTP connections, not on gRPC connections.
     pub(crate) fn new(stream: S, protocol: Protocol) -> Self {
         Self { stream, protocol, left: Bytes::new() }
     }

@@ -27,7 +27,7 @@ use crate::status;
 /// Prefix of health checks, which are never refused: their callers decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
-/// Label of unknown methods. One label per requested path would let any client fill the memory.
+/// Label of unknown methods. With one label per requested path, any client could fill the memory.
 const OTHER: &str = "other";
 
 const COUNT: &str = "exact2048_requests_total";
@@ -37,26 +37,26 @@ const RUNNING: &str = "exact2048_requests_running";
 /// A method counted by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// Its path as requests name it: `/package.Service/Method`.
+    /// Path of the method in requests: `/package.Service/Method`.
     pub path: String,
-    /// Side that sends any number of messages.
+    /// Side of the method that sends any number of messages.
     pub streams: Streams,
-    /// Whether the method has reserved room, which no other request takes.
+    /// Whether the method has reserved permits, which requests for other methods cannot take.
     pub reserved: bool,
 }
 
-/// Side of a method that sends any number of messages. The other one sends a single message.
+/// Side of a method that sends any number of messages. The other side sends a single message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
     /// Neither: the answer is complete within the request's timeout.
     Neither,
     /// The server: the answer begins within the request's timeout.
     Answer,
-    /// The client, and maybe the server: the method itself limits the time of each message.
+    /// The client, and maybe the server: the method limits the time of each message.
     Request,
 }
 
-/// Registers the descriptions of the metrics; call it once.
+/// Registers the descriptions of the metrics. Call it once.
 pub(crate) fn describe() {
     metrics::describe_counter!(COUNT, "Requests that ended, by method and gRPC code");
     metrics::describe_histogram!(SECONDS, Unit::Seconds, "Time from a request to its last byte, by method");
@@ -89,12 +89,12 @@ struct Known {
 pub struct Room {
     /// Permits for any method.
     pub(crate) any: PermitPool,
-    /// Permits for methods with reserved room.
+    /// Permits for methods with reserved permits.
     pub(crate) reserved: PermitPool,
 }
 
 impl Room {
-    /// Creates permits for `requests` requests, and as many again for methods with reserved room.
+    /// Creates `requests` permits for any method, and the same number of reserved permits.
     pub(crate) fn new(requests: usize) -> Self {
         Self { any: PermitPool::new(requests), reserved: PermitPool::new(requests) }
     }
@@ -154,7 +154,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // Only the original was polled for readiness. So it takes the request, and a clone replaces it.
+        // Only the original was polled for readiness. So the original takes the request, and a clone replaces it.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let shared = Arc::clone(&self.shared);
@@ -227,7 +227,7 @@ impl Shared {
         Ok(running)
     }
 
-    /// Resolves when a request must end early.
+    /// Waits until a request must end early, and returns its status.
     async fn cut(self: Arc<Self>, deadline: Option<Instant>) -> Status {
         let deadline = async {
             match deadline {
@@ -277,7 +277,8 @@ impl Drop for Running {
 }
 
 pin_project! {
-    /// The body of an answer. It ends with its own status, or with that of the deadline or shutdown that cuts it off.
+    /// The body of an answer. It ends with its own status, or with the status of the deadline or shutdown that
+    /// cuts it off.
     struct Answer<C> {
         #[pin]
         inner: Body,
@@ -338,7 +339,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
     }
 }
 
-/// Parses a request's timeout: up to eight digits and a unit, as gRPC over HTTP/2 defines it.
+/// Parses a request's timeout: up to eight digits and a unit, as defined by gRPC over HTTP/2.
 fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get("grpc-timeout")?.to_str().ok()?;
     let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
@@ -376,7 +377,8 @@ mod tests {
         }
     }
 
-    /// If the last frame signals the end, a server drops the answer even if the frame was not accepted.
+    /// If the last frame already signaled the end, a server would drop the answer before the client accepts this
+    /// frame.
     #[tokio::test]
     async fn an_answer_ends_only_after_its_end_was_polled() {
         let (limits, stop) = (ServerLimits::default(), CancellationToken::new());

@@ -29,17 +29,17 @@ use crate::{connections, descriptors};
 /// Time for sending the final statuses of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Longest headers of a request, in bytes; the longest token fits.
+/// Maximum size of a request's headers, in bytes. The longest token fits into this size.
 const HEADER_BYTES: u32 = 16 << 10;
 
-/// Flow-control windows for received bytes, of a stream and of a connection.
+/// Flow-control windows of a stream and of a connection, in received bytes.
 const STREAM_WINDOW: u32 = 2 << 20;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
-/// Largest accepted frame, in bytes: blocks of other workers arrive in few of them.
+/// Largest accepted frame, in bytes. It is large so that blocks of other workers arrive in few frames.
 const FRAME_BYTES: u32 = 512 << 10;
 
-/// Failure to start, or of a running server.
+/// Failure of a server, at its start or later.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The server would be open to a network without protection.
@@ -71,9 +71,9 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Certificates.
     pub tls: TlsFiles,
-    /// The token that clients must show.
+    /// Token that clients must show, if any.
     pub token: Option<Token>,
-    /// Whether to listen off loopback without protection.
+    /// Whether to allow an address other than loopback without protection.
     pub insecure: bool,
     /// Hosts and origins allowed in addition to the server's own.
     pub allowed: Allowed,
@@ -86,11 +86,11 @@ pub struct ServerOptions {
 pub enum ServerEnd {
     /// Every request was answered.
     Drained,
-    /// The grace period ended first.
+    /// The grace period ended before every request was answered.
     CutOff,
 }
 
-/// A server that has bound its address and has no service yet.
+/// A server that has bound its address but has no service yet.
 #[derive(Debug)]
 pub struct Bound {
     listener: TcpListener,
@@ -101,7 +101,7 @@ pub struct Bound {
     capacity: Capacity,
 }
 
-/// Concurrent connections and requests of a server; the numbers may grow.
+/// Limits on the concurrent connections and requests of a server. The limits may grow.
 #[derive(Clone, Debug)]
 pub struct Capacity {
     connections: PermitPool,
@@ -110,7 +110,7 @@ pub struct Capacity {
     descriptors: usize,
 }
 
-/// Connections and requests that [`Capacity::for_peers`] allows in addition to those of the peers.
+/// Number of connections and of requests that [`Capacity::for_peers`] allows in addition to those of the peers.
 const MARGIN: usize = 256;
 
 impl Capacity {
@@ -126,10 +126,11 @@ impl Capacity {
         Self { connections: PermitPool::new(connections), requests: Room::new(limits.requests), descriptors }
     }
 
-    /// Makes room for `peers` other processes. Each keeps a stream, with a connection for it, and makes other
-    /// requests.
+    /// Raises the limits for `peers` other processes. Each of them uses a connection with a stream, and makes
+    /// other requests.
     pub fn for_peers(&self, peers: usize) {
-        // Twice the need, because the peers may share one address, which gets at most three quarters.
+        // The limit is twice the need, because the peers may share one address. One address gets at most three
+        // quarters.
         let most = 2 * peers + MARGIN;
         self.requests.any.at_least(most);
         let connections = descriptors::connections_within(self.descriptors, most);
@@ -145,8 +146,8 @@ impl Capacity {
 }
 
 impl Bound {
-    /// Checks the options, with certificates and keys, and binds the address. Raises the process's limit of open
-    /// files.
+    /// Checks the options, including certificates and keys, and binds the address. Also raises the process's limit
+    /// of open files.
     ///
     /// # Errors
     ///
@@ -164,7 +165,8 @@ impl Bound {
         Ok(Self { listener, address, tls, protocol: Protocol::Grpc, options, capacity })
     }
 
-    /// Binds a second address, for plain HTTP. It has the same access rules and shares the limits of this server.
+    /// Binds a second address, for plain HTTP. The new port has the same access rules and shares the limits of
+    /// this server.
     ///
     /// # Errors
     ///

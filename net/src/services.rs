@@ -1,4 +1,4 @@
-//! Services of a server: the program's own behind the token, health for any client, and reflection.
+//! Services of a server: the program's service behind the token, health for any client, and reflection.
 
 use std::convert::Infallible;
 
@@ -32,12 +32,12 @@ pub struct Services {
 }
 
 impl Services {
-    /// Adds to a server a service for clients with the token, health, and reflection of all of these. `descriptors`
-    /// describe the service. Health needs no token because supervisors call it.
+    /// Adds to a server: `service` for clients with the token, health, and reflection of all these services.
+    /// `descriptors` describe the service. Health needs no token because supervisors call it.
     ///
     /// # Errors
     ///
-    /// [`ServeError::Descriptors`], which a correctly built program never returns.
+    /// [`ServeError::Descriptors`]. A correctly built program never returns this error.
     pub fn new<S>(
         bound: Bound,
         health: HealthServer<impl Health>,
@@ -69,8 +69,8 @@ impl Services {
         let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
         let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
         let mut methods = Vec::new();
-        // Without those of reflection: a client that opens its stream and stays silent is cut off as at an unknown
-        // method.
+        // The methods of reflection are left out. So a client that opens their stream and stays silent is cut off,
+        // like a client of an unknown method.
         for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
             methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
         }
@@ -82,7 +82,8 @@ impl Services {
         Ok(Self { bound, routes, methods })
     }
 
-    /// Reserves room for the requests of a method, as much as all other methods share.
+    /// Reserves permits for the requests of a method. Their number equals that of the permits that all other
+    /// methods share.
     #[must_use]
     pub fn with_room_for(mut self, path: &str) -> Self {
         self.methods

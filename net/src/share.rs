@@ -1,9 +1,10 @@
 //! Permits that no single address can exhaust.
 //!
-//! An address gets another permit while it holds fewer than three times the number of free ones. So a greedy address
-//! gets three quarters and leaves a quarter free. Two greedy addresses get three sevenths each and leave a seventh.
-//! Some permits always stay free, and the shares shrink as more addresses compete. Without competition the limit has
-//! no effect. (In switches this is the dynamic threshold of Choudhury and Hahne.)
+//! An address gets another permit while it holds fewer than three times the number of free permits. So a greedy
+//! address gets three quarters of the permits and leaves a quarter free. Two greedy addresses get three sevenths
+//! each and leave a seventh. Some permits always stay free, and the shares shrink as more addresses compete.
+//! Without competition the limit has no effect. (In switches this method is the dynamic threshold of Choudhury and
+//! Hahne.)
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -36,13 +37,13 @@ struct State {
 /// Reason for a refusal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// All permits are held.
+    /// All permits are in use.
     Full,
-    /// This address holds its share.
+    /// This address already has its share.
     Share,
 }
 
-/// A permit, returned when dropped.
+/// A permit. Dropping it returns it to the pool.
 #[derive(Debug)]
 pub struct Permit {
     pool: PermitPool,
@@ -63,7 +64,7 @@ impl PermitPool {
         self.state().most
     }
 
-    /// Grows the pool to `most` permits; never shrinks it.
+    /// Grows the pool to `most` permits. Never shrinks the pool.
     pub fn at_least(&self, most: usize) {
         let mut state = self.state();
         state.most = state.most.max(most);
@@ -92,8 +93,8 @@ impl PermitPool {
         Ok(Permit { pool: self.clone(), client })
     }
 
-    /// Takes a permit as [`take`](Self::take) does, waiting while all are held; `None` if the address holds its
-    /// share.
+    /// Takes a permit like [`take`](Self::take), but waits while all permits are in use. Returns `None` if the
+    /// address already has its share.
     pub async fn take_when_vacant(&self, address: IpAddr) -> Option<Permit> {
         loop {
             match self.take(address) {
@@ -104,12 +105,12 @@ impl PermitPool {
         }
     }
 
-    /// Waits until not all permits are held.
+    /// Waits until a permit is free.
     pub async fn vacancy(&self) {
         loop {
             let notified = self.0.vacant.notified();
             tokio::pin!(notified);
-            // Enabled before the check, so no notification in between is missed.
+            // The notification is enabled before the check, so none in between is missed.
             notified.as_mut().enable();
             let full = {
                 let state = self.state();
@@ -156,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes all permits that an address can get.
+    /// Takes all permits that this address can get.
     fn take_all(pool: &PermitPool, address: &str) -> Vec<Permit> {
         std::iter::from_fn(|| pool.take(address.parse().unwrap()).ok()).collect()
     }

@@ -1,4 +1,4 @@
-//! Shutdown on SIGTERM and SIGINT: the server first refuses new work, and running work gets some time to end.
+//! Shutdown on SIGTERM and SIGINT. The server first refuses new work, and running work gets some time to end.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// Signals within this time after the first count as the same request: ending a process and its group sends two.
+/// Time after the first signal within which further signals count as the same request. Ending a process and its
+/// group sends two signals.
 const REPEAT: Duration = Duration::from_secs(1);
 
 /// Tokens that signal a shutdown.
@@ -19,8 +20,8 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Begins the shutdown on SIGTERM or SIGINT. It is over after the grace period, or at a further signal at least a
-    /// second later.
+    /// Begins the shutdown on SIGTERM or SIGINT. The shutdown is over after the grace period, or at a further
+    /// signal at least a second later.
     ///
     /// # Errors
     ///
@@ -55,7 +56,7 @@ impl Stop {
     }
 }
 
-/// Returns whether a signal this long after the first is a new one, which ends the grace period.
+/// Returns whether a signal at this time after the first is a new request. A new request ends the grace period.
 fn is_another(after: Duration) -> bool {
     after >= REPEAT
 }

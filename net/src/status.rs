@@ -15,7 +15,7 @@ pub fn invalid_argument(field: &str, what: impl std::fmt::Display) -> Status {
     Status::with_error_details(Code::InvalidArgument, what, details)
 }
 
-/// Returns UNAVAILABLE for a failure that may pass, or that another server may not have.
+/// Returns UNAVAILABLE for a failure that may pass, or that may not occur on another server.
 pub fn unavailable(what: impl Into<String>) -> Status {
     let details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
     Status::with_error_details(Code::Unavailable, what, details)
@@ -27,8 +27,8 @@ pub fn exhausted(what: impl Into<String>) -> Status {
     Status::with_error_details(Code::ResourceExhausted, what, details)
 }
 
-/// Returns the message of a status, or the meaning of its code if it is empty: many servers answer unknown calls
-/// without a message.
+/// Returns the message of a status, or the meaning of its code if the message is empty. Many servers answer
+/// unknown calls without a message.
 #[must_use]
 pub fn words_of(status: &Status) -> &str {
     match status.message() {
@@ -37,7 +37,7 @@ pub fn words_of(status: &Status) -> &str {
     }
 }
 
-/// Returns the field that an INVALID_ARGUMENT names.
+/// Returns the field named by an INVALID_ARGUMENT.
 pub fn field_of(status: &Status) -> Option<String> {
     let request = status.get_details_bad_request()?;
     request.field_violations.into_iter().next().map(|violation| violation.field)

@@ -14,10 +14,10 @@ use tonic::{Request, Status};
 use crate::connections::Peer;
 use crate::line_limiter::LineLimiter;
 
-/// Shortest token: 16 characters of base 64 are 96 bits, too many to guess over a network.
+/// Minimum length of a token. 16 characters of base 64 are 96 bits, which cannot be guessed over a network.
 const MIN_LENGTH: usize = 16;
 
-/// Longest token.
+/// Maximum length of a token.
 const MAX_LENGTH: usize = 4096;
 
 const HEADER: &str = "authorization";
@@ -34,7 +34,8 @@ pub enum TokenError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// Too short, too long, or with characters that a header cannot hold. The error does not repeat the token.
+    /// The token is too short, too long, or has characters that a header cannot contain. The error does not repeat
+    /// the token.
     #[error(
         "the token from {origin} is invalid: expected one line of {MIN_LENGTH} to {MAX_LENGTH} printable characters \
          without blanks, found {found}; make one with: openssl rand -base64 32"
@@ -58,7 +59,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// Reads a token from a file, without blanks and line feeds around it.
+    /// Reads a token from a file, without surrounding blanks and line feeds.
     ///
     /// # Errors
     ///
@@ -77,7 +78,7 @@ impl Token {
         }
     }
 
-    /// Checks a token given as text; `origin` names its source in errors.
+    /// Checks a token given as text. `origin` names the token's source in errors.
     ///
     /// # Errors
     ///
@@ -94,13 +95,13 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Compares in a time that depends on the lengths alone, so the time does not reveal a matching prefix.
+    /// Compares two tokens. The time depends only on the lengths, so it does not reveal a matching prefix.
     fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }
 }
 
-/// Server side: requires the token, or nothing if the server has no token.
+/// Server side of a token: requires the token, or nothing if the server has no token.
 #[derive(Clone, Debug)]
 pub struct CheckToken {
     token: Option<Token>,
@@ -116,7 +117,7 @@ impl CheckToken {
 }
 
 impl CheckToken {
-    /// Checks a request's headers; its extensions identify the client.
+    /// Checks a request's headers. The request's extensions identify the client in the log.
     ///
     /// # Errors
     ///
@@ -150,12 +151,12 @@ impl Interceptor for CheckToken {
     }
 }
 
-/// Client side: sends the token with every request.
+/// Client side of a token: adds the token to every request.
 #[derive(Clone, Debug)]
 pub struct ShowToken(Option<MetadataValue<Ascii>>);
 
 impl ShowToken {
-    /// Creates the interceptor for this token, if there is one.
+    /// Creates the interceptor for this token, if any.
     #[must_use]
     pub fn new(token: Option<&Token>) -> Self {
         let header = token.and_then(|token| format!("{SCHEME} {}", token.0).parse().ok());

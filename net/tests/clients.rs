@@ -1,4 +1,4 @@
-//! Hostile and dead clients: each costs the server little, and other clients are served.
+//! Tests that hostile and dead clients cost the server little, and that other clients are served.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::convert::Infallible;
@@ -87,7 +87,7 @@ async fn serve(limits: ServerLimits, tls: TlsFiles) -> Server {
     Server { address: ([127, 0, 0, 1], address.port()).into(), stop }
 }
 
-/// Connects a client from an address of loopback.
+/// Connects a client from a loopback address.
 async fn client_at(address: [u8; 4], server: &Server) -> Channel {
     let endpoint = Endpoint::from_shared(format!("http://{}", server.address)).unwrap();
     endpoint.local_address(Some(address.into())).connect().await.unwrap()
@@ -112,7 +112,7 @@ where
     }
 }
 
-/// Returns how long the server keeps a connection from now on.
+/// Returns the time until the server closes a connection.
 fn kept(mut stream: TcpStream) -> Duration {
     let begun = Instant::now();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -164,7 +164,7 @@ async fn clients_that_do_not_read_lose_their_permits() {
     };
     assert_eq!((unread.len(), refused.code()), (3, Code::ResourceExhausted), "{refused:?}");
     assert!(refused.message().contains("too many requests from your address"), "{refused:?}");
-    // Another address is served meanwhile, and the permits are returned.
+    // Another address is served in the meantime, and the permits are returned.
     ask(client_at([127, 0, 0, 2], &server).await, "Little").await.unwrap();
     let begun = Instant::now();
     while ask(client(&server).await, "Little").await.is_err() {
@@ -174,7 +174,7 @@ async fn clients_that_do_not_read_lose_their_permits() {
     drop(unread);
 }
 
-/// Silent calls: two that accept one message, and one that accepts many.
+/// Silent calls: two calls that accept one message, and one call that accepts many.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_requests_are_ended() {
     let limits = ServerLimits { request_time: Duration::from_millis(300), ..ServerLimits::default() };
@@ -277,8 +277,8 @@ async fn connections_that_do_not_begin_tls_are_closed() {
     assert!(kept_for.iter().all(|kept| *kept >= Duration::from_millis(200)), "{kept_for:?}");
 }
 
-/// In TLS 1.3 a client's handshake ends before the server has checked its certificate. The client must learn of a
-/// refusal all the same, each time.
+/// In TLS 1.3 a client's handshake ends before the server has checked the client's certificate. Even so, the
+/// client must learn of every refusal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_with_a_wrong_certificate_get_the_reason_each_time() {
     let folder = tempfile::tempdir().unwrap();

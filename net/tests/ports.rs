@@ -96,7 +96,7 @@ impl Service<http::Request<Body>> for Nothing {
     }
 }
 
-/// Describes that service and one that this server does not have.
+/// Describes that service and a service that this server does not have.
 fn descriptors() -> &'static [u8] {
     let service = |name: &str| ServiceDescriptorProto { name: Some(name.to_owned()), ..Default::default() };
     let file = FileDescriptorProto {
@@ -108,7 +108,7 @@ fn descriptors() -> &'static [u8] {
     Box::leak(FileDescriptorSet { file: vec![file] }.encode_to_vec().into_boxed_slice())
 }
 
-/// Sends a request of HTTP/1.1 and returns the whole answer.
+/// Sends an HTTP/1.1 request and returns the whole answer.
 fn answer(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -1,4 +1,4 @@
-//! Making a connection over TCP, with TLS if the URL asks for it, and recording why one fails.
+//! Makes connections over TCP, with TLS if the URL requires it, and records why a connection fails.
 
 use std::future::poll_fn;
 use std::io;
@@ -27,13 +27,14 @@ use crate::tls::{TlsFiles, explain};
 /// Timeout of a TCP connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Timeout of a handshake with a server that accepts the connection and stays silent.
+/// Timeout of a handshake with a server that accepts the connection but stays silent.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Timeout of a TLS server's first bytes. Servers of exact2048 send them at once; others may wait for the client.
+/// Timeout of a TLS server's first bytes. Servers of exact2048 send these bytes at once. Other servers may wait
+/// for the client.
 const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// First byte of a TLS alert, which a server sends if a connection fails.
+/// First byte of a TLS alert. A server sends an alert if a connection fails.
 const TLS_ALERT: u8 = 0x15;
 
 /// Makes connections to one server.
@@ -46,13 +47,13 @@ pub struct Dialer {
     reasons: Reasons,
 }
 
-/// Failed connection; the [`Reasons`] hold the cause.
+/// Failed connection. The [`Reasons`] contain the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Unreachable(String);
 
 impl Dialer {
-    /// Checks certificates and the host name, without connecting.
+    /// Creates the dialer after a check of certificates and host name. Does not connect.
     pub fn new(
         uri: &Uri,
         encrypted: bool,
@@ -89,8 +90,9 @@ impl Dialer {
         Ok(TokioIo::new(Dialed { stream, first, heard: false, dialer: self }))
     }
 
-    /// Waits for the first bytes of a server with TLS. In TLS 1.3 a server checks the client's certificate after the
-    /// client has finished its handshake. A refusal arrives in place of these bytes.
+    /// Waits for the first bytes of a server with TLS. In TLS 1.3 a server checks the client's certificate after
+    /// the client has finished its handshake. If the server refuses the certificate, an alert arrives instead of
+    /// these bytes.
     async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
         if matches!(stream, Stream::Plain(_)) {
             return Ok(Bytes::new());
@@ -114,7 +116,7 @@ impl Dialer {
     }
 
     async fn stream(&self) -> Result<Stream, Reason> {
-        // A service must be ready before each call; this one always is.
+        // A service must be ready before each call, and this service always is.
         let mut http = self.http.clone();
         let connected = timeout(CONNECT_TIMEOUT, http.call(self.uri.clone())).await;
         let stream = match connected {
@@ -153,7 +155,7 @@ pin_project! {
     pub struct Dialed {
         #[pin]
         stream: Stream,
-        // Bytes received from the server and not yet read.
+        // Bytes received from the server but not yet read.
         first: Bytes,
         // Whether the server has sent any bytes.
         heard: bool,
@@ -173,12 +175,12 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Possible reasons for a connection closed without a byte. A server with TLS looks the same to the client if the
-/// connection closes before the server's alert arrives.
+/// Possible reasons for a connection that closed before any byte arrived. TLS is one reason, because the
+/// connection may close before the server's alert arrives.
 const CLOSED_AT_ONCE: &str = "the server closed the connection at once; if it uses TLS, write https:// instead of \
                               http://; it may also have too many connections from this address";
 
-/// Records that a connection closed before the server had sent a byte.
+/// Records the failure if a connection closed before the server had sent a byte.
 fn closed_at_once(heard: bool, reasons: &Reasons) {
     if !heard {
         reasons.note(CLOSED_AT_ONCE.into());

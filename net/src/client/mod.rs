@@ -14,10 +14,10 @@ use crate::token::{ShowToken, Token};
 use dial::Dialer;
 pub use reasons::{ExplainedChannel, MissingTls, Reason};
 
-/// A connection that sends its token with every request.
+/// A connection that adds its token to every request.
 pub type Connected = InterceptedService<ExplainedChannel, ShowToken>;
 
-/// Failed connection attempt.
+/// Failure of a connection attempt.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// The text is not the URL of a server.
@@ -46,7 +46,7 @@ pub enum ConnectError {
     /// Invalid certificate or key.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// No server answers there, or not with the expected protocol.
+    /// No server answers at the URL, or it answers with another protocol.
     #[error("cannot connect to {url}: {}", reason.text)]
     Transport {
         /// The URL.
@@ -65,16 +65,16 @@ pub struct ClientOptions {
     pub tls: TlsFiles,
     /// Token sent with every request.
     pub token: Option<Token>,
-    /// Whether the token may be sent unencrypted off loopback.
+    /// Whether the token may be sent unencrypted to an address other than loopback.
     pub insecure: bool,
 }
 
 impl ClientOptions {
-    /// Checks the URL and that certificates and token fit it, without connecting.
+    /// Checks the URL, and whether certificates and token fit the URL, without connecting.
     ///
     /// # Errors
     ///
-    /// [`ConnectError`], other than [`Transport`](ConnectError::Transport).
+    /// [`ConnectError`], except [`Transport`](ConnectError::Transport).
     pub fn check(&self) -> Result<(), ConnectError> {
         let (_, encrypted) = self.target()?;
         if encrypted {
@@ -112,7 +112,7 @@ pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError>
     connect_with(options, KeepAlive::default()).await
 }
 
-/// Connects as [`connect`] does, with other timeouts for detecting a dead server.
+/// Connects like [`connect`], with other timeouts for the detection of a dead server.
 ///
 /// # Errors
 ///
@@ -142,7 +142,7 @@ pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Resu
 pub fn is_address(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else { return false };
-    // With a user name in front, the authority does not begin with the host. A port that is not a number is refused.
+    // An authority with a user name does not begin with the host. A port that is not a number is refused.
     let is_host = !host.is_empty()
         && authority.as_str().strip_prefix(host).is_some_and(|port| port.is_empty() || uri.port().is_some());
     let is_bare = uri.path().trim_matches('/').is_empty() && uri.query().is_none();

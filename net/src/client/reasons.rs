@@ -1,7 +1,7 @@
 //! Causes of failed connections, with remedies.
 //!
-//! The transport only sees that bytes are missing or are not HTTP/2. The code that made the connection knows more and
-//! records it here, so a failing request can report it.
+//! The transport only sees that bytes are missing or are not HTTP/2. The code that made the connection knows the
+//! cause and records it here, so that a failing request can report the cause.
 
 use std::error::Error;
 use std::future::Future;
@@ -18,10 +18,10 @@ use tower::Service;
 
 use crate::text::{chain, with_causes};
 
-/// Cause of a failed connection, and the client's missing certificate if that is the cause.
+/// Cause of a failed connection, with the missing certificate if the client lacks one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
-    /// Description for people.
+    /// Description of the cause for people.
     pub text: String,
     /// The missing file; `None` if the client lacks nothing.
     pub lacks: Option<MissingTls>,
@@ -63,7 +63,8 @@ impl Reasons {
         *self.0.lock() = None;
     }
 
-    /// Returns why a request ended with a transport error: the recorded reason, or else the error's own causes.
+    /// Returns why a request ended with a transport error: the recorded reason, or otherwise the error's own
+    /// causes.
     pub fn of(&self, error: &(dyn Error + 'static)) -> Reason {
         let noted = self.0.lock().clone();
         noted.unwrap_or_else(|| {
@@ -75,8 +76,8 @@ impl Reasons {
     }
 }
 
-/// A channel whose errors report cause and remedy. A status made by the channel has a source, unlike a server's. It
-/// is UNAVAILABLE without a connection and DEADLINE_EXCEEDED after a timeout.
+/// A channel with errors that report cause and remedy. Unlike a server's status, a status made by the channel has
+/// a source. It is UNAVAILABLE without a connection and DEADLINE_EXCEEDED after a timeout.
 #[derive(Clone, Debug)]
 pub struct ExplainedChannel {
     channel: Channel,
@@ -84,7 +85,7 @@ pub struct ExplainedChannel {
 }
 
 impl ExplainedChannel {
-    /// Wraps a channel whose connections record their failures in `reasons`.
+    /// Wraps a channel. Its connections record their failures in `reasons`.
     pub(super) fn new(channel: Channel, reasons: Reasons) -> Self {
         Self { channel, reasons }
     }

@@ -1,4 +1,4 @@
-//! Properties of a certificate, and warnings about those that clients refuse.
+//! Properties of a certificate, and warnings about properties that clients refuse.
 
 use std::path::Path;
 
@@ -7,19 +7,20 @@ use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
 use super::explain::date;
 
-/// Time before expiry from which a certificate causes a warning.
+/// Time before expiry at which a certificate starts to cause a warning.
 const SOON: Duration = Duration::days(14);
 
 /// Relevant properties of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Whether its version is below 3: such a certificate has no extensions, so no host names and no purpose.
+    /// Whether the version is below 3. Such a certificate has no extensions, so it has no host names and no
+    /// purpose.
     pub is_version_1: bool,
-    /// Whether it may sign others, as a CA's certificate.
+    /// Whether the certificate may sign other certificates, like that of a CA.
     is_ca: bool,
-    /// Whether it names a host.
+    /// Whether the certificate names a host.
     names_hosts: bool,
-    /// Whether its purpose includes servers.
+    /// Whether the certificate's purpose includes servers.
     is_for_servers: bool,
     not_before: OffsetDateTime,
     not_after: OffsetDateTime,
@@ -43,7 +44,7 @@ impl Facts {
         })
     }
 
-    /// Returns warnings about properties for which clients may refuse the server certificate at `path`.
+    /// Returns warnings about properties of the server certificate at `path` that clients may refuse.
     pub fn warnings(&self, path: &Path, now: OffsetDateTime) -> Vec<String> {
         let path = path.display();
         let mut warnings = Vec::new();

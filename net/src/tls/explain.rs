@@ -73,7 +73,7 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
 
 /// Explains why a client refuses a server's certificate.
 fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
-    // The signature is wrong if another CA has the same name.
+    // The signature is invalid if another CA has the same name.
     if !matches!(bad, Bad::UnknownIssuer | Bad::BadSignature) {
         return format!("the server's certificate cannot be trusted: {}", of_certificate(bad)).into();
     }
@@ -132,7 +132,7 @@ fn of_certificate(bad: &Bad) -> String {
     }
 }
 
-/// Strips the kind from a name: `DnsName("head")` becomes `head`.
+/// Strips the type from a name: `DnsName("head")` becomes `head`.
 fn bare(name: &str) -> &str {
     let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')'));
     inner.unwrap_or(name).trim_matches('"')
@@ -165,7 +165,7 @@ pub fn to_server(error: &Error) -> String {
     }
 }
 
-/// Describes a TLS error on its own, without a remedy.
+/// Describes a TLS error without a remedy.
 #[must_use]
 pub fn plain(error: &Error) -> String {
     match error {

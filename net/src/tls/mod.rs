@@ -14,7 +14,7 @@ use time::OffsetDateTime;
 
 use certificate::Facts;
 
-/// Longest accepted PEM file, in bytes: a path given by mistake must not fill the memory.
+/// Maximum size of a PEM file, in bytes. A wrong path must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
 
 /// Protocol names within TLS.
@@ -59,7 +59,7 @@ pub enum TlsError {
         /// The file missing.
         missing: &'static str,
     },
-    /// A server without a certificate must ask clients for theirs.
+    /// The server has no certificate but must ask clients for theirs.
     #[error("expected a server certificate with the CA for client certificates, found none; give both")]
     CaAlone,
     /// The key belongs to another certificate.
@@ -73,7 +73,7 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
-    /// A certificate of a version that clients refuse.
+    /// The certificate has a version that clients refuse.
     #[error(
         "the certificate in {} has X.509 version 1, as openssl x509 -req makes it without -extfile; expected version \
          3, with the names of the host (subjectAltName); make one with the commands in docs/tls.md", path.display()
@@ -95,9 +95,9 @@ pub enum TlsError {
 /// Files of a certificate chain, its private key and a CA, as the options of servers and clients name them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// PEM file with the own certificate, followed by those between it and the CA.
+    /// PEM file with this side's certificate, followed by the certificates between it and the CA.
     pub cert: Option<PathBuf>,
-    /// PEM file with the own private key.
+    /// PEM file with this side's private key.
     pub key: Option<PathBuf>,
     /// PEM file with the CA that must have signed the other side's certificate.
     pub ca: Option<PathBuf>,
@@ -110,12 +110,12 @@ pub struct ServerTls {
     pub config: Arc<ServerConfig>,
     /// Whether clients must show a certificate.
     pub mutual: bool,
-    /// Warnings for the log about properties that clients may refuse.
+    /// Warnings for the log about certificate properties that clients may refuse.
     pub warnings: Vec<String>,
 }
 
 impl ServerTls {
-    /// Returns the settings extended to clients that do not speak HTTP/2.
+    /// Returns these settings, extended to clients without HTTP/2.
     pub(crate) fn for_http(&self) -> Self {
         let mut config = ServerConfig::clone(&self.config);
         config.alpn_protocols.push(HTTP1.to_vec());
@@ -133,13 +133,13 @@ struct Identity {
 }
 
 impl TlsFiles {
-    /// Returns the server's settings; `None` without a certificate. With a CA, clients must show a certificate signed
-    /// by it.
+    /// Returns the server's settings; `None` without a certificate. With a CA, clients must show a certificate
+    /// that this CA signed.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read or has other contents, a key of another certificate, or options that do not fit
-    /// together.
+    /// Fails if a file is unreadable or has other contents, if the key belongs to another certificate, or if
+    /// options contradict each other.
     pub fn server(&self) -> Result<Option<ServerTls>, TlsError> {
         let Some(identity) = self.identity()? else {
             return if self.ca.is_some() { Err(TlsError::CaAlone) } else { Ok(None) };
@@ -161,12 +161,12 @@ impl TlsFiles {
         Ok(Some(ServerTls { config: Arc::new(config), mutual: self.ca.is_some(), warnings }))
     }
 
-    /// Returns the client's settings. The CA must have signed the server's certificate; without a CA, one that the
-    /// system trusts. The client shows its own certificate if one is given.
+    /// Returns the client's settings. The given CA must have signed the server's certificate. Without a given CA,
+    /// a CA that the system trusts must have signed it. The client shows its certificate, if it has one.
     ///
     /// # Errors
     ///
-    /// As for [`server`](Self::server).
+    /// Those of [`server`](Self::server).
     pub fn client(&self) -> Result<Arc<ClientConfig>, TlsError> {
         let roots = match &self.ca {
             Some(path) => read_ca(path)?,
@@ -222,7 +222,7 @@ impl TlsFiles {
     }
 }
 
-/// Returns whether the key in a PEM file is encrypted, as PKCS #8 or in OpenSSL's older format.
+/// Returns whether the key in a PEM file is encrypted, in PKCS #8 or in OpenSSL's older format.
 fn is_encrypted(pem: &[u8]) -> bool {
     let marks = ["-----BEGIN ENCRYPTED PRIVATE KEY-----", "Proc-Type: 4,ENCRYPTED"];
     String::from_utf8_lossy(pem).lines().any(|line| marks.contains(&line.trim()))
@@ -246,7 +246,7 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     Ok(bytes)
 }
 
-/// Reads a CA file. A file without a usable certificate is an error, since no client could reach the server.
+/// Reads a CA file. A file without a usable certificate is an error, because no client could reach the server.
 fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
@@ -259,7 +259,7 @@ fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     Ok(roots)
 }
 
-/// Reads the certificates of a file; fails if it has none.
+/// Reads the certificates of a file. Fails if the file has no certificate.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let content = |found| TlsError::Content { path: path.to_path_buf(), expected: "certificate", found };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
