@@ -3,8 +3,9 @@
 //!
 //! usage: `load URL [BOARDS [STREAMS]]`
 //!
-//! The boards come from random games, each once. All must be reachable, so the run's objective must be the score. The
-//! first round of each kind of request finds the server's cache cold, the others warm.
+//! The boards are from random games, and each board occurs once. All boards must be reachable, so the run's
+//! objective must be the score. The server's cache is cold in the first round of each kind of request, and warm in
+//! later rounds.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,10 +20,10 @@ use exact2048_proto::v1::board::Spelling;
 use exact2048_proto::v1::query_client::QueryClient;
 use exact2048_proto::v1::{self, BatchGetValuesRequest, BoardStatus, GetRunRequest, GetValueRequest};
 
-/// Boards per message.
+/// Number of boards per message.
 const BOARDS_A_MESSAGE: usize = 8192;
 
-/// Single requests per round.
+/// Number of single requests per round.
 const SINGLE: usize = 5000;
 
 #[tokio::main(flavor = "current_thread")]
@@ -90,7 +91,7 @@ fn played(size: BoardSize, count: usize) -> Vec<u64> {
     boards
 }
 
-/// Returns the states answered per second, with all streams together requesting every board once.
+/// Returns the number of states answered per second. Together, all streams request every board once.
 async fn batch(client: &QueryClient<Connected>, boards: &Arc<Vec<u64>>, streams: usize) -> Result<f64> {
     let begun = Instant::now();
     let mut tasks = tokio::task::JoinSet::new();

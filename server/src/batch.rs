@@ -1,4 +1,4 @@
-//! Batches: many boards per message, several messages in progress.
+//! Batches, with many boards per message and several messages in progress.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,7 +20,8 @@ use crate::{failures, observe, stream};
 /// Maximum number of boards in one message.
 pub const MAX_BOARDS: usize = 1 << 16;
 
-/// Maximum number of boards in a message with moves, where answers are twenty times as long.
+/// Maximum number of boards in a message with moves. It is lower because answers with moves are twenty times as
+/// long.
 pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
 /// Answers the messages of a stream, in order.
@@ -33,8 +34,8 @@ pub fn answer(
 ) -> impl Stream<Item = Result<BatchGetValuesResponse, Status>> + Send + 'static {
     stream::answers(requests, idle_time, move |request| {
         let (oracle, threads, turns) = (Arc::clone(&oracle), Arc::clone(&threads), turns.clone());
-        // Each answer runs in its own task: a stalled client stream must not hold a turn that other requests wait
-        // for.
+        // Each answer runs in a separate task, because the stream of a stalled client must not hold a turn that
+        // other requests need.
         let answering = tokio::spawn(async move { answer_one(oracle, &threads, &turns, request).await });
         let answering = AbortOnDropHandle::new(answering);
         async move { answering.await.map_err(|error| failures::of_panic(&error))? }
@@ -129,8 +130,8 @@ fn advice(
     Ok(response)
 }
 
-/// Returns the boards of a message. An invalid board becomes the empty one, which is unreachable in every run, so all
-/// boards keep their places.
+/// Returns the boards of a message. An invalid board becomes the empty board, which is unreachable in every run.
+/// So the positions of the other boards do not change.
 fn boards_of(packed: &[u64], size: BoardSize) -> Vec<Board> {
     packed
         .iter()
@@ -148,7 +149,7 @@ fn status_of(has_value: bool, packed: u64, size: BoardSize) -> i32 {
     status.into()
 }
 
-/// Counts the states answered, by their status.
+/// Counts the answered states, by status.
 fn count(response: &BatchGetValuesResponse) {
     for (status, name) in [
         (BoardStatus::Ok, observe::OK),

@@ -9,10 +9,11 @@ use exact2048_solution::{Blame, QueryError, ReadError};
 use exact2048_storage::ErrorKind;
 use tonic::Status;
 
-/// Limiter of log lines about failed requests: any client may repeatedly request unreadable states.
+/// Limiter of log lines about failed requests. It is needed because any client may repeatedly request unreadable
+/// states.
 static LINES: LineLimiter = LineLimiter::new();
 
-/// Returns the status of a failed request. Errors that name files of the server go only to its log.
+/// Returns the status of a failed request. Errors that name files of the server are only logged, not returned.
 pub fn of_query(error: &QueryError) -> Status {
     match error {
         QueryError::Board(error) => status::invalid_argument("board", error),
@@ -42,7 +43,7 @@ pub fn of_panic(error: &tokio::task::JoinError) -> Status {
 fn of_read(error: &ReadError) -> Status {
     let remedy = "resume the run to recompute it, and this server will find it";
     match (error.kind(), error.blames()) {
-        // Only the file's name: the run's location must not leave the server.
+        // The status contains only the file's name, because the run's location must not leave the server.
         (_, Some(Blame::Shard(shard))) => {
             Status::data_loss(format!("{shard} is damaged or missing; {remedy}"))
         }

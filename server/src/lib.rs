@@ -1,8 +1,9 @@
-//! The query service: returns values of a run's states over gRPC (`proto/exact2048/v1/query.proto`).
+//! The query service, which returns values of a run's states over gRPC (`proto/exact2048/v1/query.proto`).
 //!
-//! [`Served`] is a run, reread while it is not solved or not fully readable. [`Runs`] are the runs of a server, by
-//! name. [`QueryService`] converts requests to queries of its oracle and answers to messages. [`serve`](serve()) adds
-//! health and reflection on a server of [`exact2048_net`]. No request names a file.
+//! [`Served`] is a run that is reread while it is not solved or not fully readable. [`Runs`] are the runs of a
+//! server, by name. [`QueryService`] converts requests to queries of an oracle, and the oracle's answers to
+//! messages. [`serve`](serve()) adds health and reflection on a server of [`exact2048_net`]. Requests cannot name
+//! files.
 
 mod batch;
 mod failures;

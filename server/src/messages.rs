@@ -10,11 +10,11 @@ use tonic::Status;
 use crate::batch;
 use crate::served::RunSnapshot;
 
-/// Longest text of a board in bytes, many times the longest useful one. Errors repeat it, and travel in headers of
-/// bounded size.
+/// Maximum length of a board's text in bytes, many times the longest useful text. The length is limited because
+/// errors repeat the text, and headers of bounded size carry these errors.
 const MAX_TEXT_BYTES: usize = 512;
 
-/// Returns whether a packed number is a board of a size: no bits above its last cell.
+/// Returns whether a packed number is a board of this size, with no bits above the last cell.
 pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
     packed.checked_shr(4 * size.cells() as u32).unwrap_or(0) == 0
 }

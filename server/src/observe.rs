@@ -2,19 +2,19 @@
 
 use metrics::{Unit, counter, describe_counter, describe_gauge};
 
-/// States answered, by their status.
+/// Number of answered states, by status.
 pub const STATES: &str = "exact2048_states_answered_total";
-/// Look-ups of decoded parts that were in memory.
+/// Number of look-ups of decoded parts that were in memory.
 pub const CACHE_HITS: &str = "exact2048_cache_hits_total";
-/// Look-ups of decoded parts that had to be read.
+/// Number of look-ups of decoded parts that had to be read.
 pub const CACHE_MISSES: &str = "exact2048_cache_misses_total";
-/// Bytes of decoded parts in memory.
+/// Number of bytes of decoded parts in memory.
 pub const CACHE_BYTES: &str = "exact2048_cache_bytes";
 /// Capacity for decoded parts in memory, in bytes.
 pub const CACHE_CAPACITY_BYTES: &str = "exact2048_cache_capacity_bytes";
-/// States whose values were computed because they are not stored.
+/// Number of states with values that were computed because they are not stored.
 pub const CONE_STATES: &str = "exact2048_cone_states_total";
-/// Bytes of computed values in memory.
+/// Number of bytes of computed values in memory.
 pub const CONE_BYTES: &str = "exact2048_cone_bytes";
 /// Whether the run can answer requests for values.
 pub const RUN_SOLVED: &str = "exact2048_run_solved";
@@ -26,10 +26,11 @@ pub const RUN_READABLE: &str = "exact2048_run_readable";
 pub const OK: &str = "ok";
 /// An unreachable state.
 pub const UNREACHABLE: &str = "unreachable";
-/// A number that is not a board of the size.
+/// A number that is not a board of the run's size.
 pub const INVALID: &str = "invalid";
 
-/// Registers the descriptions of the metrics, and shows counters at 0 before their first event. Call it once.
+/// Registers the descriptions of the metrics, and sets counters to 0 so that they are visible before their first
+/// event. Call it once.
 pub fn describe() {
     describe_counter!(STATES, "States answered, by status: ok, unreachable or invalid");
     describe_counter!(CACHE_HITS, "Look-ups of decoded parts that were in memory");

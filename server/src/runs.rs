@@ -7,10 +7,10 @@ use tonic::metadata::MetadataMap;
 
 use crate::served::Served;
 
-/// Metadata key that names a run in a request; without it, the first run answers.
+/// Metadata key that names a run in a request. Without this key, the first run answers.
 pub const RUN_HEADER: &str = "exact2048-run";
 
-/// A run with its name in requests.
+/// A run and its name in requests.
 pub struct NamedRun {
     /// The name.
     pub name: String,
@@ -23,7 +23,7 @@ pub struct NamedRun {
 pub struct Runs(Arc<Vec<NamedRun>>);
 
 impl Runs {
-    /// Creates the set of served runs. The first one answers requests that name none.
+    /// Creates the set of served runs. The first run answers requests that name no run.
     #[must_use]
     pub fn new(first: NamedRun, others: impl IntoIterator<Item = NamedRun>) -> Self {
         Self(Arc::new([first].into_iter().chain(others).collect()))

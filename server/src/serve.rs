@@ -21,13 +21,13 @@ use crate::turns::Turns;
 /// Interval for rereading a run that is not solved or not fully readable.
 const REFRESH: Duration = Duration::from_secs(2);
 
-/// Name of the service in health checks. The server as a whole has the empty name.
+/// Name of the service in health checks. The empty name stands for the whole server.
 const SERVICE: &str = "exact2048.v1.Query";
 
-/// Serves runs until `stop`. `threads` work on batches, and slow computations take `turns`.
+/// Serves runs until `stop`. `threads` threads work on batches, and slow computations take `turns`.
 ///
 /// The server is healthy while it accepts requests. The service is healthy while, in addition, the first run is
-/// solved and all requested data of it is readable.
+/// solved and all its requested data is readable.
 ///
 /// # Errors
 ///
@@ -53,12 +53,12 @@ pub async fn serve(
     Ok(services.serve(stop).await?)
 }
 
-/// Rereads a run without a health status while it is not solved or not fully readable, until `stop`.
+/// Rereads a run while it is not solved or not fully readable, until `stop`. Does not set a health status.
 async fn keep_current(served: Arc<Served>, stop: Stop) {
     while read_again(&served, &stop).await {}
 }
 
-/// Rereads a run after a while. Returns false if the server stops first.
+/// Rereads a run after the interval. Returns false if the server stops first.
 async fn read_again(served: &Arc<Served>, stop: &Stop) -> bool {
     stop.begun.run_until_cancelled(tokio::time::sleep(REFRESH)).await;
     if stop.begun.is_cancelled() {

@@ -1,4 +1,4 @@
-//! A served run, reread while it is not solved or not fully readable.
+//! A served run. It is reread while it is not solved or not fully readable.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,21 +13,21 @@ use tonic::Status;
 
 use crate::{messages, observe};
 
-/// Opens the served run. The only code that knows its location.
+/// Opens the served run. Only this function knows the run's location.
 pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
 
-/// A served run, possibly while another process still solves or repairs it.
+/// A served run. Another process may still be solving or repairing it.
 pub struct Served {
     open: OpenRun,
     options: OracleOptions,
-    /// Locked while the run is reread, by one thread at a time.
+    /// The opened run. Its lock lets one thread at a time reread it.
     run: Mutex<Run>,
     now: RwLock<Arc<RunSnapshot>>,
 }
 
 /// State of a run at its last reading.
 pub struct RunSnapshot {
-    /// Its id, 32 hexadecimal digits.
+    /// The run's id: 32 hexadecimal digits.
     pub run_id: String,
     /// Its parameters.
     pub params: Params,
@@ -37,12 +37,12 @@ pub struct RunSnapshot {
     pub layers: Vec<LayerCounts>,
     /// Fingerprint of a solved run.
     pub fingerprint: Option<u128>,
-    /// Reason for which some or all states have no values.
+    /// Reason why some or all states have no values.
     pub not_solved: Option<String>,
-    /// Values of the starts of a solved run, unless they were unreadable.
+    /// Values of the starts of a solved run, unless the values were unreadable.
     pub start: Option<StartValues>,
-    /// The oracle of a solved run. Once created it stays: recomputed shards have the same values, and the rest of the
-    /// run continues to be served.
+    /// The oracle of a solved run. Once created, the oracle stays. Recomputed shards have the same values, and the
+    /// oracle still serves the rest of the run.
     oracle: Option<Arc<Oracle>>,
 }
 
@@ -63,26 +63,26 @@ impl Served {
         Arc::clone(&self.now.read())
     }
 
-    /// Opens the run once more, for code that reads more of it than the oracle.
+    /// Opens the run once more, for code that reads other data than the oracle does.
     ///
     /// # Errors
     ///
-    /// Errors of opening it.
+    /// Errors of opening the run.
     pub fn open_again(&self) -> Result<Run> {
         (self.open)()
     }
 
-    /// Returns the folder for computed results, if there is one.
+    /// Returns the folder for computed results, if any.
     pub fn kept_folder(&self) -> Option<&Path> {
         self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())
     }
 
-    /// Reads newly committed data if the run is not solved or not fully readable, and retries failed reads. Free for
-    /// a healthy run. Blocks on files.
+    /// Reads newly committed data if the run is not solved or not fully readable, and retries failed reads. The
+    /// call is free for a healthy run. It blocks on files.
     ///
     /// # Errors
     ///
-    /// Errors of reading the journal; earlier data stays.
+    /// Errors of reading the journal. Earlier data stays available.
     pub fn refresh(&self) -> Result<()> {
         let mut run = self.run.lock();
         let before = self.now();
@@ -90,7 +90,7 @@ impl Served {
             return Ok(());
         }
         if let Err(error) = run.reread() {
-            // The journal may have been replaced, because the run was restored from a copy.
+            // The journal may have been replaced, for example if the run was restored from a copy.
             *run = (self.open)().map_err(|_| error)?;
             self.put(RunSnapshot::take(&run, None, &self.options)?);
             return Ok(());
@@ -176,8 +176,8 @@ impl RunSnapshot {
     }
 }
 
-/// Returns the values of the starts. If they are unreadable, the rest of the run is served nevertheless, and reading
-/// is retried.
+/// Returns the values of the starts. If the values are unreadable, the rest of the run is still served, and the
+/// read is retried.
 fn start_of(oracle: &Oracle) -> Option<StartValues> {
     let start = oracle.starts();
     start.inspect_err(|error| tracing::error!(%error, "cannot read the values of the starts")).ok()
@@ -193,7 +193,7 @@ mod tests {
 
     use super::*;
 
-    /// An unsolved run is opened once; after that, only new journal records are read.
+    /// An unsolved run is opened once. After that, only new journal records are read.
     #[test]
     fn an_unsolved_run_is_not_reopened() {
         let place = tempfile::tempdir().unwrap();

@@ -22,20 +22,20 @@ use crate::{batch, messages};
 
 type Answers<T> = Pin<Box<dyn Stream<Item = Result<T, Status>> + Send>>;
 
-/// Answers requests about runs, each about the run that its metadata names. The oracle works outside the threads that
-/// serve connections.
+/// Answers requests about the runs that their metadata name. The oracle works outside the threads that serve
+/// connections.
 #[derive(Clone)]
 pub struct QueryService {
     runs: Runs,
-    /// One permit per concurrent message of boards, so batches do not starve single requests.
+    /// One permit per concurrent batch message, so that batches do not starve single requests.
     threads: Arc<Semaphore>,
     turns: Turns,
     idle_time: Duration,
 }
 
 impl QueryService {
-    /// Creates the service, with this many threads for batches and turns for slow computations. Streams may be silent
-    /// for `idle_time`.
+    /// Creates the service, with `threads` threads for batches and `turns` for slow computations. Streams may be
+    /// silent for `idle_time`.
     #[must_use]
     pub fn new(runs: Runs, threads: usize, turns: Turns, idle_time: Duration) -> Self {
         Self { runs, threads: Arc::new(Semaphore::new(threads)), turns, idle_time }

@@ -11,8 +11,8 @@ use tonic::Status;
 use crate::turns::Turns;
 use crate::{failures, observe};
 
-/// Returns the value of a state and of each of its moves. For a run that stores best moves, returns only a best move
-/// unless values are requested. Counts the state as answered.
+/// Returns the value of a state and of each of its moves. For a run that stores best moves, returns only a best
+/// move, unless values are requested. Counts the state as answered.
 ///
 /// # Errors
 ///
@@ -24,7 +24,7 @@ pub async fn answer_state(
     with_values: bool,
 ) -> Result<(StateAnswer, v1::Cost), Status> {
     let best_move_only = oracle.params().best_moves && !with_values;
-    // For a single board, "unreachable" is an answer too, with a cost.
+    // For a single board, "unreachable" counts as an answer with a cost.
     let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
         Ok(if best_move_only {
             oracle.advise_all(&[board], question.wanted)?.swap_remove(0).map(StateAnswer::BestMove)

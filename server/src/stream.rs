@@ -6,11 +6,11 @@ use futures_util::stream::{FuturesOrdered, StreamExt};
 use futures_util::{Stream, stream};
 use tonic::Status;
 
-/// Concurrent requests of a stream: those in progress, and those whose answers wait to be sent.
+/// Maximum number of concurrent requests of a stream. A request counts until its answer is sent.
 const UNDER_WAY: usize = 4;
 
-/// Answers requests with the results of `work`. The stream ends after the first failure, and if no request is in
-/// progress and none arrives for `idle_time`. A client that waits for its answer is not idle.
+/// Answers requests with the results of `work`. The stream ends after the first failure. It also ends if no
+/// request is in progress and none arrives for `idle_time`. A client that waits for its answer is not idle.
 pub fn answers<Request, Answer, Work>(
     requests: impl Stream<Item = Result<Request, Status>> + Send + 'static,
     idle_time: Duration,
@@ -30,7 +30,7 @@ where
 
 /// A stream in progress.
 struct Underway<Requests, Work: Future> {
-    /// Further requests; `None` after their end.
+    /// Further requests; `None` after the last one.
     requests: Option<Requests>,
     work: FuturesOrdered<Work>,
     /// Failure that ended the requests, reported after the answers to earlier ones.
@@ -85,7 +85,7 @@ mod tests {
 
     const IDLE: Duration = Duration::from_secs(60);
 
-    /// Answers with the seconds that it took.
+    /// Sleeps for the requested number of seconds and answers with this number. The number 13 fails.
     async fn sleep(seconds: u64) -> Result<u64, Status> {
         tokio::time::sleep(Duration::from_secs(seconds)).await;
         if seconds == 13 { Err(Status::internal("13")) } else { Ok(seconds) }
@@ -97,7 +97,7 @@ mod tests {
         let begun = tokio::time::Instant::now();
         let answers: Vec<_> = answers(requests, IDLE, sleep).map(Result::unwrap).collect().await;
         assert_eq!(answers, [50, 3, 0, 7, 2, 9, 1]);
-        // The first request takes longest, and the others run meanwhile.
+        // The first request takes longest, and the others run at the same time.
         assert!(begun.elapsed() < Duration::from_secs(62), "{:?}", begun.elapsed());
     }
 

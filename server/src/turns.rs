@@ -1,9 +1,9 @@
-//! Turns for computing values that are not stored and slow to compute.
+//! Turns for computing values that are neither stored nor fast to compute.
 //!
 //! A request is first tried with little memory, which suffices if the next stored layers are near. A request that
-//! needs more waits for a turn. Some turns run concurrently, some requests wait, and others are refused for now. So
-//! neither memory nor the queue grows with the number of clients, and requests for stored values do not wait for the
-//! others.
+//! needs more memory waits for a turn. A limited number of turns run concurrently, a limited number of requests
+//! wait, and further requests are refused. So neither memory nor the queue grows with the number of clients.
+//! Requests for stored values do not wait for the other requests.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,18 +18,18 @@ use tonic::Status;
 
 use crate::{failures, observe};
 
-/// Memory in bytes that any request may take for a cone: some hundred thousand states.
+/// Memory in bytes that any request may take for a cone. This memory suffices for some hundred thousand states.
 const TRIAL_BYTES: u64 = 4 << 20;
 
-/// Waiting requests per running one.
+/// Number of waiting requests per running request.
 const WAITING: usize = 32;
 
 /// The turns of a server.
 #[derive(Clone, Debug)]
 pub struct Turns {
-    /// A permit per running request.
+    /// One permit per running request.
     working: Arc<Semaphore>,
-    /// A permit per waiting or running request.
+    /// One permit per waiting or running request.
     waiting: Arc<Semaphore>,
 }
 
@@ -78,8 +78,8 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation, and only
-/// then returns the permits in `allowed`.
+/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation. Only
+/// then does it return the permits in `allowed`.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
