@@ -10,12 +10,12 @@ use super::{
     pass_message, pass_of, secret_of, threads_of, write_message, write_of,
 };
 
-/// Maximum number of members of an epoch, as the rule that assigns lanes allows.
+/// Maximum number of members of an epoch, limited by the rule that assigns lanes.
 const MAX_MEMBERS: usize = 1 << 16;
 
 impl Answer {
-    /// Combines the pure code's reply with the shell's data about the job: the location of its run, and the opening
-    /// record.
+    /// Combines the pure code's reply with the shell's data about the job, which are the location of its run and
+    /// the opening record.
     #[must_use]
     pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, OpeningId)>) -> Self {
         let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;

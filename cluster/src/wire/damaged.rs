@@ -1,10 +1,10 @@
-//! Damaged messages, as from a faulty or hostile sender, for tests.
+//! Damaged messages for tests, like those of a faulty or hostile sender.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use prost::Message;
 
-/// Generates bytes to overwrite, with their positions.
+/// Generates new bytes and the positions to overwrite with them.
 pub fn any_damage() -> impl Strategy<Value = Vec<(Index, u8)>> {
     prop::collection::vec(any::<(Index, u8)>(), 1..6)
 }

@@ -1,7 +1,7 @@
 //! Conversions between the messages of `proto/exact2048/v1/coordinator.proto` and the types of the pure code.
 //!
-//! Data from the network is checked here, once: lengths, layers and sums of an accepted value are safe to calculate
-//! with. Conversions to messages cannot fail.
+//! This module checks data from the network once. After that, lengths, layers and sums of an accepted value are
+//! safe to calculate with. Conversions to messages cannot fail.
 
 mod answer;
 #[cfg(test)]
@@ -30,16 +30,17 @@ pub use refusal::{
 pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
-/// Number of an opening record of a journal. Shards are written on behalf of the writer that appended it.
+/// Number of an opening record of a journal. Workers write shards on behalf of the process that appended this
+/// record.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct OpeningId(pub u64);
 
 /// The work of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Assignment {
-    /// Its part of a segment.
+    /// The worker's part of a segment.
     pub share: Share,
-    /// Location of the job's run: a path, or a URL as `Location::parse` reads it.
+    /// Location of the job's run: a path or a URL that `Location::parse` accepts.
     pub run_url: String,
     /// The opening record that the worker names in the `Attempt`s of its shards.
     pub opening: OpeningId,
@@ -48,17 +49,17 @@ pub struct Assignment {
 /// The answer to a pull, as seen by a worker. The pure code's `PullReply` describes the common fields.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// Reports with lower numbers have arrived, and the worker may drop them.
+    /// Number of the first report that has not arrived. The worker may drop all earlier reports.
     pub acknowledged: u64,
-    /// The pull's epoch is over: drop all its data.
+    /// The pull's epoch, if it is over. The worker then drops all data of that epoch.
     pub withdrawn: Option<EpochId>,
-    /// The next work, repeated until the worker reports that it is in that epoch.
+    /// The worker's next work. The coordinator repeats it until a pull reports its epoch as entered.
     pub assignment: Option<Assignment>,
-    /// Progress of the worker's epoch, if that is the current one.
+    /// Progress of the worker's epoch, if that epoch is current.
     pub progress: Option<EpochProgress>,
-    /// A shard to write; repeated until the worker reports it as written.
+    /// Shard that the worker must write. The coordinator repeats it until the worker reports it as written.
     pub write: Option<WriteShard>,
-    /// Memory in bytes that the current job needs of the worker, if the worker has less.
+    /// Memory in bytes that the worker needs for the current job, if it has less.
     pub needed_memory: Option<u64>,
 }
 
@@ -68,7 +69,7 @@ pub enum WireError {
     /// A field is invalid.
     #[error("{field}: {what}")]
     Field {
-        /// The field's name, preceded by those of the messages around it.
+        /// The field's name, preceded by the names of the messages around it.
         field: String,
         /// The expected and the found value.
         what: String,
@@ -88,7 +89,7 @@ impl WireError {
         Self::Field { field: field.to_owned(), what: what.to_string() }
     }
 
-    /// Prefixes the field's name with that of the message around it.
+    /// Prefixes the field's name with the name of the message around it.
     fn within(self, outer: &str) -> Self {
         match self {
             Self::Field { field, what } => Self::Field { field: format!("{outer}.{field}"), what },
@@ -100,14 +101,15 @@ impl WireError {
 /// Maximum length of an address, in bytes.
 const MAX_ADDRESS_BYTES: usize = 512;
 
-/// Maximum length of a worker's description of a failure, in bytes with escaped control characters; longer texts are
-/// cut.
+/// Maximum length of a worker's description of a failure, in bytes after control characters are escaped. Longer
+/// texts are truncated.
 const MAX_WORDS_BYTES: usize = 2048;
 
 /// Maximum length of a shard's record from a worker, in bytes.
 const MAX_RECORD_BYTES: usize = 16 << 10;
 
-/// Exclusive bound on counts and bytes of a worker's part of a layer, so sums over 2^16 workers do not overflow.
+/// Exclusive bound on counts and bytes of a worker's part of a layer. Sums over 2^16 workers below this bound do
+/// not overflow.
 const MAX_COUNT: u64 = 1 << 46;
 
 /// Maximum number of threads of a worker.
@@ -160,7 +162,7 @@ fn pass_message(phase: Phase) -> v1::Pass {
     }
 }
 
-/// Checks a range of layers: even tile sums from 4 on, the lower one first.
+/// Checks that a range of layers consists of even tile sums from 4 on, with the lower sum first.
 fn layers_of(first: u32, last: u32) -> Result<(Layer, Layer), WireError> {
     let is_layer = |layer: u32| Layer::of_sum(layer).is_some();
     if !is_layer(first) {

@@ -5,8 +5,8 @@ use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
 
-/// Checks and converts a message's parameters. If the message does not define large tiles, the best split for the
-/// board is chosen.
+/// Checks and converts a message's parameters. If the message does not define large tiles, chooses the best split
+/// for the board.
 ///
 /// # Errors
 ///
@@ -74,7 +74,7 @@ pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
     }
 }
 
-/// Converts an exponent, which is range-checked later; numbers that do not fit are out of range for all uses.
+/// Converts an exponent. Its range is checked later, and a number that does not fit is out of range for all uses.
 fn exponent(number: u32) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }

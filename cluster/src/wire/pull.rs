@@ -16,7 +16,7 @@ use super::{
     threads_of, worker_of, write_message, write_of,
 };
 
-/// Converts a pull of the worker with this secret, which determines its id.
+/// Converts a pull of the worker with this secret. The secret determines the worker's id.
 #[must_use]
 pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
     v1::PullRequest {
@@ -38,9 +38,10 @@ pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
 ///
 /// # Errors
 ///
-/// [`WireError::Version`] if the worker has another version, regardless of other errors; else [`WireError::Field`].
+/// [`WireError::Version`] if the worker has another version, regardless of other errors. Otherwise
+/// [`WireError::Field`].
 pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
-    // The version comes first: in another version every other field may have another meaning.
+    // The version is checked first, because in another version every other field may have another meaning.
     check_version(message.protocol_version)?;
     if message.first_report > u64::MAX / 2 {
         return Err(WireError::field("first_report", "expected less than 2^63"));
@@ -73,7 +74,7 @@ fn stage_message(stage: EpochStage) -> v1::EpochStage {
     }
 }
 
-/// Checks and converts the stage, which a worker outside an epoch may omit.
+/// Checks and converts the stage. A worker outside an epoch may omit it.
 fn stage_of(message: i32, in_epoch: bool) -> Result<EpochStage, WireError> {
     match v1::EpochStage::try_from(message) {
         Ok(v1::EpochStage::Preparing) => Ok(EpochStage::Preparing),

@@ -1,4 +1,4 @@
-//! Refusals as statuses. Reason and values are in the details, so clients need not parse texts.
+//! Refusals as statuses. The details contain reason and values, so that clients need not parse texts.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -49,7 +49,7 @@ pub fn is_unreachable(status: &Status) -> bool {
     has_reason(status, UNMET)
 }
 
-/// Returns the status of a job whose required run is not in the store.
+/// Returns the status for a job that requires a run missing from the store.
 #[must_use]
 pub fn run_unknown_status() -> Status {
     status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
@@ -91,7 +91,7 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
     }
 }
 
-/// Returns the refusal behind a status; `None` for other statuses, such as network failures.
+/// Returns the refusal that a status describes; `None` for other statuses, such as network failures.
 #[must_use]
 pub fn refusal_of(status: &Status) -> Option<Refusal> {
     let info = status.get_details_error_info().filter(|info| info.domain == DOMAIN)?;
@@ -158,7 +158,7 @@ mod tests {
         ] {
             let status = refusal_status(&refusal);
             assert_eq!((status.code(), status.message()), (code, &*refusal.to_string()));
-            // The status as received by the other side.
+            // The status as the other side receives it.
             let mut headers = tonic::metadata::MetadataMap::new().into_headers();
             status.add_header(&mut headers).unwrap();
             let arrived = Status::from_header_map(&headers).unwrap();

@@ -5,13 +5,13 @@ use sha2::{Digest, Sha256};
 
 use super::WireError;
 
-/// Prefix of the hash that gives a worker's id, so the hash is useless for other purposes.
+/// Prefix of the hash input for a worker's id. It makes the hash useless for other purposes.
 const DOMAIN: &[u8] = b"exact2048 worker";
 
-/// Prefix of the hash that answers a challenge.
+/// Prefix of the hash input for the answer to a challenge.
 const MEETING: &[u8] = b"exact2048 meet";
 
-/// Returns the worker whose pulls show this secret.
+/// Returns the id of the worker with this secret.
 ///
 /// The id is visible in `status` and logs. Pulling under it would require another secret with the same id, which
 /// takes about 2^64 hashes.
@@ -22,7 +22,7 @@ pub fn worker_of(secret: &Secret) -> WorkerId {
     WorkerId(u64::from_be_bytes(*first))
 }
 
-/// Returns the answer of a worker's process to a challenge; computing it requires the worker's secret.
+/// Returns the answer of a worker's process to a challenge. Its computation requires the worker's secret.
 #[must_use]
 pub fn proof_of(secret: &Secret, incarnation: Incarnation, challenge: &[u8]) -> [u8; 32] {
     let sum = Sha256::new().chain_update(MEETING).chain_update(secret.bytes());
