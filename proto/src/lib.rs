@@ -1,7 +1,8 @@
-//! gRPC interfaces of exact2048, generated from the files under `proto/`, which document every field.
+//! gRPC interfaces of exact2048. They are generated from the files under `proto/`, where every field is
+//! documented.
 //!
-//! Package names carry a version ([`v1`]). A version only ever gains fields, so requests and answers of deployed
-//! clients keep their meaning.
+//! Package names carry a version ([`v1`]). A version only gains fields, so requests and answers of deployed
+//! clients retain their meaning.
 
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::{Discount, Params, Spawner};
@@ -17,7 +18,7 @@ pub mod v1 {
     tonic::include_proto!("exact2048.v1");
 }
 
-/// Descriptors of all files, used by the reflection service and to look up method names.
+/// Descriptors of all files. The reflection service uses them, and servers look up method names in them.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descriptors.bin"));
 
 impl From<&Params> for v1::RunParameters {
