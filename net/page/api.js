@@ -1,22 +1,22 @@
-// Requests to the server: with the token, retried while the server is busy, and detecting an unreachable server.
+// Sends requests with the token, retries them while the server is busy, and detects an unreachable server.
 
 import { byId } from "./dom.js";
 
 const TOKEN = "exact2048-token";
 
-/** Time for an answer, in milliseconds: a little more than the server's own limit. */
+/** Timeout of an answer in milliseconds. It is slightly above the server's limit. */
 const PATIENCE = 35_000;
 
-/** How often a server that is away is looked for. */
+/** Interval in milliseconds between checks of an unreachable server. */
 const LOOK_EVERY = 1_500;
 
-/** Tries of a request that the server is too busy for. */
+/** Maximum number of attempts of a request while the server is busy. */
 const TRIES = 4;
 
-/** What a token can be: no header holds other characters, as curly quotes that come along where one is copied. */
+/** Pattern of a valid token. A header cannot contain other characters, such as copied curly quotes. */
 const SENDABLE = /^[!-~]+$/;
 
-/** Why there is no answer. */
+/** Error with the reason why a request got no answer. */
 export class Refused extends Error {
   /** @param {string} code @param {string} message */
   constructor(code, message) {
@@ -29,13 +29,13 @@ let looking = 0;
 /** @type {(() => void)[]} */
 const whenBack = [];
 
-/** Calls something each time that the server is there again. @param {() => void} call */
+/** Registers a function to call each time the server is reachable again. @param {() => void} call */
 export function onceBack(call) {
   whenBack.push(call);
 }
 
 /**
- * Asks the API.
+ * Sends a request to the API and returns the answer.
  * @param {string} path @param {Record<string, string | number | boolean | undefined>} [asked] @param {AbortSignal} [signal]
  * @returns {Promise<any>}
  */
@@ -49,7 +49,7 @@ export async function ask(path, asked = {}, signal) {
       await askForToken(sessionStorage.getItem(TOKEN) !== null);
       continue;
     }
-    // If a retry can help, the server says when.
+    // If a retry can help, the server states when to retry.
     if (answer.headers.has("retry-after") && tries < TRIES) {
       await pause(250 * 2 ** tries);
       continue;
@@ -78,7 +78,7 @@ async function send(url, signal) {
   }
 }
 
-/** Says that the server is away, and looks for it until it is back. */
+/** Shows that the server is unreachable, and checks it until it answers. */
 function isAway() {
   byId("away").hidden = false;
   looking ||= window.setInterval(() => {
@@ -97,7 +97,7 @@ function isThere() {
 /** @type {Promise<void> | undefined} */
 let asking;
 
-/** Has somebody write the token; all requests wait for it together. @param {boolean} wasWrong */
+/** Asks the user for the token. All requests wait for the same dialog. @param {boolean} wasWrong */
 function askForToken(wasWrong) {
   asking ??= new Promise((resolve) => {
     const dialog = byId("token-dialog");

@@ -1,12 +1,12 @@
-// Small helpers for elements. Text is always set as text: no external content is ever parsed as HTML.
+// Small helpers for elements. Text is always set as text, so external content is never parsed as HTML.
 
-/** The element of an id. @param {string} id @returns {any} */
+/** Returns the element with an id. @param {string} id @returns {any} */
 export function byId(id) {
   return document.getElementById(id);
 }
 
 /**
- * A new element.
+ * Creates an element.
  * @param {string} name @param {Record<string, string | number>} [attributes] @param {(Node | string)[]} children
  */
 export function element(name, attributes = {}, ...children) {
@@ -17,7 +17,7 @@ export function element(name, attributes = {}, ...children) {
 }
 
 /**
- * A new element of a drawing.
+ * Creates an SVG element.
  * @param {string} name @param {Record<string, string | number>} [attributes] @param {(Node | string)[]} children
  */
 export function svg(name, attributes = {}, ...children) {
@@ -27,12 +27,12 @@ export function svg(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Says something to those who listen to the page. @param {string} text */
+/** Announces a text to screen readers. @param {string} text */
 export function say(text) {
   byId("live").textContent = text;
 }
 
-/** Shows a message, or none. @param {string} text @param {"error" | "info"} [kind] */
+/** Shows a message, or hides it if the text is empty. @param {string} text @param {"error" | "info"} [kind] */
 export function tell(text, kind = "info") {
   const place = byId("message");
   place.textContent = text;
@@ -40,7 +40,7 @@ export function tell(text, kind = "info") {
   place.hidden = text === "";
 }
 
-/** Whether keys are for a field that somebody writes in. @param {EventTarget | null} target */
+/** Returns whether keys are input for a field or dialog. @param {EventTarget | null} target */
 export function isWriting(target) {
   return target instanceof HTMLElement && target.closest("input, select, textarea, dialog[open]") !== null;
 }

@@ -1,4 +1,4 @@
-//! Accepts client connections, encrypts them if configured, and closes those on which the client does not start
+//! Accepts client connections and encrypts them if configured. Closes a connection if the client does not start
 //! its protocol in time.
 
 use std::io;

@@ -1,9 +1,9 @@
 //! The gate of every port: checks the host names and page origins of requests.
 //!
 //! A browser can reach the loopback ports of its machine, and so can the pages in the browser. If the name of a
-//! page resolves to loopback (DNS rebinding), the page could read the answers of a server without a token. The
-//! gate refuses such requests, because they contain the page's host name. Pages of other origins cannot read
-//! answers, but would take the server's time.
+//! page resolves to loopback (DNS rebinding), the page could read answers of a server without a token. The gate
+//! refuses such requests, because they contain the page's host name. Pages of other origins cannot read answers,
+//! but would take the server's time.
 //!
 //! Ports for gRPC do not check names. Browsers speak HTTP/2 only within TLS, and then the certificate must contain
 //! the name.

@@ -24,7 +24,7 @@ use crate::readers::{Reader, Readers};
 use crate::share::{Permit, PermitPool, Refused};
 use crate::status;
 
-/// Prefix of health checks, which are never refused: their callers decide whether the server is alive.
+/// Prefix of health checks. They are never refused, because their callers decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
 
 /// Label of unknown methods. With one label per requested path, any client could fill the memory.
@@ -298,7 +298,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         let this = self.project();
-        // The transport polls for a frame only after the client has accepted all earlier ones.
+        // The transport polls for a frame only after the client has accepted all earlier frames.
         this.reader.took();
         if *this.done {
             return Poll::Ready(None);

@@ -206,13 +206,13 @@ impl Bound {
         self.address
     }
 
-    /// Returns the limits, which may be raised later.
+    /// Returns the limits. They may be raised later.
     #[must_use]
     pub fn capacity(&self) -> Capacity {
         self.capacity.clone()
     }
 
-    /// Returns the token check for every service except health, which supervisors call without a token.
+    /// Returns the token check for every service except health. Supervisors call health without a token.
     #[must_use]
     pub fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())
