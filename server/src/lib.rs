@@ -1,4 +1,4 @@
-//! The query service, which returns values of a run's states over gRPC (`proto/exact2048/v1/query.proto`).
+//! The query service. It returns values of a run's states over gRPC (`proto/exact2048/v1/query.proto`).
 //!
 //! [`Served`] is a run that is reread while it is not solved or not fully readable. [`Runs`] are the runs of a
 //! server, by name. [`QueryService`] converts requests to queries of an oracle, and the oracle's answers to

@@ -33,7 +33,7 @@ struct Underway<Requests, Work: Future> {
     /// Further requests; `None` after the last one.
     requests: Option<Requests>,
     work: FuturesOrdered<Work>,
-    /// Failure that ended the requests, reported after the answers to earlier ones.
+    /// Failure that ended the requests. It is reported after the answers to earlier requests.
     failure: Option<Status>,
 }
 
