@@ -288,8 +288,8 @@ mod tests {
         [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase))
     }
 
-    /// Ratio of the times of runs, up and down, to a run of 3x3 on the same machine within some minutes. For 4x3 it
-    /// follows from its rates while the machine was otherwise idle.
+    /// Compares the times of both passes with those of a 3x3 run on the same machine, within some minutes. The
+    /// times of 4x3 follow from its rates while the machine was otherwise idle.
     #[test]
     fn large_runs_take_about_the_time_that_small_ones_predict() {
         let of_sample = seconds("3x3", "score", Precision::Bits32, None);
@@ -309,8 +309,8 @@ mod tests {
         }
     }
 
-    /// The whole of 4x3 with 8 GiB on an otherwise idle machine: 120 to 160 million states a second upward, 54 to 63
-    /// downward.
+    /// Measured on a whole 4x3 run with 8 GiB on an otherwise idle machine. The upward pass did 120 to 160 million
+    /// states per second, the downward pass 54 to 63 million.
     #[test]
     fn the_passes_of_the_largest_run_have_the_measured_ratio() {
         let cost = cost_of("4x3", "score", Precision::Bits32, Some(4));

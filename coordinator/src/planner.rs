@@ -26,7 +26,8 @@ pub struct Planner {
     is_shared: bool,
     lanes: Vec<LanePlan>,
     index: FxHashMap<Lane, usize>,
-    /// Lanes whose next task may start: the task's turn, its order among tasks of that turn, and the lane.
+    /// Lanes with a next task that may start. An entry has the task's turn, its order among tasks of that turn,
+    /// and the lane.
     ready: BTreeSet<(usize, usize, usize)>,
     seals: VecDeque<usize>,
     positions: Vec<PositionState>,

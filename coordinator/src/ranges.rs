@@ -294,7 +294,7 @@ mod tests {
         assert_eq!(ordered(Phase::Enumerate, 29, 1000, false), Some(4..=60), "the end of the segment");
     }
 
-    /// Two layers in every eight are kept: 16 and 18, 32 and 34, 48 and 50, and the starts.
+    /// The run keeps two layers in every eight (16 and 18, 32 and 34, 48 and 50) and the starts.
     #[test]
     fn kept_layers_have_separate_shards_if_others_are_removable() {
         let ranges_of = |least_apart, least_bytes| {
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(ranges_of(500, 1000), [(4, 8), (10, 60)]);
     }
 
-    /// Eight layers of 10 bytes each are done; on the way down a range may end every four layers.
+    /// Eight layers of 10 bytes each are done. In the downward pass, a range may end every four layers.
     #[test]
     fn a_range_fits_into_the_available_room() {
         let ordered = |phase, room_bytes, least_bytes, all| {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     proptest! {
-        /// For any order of finishing and writing, commits contain every layer once, in order and with its counts.
+        /// Commits contain every layer once, in order and with its counts, for any order of finishing and writing.
         #[test]
         fn commits_are_the_segment(
             up in any::<bool>(), all in any::<bool>(), members in 1usize..4, least in 1u64..200, growth in 1u64..9,

@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::ranges::SHARD_BYTES;
 
-    /// Kept layers: 4, 6, 8, and 16 and 18, 32 and 34, 48 and 50.
+    /// The run keeps the layers 4, 6, 8, 16, 18, 32, 34, 48 and 50.
     #[test]
     fn reach_is_removed_by_ranges_until_there_is_room_to_climb() {
         let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(Knowledge::of(&soon), Knowledge::Counted);
     }
 
-    /// Estimated numbers of states are within their stated factor.
+    /// Checks that estimated numbers of states are within the stated factor.
     #[test]
     fn estimated_states_are_within_their_factor() {
         for (board, objective, until, states) in

@@ -104,7 +104,7 @@ pub enum PlanEvent {
     LayerDone {
         /// The layer.
         layer: Layer,
-        /// Totals of those blocks.
+        /// Totals of these blocks.
         totals: Totals,
     },
 }

@@ -1,5 +1,5 @@
-//! Shares that together cover a segment. Each member plans its own lanes and receives the blocks that it needs, and
-//! no task runs before its inputs, for any order of events.
+//! Shares that together cover a segment. Each member plans its own lanes and receives the blocks that it needs.
+//! For any order of events, no task runs before its inputs.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{HashMap, HashSet, VecDeque};

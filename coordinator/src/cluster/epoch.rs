@@ -59,7 +59,7 @@ struct Exchanged {
     received: u64,
 }
 
-/// A range whose shards are all in the store.
+/// A range with all its shards in the store.
 #[derive(Debug)]
 pub(super) struct WrittenRange {
     pub commit: Commit,

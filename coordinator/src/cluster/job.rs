@@ -35,7 +35,7 @@ pub struct Submission {
     pub has_run: bool,
 }
 
-/// Contents of a job's run, which is opened for writing at the job's turn.
+/// Contents of a job's run. The run is opened for writing at the job's turn.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// Parameters of the run. Parameters that do not affect results may differ from the submitted ones.
@@ -225,7 +225,7 @@ impl Job {
         (id, job)
     }
 
-    /// Records the contents of the job's run, which is now open.
+    /// Records that the job's run is open, with these contents.
     pub fn open(&mut self, opened: Opened) {
         let Opened { params, holdings, stored, least_memory, workload, cost, .. } = opened;
         (self.opening, self.is_stale, self.stray_bytes, self.has_run) = (None, false, 0, true);
@@ -283,7 +283,7 @@ impl Job {
     }
 }
 
-/// Remaining work of a job whose run is open.
+/// Remaining work of a job with an open run.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub holdings: Holdings,

@@ -63,7 +63,7 @@ impl Journal {
         Some(pending.append.clone())
     }
 
-    /// Removes an append whose outcome is known.
+    /// Removes an append with a known outcome.
     pub fn take(&mut self, ticket: Ticket) -> Option<Append> {
         let at = self.answered(ticket)?;
         self.queue.remove(at).map(|pending| pending.append)

@@ -199,7 +199,7 @@ impl Share {
 /// epoch, worker and range.
 ///
 /// A worker accepts an order only if it starts with the first layer that it has not written yet. A late reply may
-/// repeat an order whose shard is already committed, and committed shards are never written again.
+/// repeat an order for a committed shard, and committed shards are never written again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.
@@ -293,8 +293,8 @@ impl std::fmt::Display for WorkerFailure {
     }
 }
 
-/// Append to a job's journal, which the shell makes. The next append follows only when the outcome of the last one
-/// is known.
+/// Append that the shell makes to a job's journal. The next append follows only when the outcome of the last
+/// append is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
     /// A range is done and its shards are in the store.
@@ -345,7 +345,7 @@ impl Append {
         }
     }
 
-    /// Returns the job whose journal gets the append.
+    /// Returns the job of the append.
     pub fn job(&self) -> &JobId {
         match self {
             Append::Commit { job, .. } | Append::Retract { job, .. } | Append::Remove { job, .. } => job,

@@ -105,7 +105,7 @@ pub struct Cluster {
     queue: BTreeMap<u64, JobId>,
     /// Earliest known time when a job of the queue may get its turn.
     choose_at: Duration,
-    /// The job whose turn it is.
+    /// The job that has its turn.
     active: Option<JobId>,
     epoch: Option<Epoch>,
     /// Time since which an epoch could begin.
@@ -221,7 +221,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Records the contents of a job's run, which is now open for writing.
+    /// Records that a job's run is open for writing, with these contents.
     pub fn opened(&mut self, now: Duration, ticket: OpenTicket, opened: Opened) {
         self.pass_time(now);
         if let Some((id, job)) = self.opening(ticket) {
@@ -250,7 +250,7 @@ impl Cluster {
         self.advance();
     }
 
-    /// Returns the job whose pending errand to open a run has this ticket.
+    /// Returns the job that waits for the errand with this ticket to open its run.
     fn opening(&mut self, ticket: OpenTicket) -> Option<(JobId, &mut Job)> {
         let id = self.active.clone()?;
         let job = self.jobs.get_mut(&id).filter(|job| job.opening == Some(ticket))?;

@@ -112,7 +112,7 @@ impl Roster {
         self.workers.values_mut().for_each(|worker| worker.heard += silence);
     }
 
-    /// Suspends a worker for a limited time, which doubles with each failure.
+    /// Suspends a worker for a limited time. The time doubles with each failure.
     pub fn back_off(&mut self, worker: WorkerId, base: Duration, now: Duration) {
         if let Some(worker) = self.workers.get_mut(&worker) {
             worker.not_before = now + base * 2u32.pow(worker.failures.min(MOST_DOUBLINGS));
@@ -120,7 +120,7 @@ impl Roster {
         }
     }
 
-    /// Records a worker's complaint about a peer, which ends their epoch. The peer is blamed. The worker is blamed
+    /// Records that a worker's complaint about a peer ended their epoch. The peer is blamed. The worker is blamed
     /// too if it complains repeatedly without a commit in between.
     pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
         self.back_off(peer, base, now);

@@ -36,7 +36,7 @@ pub struct Signal {
     pub write: Option<WriteShard>,
     /// Whether another coordinator owns the store.
     pub fenced: bool,
-    /// Progress of the epoch, which changes all the time.
+    /// Progress of the epoch. It changes continually.
     pub progress: Option<EpochProgress>,
 }
 
@@ -190,7 +190,7 @@ impl Cluster {
         self.changed.insert(id.clone());
     }
 
-    /// Returns the jobs whose status may have changed since the last call, including the active one.
+    /// Returns the jobs that may have changed status since the last call, including the active job.
     pub fn take_changed(&mut self) -> BTreeSet<JobId> {
         let mut changed = std::mem::take(&mut self.changed);
         changed.extend(self.active.clone());

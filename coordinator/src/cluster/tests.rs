@@ -70,7 +70,7 @@ fn submit(cluster: &mut Cluster, now: Duration, name: &str) {
     open_runs(cluster, now);
 }
 
-/// A worker that carries out all orders at once.
+/// A worker that carries out all orders immediately.
 struct Worker {
     id: WorkerId,
     epoch: Option<Arc<Share>>,
@@ -178,8 +178,7 @@ fn registered_workers_begin_at_once() {
     }
 }
 
-/// Expects a single errand, which opens a run. Returns its ticket, the job, and the multiple of the usual
-/// headroom.
+/// Expects a single errand to open a run. Returns its ticket, the job, and the multiple of the usual headroom.
 fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
     match &cluster.take_errands()[..] {
         [Errand::Open { ticket, job, times, .. }] => (*ticket, job.clone(), *times),

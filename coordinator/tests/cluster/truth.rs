@@ -95,7 +95,7 @@ impl Truth {
         let mut part = LayerPart { layer, totals: Totals::default(), sent: 0, received: 0 };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);
-            // Equal in both passes, and within the room of the smallest block.
+            // The counts are equal in both passes, and possible even for the smallest block.
             let counts = mix(mix(lane.code() + 1) ^ u64::from(layer.0));
             part.totals += Totals {
                 states: counts % 2,

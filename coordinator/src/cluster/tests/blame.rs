@@ -208,7 +208,7 @@ fn slow_members_get_more_time_each_time() {
     assert!(lasted[0] < 50 && lasted[1] > 60 && lasted[2] > 130, "{lasted:?}");
 }
 
-/// Lets a worker report a lost shard, which ends its epoch, and returns the claim for the coordinator to check.
+/// Lets a worker report a lost shard, so that its epoch ends. Returns the claim for the coordinator to check.
 fn claimed(cluster: &mut Cluster, worker: &mut Worker, now: Duration) -> Claim {
     worker.pull(cluster, now);
     let (job, file) = (JobId("job".to_owned()), "reach-1.shard".to_owned());
@@ -224,7 +224,7 @@ fn commit() -> Commit {
     Commit { phase, first, last, layers: Vec::new(), fingerprint: None }
 }
 
-/// Returns a cluster whose job has committed a range.
+/// Returns a cluster with a job that has committed a range.
 fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     let (mut cluster, workers, now) = cluster(workers);
     cluster.submit(now, submission("job")).unwrap();
