@@ -14,8 +14,8 @@ use super::{
 const MAX_MEMBERS: usize = 1 << 16;
 
 impl Answer {
-    /// Combines the pure code's reply with the shell's data about the job, which are the location of its run and
-    /// the opening record.
+    /// Combines the pure code's reply with the shell's data about the job. These data are the location of its run
+    /// and the opening record.
     #[must_use]
     pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, OpeningId)>) -> Self {
         let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;
