@@ -89,7 +89,7 @@ struct Known {
 pub struct Room {
     /// Permits for any method.
     pub(crate) any: PermitPool,
-    /// Permits for methods with reserved permits.
+    /// Permits that only requests for [`reserved`](Method::reserved) methods take.
     pub(crate) reserved: PermitPool,
 }
 
