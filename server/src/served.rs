@@ -29,9 +29,9 @@ pub struct Served {
 pub struct RunSnapshot {
     /// The run's id: 32 hexadecimal digits.
     pub run_id: String,
-    /// Its parameters.
+    /// Parameters of the run.
     pub params: Params,
-    /// Its progress.
+    /// Progress of the run.
     pub phase: RunPhase,
     /// The counts of its layers.
     pub layers: Vec<LayerCounts>,

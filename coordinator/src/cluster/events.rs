@@ -89,7 +89,7 @@ pub enum Event {
     Job {
         /// The job.
         job: JobId,
-        /// Its new state.
+        /// New state of the job.
         state: JobState,
     },
 }

@@ -19,7 +19,7 @@ use crate::workload::Workload;
 /// A job as a client submits it, or as a starting coordinator restores it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Submission {
-    /// Its name.
+    /// Name of the job.
     pub job: JobId,
     /// Parameters of the run.
     pub params: Params,

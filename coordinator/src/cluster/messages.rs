@@ -156,7 +156,7 @@ pub enum Refusal {
 pub struct Share {
     /// The job.
     pub job: JobId,
-    /// Its parameters.
+    /// Parameters of the job.
     pub params: Params,
     /// The epoch's number: higher than that of any earlier epoch in this store.
     pub epoch: EpochId,

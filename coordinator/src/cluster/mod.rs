@@ -66,7 +66,7 @@ pub enum ClusterError {
     State {
         /// The job.
         job: JobId,
-        /// Its state.
+        /// State of the job.
         state: JobState,
         /// The requested change.
         wanted: &'static str,
@@ -76,7 +76,7 @@ pub enum ClusterError {
     DoesNotFit {
         /// Least memory of a worker with that many threads, in bytes.
         needed_bytes: u64,
-        /// Threads of the worker that comes closest.
+        /// Number of threads of the closest worker.
         threads: u32,
         /// Memory of that worker, in bytes.
         memory_bytes: u64,

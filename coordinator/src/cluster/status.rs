@@ -43,11 +43,11 @@ pub struct Signal {
 /// A job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobStatus {
-    /// Its name.
+    /// Name of the job.
     pub job: JobId,
     /// Place of the job among all jobs. Jobs with lower places get their turn first.
     pub place: u64,
-    /// Its state.
+    /// State of the job.
     pub state: JobState,
     /// Whether the job will be cancelled as soon as its finished work is committed.
     pub cancelling: bool,
@@ -96,15 +96,15 @@ pub struct Eta {
 /// A worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerStatus {
-    /// Its id.
+    /// Id of the worker.
     pub worker: WorkerId,
     /// Number of threads that compute.
     pub threads: u32,
-    /// Its memory limit, in bytes.
+    /// Memory limit of the worker, in bytes.
     pub memory_bytes: u64,
     /// Address for its peers.
     pub address: String,
-    /// Its activity.
+    /// Activity of the worker.
     pub activity: Activity,
     /// Time since its last pull.
     pub silent: Duration,
