@@ -32,7 +32,7 @@ impl Engine {
         &self.packed
     }
 
-    /// The same engine with another probability of a 4.
+    /// Returns a copy of the engine with another probability of a 4.
     #[must_use]
     pub fn with_spawn4(&self, spawn4: Spawn4) -> Self {
         Self { spawn4, ..self.clone() }
@@ -58,14 +58,14 @@ impl Engine {
         self.empty(board).count_ones()
     }
 
-    /// The lowest bit of each empty cell.
+    /// Mask with the lowest bit of each empty cell set.
     #[inline]
     #[must_use]
     pub fn empty(&self, board: Board) -> u64 {
         self.packed.empty(board)
     }
 
-    /// Spawns a random tile in a random empty cell; returns the board, the cell and the exponent.
+    /// Spawns a random tile in a random empty cell, and returns the board, the cell and the exponent.
     ///
     /// The board must have an empty cell.
     #[inline]

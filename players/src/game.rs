@@ -9,18 +9,19 @@ use serde::Serialize;
 use crate::engine::Engine;
 use crate::player::{Player, PlayerError, Turn};
 
-/// Identity of a game: its seed and its number.
+/// Identity of a game.
 #[derive(Clone, Copy, Debug)]
 pub struct GameId {
-    /// The seed of all games.
+    /// Seed that all games share.
     pub seed: u64,
-    /// Its number among them.
+    /// Number of the game among all games.
     pub number: u64,
 }
 
 impl GameId {
-    /// Random numbers for this game's spawns, or for its player. The two streams are separate, so a player's draws do not
-    /// change the spawns.
+    /// Random numbers for this game's spawns, or for its player.
+    ///
+    /// The two streams are separate, so the player's draws do not change the spawns.
     fn generator(self, of_player: bool) -> ChaCha8Rng {
         let mut generator = ChaCha8Rng::seed_from_u64(self.seed);
         generator.set_stream(2 * self.number + u64::from(of_player));
@@ -31,9 +32,9 @@ impl GameId {
 /// A played game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlayedGame {
-    /// The tiles of the start: cell and exponent, in the order of their spawns.
+    /// The two start tiles, each as cell and exponent, in the order of their spawns.
     pub start: [(u8, u8); 2],
-    /// The moves, each with the tile that was spawned after it.
+    /// The moves, each with the tile spawned after the move.
     pub steps: Vec<PlayedMove>,
     /// The board at the end.
     pub last: Board,
@@ -41,11 +42,11 @@ pub struct PlayedGame {
     pub score: u64,
     /// Number of merges of two tiles of each exponent.
     pub merges: [u32; 16],
-    /// Reason, if the game ended while a move was legal.
+    /// Reason for the end, if a move was still legal.
     pub cut_short: Option<EarlyEnd>,
 }
 
-/// Why a game ended early.
+/// Reason for the early end of a game.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyEnd {
@@ -62,7 +63,7 @@ pub struct PlayedMove {
     pub direction: Move,
     /// The cell of the spawned tile.
     pub cell: u8,
-    /// Its exponent.
+    /// Exponent of the spawned tile.
     pub exponent: u8,
 }
 
@@ -71,7 +72,7 @@ pub struct PlayedMove {
 pub struct Rules {
     /// Exponent of the target tile. A game that reaches it is won and ends.
     pub target: Option<u8>,
-    /// Engine for the spawns, if they differ from those of the player's engine.
+    /// Engine for the spawns, if it differs from the player's engine.
     pub spawns: Option<Engine>,
     /// Whether a move that changes nothing is legal and spawns a tile while a cell is empty.
     pub takes_idle_moves: bool,
@@ -86,7 +87,7 @@ impl Rules {
 
     /// The rules of the program printed in a paper on Monte Carlo play (docs/players.md).
     ///
-    /// One spawned tile in four is a 4, but the player assumes its own engine's spawns. Moves that change nothing are made.
+    /// One spawned tile in four is a 4, but the player assumes its own engine's spawns. Moves that change nothing are legal.
     #[must_use]
     pub fn of_the_paper(engine: &Engine, target: Option<u8>) -> Self {
         let quarter = "1/4".parse().expect("a probability");
@@ -94,10 +95,10 @@ impl Rules {
     }
 }
 
-/// Plays a game to its end, or until it is won.
+/// Plays a game until it is lost or won.
 ///
-/// Calls `seen` with each board before a move, and with the last one. A player that fails ends its game; the reason is
-/// returned with the game.
+/// Calls `seen` with each board before a move, and with the last board. If the player fails, the game ends, and the
+/// function returns the error with the game.
 pub fn play(
     engine: &Engine,
     id: GameId,
@@ -154,8 +155,8 @@ pub fn play(
 
 /// Adds the merges of a move.
 ///
-/// Works from the largest exponent down: additional tiles were made by merges, and each merge took two tiles of the
-/// exponent below.
+/// Works from the largest exponent down. Merges made all additional tiles, and each merge took two tiles of the next
+/// lower exponent.
 fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     let mut gained = [0i32; 17];
     for cell in 0..16 {
@@ -164,7 +165,7 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     }
     let mut above = 0;
     for exponent in (1..16).rev() {
-        // Merges below made `made` tiles of this exponent, and merges above took 2·above of them.
+        // Merges of the next lower exponent made `made` tiles of this exponent. Merges of this exponent took 2·above tiles.
         let made = gained[exponent] + 2 * above;
         if exponent > 1 {
             merges[exponent - 1] += made as u32;
@@ -173,7 +174,7 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     }
 }
 
-/// A game as a line of JSON, sufficient to replay it.
+/// A game as a line of JSON, sufficient to replay the game.
 #[derive(Debug, Serialize)]
 pub struct GameRecord<'a> {
     game: u64,

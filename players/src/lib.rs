@@ -1,7 +1,7 @@
 //! Players of 2048: a fast engine ([`Engine`]), players from random to perfect ([`PlayerSpec`]), and statistics of many
 //! games ([`Stats`]). `docs/players.md` describes each player and its source.
 //!
-//! A game depends on its seed and its number alone, not on the threads that play it.
+//! A game depends only on its seed and its number, not on the threads.
 
 mod engine;
 pub mod evaluate;

@@ -7,9 +7,9 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::engine::{Engine, LegalMoves};
 
-/// Games played in parallel. Each depends on its seed and its moves alone.
+/// Games played in parallel. Each game depends on its seed and its moves alone.
 ///
-/// A finished game stays finished until it is begun again.
+/// A finished game stays finished until the caller begins it again.
 #[derive(Clone, Debug)]
 pub struct ManyGames {
     engine: Engine,
@@ -18,7 +18,7 @@ pub struct ManyGames {
     games: Vec<Game>,
 }
 
-/// One of the games. Its legal moves are computed once for each board, so that making a move is a lookup.
+/// One of the games. It caches the legal moves of its board, so making a move is a lookup.
 #[derive(Clone, Debug)]
 struct Game {
     board: Board,
@@ -39,8 +39,9 @@ pub struct StepOutcome {
 }
 
 impl ManyGames {
-    /// Creates games that [`begin`](Self::begin) or [`place`](Self::place) must begin. Each one's seed is its number, unless
-    /// [`seed`](Self::seed) changes it.
+    /// Creates games that the caller must begin with [`begin`](Self::begin) or [`place`](Self::place).
+    ///
+    /// A game's seed is its number, unless [`seed`](Self::seed) changes the seed.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4, target: Option<u8>, count: usize) -> Self {
         let game = |seed| Game {
@@ -58,7 +59,7 @@ impl ManyGames {
         self.games.len()
     }
 
-    /// Whether there is no game.
+    /// Whether there are no games.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.games.is_empty()
@@ -96,7 +97,7 @@ impl ManyGames {
         self.games[game].board
     }
 
-    /// The legal moves of a game; none if it is over.
+    /// The legal moves of a game; empty if the game is over.
     #[inline]
     #[must_use]
     pub fn moves(&self, game: usize) -> &LegalMoves {
@@ -150,7 +151,7 @@ mod tests {
         games
     }
 
-    /// Plays all games with moves in turn, legal or not; returns the boards and the sum of the scores.
+    /// Plays all games with the four directions in turn, legal or not. Returns the boards and the sum of the scores.
     fn play(games: &mut ManyGames, moves: usize) -> (Vec<Board>, u64) {
         let mut score = 0;
         for nth in 0..moves {

@@ -5,11 +5,11 @@ use serde::Serialize;
 use crate::engine::Engine;
 use crate::game::{EarlyEnd, PlayedGame};
 
-/// Sums over games, which do not depend on their order.
+/// Sums over games. The order of the games does not matter.
 #[derive(Clone, Default, Debug)]
 pub struct Stats {
     scores: Vec<u64>,
-    /// Games by the exponent of their largest tile.
+    /// Numbers of games by the exponent of the largest tile.
     largest: [u64; 16],
     merges: [u64; 16],
     moves: u64,
@@ -22,7 +22,7 @@ pub struct Stats {
 pub struct WonShare {
     /// Number of games.
     pub games: u64,
-    /// Their share.
+    /// Share of all games.
     pub share: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -30,11 +30,11 @@ pub struct WonShare {
     pub high: f64,
 }
 
-/// Standard deviations from the mean that contain a normally distributed number with probability 95%.
+/// Half the width of the interval with probability 95% of the normal distribution, in standard deviations.
 const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
-    /// Adds a game. If its player failed, it counts only as failed.
+    /// Adds a game. If the player failed, the game counts only as failed.
     pub fn add(&mut self, engine: &Engine, game: &PlayedGame) {
         if game.cut_short == Some(EarlyEnd::PlayerFailed) {
             self.failed += 1;
@@ -49,7 +49,7 @@ impl Stats {
         }
     }
 
-    /// Adds the games of another.
+    /// Adds the games of other statistics.
     #[must_use]
     pub fn with(mut self, mut other: Self) -> Self {
         self.scores.append(&mut other.scores);
@@ -100,7 +100,7 @@ impl Stats {
         interval(&scores)
     }
 
-    /// For each share, the lowest score that this share of the games does not exceed.
+    /// Returns, for each share, the lowest score that at least this share of the games does not exceed.
     #[must_use]
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let mut scores = self.scores.clone();
@@ -111,7 +111,9 @@ impl Stats {
         })
     }
 
-    /// Games that reach each exponent that is the largest of some game, from the largest down.
+    /// Share of the games that reach each exponent, in descending order of exponents.
+    ///
+    /// The exponents range from the largest to the smallest exponent of a game's largest tile, without gaps.
     pub fn reached(&self) -> impl Iterator<Item = (u8, WonShare)> + '_ {
         let most = self.largest.iter().rposition(|&games| games > 0).unwrap_or(0);
         let least = self.largest.iter().position(|&games| games > 0).unwrap_or(0);
@@ -120,7 +122,7 @@ impl Stats {
             .map(|exponent| (exponent as u8, self.share(self.largest[exponent..].iter().sum())))
     }
 
-    /// Mean number of merges per game of two tiles of each exponent.
+    /// Exponents with the mean number of merges of two such tiles per game. Skips exponents without merges.
     pub fn merges_a_game(&self) -> impl Iterator<Item = (u8, f64)> + '_ {
         let games = self.games().max(1) as f64;
         (0..)
@@ -129,7 +131,7 @@ impl Stats {
             .map(move |(e, merges)| (e, merges as f64 / games))
     }
 
-    /// Wilson's interval (E. Wilson, 1927).
+    /// The share of some games, with Wilson's interval (E. Wilson, 1927).
     fn share(&self, games: u64) -> WonShare {
         let (n, k, z2) = (self.games() as f64, games as f64, Z95 * Z95);
         if n == 0.0 {
@@ -155,8 +157,8 @@ pub(crate) fn interval(numbers: &[f64]) -> (f64, f64) {
 
 /// Bound on the absolute value of a number with Student's distribution, at probability 95%.
 ///
-/// Tables give it for up to five degrees of freedom. For more, an expansion about the normal distribution (Abramowitz and
-/// Stegun, 26.7.5) gives it to 0.1%.
+/// For up to five degrees of freedom, the bound is from a table. For more, an expansion about the normal distribution
+/// (Abramowitz and Stegun, 26.7.5) has an error of at most 0.1%.
 fn student95(degrees: f64) -> f64 {
     const FIRST: [f64; 5] = [12.706, 4.303, 3.182, 2.776, 2.571];
     if let Some(&known) = FIRST.get(degrees as usize - 1) {

@@ -24,7 +24,7 @@ fn games(engine: &Engine, player: &str, numbers: std::ops::Range<u64>, seed: u64
         .collect()
 }
 
-/// Plays a record again by the rules of `game`; gives score and last board.
+/// Replays a game by the rules of the `game` crate, and returns the score and the last board.
 fn replayed(size: BoardSize, game: &PlayedGame) -> (u64, Board) {
     let put = |board: Board, cell: u8, exponent: u8| {
         assert_eq!(board.get(usize::from(cell)), 0, "spawned on a tile");
@@ -76,9 +76,9 @@ fn random_play_gets_as_far_as_published() {
     let mut stats = Stats::default();
     games(&engine, "random", 0..4_000, 1).iter().for_each(|game| stats.add(&engine, game));
     let reached: Vec<_> = stats.reached().collect();
-    // Mean largest tile 107.32 of five million games (math.stackexchange.com); the standard error of 4,000 is about 1.
-    // The shares that artent.net reports for a thousand games (128 or more in 49%) have a mean of 98.6, which the five
-    // million games contradict.
+    // The mean largest tile of five million games is 107.32 (math.stackexchange.com). The standard error of 4,000 games
+    // is about 1. The shares that artent.net reports for a thousand games (128 or more in 49%) have a mean of 98.6. The
+    // five million games contradict this mean.
     let shares: Vec<(u8, f64)> = reached.iter().map(|&(e, share)| (e, share.share)).collect();
     let exactly = |i: usize| shares[i].1 - i.checked_sub(1).map_or(0.0, |above| shares[above].1);
     let mean: f64 = (0..shares.len()).map(|i| exactly(i) * f64::from(1 << shares[i].0)).sum();
@@ -117,13 +117,13 @@ fn a_wanted_tile_ends_the_game() {
 #[test]
 fn programs_play_by_lines() {
     let engine = engine("2x2");
-    // The program always answers "down", which is illegal on some board of the game.
+    // The program always answers "down". This move is illegal on some board of the game.
     let script = r#"while read -r word rest; do [ "$word" = move ] && echo down; done"#;
     let play_once = |script: &str| {
         let spec: PlayerSpec = format!("cmd:{script}").parse().unwrap();
         let mut player = spec.player(&engine, None).unwrap();
         let first = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, &Rules::default(), |_, _| {});
-        // A program that failed is started anew for the next game.
+        // The player restarts a failed program for the next game.
         let second = play(&engine, GameId { seed: 1, number: 0 }, &mut *player, &Rules::default(), |_, _| {});
         assert_eq!(first.0, second.0);
         first

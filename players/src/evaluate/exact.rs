@@ -1,13 +1,14 @@
-//! A player's exact expected result, from a pass over all boards that it can reach.
+//! A player's exact expected result, from a pass over all boards that the player can reach.
 //!
-//! The pass goes upward through the layers and keeps the probability that a game reaches each board. A move sends a
-//! board's probability to its afterstate; a spawn sends it on to the boards after it. The expected score is the sum
-//! over boards of probability times score of the move. All terms are positive, so the relative error of a sum is at
-//! most 2⁻⁵³ times the largest number of roundings of any term. The pass counts them. `docs/dev/error-bound.md` has the
-//! proof ("Chances").
+//! The pass visits the layers in upward order and computes the probability that a game reaches each board. A move adds a
+//! board's probability to the afterstate. A spawn divides the afterstate's probability among the boards after the spawn.
+//! The expected score is the sum over boards of the board's probability times the score of the move.
+//!
+//! All terms are positive, so the relative error of a sum is at most 2⁻⁵³ times the largest number of roundings of any
+//! term. The pass counts these roundings. `docs/dev/error-bound.md` has the proof ("Chances").
 //!
 //! The losses of a layer need the values of its boards and of its afterstates under perfect play. The pass looks up the
-//! values of boards. Those of the afterstates follow from the boards of the next two layers, once these are complete.
+//! values of the boards. It computes the values of the afterstates once the next two layers are complete.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,11 +32,11 @@ use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 /// Limits and options of an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub struct EvaluationLimits {
-    /// Most bytes of boards held at once.
+    /// Largest number of bytes of boards in memory at once.
     pub bytes: u64,
-    /// Smallest probability that is followed, at least [`LEAST_CHANCE`]. The error includes the games left out.
+    /// Smallest probability to follow, raised to [`LEAST_CHANCE`] if less. The error includes the games left out.
     pub least_chance: f64,
-    /// Whether to compute the loss of each move, which looks up every board in the run.
+    /// Whether to compute the loss of each move, by looking up every board in the run.
     pub losses: bool,
 }
 
@@ -55,16 +56,19 @@ pub struct EvaluationProgress {
 pub struct ExactEvaluation {
     /// Expected score, or the probability of reaching the tile.
     pub value: f64,
-    /// Bound on its absolute error.
+    /// Bound on the absolute error of `value`.
     pub error: f64,
-    /// Share of games not followed, because they reached boards that were too unlikely.
+    /// Share of games that the pass does not follow, because they reach a board that is too unlikely.
     pub left_out: f64,
-    /// Number of boards that were followed: up to symmetry, unless the player's moves depend on the board's orientation.
+    /// Number of boards that the pass follows.
+    ///
+    /// It counts boards up to symmetry, unless the player's moves depend on the board's orientation.
     pub boards: u64,
     /// Mean number of moves per game.
     pub moves: f64,
-    /// Exponents in descending order, each with the share of games that reach it. They cover the largest tiles of all
-    /// games, without gaps.
+    /// Exponents in descending order, each with the share of games that reach it.
+    ///
+    /// They range from the largest to the smallest exponent of a game's largest tile, without gaps.
     pub reached: Vec<(u8, f64)>,
     /// Losses of the moves, if [`EvaluationLimits::losses`] is set.
     pub losses: Option<LossTable>,
@@ -72,7 +76,7 @@ pub struct ExactEvaluation {
 
 /// Bound on the effect of f64 rounding on the difference of two values, as a share of the larger value.
 ///
-/// It allows for a few dozen roundings.
+/// The bound allows for a few dozen roundings.
 const F64_ROUNDS: f64 = 64.0 * f64::EPSILON;
 
 /// Number of boards in one query to the oracle.
@@ -80,13 +84,14 @@ const ASKED_TOGETHER: usize = 4096;
 
 /// Evaluates a player whose moves follow from the board, or are uniformly random.
 ///
-/// Uses the threads of the caller's rayon pool; the result does not depend on them. Each board takes some hundred
-/// nanoseconds plus the player's time for a move, and about a microsecond more with losses. Memory holds the boards of about
-/// four layers, some 30 bytes each.
+/// Uses the threads of the caller's rayon pool. The result does not depend on the number of threads.
+///
+/// Each board takes some hundred nanoseconds plus the player's time for a move. With losses, it takes about a microsecond
+/// more. Memory holds the boards of about four layers, at some 30 bytes a board.
 ///
 /// # Errors
 ///
-/// [`EvaluateError::Memory`] if the boards do not fit; errors of the player and of the run.
+/// [`EvaluateError::Memory`] if the boards exceed the memory limit; errors of the player and of the run.
 ///
 /// # Panics
 ///
@@ -160,7 +165,7 @@ pub fn exactly(
     Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
 }
 
-/// A layer with chosen moves that waits for the next two layers.
+/// A layer with chosen moves. Its losses wait for the next two layers.
 #[derive(Default)]
 struct WaitingLayer {
     layer: u32,
@@ -169,11 +174,12 @@ struct WaitingLayer {
     values: Vec<Vec<f64>>,
     /// The chosen moves, bucket by bucket; empty if the moves are random.
     choices: Vec<Vec<Option<Move>>>,
-    /// Places of the afterstates of the states, without the won ones.
+    /// Places of the states' afterstates, without the won afterstates.
     moved: Vec<ChancePlaces>,
     afters: ChanceTable,
-    /// Entries of the boards after a spawned 2 and after a spawned 4, bucket by bucket and cell by cell. Each board is
-    /// in the bucket of its afterstate.
+    /// Entries of the boards after a spawned 2 and after a spawned 4, bucket by bucket and cell by cell.
+    ///
+    /// A board has the same bucket as its afterstate.
     spawned: Vec<[Vec<u32>; 2]>,
 }
 
@@ -200,9 +206,9 @@ struct Pass<'a> {
     oracle: &'a Arc<Oracle>,
     decides: Decides,
     least_chance: f64,
-    /// The exponent that wins.
+    /// Exponent of the target tile.
     target: Option<u8>,
-    /// Idle players, for any thread to borrow.
+    /// Idle players. Any thread can borrow one.
     idle: Mutex<Vec<Box<dyn Player>>>,
 }
 
@@ -221,7 +227,7 @@ impl<'a> Pass<'a> {
         Self { engine, spawn_images, buckets, spec, oracle, decides, least_chance, target, idle }
     }
 
-    /// The canonical form of a board, if the player treats its images alike; else the board.
+    /// Returns the canonical form of a board if the player treats the board's images alike; otherwise the board.
     fn normal(&self, board: Board) -> Board {
         if self.is_symmetric() { self.engine.canonical(board) } else { board }
     }
@@ -241,7 +247,7 @@ impl<'a> Pass<'a> {
         [spawn4.weight2(), spawn4.weight4(), spawn4.denominator()].map(f64::from)
     }
 
-    /// Adds the probabilities of the boards that a game starts with.
+    /// Adds the probabilities of the start boards.
     fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
         let size = self.engine.size();
         for (board, chance) in rules::start_probabilities(size, self.engine.spawn4()) {
@@ -252,7 +258,7 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Lets the player choose, and sends the probabilities of a bucket to its afterstates.
+    /// Asks the player for moves, and adds the probabilities of a bucket's boards to their afterstates.
     ///
     /// Rounds each probability twice.
     #[allow(clippy::type_complexity, reason = "what a bucket adds to the sums, and its moves")]
@@ -309,7 +315,9 @@ impl<'a> Pass<'a> {
         idle.map_or_else(|| self.spec.player(self.engine, Some(self.oracle)), Ok)
     }
 
-    /// Sends the probabilities of afterstates to the boards after a spawn; returns the sum of those too small to send.
+    /// Adds the probabilities of afterstates to the boards after a spawn.
+    ///
+    /// Drops the probabilities that are too small, and returns the sum of the dropped ones.
     ///
     /// Rounds each probability twice.
     fn spawn(&self, bucket: &ChanceBucket, targets: &mut [SpawnChances<'_>; 2]) -> f64 {
@@ -384,8 +392,8 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. So it counts as
-        // no loss.
+        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. Such a difference
+        // counts as no loss.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
@@ -420,7 +428,7 @@ impl<'a> Pass<'a> {
 
     /// Values of a bucket's afterstates under perfect play, from the entries of their spawns in the next two layers.
     ///
-    /// `None` if one of these entries was not kept.
+    /// `None` if the pass dropped one of these entries.
     fn worth(
         &self,
         afters: &ChanceBucket,
@@ -454,13 +462,13 @@ struct Sums {
     score: f64,
     moves: f64,
     won: f64,
-    /// Share of games that end without a legal move, by the exponent of their largest tile.
+    /// Shares of games that end without a legal move, by the exponent of the game's largest tile.
     ended: [f64; 16],
-    /// Sum of the probabilities too small to follow.
+    /// Sum of the probabilities that are too small to follow.
     dropped: f64,
     /// Largest number of roundings of any probability.
     roundings: u64,
-    /// Largest number of boards whose contributions were added one after the other.
+    /// Largest number of boards in a bucket. One thread adds their contributions in sequence.
     longest: u64,
 }
 
@@ -476,14 +484,14 @@ impl Sums {
 
     fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> ExactEvaluation {
         let params = pass.oracle.params();
-        // Making a tile of 2^e scores at most (e − 1)·2^e, and e is at most the number of cells plus one.
+        // Making a tile 2^e scores at most (e − 1)·2^e, and e is at most the number of cells plus one.
         let largest = match params.objective {
             Objective::Score => f64::from(params.last_layer().0) * params.cells() as f64,
             Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
-        // Roundings of a probability, its product with a score, the sum of a bucket (up to four moves a board), and the
-        // sums over buckets and layers.
+        // Adds the roundings of a probability, its product with a score, the sum of a bucket (up to four moves a board), and
+        // the sums over buckets and layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
@@ -505,7 +513,7 @@ impl Sums {
         ExactEvaluation { value, error, left_out, boards, moves, reached, losses }
     }
 
-    /// The smallest exponent of a game's largest tile, among games that end without a legal move; 16 if there are none.
+    /// The smallest exponent of a game's largest tile, among games that end without a legal move; 16 without such games.
     fn least_largest(&self) -> u8 {
         self.ended.iter().position(|&ended| ended > 0.0).unwrap_or(16) as u8
     }

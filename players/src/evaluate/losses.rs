@@ -8,24 +8,24 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 
-/// Number of size classes of losses. Moves without a loss belong to none.
+/// Number of size classes of losses. Moves without a loss belong to no class.
 pub const SIZES: usize = 6;
 
 /// Number of worst positions to keep.
 const WORST: usize = 5;
 
-/// Losses of moves, each weighted by the number of times that it is made.
+/// Losses of moves, each weighted by the number of times that the move is made.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Losses {
     /// Number of moves.
     pub moves: f64,
-    /// Number of best moves among them.
+    /// Number of best moves.
     pub best: f64,
     /// Sum of the losses.
     pub lost: f64,
     /// The largest loss.
     pub most: f64,
-    /// Number of moves with a loss, by its size: see [`LossTable::limits`].
+    /// Numbers of moves with a loss, by size class: see [`LossTable::limits`].
     pub by_size: [f64; SIZES],
 }
 
@@ -75,9 +75,9 @@ pub struct WorstMove {
     pub board: Board,
     /// The move.
     pub direction: Move,
-    /// Its loss.
+    /// Loss of the move.
     pub loss: f64,
-    /// Mean number of times that it is made in a game; `None` if games were sampled.
+    /// Mean number of times that the move is made in a game; `None` if games were sampled.
     pub times: Option<f64>,
 }
 
@@ -91,7 +91,7 @@ pub struct LossTable {
     pub by_layer: BTreeMap<u32, Losses>,
     /// By the exponent of the largest tile.
     pub by_largest: BTreeMap<u8, Losses>,
-    /// The moves with the largest losses, the worst first, at most one for a board and its images.
+    /// The moves with the largest losses, worst first. A board and its images have at most one entry.
     pub worst: Vec<WorstMove>,
 }
 
@@ -101,9 +101,9 @@ pub(super) struct ChosenMove {
     pub layer: u32,
     pub board: Board,
     pub direction: Move,
-    /// Number of times that it is made.
+    /// Number of times that the move is made.
     pub times: f64,
-    /// Its loss; `None` if no move is better.
+    /// Loss of the move; `None` if no move is better.
     pub loss: Option<f64>,
 }
 
@@ -121,7 +121,7 @@ impl LossTable {
 
     /// The limits between the classes of [`Losses::by_size`].
     ///
-    /// The first class counts losses below the first limit, the last class those from the last limit on.
+    /// The first class counts losses below the first limit. The last class counts losses of at least the last limit.
     #[must_use]
     pub fn limits(&self) -> [f64; SIZES - 1] {
         self.limits
@@ -153,14 +153,16 @@ impl LossTable {
         other.worst.iter().for_each(|&worst| self.rank(engine, worst));
     }
 
-    /// Divides sums over sampled games by the number of games, to make means of them.
+    /// Divides the sums over sampled games by the number of games, which turns them into means.
     pub(super) fn divide(&mut self, games: u64) {
         let groups = self.by_layer.values_mut().chain(self.by_largest.values_mut());
         groups.chain([&mut self.all]).for_each(|losses| losses.divide(games as f64));
         self.worst.iter_mut().for_each(|worst| worst.times = None);
     }
 
-    /// Keeps a move if it is among the worst. The first one wins among images of a board and among equal losses.
+    /// Keeps a move if it is among the worst. Of equal losses, the first move ranks higher.
+    ///
+    /// Of the images of a board, only the move with the largest loss stays.
     fn rank(&mut self, engine: &Engine, new: WorstMove) {
         if self.worst.len() == WORST && self.worst.last().is_some_and(|last| new.loss <= last.loss) {
             return;

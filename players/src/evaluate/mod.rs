@@ -1,8 +1,8 @@
 //! Loss of a player against perfect play.
 //!
-//! If a player's moves follow from the board alone, or are uniformly random, [`exactly`] visits all boards that it can
-//! reach. Any other player is [`sampled`]. Both report the loss of each move: the value of the board minus the value of
-//! making the move, with perfect play afterwards.
+//! If a player's moves follow from the board alone, or are uniformly random, [`exactly`] visits all boards that the player
+//! can reach. For any other player, [`sampled`] plays games. Both report the loss of each move. The loss is the value of
+//! the board minus the value of making the move, with perfect play afterwards.
 
 mod exact;
 mod losses;
@@ -16,7 +16,7 @@ pub use exact::{EvaluationLimits, EvaluationProgress, ExactEvaluation, exactly};
 pub use losses::{LossTable, Losses, SIZES, WorstMove};
 pub use sample::{Sample, sampled};
 
-/// Why a player could not be evaluated.
+/// Error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 pub enum EvaluateError {
     /// The run could not answer.
@@ -25,7 +25,7 @@ pub enum EvaluateError {
     /// The player failed.
     #[error(transparent)]
     Player(#[from] PlayerError),
-    /// The boards of a few layers take too much memory.
+    /// The boards of a few layers exceed the memory limit.
     #[error(
         "the player reaches too many boards: layer {layer} needs {bytes} bytes at once, and the memory limit is {limit}"
     )]

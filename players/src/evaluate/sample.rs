@@ -16,7 +16,7 @@ use crate::stats::{Stats, interval};
 /// Number of games that one player object plays in sequence.
 const BATCH: u64 = 16;
 
-/// Number of batches to play before their results are added up. A batch takes up to some ten kilobytes.
+/// Number of batches to play before their results are summed. The results of a batch take up to some ten kilobytes.
 const BATCHES_AT_ONCE: usize = 256;
 
 /// Results of a player's games.
@@ -24,10 +24,10 @@ const BATCHES_AT_ONCE: usize = 256;
 pub struct Sample {
     /// Statistics of the games.
     pub stats: Stats,
-    /// Total loss of the moves of a game: the mean, and half the width of its 95% confidence interval.
+    /// Total loss of a game's moves: the mean, and half the width of its 95% confidence interval.
     ///
-    /// Its expectation is exactly the player's shortfall from perfect play. For good players it varies less than the
-    /// score. If [few games](Self::lossy_games) have a loss, the interval is unreliable.
+    /// The expected total loss is exactly the player's shortfall from perfect play. For good players, the total loss varies
+    /// less than the score. If [few games](Self::lossy_games) have a loss, the interval is unreliable.
     pub lost: (f64, f64),
     /// Number of games in which a move had a loss.
     pub lossy_games: u64,
@@ -37,14 +37,14 @@ pub struct Sample {
     pub first_failure: Option<String>,
 }
 
-/// Plays games and looks up the value of each move; calls `played` after each game.
+/// Plays games and looks up the value of each move. Calls `played` after each game.
 ///
-/// Uses the threads of the caller's rayon pool; the result depends on the seed alone. A move costs some tens of
+/// Uses the threads of the caller's rayon pool, but the result depends on the seed alone. A move costs some tens of
 /// microseconds plus the player's time.
 ///
 /// # Errors
 ///
-/// Errors of the run, and of starting the player. Games in which the player fails are counted.
+/// Errors of the run, and of starting the player. A player that fails during a game causes no error; the game is counted.
 pub fn sampled(
     engine: &Engine,
     player: &PlayerSpec,
@@ -99,7 +99,7 @@ fn described(number: u64, failure: &PlayerError) -> String {
 /// Results of a batch of games.
 struct Found {
     stats: Stats,
-    /// Total loss of the moves of each game.
+    /// Total loss of each game's moves.
     lost: Vec<f64>,
     losses: LossTable,
     first_failure: Option<String>,

@@ -4,9 +4,9 @@ use exact2048_game::rules::Move;
 
 use super::{Player, PlayerError, Turn};
 
-/// Shows a player the canonical image of each board, and maps its move back.
+/// Shows a player the canonical image of each board, and maps the player's move back.
 ///
-/// So its decisions are the same for all images of a board, ties and roundings included.
+/// Therefore, the player decides alike on all images of a board, even if values are tied or rounded.
 pub struct Canonical<P>(pub P);
 
 impl<P: Player> Player for Canonical<P> {

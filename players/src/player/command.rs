@@ -1,7 +1,7 @@
 //! A player that asks an external program for each move, line by line.
 //!
-//! The protocol (`docs/players.md`): `game RxC` begins a game and `end SCORE` ends it. `move BOARD` asks for a move; the
-//! program answers with one line: `left`, `right`, `up` or `down`. Boards have the form that `query` accepts.
+//! The protocol (`docs/players.md`): `game RxC` begins a game and `end SCORE` ends it. `move BOARD` asks for a move, and
+//! the program answers with one line: `left`, `right`, `up` or `down`. Boards have the form that `query` accepts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 
 /// Timeout of a program's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Longest answer that is read, in bytes.
+/// Largest number of bytes to read of an answer.
 const LONGEST_ANSWER: u64 = 4096;
 
 /// Failure of an external program.
@@ -48,7 +48,7 @@ pub enum CommandError {
     Answer {
         /// The command.
         command: String,
-        /// Its answer, up to 60 characters.
+        /// First 60 characters of the answer.
         answer: String,
     },
 }
@@ -59,14 +59,14 @@ pub struct External {
     running: Option<Running>,
     /// Opening line of this game, until the program first answers; `None` if the program was restarted for this game.
     ///
-    /// A program of the previous game may have ended without reading this line.
+    /// The program of the previous game may have ended without reading this line. A restarted program gets the line again.
     unheard: Option<String>,
 }
 
 struct Running {
     child: Child,
     input: ChildStdin,
-    /// Lines of its output. A separate thread reads them, so a program that hangs cannot block the caller.
+    /// Lines of the program's output. A separate thread reads the output, so a program that hangs cannot block the caller.
     lines: Receiver<String>,
 }
 
@@ -88,7 +88,7 @@ impl External {
         })
     }
 
-    /// Asks, and reads one line as the answer. Restarts a program that ended before this game.
+    /// Asks a question and reads one line as the answer. Restarts a program that ended before this game.
     fn ask(&mut self, question: &str) -> Result<String, CommandError> {
         let unheard = self.unheard.take();
         match (self.ask_running(question), unheard) {
@@ -125,7 +125,7 @@ impl Running {
             .args(["-c", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // The shell leads a new process group, so that its children can be killed with it.
+            // The shell leads a new process group, so killing the group also kills the shell's children.
             .process_group(0)
             .spawn()
             .map_err(failed)?;
@@ -152,7 +152,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The program may have ended already; its children are killed either way.
+        // The program may have ended already. Its children are killed in any case.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -199,7 +199,7 @@ mod tests {
     fn a_program_that_ends_after_each_game_is_started_for_the_next() {
         let engine = Engine::new("2x2".parse().unwrap(), exact2048_game::Spawn4::default());
         let mut player = External::start("read -r game; read -r question; echo left").unwrap();
-        // The program has ended when the next game begins, or is about to end.
+        // When the next game begins, the program has ended or is about to end.
         for waits in [true, false, false, true, false, false] {
             player.begin(&engine).unwrap();
             assert_eq!(player.ask("move").unwrap().trim(), "left");
@@ -221,7 +221,7 @@ mod tests {
         let sleeping = Pid::from_raw(pid).unwrap();
         assert!(test_kill_process(sleeping).is_ok());
         drop(player);
-        // A process that has not been waited for keeps its number.
+        // An ended process keeps its number until its parent waits for it.
         let is_over = || {
             let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             state.is_empty() || state.contains(") Z")

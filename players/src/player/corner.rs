@@ -1,4 +1,4 @@
-//! A model of the board with the largest tile in a corner, and a direction that is avoided.
+//! A model of the board with the largest tile in a corner, and an avoided direction.
 
 use std::fmt;
 
@@ -11,18 +11,18 @@ use crate::engine::Engine;
 
 /// Takes the move after which the board is nearest to its model.
 ///
-/// The model is the board's tiles in descending order along a snake that begins in a corner. A direction away from the
-/// first line of the snake is taken only if no other is legal.
+/// The model has the board's tiles in descending order along a snake that begins in a corner. The player takes the
+/// direction away from the first line of the snake only if no other direction is legal.
 ///
-/// The distance is the sum over cells of the difference of tiles. It is measured after a 2 is placed in the last empty cell
-/// of the snake, where the next tile is expected. Among equal moves, the one that leaves most cells empty wins, then the
-/// first.
+/// The distance is the sum over cells of the difference of tiles. The player first places a 2 in the last empty cell of the
+/// snake, where the next tile is expected. Ties go to the move that leaves the largest number of empty cells, then to the
+/// first move.
 ///
-/// Source: the answer with a "model chosen by default" and a "forbidden move" at stackoverflow.com/questions/22342854. It
-/// gives the idea, and leaves the distance and the changes of the model to the reader.
+/// Source: the answer with a "model chosen by default" and a "forbidden move" at stackoverflow.com/questions/22342854. The
+/// answer gives the idea, but does not define the distance or the changes of the model.
 pub struct CornerModel {
     params: CornerParams,
-    /// Cells from the corner on.
+    /// Cells in order from the corner.
     snake: Vec<u8>,
 }
 
@@ -31,16 +31,16 @@ pub struct CornerModel {
 pub struct CornerParams {
     /// The intended place of the largest tile.
     pub corner: Corner,
-    /// The avoided direction: one that leads away from the corner.
+    /// The avoided direction, away from the corner.
     pub forbidden: Move,
 }
 
 /// A corner of the board.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Corner {
-    /// Whether it is at the bottom.
+    /// Whether the corner is at the bottom.
     pub bottom: bool,
-    /// Whether it is on the right.
+    /// Whether the corner is on the right.
     pub right: bool,
 }
 
@@ -53,7 +53,7 @@ impl Corner {
         Corner { bottom: true, right: true },
     ];
 
-    /// The two directions that lead away from it: along a column, and along a row.
+    /// The two directions away from the corner: along a column, and along a row.
     #[must_use]
     pub fn away(self) -> [Move; 2] {
         [if self.bottom { Move::Up } else { Move::Down }, if self.right { Move::Left } else { Move::Right }]
@@ -69,13 +69,13 @@ impl fmt::Display for Corner {
 }
 
 impl CornerModel {
-    /// A model for boards of the engine's size.
+    /// Creates a model for boards of the engine's size.
     pub fn new(engine: &Engine, params: CornerParams) -> Self {
         let by_rows = matches!(params.forbidden, Move::Up | Move::Down);
         Self { params, snake: snake(engine, params.corner, by_rows) }
     }
 
-    /// Distance of a board, with the expected next tile, from its model.
+    /// Adds the expected next tile to a board, and returns the board's distance from its model.
     fn distance(&self, mut board: Board) -> u32 {
         let expected = self.snake.iter().rev().find(|&&cell| board.get(usize::from(cell)) == 0);
         if let Some(&cell) = expected {
@@ -91,7 +91,7 @@ impl CornerModel {
     }
 }
 
-/// The cells from a corner on, line by line in alternating directions.
+/// All cells in order from a corner, line by line in alternating directions.
 pub fn snake(engine: &Engine, corner: Corner, by_rows: bool) -> Vec<u8> {
     let (rows, cols) = (engine.size().rows(), engine.size().cols());
     let (lines, length) = if by_rows { (rows, cols) } else { (cols, rows) };

@@ -1,4 +1,4 @@
-//! Expected value of a heuristic some moves ahead.
+//! The move with the highest expected value of a heuristic.
 
 use exact2048_game::Board;
 use exact2048_game::packed::transposed;
@@ -12,18 +12,18 @@ use crate::engine::Engine;
 ///
 /// Paths less likely than a cutoff end earlier. Each search caches the values of its boards.
 ///
-/// The heuristic is a sum over rows and columns, from tables. Its constants and form are those of R. Xiao's program
-/// (github.com/nneonneo/2048-ai), which found the constants by optimisation.
+/// The heuristic is a sum over rows and columns, from tables. Its form and its constants are from R. Xiao's program
+/// (github.com/nneonneo/2048-ai). The program's author found the constants by optimisation.
 pub struct Expectimax {
     params: ExpectimaxParams,
-    /// Heuristic of a line by its bits, for rows and for columns.
+    /// Heuristic of each possible row; the index is the row's bits. `columns` is the same for columns.
     rows: Vec<f32>,
     columns: Vec<f32>,
     /// Cached boards before a spawn, with their search depth and value.
     known: FxHashMap<Board, (u32, f32)>,
 }
 
-/// Base value of each line, which ranks every continuing game above a lost one of value 0.
+/// Base value of each line. It ranks every continuing game above a lost game of value 0.
 const ALIVE: f32 = 200_000.0;
 const EMPTY_WEIGHT: f32 = 270.0;
 const MERGES_WEIGHT: f32 = 700.0;
@@ -102,13 +102,13 @@ impl Player for Expectimax {
     }
 }
 
-/// Search depth: three moves, and more with more than five different tiles, because games are lost on these boards.
+/// Search depth: three moves, or more on boards with more than five different tiles. Most games are lost on such boards.
 fn depth_for(turn: &Turn<'_>) -> u32 {
     let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
     (kinds & !1).count_ones().saturating_sub(2).max(3)
 }
 
-/// Longest line whose heuristic is in a table.
+/// Length of the longest lines in the tables.
 const LONGEST_IN_TABLE: usize = 4;
 
 fn table(length: usize) -> Vec<f32> {
@@ -122,14 +122,15 @@ fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
 
 /// The heuristic of a line.
 ///
-/// It rewards empty cells and equal neighbours. It penalises tiles that do not fall to one side, and many middling tiles.
+/// The heuristic rewards empty cells and equal neighbours. It penalises tiles that do not decrease towards one side, and a
+/// large sum of e^3.5 over the exponents e.
 fn of_line(line: usize, length: usize) -> f32 {
     let exponents = || (0..length).map(move |cell| (line >> (4 * cell)) as u8 & 15);
     let power = |exponent: u8| f32::from(exponent).powi(4);
     let (mut sum, mut empty, mut merges, mut run) = (0.0, 0.0, 0.0, 0u8);
     let mut previous = 0;
     for exponent in exponents() {
-        // e^3.5. The square root is exact on every machine; a fractional power need not be.
+        // Computes e^3.5. A square root has the same bits on every machine; a fractional power need not.
         sum += f32::from(exponent).powi(3) * f32::from(exponent).sqrt();
         if exponent == 0 {
             empty += 1.0;

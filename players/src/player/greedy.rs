@@ -1,12 +1,12 @@
-//! The move that merges most.
+//! The move that merges the largest number of pairs.
 
 use exact2048_game::rules::Move;
 
 use super::{Player, PlayerError, Turn};
 
-/// Takes the move that leaves most cells empty, that is, merges most pairs.
+/// Takes the move that merges the largest number of pairs, and so leaves the largest number of empty cells.
 ///
-/// Among equal moves, the one with the highest score wins, then the first.
+/// Ties go to the move with the highest score, then to the first move.
 pub struct Greedy;
 
 impl Player for Greedy {

@@ -13,27 +13,27 @@ use crate::engine::{Engine, LegalMoves};
 /// The value of a path is the sum of the tiles along a snake, each weighted by a power of a ratio. The search assumes that
 /// each spawn is a 2 in the first empty cell of the best path.
 ///
-/// The value of a move is that of the board after it, plus a discounted value of the best next move. The discount is 0.9
-/// raised to the number of moves made. A board without a legal move has value −1.
+/// The value of a move is the value of the board after it, plus a discounted value of the best next move. The discount is
+/// 0.9 raised to the number of moves made. A board without a legal move has value −1.
 ///
-/// Source: N. Pezzotti (diaryofatinker.blogspot.com, 2014), who gives ratio 1/4, depth 3 and either two paths, both from
-/// one corner, or eight.
+/// Source: N. Pezzotti (diaryofatinker.blogspot.com, 2014). The source gives ratio 1/4, depth 3, and either eight paths or
+/// the two paths from one corner.
 pub struct LinearPaths {
     params: LinearPathsParams,
     paths: Vec<Path>,
 }
 
-/// A path: its cells from the corner on, and their weights.
+/// A path: its cells in order from the corner, and their weights.
 type Path = Vec<(u8, f64)>;
 
 /// Parameters of linear paths.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LinearPathsParams {
-    /// Whether the eight paths from all corners are used, or only the two from the top left.
+    /// Whether to use the eight paths from all corners, or only the two paths from the top left.
     pub all_corners: bool,
-    /// Ratio of a cell's weight to that of the cell before it.
+    /// Ratio of a cell's weight to the weight of the previous cell.
     pub ratio: f64,
-    /// Moves to look ahead after the first.
+    /// Number of moves to look ahead after the first.
     pub depth: u32,
 }
 
@@ -57,7 +57,7 @@ impl LinearPaths {
         Self { params, paths }
     }
 
-    /// The value of the best path, and the first empty cell on it.
+    /// The value of the best path, and the first empty cell on this path.
     fn best_path(&self, board: Board) -> (f64, Option<u8>) {
         let worth = |path: &Path| -> f64 {
             path.iter().map(|&(cell, weight)| f64::from(tile(board.get(usize::from(cell)))) * weight).sum()

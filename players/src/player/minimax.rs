@@ -6,18 +6,18 @@ use exact2048_game::rules::Move;
 use super::{Player, PlayerError, Turn};
 use crate::engine::{Engine, LegalMoves};
 
-/// Takes the move whose worst outcome is best by a heuristic.
+/// Takes the move with the best worst case by a heuristic.
 ///
-/// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the spawns that
-/// hurt most at once: those that leave the roughest board with the most groups of equal tiles.
+/// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the worst spawns:
+/// the spawns with the largest sum of the board's roughness (minus its smoothness) and its number of groups of equal tiles.
 ///
 /// The heuristic after a move is 0.1 smoothness + monotonicity + 2.7 ln(empty cells) + the largest exponent. The source
-/// deepens for 100 ms; this search counts boards instead, so the same board has the same move on every machine. In the
+/// deepens for 100 ms. This search counts boards instead, so the same board has the same move on every machine. In the
 /// source, a 2048 wins and ends the search; here the game continues.
 ///
 /// Source: M. Overlan (github.com/ovolve/2048-AI).
 pub struct Minimax {
-    /// Boards after which no deeper search begins.
+    /// Number of boards after which no deeper search begins.
     pub positions: u32,
 }
 
@@ -25,10 +25,10 @@ const SMOOTH_WEIGHT: f64 = 0.1;
 const EMPTY_WEIGHT: f64 = 2.7;
 /// Value of a board without a legal move.
 const LOST: f64 = -10_000.0;
-/// Most moves to look ahead. With few legal moves, the limit on boards alone would let the search go very deep.
+/// Largest search depth in moves. With few legal moves, the limit on boards alone would allow a very deep search.
 const DEEPEST: u32 = 32;
 
-/// Natural logarithms of the numbers of empty cells, as constants so that their bits are the same on every machine.
+/// Natural logarithms of the numbers of empty cells. As constants, they have the same bits on every machine.
 #[rustfmt::skip]
 const LN: [f64; 17] = [
     f64::NEG_INFINITY, 0.0, std::f64::consts::LN_2, 1.098_612_288_668_109_8, 1.386_294_361_119_890_6,
@@ -44,7 +44,9 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// The value of a board before a move, and the best move, with `further` moves to follow. Tries `first` first.
+    /// The value of a board before a move, and the best move. Tries `first` first.
+    ///
+    /// After this move, the search continues for `further` moves.
     fn before_move(
         &mut self,
         moves: &LegalMoves,
@@ -110,7 +112,7 @@ impl Player for Minimax {
             let window = (f64::NEG_INFINITY, f64::INFINITY);
             let (value, found) = search.before_move(turn.moves, further, window, best);
             if best.is_some() && value <= LOST {
-                // The spawns can force a loss at this depth, so the shallower search is more informative.
+                // At this depth, every move can lose. The move of the shallower search is more useful.
                 break;
             }
             best = found;
@@ -142,7 +144,7 @@ fn lines(engine: &Engine, board: Board, by_rows: bool) -> impl Iterator<Item = [
     })
 }
 
-/// Minus the sum of differences of exponents between tiles that face each other, in rows and in columns.
+/// Minus the sum of the differences of exponents between adjacent tiles in rows and columns, skipping empty cells.
 fn smoothness(engine: &Engine, board: Board) -> f64 {
     let mut sum = 0u32;
     for line in lines(engine, board, true).chain(lines(engine, board, false)) {
@@ -155,7 +157,7 @@ fn smoothness(engine: &Engine, board: Board) -> f64 {
     -f64::from(sum)
 }
 
-/// Minus the sum of exponents by which tiles fall, or by which they rise, whichever is less.
+/// Minus the sum of the falls of exponents along lines, or minus the sum of the rises, whichever sum is smaller.
 ///
 /// Rows and columns are counted separately. As in the source, empty cells are skipped, except that an empty first or last
 /// cell of a line counts as 0.
@@ -179,7 +181,7 @@ fn monotonicity(engine: &Engine, board: Board) -> f64 {
     -f64::from(of(true) + of(false))
 }
 
-/// Number of groups of equal tiles that touch.
+/// Number of connected groups of equal tiles.
 fn groups(engine: &Engine, board: Board) -> f64 {
     let (rows, cols, cells) = (engine.size().rows(), engine.size().cols(), engine.size().cells());
     let mut left: u16 = (0..cells).filter(|&cell| board.get(cell) != 0).fold(0, |set, cell| set | 1 << cell);

@@ -33,22 +33,22 @@ pub struct Turn<'a> {
     pub engine: &'a Engine,
     /// The board.
     pub board: Board,
-    /// Its legal moves.
+    /// Legal moves of the board.
     pub moves: &'a LegalMoves,
     /// Whether a move that changes nothing is allowed while a cell is empty: see
     /// [`Rules::of_the_paper`](crate::Rules::of_the_paper).
     pub takes_idle_moves: bool,
-    /// Random numbers for players that draw lots. Only this game's player uses them, so the same seed gives the same game.
+    /// Random numbers for the player's choices. Only this game's player uses them, so the same seed gives the same game.
     pub generator: &'a mut ChaCha8Rng,
 }
 
-/// A player. One object plays one game after another.
+/// A player. One object plays several games in sequence.
 pub trait Player: Send {
     /// Begins a game.
     ///
     /// # Errors
     ///
-    /// If the player cannot play it.
+    /// If the player cannot play the game.
     fn begin(&mut self, _engine: &Engine) -> Result<(), PlayerError> {
         Ok(())
     }
@@ -57,14 +57,14 @@ pub trait Player: Send {
     ///
     /// # Errors
     ///
-    /// If the player has no move; its game then ends.
+    /// If the player cannot choose a move. The game then ends.
     fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError>;
 
     /// Ends the game.
     fn end(&mut self, _score: u64) {}
 }
 
-/// Why a game could not be played to its end.
+/// Error that ends a game early.
 #[derive(Debug, thiserror::Error)]
 pub enum PlayerError {
     /// The external program failed.

@@ -10,7 +10,7 @@ use crate::engine::Engine;
 
 /// Plays random games after each legal move, and takes the move with the highest mean score.
 ///
-/// Source: R. Zefroni (github.com/ronenz/ai-2048), who reports 2048 in 80% of games with 100 games a move.
+/// Source: R. Zefroni (github.com/ronenz/ai-2048). The source reports a 2048 in 80% of games with 100 random games a move.
 pub struct MonteCarlo {
     /// Number of games after each move.
     pub runs: u32,
@@ -33,7 +33,7 @@ impl Player for MonteCarlo {
     }
 }
 
-/// Score of a random game from an afterstate on.
+/// Score of a random game that continues from an afterstate.
 fn play_on(engine: &Engine, mut board: Board, generator: &mut ChaCha8Rng) -> u64 {
     let mut score = 0;
     loop {

@@ -1,11 +1,11 @@
-//! Uniformly one of the legal moves.
+//! A uniformly random legal move.
 
 use exact2048_game::rules::Move;
 use rand::Rng;
 
 use super::{Player, PlayerError, Turn};
 
-/// Draws lots.
+/// Chooses each legal move with equal probability.
 pub struct Random;
 
 impl Player for Random {

@@ -18,34 +18,34 @@ use super::win_fraction::{RandomGameCount, WinFraction};
 use super::{Player, PlayerError, command, greedy, random};
 use crate::engine::Engine;
 
-/// A player and its parameters, as in `expectimax:depth=4,cutoff=0.001`.
+/// A player and its parameters, for example `expectimax:depth=4,cutoff=0.001`.
 #[derive(Clone, PartialEq, Debug)]
 pub enum PlayerSpec {
-    /// Uniformly one of the legal moves.
+    /// A uniformly random legal move.
     Random,
-    /// The move that merges most.
+    /// The move that merges the largest number of pairs.
     Greedy,
-    /// Expected value of a heuristic some moves ahead.
+    /// The move with the highest expected value of a heuristic.
     Expectimax(ExpectimaxParams),
-    /// The best move against spawns that hurt, by a heuristic.
+    /// The best move against adversarial spawns, by a heuristic.
     Minimax {
-        /// Boards after which no deeper search begins.
+        /// Number of boards after which no deeper search begins.
         positions: u32,
     },
     /// Tiles weighted along snakes.
     LinearPaths(LinearPathsParams),
     /// A model with the largest tile in a corner.
     Corner(CornerParams),
-    /// The move after which random games end best.
+    /// The move with the highest mean score of random games.
     MonteCarlo {
         /// Games a move.
         runs: u32,
     },
-    /// The move after which most random games last.
+    /// The move after which random games of limited length survive most often, or longest.
     WinFraction {
         /// Games a move.
         runs: u32,
-        /// Steps of each at most.
+        /// Largest number of steps of each game.
         steps: u32,
         /// Quantity counted in these games.
         counted: RandomGameCount,
@@ -62,26 +62,26 @@ pub enum PlayerSpec {
 /// Parameters of expectimax.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ExpectimaxParams {
-    /// Moves and spawns to look ahead; `None` looks further the more different tiles the board has.
+    /// Number of moves and spawns to look ahead. With `None`, the search is deeper on boards with more different tiles.
     pub depth: Option<u32>,
-    /// Probability of a path's spawns below which the search stops.
+    /// The search ends a path if the probability of its spawns is below this cutoff.
     pub cutoff: f32,
 }
 
-/// Inputs that a player's moves depend on.
+/// Inputs that determine a player's moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decides {
     /// The board alone, up to its symmetries.
     ByBoard,
     /// The board alone, including its orientation.
     ByTurnedBoard,
-    /// Chance: each legal move is equally likely.
+    /// Chance alone: each legal move is equally likely.
     ByEvenLots,
     /// Anything else, such as other random numbers or the memory of a program.
     Freely,
 }
 
-/// Why a text does not name a player.
+/// Error of a text that is not a valid player.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
     /// No player has this name.
@@ -163,7 +163,7 @@ impl PlayerSpec {
         })
     }
 
-    /// Returns the inputs that the moves depend on.
+    /// Returns the inputs that determine the moves.
     #[must_use]
     pub fn decides(&self) -> Decides {
         match self {
@@ -200,7 +200,7 @@ impl PlayerSpec {
     }
 }
 
-/// Most games or boards that a player may try for one move.
+/// Largest number of games or boards that a player may try for one move.
 const MOST_RUNS: u32 = 1_000_000;
 
 impl FromStr for PlayerSpec {

@@ -8,15 +8,15 @@ use super::{Player, PlayerError, Turn};
 
 /// Plays random games of at most `steps` steps after each move.
 ///
-/// Takes the move after which most games survive, or after which the games last longest in total. Among equal moves it
-/// draws lots.
+/// Takes the move with the largest number of surviving games, or with the largest total number of steps. Breaks ties at
+/// random.
 ///
-/// Source: a paper on Monte Carlo play that tabulates mean lengths of games by the number of runs and of steps;
-/// docs/players.md lists the differences of its printed code.
+/// Source: a paper on Monte Carlo play. It tabulates mean lengths of games by the numbers of runs and steps. The printed
+/// code differs; `docs/players.md` lists the differences.
 pub struct WinFraction {
     /// Number of games after each move.
     pub runs: u32,
-    /// Most moves of each game.
+    /// Largest number of moves of each game.
     pub steps: u32,
     /// Quantity counted in these games.
     pub counted: RandomGameCount,
@@ -25,14 +25,14 @@ pub struct WinFraction {
 /// Quantity counted in random games of limited length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RandomGameCount {
-    /// Games that survive all steps.
+    /// Number of games that survive all steps.
     Games,
-    /// Steps that each game lasts.
+    /// Number of steps that the games last, summed over the games.
     Steps,
 }
 
 impl WinFraction {
-    /// Contribution to the count of one random game from an afterstate on.
+    /// Contribution to the count of one random game that continues from an afterstate.
     fn worth(&self, turn: &mut Turn<'_>, mut board: Board) -> u64 {
         for step in 0..self.steps {
             // A move that changed nothing may leave a full board.
