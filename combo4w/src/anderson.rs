@@ -1,28 +1,28 @@
 //! Anderson acceleration: improves the next iterate by the changes of the last few residuals.
 //!
 //! For a map G and iterates u, the residuals are f = G(u) − u. The next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that minimise
-//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, this is GMRES. The proposed iterate is only a starting point;
-//! applying G to it shows its quality.
+//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, the method is GMRES. The new iterate is only a starting point. The next
+//! application of G shows its quality.
 //!
 //! Source: D. G. Anderson, "Iterative procedures for nonlinear integral equations" (1965).
 
 use rayon::prelude::*;
 
-/// Number of differences kept. More of them would save few sweeps, and each takes two vectors.
+/// Number of differences to keep. More differences would save few sweeps, and each difference takes two vectors.
 pub(crate) const DEPTH: usize = 5;
 
-/// Count of numbers that one thread sums at a time. It is fixed, so that sums do not depend on the number of threads.
+/// Count of numbers that one thread sums at a time. Because it is fixed, sums do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
 /// History of the last steps. Vectors are allocated once.
 #[derive(Default)]
 pub(crate) struct Anderson {
-    /// Steps since the beginning or the last [`Self::reset`].
+    /// Number of steps since the beginning or the last [`Self::reset`].
     steps: usize,
     last: Change,
-    /// Changes by the last few steps; step n has place n mod `DEPTH`.
+    /// Changes in the last `DEPTH` steps. The change in step n has place n mod `DEPTH`.
     changes: [Change; DEPTH],
-    /// Products of the residuals' changes.
+    /// Scalar products of the residuals' changes.
     products: [[f64; DEPTH]; DEPTH],
 }
 
@@ -39,7 +39,7 @@ impl Anderson {
         self.steps = 0;
     }
 
-    /// Replaces `image`, which has this residual, by the next iterate.
+    /// Replaces `image` by the next iterate, given the residual of `image`.
     pub fn step(&mut self, image: &mut [f64], residual: &[f64]) {
         if self.steps == 0 {
             self.last = Change { residual: residual.to_vec(), image: image.to_vec() };
@@ -67,7 +67,7 @@ impl Anderson {
 
     /// Stores the newest change in its place, in one pass over all vectors.
     ///
-    /// Returns the scalar products of its residual, and of `residual`, with the residuals of the `known` changes.
+    /// Returns the scalar products of the change's residual, and of `residual`, with the residuals of the `known` changes.
     fn take(
         &mut self,
         place: usize,
@@ -121,7 +121,8 @@ fn replace(old: &mut [f64], new: &[f64], difference: &mut [f64]) {
     }
 }
 
-/// Solves symmetric equations by elimination from the last unknown on. Skips unknowns that nearly depend on later ones.
+/// Solves symmetric equations by elimination, starting with the last unknown. Skips unknowns that nearly depend on later
+/// unknowns.
 fn solve(mut matrix: Vec<Vec<f64>>) -> Vec<f64> {
     let n = matrix.len();
     let diagonal: Vec<f64> = (0..n).map(|i| matrix[i][i]).collect();

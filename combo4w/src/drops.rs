@@ -12,17 +12,17 @@ use crate::piece::{Cell, Piece, Turn};
 pub enum Drops {
     /// Straight down from above.
     Hard,
-    /// Any number of moves left, right and down, and of quarter turns with the kicks of SRS.
+    /// Any sequence of moves left, right and down, and of quarter turns with the kicks of SRS.
     #[default]
     Srs,
-    /// Any place in which the piece fits and is supported, even if it cannot get there.
+    /// Any place in which the piece fits and is supported, even if no sequence of moves reaches the place.
     Anywhere,
 }
 
-/// Place of a piece: its turn, and the column and row of the bottom left corner of its square.
+/// Place of a piece: its turn, and the column and row of its square's bottom left corner.
 type Place = (Turn, Cell);
 
-/// The sets of cells in which a piece can rest, in order and each once.
+/// The sets of cells in which a piece can rest, sorted and without duplicates.
 ///
 /// All cells above the field are empty, so a piece may enter in any column and turn.
 pub(crate) fn resting(field: Field, piece: Piece, drops: Drops) -> Vec<Field> {
@@ -58,7 +58,7 @@ fn fallen(mut place: Place, fit: impl Fn(Place) -> Option<Field>) -> Place {
     place
 }
 
-/// All places that moves and turns lead to.
+/// All places that a piece can reach by moves and turns.
 fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> Option<Field>) -> Vec<Place> {
     let mut seen: FxHashSet<Place> = entries.iter().copied().collect();
     let mut waiting = VecDeque::from(entries);
@@ -72,7 +72,7 @@ fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> 
             let kicks = piece.kicks(turn, to).into_iter();
             kicks.map(|(dx, dy)| (to, (x + dx, y + dy))).find(|&next| fit(next).is_some())
         });
-        // Places above the entry are skipped, because a piece that a kick lifts there could also have entered there.
+        // Skips places above the entry. If a kick lifts a piece that high, the piece could also have entered there.
         waiting
             .extend(moves.chain(turns).filter(|&(_, (_, y))| y <= above).filter(|&next| seen.insert(next)));
     }

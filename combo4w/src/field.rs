@@ -5,14 +5,14 @@ use std::str::FromStr;
 
 use crate::piece::Cell;
 
-/// Columns of a field.
+/// Number of columns of a field.
 pub const WIDTH: i8 = 4;
 /// Number of rows that fit into the bits.
 const ROWS: i8 = 16;
 /// Bits of one full row.
 const ROW: u64 = 0b1111;
 
-/// The filled cells between two high walls: four bits for each row, from the bottom left.
+/// The filled cells between two high walls, four bits a row, from the bottom left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Field(u64);
 
@@ -36,7 +36,7 @@ pub enum FieldError {
 }
 
 impl Field {
-    /// Creates a field of columns of these heights, without holes.
+    /// Creates a field without holes from the heights of its columns.
     #[must_use]
     pub fn of_heights(heights: [u8; 4]) -> Self {
         let cells = |x: i8| (0..heights[x as usize] as i8).map(move |y| (x, y));
@@ -62,7 +62,7 @@ impl Field {
         Self((self.0 & a) << 3 | (self.0 & b) << 1 | self.0 >> 1 & b | self.0 >> 3 & a)
     }
 
-    /// The cells of a shape as bits, moved to a place; `None` if it overlaps a wall, the floor or a filled cell.
+    /// The cells of a shape at a place, as bits; `None` if the shape overlaps a wall, the floor or a filled cell.
     pub(crate) fn fit(self, shape: &[Cell; 4], (dx, dy): Cell) -> Option<Self> {
         let mut bits = 0;
         for &(x, y) in shape {
@@ -85,7 +85,7 @@ fn bit((x, y): Cell) -> Option<u64> {
     ((0..WIDTH).contains(&x) && (0..ROWS).contains(&y)).then(|| 1 << (4 * y + x))
 }
 
-/// Rows from the top, separated by slashes: `X.../X.../X...`. With `#`, each row is a line.
+/// Rows from the top, separated by slashes: `X.../X.../X...`. With the flag `#`, each row is a line.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if f.alternate() { "\n" } else { "/" };

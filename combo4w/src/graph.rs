@@ -6,14 +6,15 @@ use crate::space::{ComboSpace, ComboState};
 /// A state by its number among all states of a graph.
 pub type Node = u32;
 
-/// A Markov decision process in which every step counts one.
+/// A Markov decision process with a reward of one for every step.
 ///
-/// Chance picks a *branch*, then the player picks one of its successors. A branch without successors ends the process.
+/// Chance picks a *branch*, then the player picks one of the branch's successors. A branch without successors ends the
+/// process.
 pub trait Graph: Sync {
     /// Number of states.
     fn nodes(&self) -> usize;
 
-    /// Calls `see` for each branch of a state, with its weight and its successors; branches may repeat.
+    /// Calls `see` with the weight and the successors of each branch of a state. Branches may repeat.
     fn branches(&self, node: Node, see: impl FnMut(u32, &[Node]));
 }
 
@@ -25,7 +26,7 @@ impl ComboSpace {
         Some((self.first_node(level) + at) as Node)
     }
 
-    /// The state of a number.
+    /// The state with a number.
     ///
     /// # Panics
     ///
@@ -41,7 +42,7 @@ impl ComboSpace {
         self.sequences().levels()[..level].iter().map(|level| level.len() * self.row()).sum()
     }
 
-    /// The level of a state, and its number there.
+    /// The level of a state, and the state's number within the level.
     fn at(&self, node: Node) -> (usize, usize) {
         let mut at = node as usize;
         for (number, level) in self.sequences().levels().iter().enumerate() {
@@ -95,7 +96,7 @@ impl Graph for ComboSpace {
 /// An explicitly stored graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Explicit {
-    /// The distinct branches of each state, in order: successors in order and each once, and the weight.
+    /// The distinct branches of each state in order, as successors and weight. Successors are sorted, without duplicates.
     pub(crate) branches: Vec<Vec<(Vec<Node>, u32)>>,
 }
 
@@ -112,13 +113,13 @@ impl Graph for Explicit {
 }
 
 impl Explicit {
-    /// Number of pairs of a branch and a successor.
+    /// Number of edges: pairs of a branch and one of its successors.
     #[must_use]
     pub fn edges(&self) -> usize {
         self.branches.iter().flatten().map(|(successors, _)| successors.len()).sum()
     }
 
-    /// Computes the lives of all states, by sweeps until one changes no state by more than `goal`.
+    /// Computes the lives of all states. Sweeps until a sweep changes no state by more than `goal`.
     #[must_use]
     pub fn lives(&self, goal: f64) -> Vec<f64> {
         let mut lives = vec![1.0; self.branches.len()];

@@ -3,11 +3,11 @@
 //! In a field of four columns between walls, each piece must fill a row, or the combo ends. `docs/combo.md` has definitions,
 //! formulas, proofs, sources and the published table.
 //!
-//! * [`Placements`] has the reachable fields and the successors by each piece, found with the rules of the game.
-//! * [`Sequences`] has the possible knowledge of the next pieces.
-//! * [`ComboSpace`] has the states, the product of both with the piece in hold.
-//! * [`solve`] computes the expected number of further placements under the best policy for all states, with a proved
-//!   interval around each value.
+//! * [`Placements`] enumerates the reachable fields, and each field's successors for each piece, by the rules of the game.
+//! * [`Sequences`] enumerates the player's possible knowledge of the next pieces.
+//! * [`ComboSpace`] enumerates the states. A state has a field, the piece in hold, and the knowledge of the next pieces.
+//! * [`solve`] computes each state's expected number of further placements under the best policy, with a proved interval
+//!   around each value.
 //! * [`minimise`] merges equivalent states.
 //! * [`prune`] removes successors that are never better.
 

@@ -1,10 +1,10 @@
-//! The greatest bisimulation: merges states whose choices lead to merged states with the same probabilities.
+//! The greatest bisimulation: merges states with the same choices among merged states, at the same probabilities.
 //!
-//! The method is partition refinement, which begins with all states in one class. In each round, a state's *signature* is its
-//! branches with every successor replaced by its class: a set of classes for each branch, and the probability of each set.
-//! The round splits each class by signature, until a round splits none. There are at most as many rounds as classes, and a
-//! round takes time in proportion to the edges. Symmetries, such as mirror images and swapped pieces, need no special
-//! treatment.
+//! The method is partition refinement. At first, all states form one class. In each round, a state's *signature* has a set
+//! of classes for each branch: the classes of the branch's successors. It also has the probability of each set. A round
+//! splits each class by signature; the method ends when a round splits no class. The number of rounds is at most the number
+//! of classes, and the time of a round is proportional to the number of edges. Symmetries, such as mirror images and
+//! swapped pieces, need no special treatment.
 
 use rayon::prelude::*;
 use rustc_hash::FxHasher;
@@ -21,13 +21,13 @@ pub struct Minimised {
     pub class_of: Vec<Node>,
 }
 
-/// The branches of a state as sets of classes, in order, each set once and with its weight in lowest terms.
+/// The branches of a state as distinct sets of classes, in order, each with its weight in lowest terms.
 type Signature = Vec<(Vec<Node>, u32)>;
 
 /// Merges all equivalent states.
 ///
-/// Rounds compare hashes of signatures, so a collision may keep different states together. The last step compares the
-/// signatures; after a collision, everything is repeated with other hashes.
+/// Rounds compare hashes of signatures, so a collision may leave different states in one class. The last step compares the
+/// signatures. After a collision, the function starts again with other hashes.
 #[must_use]
 pub fn minimise(graph: &impl Graph) -> Minimised {
     (0..).find_map(|seed| refine(graph, seed)).unwrap_or_else(|| unreachable!("hashes differ for some seed"))
@@ -103,7 +103,8 @@ mod tests {
     #[test]
     fn only_equivalent_states_are_merged() {
         let end = || vec![(vec![], 1)];
-        // 0 and 1 end; 2 and 3 lead to one of them or end, with the same probabilities; 4 with others; 5 may choose 2.
+        // States 0 and 1 end. States 2 and 3 continue with 0 or 1, or end, at the same probabilities. State 4 does so at
+        // other probabilities. State 5 may choose 2.
         let branches = vec![
             end(),
             end(),

@@ -11,9 +11,9 @@ use crate::piece::{PIECES, Piece};
 /// A field by its number.
 pub type FieldId = usize;
 
-/// All fields that can be reached from one without breaking the combo, and their successors.
+/// All fields that a combo can reach from a first field, and their successors.
 ///
-/// A *placement* is a field, a piece, and a field after it. Every placement fills at least one row.
+/// A *placement* is a field, a piece, and the field after the drop. Every placement fills at least one row.
 #[derive(Clone, Debug)]
 pub struct Placements {
     fields: Vec<Field>,
@@ -21,16 +21,16 @@ pub struct Placements {
     next: Vec<[Vec<FieldId>; 7]>,
 }
 
-/// Error of a field from which too many others can be reached.
+/// Error of a first field from which a combo can reach too many fields.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected at most {most} filled cells, found {0}, which lead to too many fields", most = Placements::MOST_CELLS)]
 pub struct TooManyCells(u32);
 
 impl Placements {
-    /// Most filled cells of a first field. No field after it has more, and none is higher.
+    /// Largest number of filled cells of a first field. No later field has more filled cells or more rows.
     pub const MOST_CELLS: u32 = 8;
 
-    /// Finds all fields from a first one, which has number 0. The others are numbered in the order of discovery.
+    /// Finds all fields reachable from a first field. Numbers the fields in the order of discovery; the first has number 0.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Placements {
         self.by_field.get(&field).copied()
     }
 
-    /// The fields that a piece leads to, each once; none if it ends the combo.
+    /// The distinct fields after a drop of a piece; empty if the piece ends the combo.
     #[must_use]
     pub fn next(&self, field: FieldId, piece: Piece) -> &[FieldId] {
         &self.next[field][piece.index()]
@@ -90,7 +90,7 @@ impl Placements {
         self.next.iter().flatten().map(Vec::len).sum()
     }
 
-    /// Strongly connected components of the fields, each before those that lead to it.
+    /// Strongly connected components of the fields. Each component comes after the components of its successors.
     #[must_use]
     pub fn components(&self) -> Vec<Vec<FieldId>> {
         let mut graph = DiGraph::<(), ()>::with_capacity(self.fields.len(), self.placements());

@@ -31,7 +31,7 @@ pub(crate) type Cell = (i8, i8);
 pub(crate) type Turn = usize;
 
 impl Piece {
-    /// Its number: the place in [`PIECES`].
+    /// The number of the piece: its place in [`PIECES`].
     #[must_use]
     pub fn index(self) -> usize {
         self as usize
@@ -58,7 +58,7 @@ impl Piece {
         }
     }
 
-    /// Its cells in that square.
+    /// The cells of the piece within its square, after a number of quarter turns.
     pub(crate) fn cells(self, turn: Turn) -> [Cell; 4] {
         let upright = match self {
             Self::I => [(0, 2), (1, 2), (2, 2), (3, 2)],
@@ -73,7 +73,7 @@ impl Piece {
         upright.map(|cell| (0..turn).fold(cell, |(x, y), _| (y, last - x)))
     }
 
-    /// The *kicks* of a quarter turn: five moves, of which the first that fits is made.
+    /// The *kicks* of a quarter turn: five moves. The piece makes the first move that fits.
     pub(crate) fn kicks(self, from: Turn, to: Turn) -> [Cell; 5] {
         let offsets = if self == Self::I { &I_OFFSETS } else { &OFFSETS };
         std::array::from_fn(|test| {
@@ -83,8 +83,9 @@ impl Piece {
     }
 }
 
-/// Offsets by turn. A kick is the difference of the offsets before and after a turn; the usual table of SRS lists these
-/// differences.
+/// Offsets by turn. A kick is the difference of the offsets before and after a turn.
+///
+/// The usual table of SRS lists these differences.
 const OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0); 5],
     [(0, 0), (1, 0), (1, -1), (0, 2), (1, 2)],
@@ -92,7 +93,7 @@ const OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0), (-1, 0), (-1, -1), (0, 2), (-1, 2)],
 ];
 
-/// Offsets of the I, whose table is not symmetric in left and right.
+/// Offsets of the I. Its table has no left-right symmetry.
 const I_OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0); 5],
     [(0, 0), (2, 0), (-1, 0), (2, 1), (-1, -2)],
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn kicks_are_those_of_the_published_table() {
-        // From the entering turn clockwise, and back; and the I, clockwise from each turn.
+        // A clockwise turn from the entering position, and back. For the I, clockwise turns from each position.
         assert_eq!(Piece::T.kicks(0, 1), [(0, 0), (-1, 0), (-1, 1), (0, -2), (-1, -2)]);
         assert_eq!(Piece::T.kicks(1, 0), [(0, 0), (1, 0), (1, -1), (0, 2), (1, 2)]);
         assert_eq!(Piece::T.kicks(2, 3), [(0, 0), (1, 0), (1, 1), (0, -2), (1, -2)]);

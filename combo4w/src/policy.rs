@@ -15,7 +15,7 @@ pub struct Decision {
     pub hold: Option<Piece>,
     /// The current piece.
     pub current: Piece,
-    /// Knowledge of the pieces after it.
+    /// Knowledge of the pieces after the current one.
     pub outlook: Outlook,
 }
 
@@ -24,16 +24,16 @@ pub struct Decision {
 pub struct Placement {
     /// The dropped piece.
     pub piece: Piece,
-    /// The field after it.
+    /// The field after the drop.
     pub after: Field,
-    /// The piece then in hold.
+    /// The piece in hold after the drop.
     pub hold: Option<Piece>,
-    /// Expected placements from now on, including this one.
+    /// Expected number of placements, including this one.
     pub value: f64,
 }
 
 impl Solution {
-    /// All possible placements, the best one first; none if the combo ends. `None` if the decision is not in this space.
+    /// All possible placements, best first; empty if the combo ends. `None` if the decision is not in this space.
     #[must_use]
     pub fn placements(&self, space: &ComboSpace, decision: &Decision) -> Option<Vec<Placement>> {
         let Decision { field, hold, current, outlook } = decision;
@@ -41,7 +41,7 @@ impl Solution {
         if !space.sequences().can_come(*current, outlook) {
             return None;
         }
-        // Either piece may be dropped; the other one is then in hold.
+        // The player may drop either piece. The other piece is then in hold.
         let mut hands = vec![(*current, *hold)];
         hands.extend(hold.filter(|hold| hold != current).map(|hold| (hold, Some(*current))));
         let mut placements = Vec::new();

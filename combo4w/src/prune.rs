@@ -1,11 +1,11 @@
-//! Removes successors that are never better than another one of the same branch, by the simulation preorder.
+//! Removes successors that are never better than another successor of the same branch, by the simulation preorder.
 //!
-//! A state i is *simulated* by a state j, i ≤ j, if j can do everything that i can. More precisely, the probabilities of
-//! i's branches can be moved completely to j's branches under one condition. Each successor in a branch of i is simulated
-//! by some successor in the branch of j that it is moved to.
+//! A state j *simulates* a state i, i ≤ j, if j can do everything that i can. More precisely, the probabilities of i's
+//! branches can be moved completely to j's branches under one condition. Probability moves from a branch of i to a branch
+//! of j only if some successor in j's branch simulates each successor in i's branch.
 //!
-//! The search for the greatest such relation begins with all pairs that the values allow. It removes the pairs for which
-//! the condition fails, until none is left. Because i ≤ j implies V(i) ≤ V(j), a branch that has j does not need i.
+//! The search for the greatest such relation begins with all pairs that the values allow. It removes the pairs that fail
+//! the condition, until all remaining pairs meet it. Because i ≤ j implies V(i) ≤ V(j), a branch with j does not need i.
 
 use rayon::prelude::*;
 
@@ -15,15 +15,15 @@ use crate::minimise::gcd;
 /// A set of states, one bit each.
 type Bits = Vec<u64>;
 
-/// Most branches of a state: chance draws one of seven pieces.
+/// Largest number of branches of a state, because chance draws one of seven pieces.
 const MOST_BRANCHES: usize = 7;
 
-/// Allowance for errors of the values. The search begins without the pairs whose values exclude them by more.
+/// Allowance for errors of the values. The search begins without the pairs i, j with V(i) > V(j) + this allowance.
 const SLACK: f64 = 1e-6;
 
-/// Removes from each branch the successors that another successor of the branch simulates; returns their number.
+/// Removes a successor from a branch if another successor of the branch simulates it. Returns the number of removals.
 ///
-/// `lives` are those of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: 4,000
+/// `lives` has the lives of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: 4,000
 /// states take seconds and 2 MB.
 pub fn prune(graph: &mut Explicit, lives: &[f64]) -> usize {
     let below = simulation(graph, lives);
@@ -31,7 +31,7 @@ pub fn prune(graph: &mut Explicit, lives: &[f64]) -> usize {
     let before = graph.edges();
     for (successors, _) in graph.branches.iter_mut().flatten() {
         let all = successors.clone();
-        // The first of two successors that simulate each other is kept.
+        // If two successors simulate each other, the first one stays.
         let is_dominated =
             |a: Node| all.iter().any(|&b| a != b && is_below(a, b) && !(is_below(b, a) && a < b));
         successors.retain(|&a| !is_dominated(a));
@@ -54,7 +54,8 @@ fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
         set
     };
     let mut below: Vec<Bits> = lives.par_iter().map(|&of| worth_less(of)).collect();
-    // A set depends only on those of the successors, so it is checked again only after one of them has changed.
+    // A state's set depends only on the sets of its successors. So the loop checks it again only after one of these has
+    // changed.
     let mut has_changed = vec![true; lives.len()];
     while has_changed.contains(&true) {
         let is_affected = |node: usize| {
@@ -76,7 +77,7 @@ fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
     below
 }
 
-/// The candidates below a state that still pass the test.
+/// The candidates below a state that still meet the condition.
 fn still_below(graph: &Explicit, node: usize, below: &[Bits]) -> Bits {
     let branches = &graph.branches[node];
     // For each branch, the states below any of its successors.
@@ -123,7 +124,9 @@ fn still_below(graph: &Explicit, node: usize, below: &[Bits]) -> Bits {
 /// Branches of a state, one bit each.
 type Targets = u8;
 
-/// Whether some weights can be moved completely to others, each only where it fits. Both are shares of a whole.
+/// Whether weights can be moved completely to other weights, each only to the targets that fit.
+///
+/// Both kinds of weights are shares of a whole.
 fn can_move(from: impl Iterator<Item = u32> + Clone, to: &[u32], fits: &[Targets]) -> bool {
     let (of_from, of_to): (u32, u32) = (from.clone().sum(), to.iter().sum());
     let common = of_from / gcd(of_from, of_to) * of_to;
@@ -154,7 +157,7 @@ struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// Moves a part of a weight, if necessary after moving others elsewhere; returns the moved amount.
+    /// Moves a part of a weight, after moving others elsewhere if necessary. Returns the moved amount.
     fn push(&mut self, source: usize, amount: u32, seen: &mut Targets) -> u32 {
         for target in 0..MOST_BRANCHES {
             if self.fits[source] & !*seen & 1 << target == 0 {
@@ -197,7 +200,7 @@ mod tests {
 
     #[test]
     fn simulated_successors_are_removed() {
-        // 0 ends; 1 makes one more step with probability 1/2, 2 always; 3 may choose each of them.
+        // State 0 ends. State 1 makes one more step with probability 1/2, and state 2 always does. State 3 may choose any.
         let branches = vec![
             vec![(vec![], 1)],
             vec![(vec![], 1), (vec![0], 1)],

@@ -1,4 +1,4 @@
-//! Sequences of pieces: the visible ones, and the possible continuations.
+//! Sequences of pieces: the visible pieces, and the possible continuations.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashSet;
@@ -8,10 +8,10 @@ use crate::piece::{PIECES, Piece};
 /// Method of drawing pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Draw {
-    /// Each piece is any of the seven, independently of the earlier ones.
+    /// Each piece is any of the seven, independently of the earlier pieces.
     #[default]
     Random,
-    /// From a bag of all seven pieces, which is refilled when it is empty.
+    /// Pieces are drawn from a bag of all seven pieces. The bag is refilled when it is empty.
     Bag,
 }
 
@@ -19,12 +19,12 @@ pub enum Draw {
 pub(crate) type Bits = u8;
 pub(crate) const FULL: Bits = 0b111_1111;
 
-/// Knowledge of the next pieces: the visible ones, and the possible ones after them.
+/// Knowledge of the next pieces: the visible pieces, and the possible pieces after them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Outlook {
     /// The visible pieces, the next one first.
     pub previews: Vec<Piece>,
-    /// The possible pieces after them, in order.
+    /// The possible pieces after the visible ones, in order.
     pub bag: Vec<Piece>,
 }
 
@@ -36,12 +36,12 @@ struct Key(u64);
 const PIECE_BITS: u32 = 3;
 
 impl Key {
-    /// Most previews that fit into a key.
+    /// Largest number of previews that fit into a key.
     const MOST_PREVIEWS: usize = 17;
 
     /// Packs an outlook, sorted by the previews after the first, then by the bag, then by the first preview.
     ///
-    /// So outlooks with the same continuations are neighbours.
+    /// In this order, outlooks with the same continuations are neighbours.
     fn new(first: usize, rest: u64, bag: Bits) -> Self {
         Self((rest << 7 | u64::from(bag)) << PIECE_BITS | first as u64)
     }
@@ -67,8 +67,8 @@ impl Key {
 
 /// All outlooks with a given number of previews, by number, and their transitions.
 ///
-/// They form *levels*: each level leads to the next one, and the last one to level 0. With a bag, the level is the number of
-/// pieces drawn from it; otherwise there is one level.
+/// The outlooks form *levels*: a draw leads from each level to the next one, and from the last level to level 0. With a bag,
+/// the level is the number of pieces drawn from the bag. Otherwise, there is one level.
 #[derive(Clone, Debug)]
 pub struct Sequences {
     previews: usize,
@@ -80,18 +80,18 @@ pub struct Sequences {
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     keys: Vec<Key>,
-    /// Starts of the groups of outlooks that differ only in the next piece; they have the same continuations.
+    /// Start of each group. The outlooks of a group differ only in the next piece, so they have the same continuations.
     starts: Vec<u32>,
-    /// Transitions, `branches` for each group: the drawn piece, and the resulting outlook of the next level.
+    /// Transitions, `branches` for each group, as drawn piece and resulting outlook of the next level.
     follow: Vec<(u8, u32)>,
     branches: usize,
 }
 
 /// Outlooks that differ only in the next piece.
 pub(crate) struct Group<'a> {
-    /// Their numbers within the level.
+    /// Numbers of the outlooks within the level.
     pub outlooks: std::ops::Range<usize>,
-    /// Equally likely transitions: the drawn piece, and the resulting outlook of the next level.
+    /// Equally likely transitions, as drawn piece and resulting outlook of the next level.
     pub follow: &'a [(u8, u32)],
 }
 
@@ -131,7 +131,7 @@ impl Sequences {
     ///
     /// # Panics
     ///
-    /// With more than 17 previews, which do not fit into a key.
+    /// If more than 17 previews are requested, because they do not fit into a key.
     #[must_use]
     pub fn new(draw: Draw, previews: usize) -> Self {
         assert!(previews <= Key::MOST_PREVIEWS, "{previews} previews do not fit into a key");
@@ -149,14 +149,14 @@ impl Sequences {
         Self { levels, ..this }
     }
 
-    /// Counts the outlooks without finding them; `None` if there are more than 2^64.
+    /// Counts the outlooks without enumerating them; `None` if the count exceeds 64 bits.
     #[must_use]
     pub fn count(draw: Draw, previews: usize) -> Option<u64> {
         let Draw::Bag = draw else { return 7u64.checked_pow(u32::try_from(previews).ok()?) };
         let ordered = |taken: u64, seen: u64| (0..seen).map(|i| taken - i).product::<u64>();
         let previews = previews as u64;
         (0..7u64).try_fold(0u64, |sum, taken| {
-            // The last pieces of the current bag are visible in order, and the others are known as a set.
+            // The last pieces from the current bag are visible in order. The other drawn pieces are known as a set.
             let seen = taken.min(previews);
             let sets = ordered(7, taken) / ordered(taken, taken);
             let before = previews - seen;
@@ -173,7 +173,7 @@ impl Sequences {
         }
     }
 
-    /// All outlooks, found from one of them.
+    /// Enumerates all outlooks, starting with one of them.
     fn all(&self) -> Vec<Key> {
         let mut bag = FULL;
         let mut start = Key::new(0, 0, FULL);
@@ -248,7 +248,7 @@ impl Sequences {
         self.levels.iter().map(Level::len).sum()
     }
 
-    /// An outlook by its level and its number there.
+    /// The outlook with a level and a number within the level.
     pub(crate) fn outlook(&self, level: usize, at: usize) -> Outlook {
         let key = self.levels[level].keys[at];
         let piece = |number: usize| PIECES[number];
@@ -268,7 +268,7 @@ impl Sequences {
         let drawn = seen.pop().unwrap_or(current);
         let bag = match self.draw {
             Draw::Random => outlook.bag.clone(),
-            // If the bag is full, `drawn` was the last piece of the previous bag; otherwise it is from this bag.
+            // If the bag is full, `drawn` was the last piece of the previous bag. Otherwise, `drawn` is from this bag.
             Draw::Bag if outlook.bag.len() == PIECES.len() => vec![drawn],
             Draw::Bag if outlook.bag.contains(&drawn) => return false,
             Draw::Bag => {
@@ -278,7 +278,7 @@ impl Sequences {
         self.find(&Outlook { previews: seen, bag }).is_some()
     }
 
-    /// The level of an outlook, and its number there; `None` if it is impossible.
+    /// The level of an outlook, and its number within the level; `None` if the outlook is impossible.
     pub(crate) fn find(&self, outlook: &Outlook) -> Option<(usize, usize)> {
         if outlook.previews.len() != self.previews {
             return None;

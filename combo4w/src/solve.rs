@@ -10,7 +10,7 @@ use crate::sweep::{Lives, Plan};
 /// Progress of a solve.
 #[derive(Clone, Copy, Debug)]
 pub struct ComboProgress {
-    /// Sweeps of the current stage.
+    /// Number of sweeps of the current stage.
     pub sweeps: u64,
     /// Share of the states in the current and the earlier stages.
     pub share: f64,
@@ -38,10 +38,10 @@ pub enum SolveError {
     Stopped,
 }
 
-/// Expected further placements in all states under the best policy.
+/// Expected number of further placements in each state under the best policy.
 ///
-/// Let m ≤ 0 ≤ M be the smallest and the largest change by one more sweep, widened by its rounding. Then the true lives W*
-/// of a state lie between W / (1 − m) and W / (1 − M); `docs/combo.md` has the proof.
+/// Let m ≤ 0 ≤ M be the smallest and the largest change by one more sweep, widened by the sweep's rounding. Then the true
+/// lives W* of a state are between W / (1 − m) and W / (1 − M). `docs/combo.md` has the proof.
 #[derive(Clone, Debug)]
 pub struct Solution {
     lives: Lives,
@@ -53,19 +53,19 @@ pub struct Solution {
 /// Mean and largest value of some states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ValueSummary {
-    /// The mean, all states weighted equally.
+    /// The mean over all states, with equal weights.
     pub mean: f64,
     /// Bound on the rounding error of the mean of the computed values.
     pub mean_rounding: f64,
-    /// The largest.
+    /// The largest value.
     pub max: f64,
 }
 
 impl ValueSummary {
-    /// Summarises `states` states with positive lives of this `sum`, each term rounded at most `additions` times.
+    /// Summarises `states` states with positive lives and this `sum`. Each term was rounded at most `additions` times.
     fn new(sum: f64, states: usize, additions: usize, largest: f64) -> Self {
         let mean = sum / states as f64;
-        // The division adds a rounding. Twice the first-order bound covers the rest of the series.
+        // The division adds a rounding. Twice the first-order bound covers the higher-order terms.
         let mean_rounding = (additions + 1) as f64 * f64::EPSILON * mean;
         Self { mean: mean - 1.0, mean_rounding, max: largest - 1.0 }
     }
@@ -73,25 +73,25 @@ impl ValueSummary {
 
 /// Number of states whose lives are summed in sequence.
 const CHUNK: usize = 1 << 14;
-/// Most roundings of one sweep: seven sums, a division, one more sum, and the difference to the old value.
+/// Largest number of roundings in one sweep: seven sums, a division, one more sum, and the difference to the old value.
 const ROUNDINGS: f64 = 10.0;
-/// Number of sweeps after which a stage is stuck.
+/// Number of sweeps after which a stage fails to converge.
 const MOST_SWEEPS: u64 = 1_000_000;
 
-/// Upper bound on the bytes for solving a problem, by the number of its fields; `None` if it exceeds 2^64.
+/// Upper bound on the bytes for solving a problem with this number of fields; `None` if it exceeds 64 bits.
 #[must_use]
 pub fn memory_bytes(problem: &ComboProblem, fields: usize) -> Option<u64> {
     let outlooks = Sequences::count(problem.draw, problem.previews)?;
     let states = (fields as u64).checked_mul(if problem.hold { 7 } else { 1 })?.checked_mul(outlooks)?;
-    // The vectors are lives, the image of a sweep, and those of the acceleration. An outlook has a key, twice during the
-    // search, and up to seven successors.
+    // The vectors are the lives, the image of a sweep, and the vectors of the acceleration. An outlook has a key (two
+    // during the search) and up to seven successors.
     let vectors = 4 + 2 * anderson::DEPTH as u64;
     states.checked_mul(8 * vectors)?.checked_add(outlooks.checked_mul(100)?)
 }
 
 /// Solves a space until a sweep changes no value by more than `goal` or its rounding.
 ///
-/// The values have the same bits for any number of threads. Calls `watch` after every sweep, and stops if it returns `false`.
+/// The values have the same bits for any number of threads. Calls `watch` after every sweep, and stops on `false`.
 ///
 /// # Errors
 ///
@@ -122,7 +122,7 @@ fn largest(lives: &Lives) -> f64 {
     lives.par_iter().flat_map(|level| level.par_iter().copied()).reduce(|| 1.0, f64::max)
 }
 
-/// Solves one stage, given the earlier ones; returns the number of sweeps.
+/// Solves one stage, given the earlier stages. Returns the number of sweeps.
 fn solve_stage(
     space: &ComboSpace,
     stage: &Stage,
@@ -140,7 +140,7 @@ fn solve_stage(
     let mut anderson = Anderson::default();
     let (mut sweeps, mut last) = (0, f64::INFINITY);
     loop {
-        // Level 0 is the iterate. The others follow from it in turn, each with the newest lives of the next one.
+        // Level 0 is the iterate. The sweep computes the other levels in descending order, each from the next level.
         for level in (1..levels).rev() {
             let new = &mut image[..states(level)];
             plan.sweep(lives, level, &tiles[level], new);
@@ -179,7 +179,7 @@ fn store(space: &ComboSpace, stage: &Stage, lives: &mut [f64], new: &[f64]) {
     rows.with_min_len(1 << 10).for_each(|(row, new)| row[stage.clone()].copy_from_slice(new));
 }
 
-/// Computes the changes of the lives of a stage; returns the largest one.
+/// Computes the changes of the lives of a stage, and returns the largest one.
 fn differences(space: &ComboSpace, stage: &Stage, lives: &[f64], new: &[f64], changes: &mut [f64]) -> f64 {
     let width = stage.len();
     let rows = (
@@ -199,14 +199,14 @@ fn differences(space: &ComboSpace, stage: &Stage, lives: &[f64], new: &[f64], ch
 }
 
 impl Solution {
-    /// Expected further placements in a state; `None` if the space lacks it.
+    /// Expected number of further placements in a state; `None` if the space lacks the state.
     #[must_use]
     pub fn value(&self, space: &ComboSpace, state: &ComboState) -> Option<f64> {
         let (level, at) = space.find(state)?;
         Some(self.lives[level][at] - 1.0)
     }
 
-    /// The interval that contains the true value, for a computed value.
+    /// Returns an interval that contains the true value, given the computed value.
     ///
     /// `rounding` is 0 for the value of a state, and [`ValueSummary::mean_rounding`] for a mean. Each operation is rounded
     /// outward.
@@ -225,13 +225,13 @@ impl Solution {
         (self.low, self.high)
     }
 
-    /// Number of sweeps of all stages. Most of them cover a part of the states.
+    /// Number of sweeps of all stages together. Most sweeps cover only a part of the states.
     #[must_use]
     pub fn sweeps(&self) -> u64 {
         self.sweeps
     }
 
-    /// The lives of all states, which are their values plus one, in the order of [`crate::Graph`].
+    /// The lives (values plus one) of all states, in the order of [`crate::Graph`].
     pub fn lives(&self) -> impl Iterator<Item = f64> + '_ {
         self.lives.iter().flatten().copied()
     }

@@ -9,7 +9,7 @@ use crate::sequence::{Draw, Outlook, Sequences};
 /// A combo problem to solve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComboProblem {
-    /// The field from which all others are found.
+    /// The field from which the solver finds all other fields.
     pub first: Field,
     /// Allowed ways to drop a piece.
     pub drops: Drops,
@@ -34,8 +34,8 @@ pub struct ComboState {
 
 /// The states of a problem.
 ///
-/// A state is numbered by its outlook, then by its piece in hold, then by its field. Fields are in the order of their
-/// components, so that each component comes after those that it depends on.
+/// The order of states is by outlook, then by piece in hold, then by field. Fields are in the order of their components.
+/// Each component comes after the components that it depends on.
 #[derive(Clone, Debug)]
 pub struct ComboSpace {
     problem: ComboProblem,
@@ -47,7 +47,7 @@ pub struct ComboSpace {
     stages: Vec<Stage>,
 }
 
-/// Fields that are solved together: their places in a row of values.
+/// Fields to solve together, as the range of their places in a row of values.
 pub(crate) type Stage = std::ops::Range<usize>;
 
 impl ComboSpace {
@@ -67,7 +67,7 @@ impl ComboSpace {
         Ok(Self { problem, moves, sequences, order, place_of, stages })
     }
 
-    /// The problem of these states.
+    /// The problem to solve.
     #[must_use]
     pub fn problem(&self) -> &ComboProblem {
         &self.problem
@@ -116,13 +116,13 @@ impl ComboSpace {
         self.place_of[field]
     }
 
-    /// The places that a piece leads to.
+    /// The places of the fields after a drop of a piece.
     pub(crate) fn next_places(&self, place: usize, piece: usize) -> impl Iterator<Item = usize> + '_ {
         let next = self.moves.next(self.order[place], PIECES[piece]);
         next.iter().map(|&field| self.place_of[field])
     }
 
-    /// The level of a state, and its number there; `None` if it is impossible.
+    /// The level of a state, and its number within the level; `None` if the state is impossible.
     #[must_use]
     pub(crate) fn find(&self, state: &ComboState) -> Option<(usize, usize)> {
         let place = self.place(self.moves.find(state.field)?);
@@ -135,7 +135,7 @@ impl ComboSpace {
         Some((level, (outlook * self.holds() + hold) * self.width() + place))
     }
 
-    /// A state by its level and its number there.
+    /// The state with a level and a number within the level.
     pub(crate) fn state(&self, level: usize, at: usize) -> ComboState {
         let (outlook, rest) = (at / self.row(), at % self.row());
         let (hold, place) = (rest / self.width(), rest % self.width());
@@ -149,8 +149,8 @@ impl ComboSpace {
 
 /// Sorts fields into stages, in the order of solving.
 ///
-/// A component's depth is the length of the longest path from it to a component without successors. Components of one depth
-/// are independent and form one stage. Every component has cycles, because an I that lies flat on top changes nothing.
+/// A component's depth is the length of the longest path from the component to one without successors. Components of one
+/// depth are independent and form one stage. Every component has cycles, because an I placed flat on top changes nothing.
 fn stages(moves: &Placements) -> (Vec<FieldId>, Vec<Stage>) {
     let components = moves.components();
     let mut component_of = vec![0; moves.fields().len()];

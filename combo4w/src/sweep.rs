@@ -1,11 +1,11 @@
 //! One sweep: computes the values of a level's outlooks from those of the next level.
 //!
-//! A sweep works on *lives*: the expected number of placements plus one, or 0 for a combo that has ended. With W for lives,
-//! the equation of a state is W = 1 + mean over the pieces drawn of the largest W that a placement leads to.
+//! A sweep computes *lives*: the expected number of placements plus one, or 0 for a combo that has ended. With W for lives,
+//! the equation of a state is W = 1 + the mean over the drawn pieces of the largest W after a placement.
 //!
-//! Outlooks that differ only in the next piece have the same mean for the same two pieces in hand, in either order. So
-//! means are computed for 28 pairs of pieces instead of 49. Eight groups of outlooks run in parallel, one in each lane of
-//! the vector unit.
+//! Outlooks that differ only in the next piece have the same mean for the same two pieces in hand, in either order. So a
+//! sweep computes means for 28 pairs of pieces instead of 49. It computes eight groups of outlooks in parallel, one in each
+//! lane of the vector unit.
 
 use multiversion::multiversion;
 use rayon::prelude::*;
@@ -14,7 +14,7 @@ use crate::piece::PIECES;
 use crate::sequence::Level;
 use crate::space::{ComboSpace, Stage};
 
-/// Number of groups swept in parallel.
+/// Number of groups to sweep in parallel.
 const LANES: usize = 8;
 
 type Lanes = [f64; LANES];
@@ -24,9 +24,9 @@ pub(crate) type Lives = Vec<Vec<f64>>;
 
 /// Possible placements for one pair of pieces in hand and one field.
 struct Choice {
-    /// Place of the field, relative to the first of the stage.
+    /// Place of the field, relative to the first field of the stage.
     place: u32,
-    /// Range of its successors in `Plan::next`.
+    /// Range of the field's successors in `Plan::next`.
     next: std::ops::Range<u32>,
 }
 
@@ -34,16 +34,16 @@ struct Choice {
 pub(crate) struct Plan<'a> {
     space: &'a ComboSpace,
     stage: &'a Stage,
-    /// Choices of each pair of pieces in hand, or of each piece without hold.
+    /// Choices for each pair of pieces in hand, or for each piece if there is no hold.
     choices: Vec<Vec<Choice>>,
-    /// Indices into the rows of a following outlook, which end with the stage.
+    /// Indices into the rows of a following outlook. The rows end with the stage.
     next: Vec<u32>,
 }
 
-/// Groups of a level that are swept together.
+/// Groups of a level to sweep together.
 pub(crate) struct Tile {
     groups: std::ops::Range<usize>,
-    /// Their outlooks.
+    /// Outlooks of these groups.
     pub outlooks: std::ops::Range<usize>,
 }
 
@@ -54,7 +54,7 @@ struct Scratch {
     sums: Vec<Lanes>,
 }
 
-/// Number of the pair of two pieces, in any order.
+/// The number of an unordered pair of pieces.
 fn pair(a: usize, b: usize) -> usize {
     let (low, high) = (a.min(b), a.max(b));
     high * (high + 1) / 2 + low
@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
         } else {
             for high in pieces {
                 for low in 0..high {
-                    // One piece is dropped, the other one held.
+                    // The player drops one piece and holds the other.
                     plan.add(&[(low, high), (high, low)]);
                 }
                 plan.add(&[(high, high)]);
@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Adds the choices between dropping these pieces, each with the piece held afterwards.
+    /// Adds the choices between `drops`: pairs of a dropped piece and the piece held afterwards.
     fn add(&mut self, drops: &[(usize, usize)]) {
         let mut choices = Vec::new();
         for place in self.stage.clone() {
@@ -97,7 +97,7 @@ impl<'a> Plan<'a> {
         self.choices.push(choices);
     }
 
-    /// Number of fields that the stage reads or writes. It depends on no field after its own.
+    /// Number of fields that the stage reads or writes. The stage depends on no field after its own fields.
     fn width(&self) -> usize {
         self.stage.end
     }
@@ -123,7 +123,7 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// Computes the lives of the stage in a level from those of the next level; `out` has a row for each outlook.
+    /// Computes the lives of the stage in a level from the lives of the next level. `out` has a row for each outlook.
     pub fn sweep(&self, lives: &Lives, level: usize, tiles: &[Tile], out: &mut [f64]) {
         let mut rest = out;
         let mut work = Vec::with_capacity(tiles.len());
@@ -137,7 +137,7 @@ impl<'a> Plan<'a> {
         });
     }
 
-    /// The smallest and the largest change by a sweep of a level, which bound the error of the lives.
+    /// The smallest and the largest change by a sweep of a level. These changes bound the error of the lives.
     pub fn changes(&self, lives: &Lives, level: usize) -> (f64, f64) {
         let row = self.row();
         let tiles = self.tiles(level);
@@ -196,7 +196,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The number of a pair in hand: a held piece and the next one.
+    /// The number of a pair in hand, a held piece and the next piece.
     fn hand(&self, hold: usize, piece: usize) -> usize {
         if self.space.holds() == 1 { piece } else { pair(hold, piece) }
     }
@@ -218,7 +218,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Adds the best of each choice to the sum of its field.
+/// Adds the largest lives of each choice to the sum of its field.
 #[multiversion(targets("x86_64+avx512f+avx512vl", "x86_64+avx2"))]
 fn accumulate(choices: &[Choice], next: &[u32], rows: &[Lanes], sums: &mut [Lanes]) {
     for choice in choices {

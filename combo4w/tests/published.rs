@@ -51,7 +51,7 @@ fn numbers_of_fields_placements_and_components_match_published_ones() {
     }
 }
 
-/// Random pieces: previews, mean and maximum over all states, mean over those with the first field.
+/// Results for random pieces by number of previews: mean and maximum over all states, mean over states with the first field.
 #[rustfmt::skip]
 const RANDOM: [&[(&str, &str, &str)]; 2] = [
     &[
@@ -102,7 +102,7 @@ fn values_with_bags_are_the_published_ones() {
     }
 }
 
-/// Lives are multiples of 2^-52, so that integers sum them without rounding.
+/// Lives are multiples of 2^-52, so integers can sum them without rounding.
 #[test]
 fn the_bound_of_a_mean_covers_the_roundings_of_its_sum() {
     let scaled = |number: f64| (number * 2f64.powi(52)) as i128;
@@ -157,8 +157,8 @@ fn plainly(hold: bool) -> f64 {
     }
 }
 
-/// The published values of c4w for bags without previews, 1.635337731 and 10.731794, are not the mean over these outlooks,
-/// nor over any mixture of levels.
+/// For bags without previews, the published values of c4w are 1.635337731 and 10.731794. They are neither the mean over
+/// these outlooks nor the mean over any mixture of levels.
 #[test]
 fn values_of_bags_without_previews_match_a_plain_iteration() {
     for (hold, on_record) in [(false, 1.635_337_731), (true, 10.731_794)] {
@@ -225,7 +225,7 @@ fn every_decision_is_listed_once() {
     for (hold, draw, previews, count) in [
         (false, Draw::Random, 0, 40 * 7),
         (true, Draw::Random, 1, 40 * 7 * 7 * 7),
-        // A bag and the piece drawn from it last.
+        // A state has a bag and the piece last drawn from the bag.
         (false, Draw::Bag, 0, 40 * 7 * 64),
     ] {
         let first = Field::of_heights(THREE);
