@@ -7,9 +7,9 @@ use crate::{Bag, chain};
 /// Probabilities that the chain ends in each absorbing state.
 #[derive(Clone, Debug)]
 pub struct Absorption<T> {
-    /// The reachable absorbing states, by rising sum.
+    /// The reachable absorbing states with their probabilities, in ascending order of sums.
     pub states: Vec<(Bag, T)>,
-    /// Probabilities by rising sum, for the sums that have an absorbing state.
+    /// Sums of absorbing states in ascending order, with their probabilities.
     pub sums: Vec<(u64, T)>,
 }
 
@@ -35,7 +35,7 @@ pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A:
         let steps = u32::try_from(sum / 2).expect("sums are below 2^25");
         let mut in_layer: Option<A::Number> = None;
         for id in layer {
-            // Moved out, because exact numbers are long and this one is not needed again.
+            // Takes the number out of the list. Exact numbers are long, and the pass does not need this one again.
             let Some(number) = reached[id].take() else { continue };
             let chain::BagState { bag, next } = chain.states()[id];
             if let Some([two, four]) = next {

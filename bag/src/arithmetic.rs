@@ -8,9 +8,9 @@ use exact2048_game::Spawn4;
 
 /// The arithmetic of a pass over the layers.
 ///
-/// A pass carries a [`Self::Number`] for each state. A spawned 2 is one step, a spawned 4 two. Let d be the denominator of the
-/// spawn's probabilities. A number after `steps` steps is an integer divided by d^steps. So fractions need no search for
-/// common denominators, and no division before the end.
+/// A pass carries a [`Self::Number`] for each state. A spawned 2 is one step, and a spawned 4 is two steps. Let d be the
+/// denominator of the spawn's probabilities. A number after `steps` steps is an integer divided by d^steps. So fractions
+/// need no common denominators, and no division before the end.
 pub trait Arithmetic {
     /// Number carried by a pass.
     type Number: Clone;
@@ -19,21 +19,21 @@ pub trait Arithmetic {
 
     /// The number 0.
     fn zero(&self) -> Self::Number;
-    /// 1, before the first step.
+    /// The number 1, before the first step.
     fn one(&self) -> Self::Number;
-    /// The same number, represented after one more step.
+    /// The same number, represented as after one more step.
     fn raised(&self, number: &Self::Number) -> Self::Number;
     /// A number times an integer.
     fn times(&self, factor: i64, number: &Self::Number) -> Self::Number;
     /// Adds a number to another with the same number of steps.
     fn add(&self, sum: &mut Self::Number, number: &Self::Number);
-    /// A number times the probability of a 2; one step.
+    /// A number times the probability of a 2. Takes one step.
     fn by_two(&self, number: &Self::Number) -> Self::Number;
-    /// A number times the probability of a 4; two steps.
+    /// A number times the probability of a 4. Takes two steps.
     fn by_four(&self, number: &Self::Number) -> Self::Number;
     /// The value of a number after `steps` steps, divided by an integer.
     fn value(&self, number: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
-    /// `second − first²`, both after `steps` steps, divided by the square of an integer.
+    /// `second − first²` divided by the square of an integer. Both numbers are after `steps` steps.
     fn variance(&self, first: &Self::Number, second: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
 }
 
@@ -42,13 +42,13 @@ pub trait Arithmetic {
 pub struct Bounded {
     /// The number.
     pub value: f64,
-    /// The true number is within `value ± error`.
+    /// Bound on the error: the true number is within `value ± error`.
     pub error: f64,
 }
 
 /// Half a unit in the last place of 1: the relative error of one rounding.
 const ROUNDING: f64 = f64::EPSILON / 2.0;
-/// Factor that covers the roundings of the bound itself, at most a dozen for each operation.
+/// Factor that covers the roundings of the bound itself, at most a dozen an operation.
 const SLACK: f64 = 1.0 + 32.0 * f64::EPSILON;
 
 impl Bounded {
@@ -69,14 +69,15 @@ impl Bounded {
         Self::new(self.value / divisor, self.error / divisor)
     }
 
-    /// The square root of a number that is not negative.
+    /// The square root of a non-negative number.
     #[must_use]
     pub fn sqrt(self) -> Self {
         let value = self.value.max(0.0).sqrt();
         let low = (self.value - self.error).max(0.0).sqrt();
-        // The root is concave, so it falls further below than it rises above. At 0 its error is sqrt(error).
+        // The root is concave, so the interval's lower end is further from `value` than its upper end. At 0, the error of
+        // the root is sqrt(error).
         let error = (value - low).max((self.value + self.error).max(0.0).sqrt() - value);
-        // Each end of the interval is rounded, and so is its root.
+        // Both ends of the interval and their roots are rounded.
         Self::new(value, error + 3.0 * ROUNDING * value)
     }
 }
@@ -96,7 +97,7 @@ impl Floating {
     pub fn new(spawn4: Spawn4) -> Self {
         let share = |weight: u32| {
             let value = f64::from(weight) / f64::from(spawn4.denominator());
-            // A weight of 0 or 1 is exact.
+            // A share of 0 or 1 is exact.
             if value.fract() == 0.0 { Bounded { value, error: 0.0 } } else { Bounded::new(value, 0.0) }
         };
         Self { two: share(spawn4.weight2()), four: share(spawn4.weight4()) }
@@ -148,8 +149,8 @@ impl Arithmetic for Floating {
 
 /// [`Arithmetic`] in exact fractions.
 ///
-/// Values are not in lowest terms, because reducing them takes longer than everything else. A number of s steps takes
-/// s · log₂ d bits, so the time of a pass is proportional to the square of the target.
+/// Values are not in lowest terms, because their reduction would take longer than the rest of the pass. A number after s
+/// steps takes s · log₂ d bits, so the time of a pass is proportional to the square of the target.
 #[derive(Clone, Copy, Debug)]
 pub struct Exact {
     spawn4: Spawn4,
@@ -196,7 +197,7 @@ impl Arithmetic for Exact {
     }
 
     fn by_four(&self, number: &BigInt) -> BigInt {
-        // The weight of a 4, times the denominator, because a 4 is two steps.
+        // Multiplies the weight of a 4 by the denominator, because a 4 is two steps.
         number * (u64::from(self.spawn4.weight4()) * u64::from(self.spawn4.denominator()))
     }
 
@@ -246,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Errors of about one rounding, so that those of the interval's ends are as large as the interval.
+    /// The errors are about one rounding. So the roundings of the interval's ends are as large as the interval.
     #[test]
     fn roots_count_the_roundings_of_both_ends() {
         let exact = |number: f64| BigRational::from_float(number).unwrap();

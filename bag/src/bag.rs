@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-/// A multiset of tiles, at most three of each kind, in two bits for each kind; the 2s are in the lowest.
+/// A multiset of tiles, at most three of each kind. Each kind takes two bits, starting with the 2s in the lowest bits.
 ///
-/// Three suffice. A move leaves at most one tile of each kind unmerged and makes at most one of each kind by merging, and
-/// the spawn adds one tile.
+/// Three tiles of a kind suffice. A move leaves at most one tile of each kind unmerged and makes at most one tile of each
+/// kind by merging. The spawn adds one tile.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Bag(u64);
 
@@ -16,7 +16,7 @@ impl Bag {
     /// The bag before the first two tiles.
     pub const EMPTY: Bag = Bag(0);
 
-    /// Largest exponent that a bag holds.
+    /// Largest exponent of a tile in a bag.
     pub const MAX_EXPONENT: u8 = 32;
 
     /// The bag with one more tile `2^exponent`.
@@ -26,16 +26,16 @@ impl Bag {
         Bag(self.0 + (1 << (2 * (exponent - 1))))
     }
 
-    /// Number of its tiles `2^exponent`.
+    /// Number of tiles `2^exponent` in the bag.
     #[must_use]
     pub fn count(self, exponent: u8) -> u32 {
         (self.0 >> (2 * (exponent - 1))) as u32 & 3
     }
 
-    /// Merges every pair once: of n equal tiles, ⌊n/2⌋ pairs become tiles twice as large, which do not merge again.
+    /// Merges every pair once. Of n equal tiles, ⌊n/2⌋ pairs become tiles twice as large. These tiles do not merge again.
     #[must_use]
     pub fn merged(self) -> Bag {
-        // Two tiles and three tiles are one pair, and then the upper bit of the count is set.
+        // Two or three tiles contain one pair. For these counts, the upper bit is set.
         let pairs = (self.0 >> 1) & LOW;
         Bag((self.0 & LOW) + (pairs << 2))
     }
@@ -46,32 +46,32 @@ impl Bag {
         ((64 - self.0.leading_zeros()).div_ceil(2)) as u8
     }
 
-    /// Number of tiles: the cells that a board would need for it.
+    /// Number of tiles. A board needs as many cells for the bag.
     #[must_use]
     pub fn len(self) -> u32 {
         (self.0 & LOW).count_ones() + 2 * ((self.0 >> 1) & LOW).count_ones()
     }
 
-    /// Whether there is no tile in it.
+    /// Whether the bag has no tile.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Sum of its tiles.
+    /// Sum of the tiles.
     #[must_use]
     pub fn sum(self) -> u64 {
         self.tiles().sum()
     }
 
-    /// Its tiles, in rising order.
+    /// The tiles in ascending order.
     pub fn tiles(self) -> impl Iterator<Item = u64> {
         (1..=self.largest()).flat_map(move |e| std::iter::repeat_n(1 << e, self.count(e) as usize))
     }
 }
 
 impl fmt::Display for Bag {
-    /// The tiles in rising order, with commas between: `2,2,8,2048`. The empty bag is `empty`.
+    /// Prints the tiles in ascending order, separated by commas: `2,2,8,2048`. Prints `empty` for the empty bag.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return f.pad("empty");

@@ -1,4 +1,4 @@
-//! The states of the chain, in layers of equal sum.
+//! The states of the chain, in layers by sum.
 
 use std::ops::Range;
 
@@ -6,42 +6,44 @@ use exact2048_game::Spawn4;
 
 use crate::bag::Bag;
 
-/// A state of the chain, by its number: states are numbered by sum, and within a sum in the order of [`Bag`].
+/// Number of a state of the chain. The numbers follow the order of sums, and within a sum the order of [`Bag`].
 pub type StateId = usize;
 
 /// The Markov chain of a bag of tiles, until it has a target tile.
 ///
-/// The chain starts empty. Its first transition puts two random tiles into the bag. Every further one is a *move*: all
-/// pairs merge once ([`Bag::merged`]), then a random tile is added. Bags that hold the target, or a larger tile, are
+/// The chain starts with an empty bag. Its first transition puts two random tiles into the bag. Every further transition is
+/// a *move*: all pairs merge once ([`Bag::merged`]), then a random tile is added. Bags with the target or a larger tile are
 /// absorbing.
 ///
-/// A random tile raises the sum by 2 or by 4. So the states of one sum, a *layer*, depend only on those of two others, and
-/// one pass computes every expectation without solving equations.
+/// A random tile raises the sum by 2 or by 4. So the states of one sum, a *layer*, depend only on the states of two other
+/// layers. One pass computes every expectation without solving equations.
 ///
-/// The number of states doubles with the target: about 1.7 times its tile.
+/// The number of states is about 1.7 times the target tile.
 /// Source: J. Lees-Miller, "The Mathematics of 2048: Minimum Moves to Win with Markov Chains" (2017).
 #[derive(Debug)]
 pub struct Chain {
     target: u8,
     spawn4: Spawn4,
     states: Vec<BagState>,
-    /// Numbers of the states of each layer, the sums 4, 6, 8 and so on.
+    /// Numbers of the states of each layer. The sums of the layers are 4, 6, 8 and so on.
     layers: Vec<Range<StateId>>,
 }
 
 /// A state and its successors.
 #[derive(Clone, Copy, Debug)]
 pub struct BagState {
-    /// Its tiles.
+    /// The tiles.
     pub bag: Bag,
-    /// Successors by a spawned 2 and by a spawned 4, `None` for a tile that never spawns. `None` if the state is absorbing.
+    /// Successors after a spawned 2 and after a spawned 4; `None` if the state is absorbing.
+    ///
+    /// A successor is `None` if its tile never spawns.
     pub next: Option<[Option<StateId>; 2]>,
 }
 
 /// Reason why a chain is impossible.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ChainError {
-    /// The target is not a tile, is out of range, or may be spawned.
+    /// The target is not a tile, is out of range, or can spawn.
     #[error("{0} is not a target: expected a power of two from 8 to {max}", max = 1u64 << Chain::MAX_TARGET)]
     Target(u64),
 }
@@ -66,7 +68,7 @@ impl Chain {
         Ok(Self::build(target, spawn4))
     }
 
-    /// Finds the states layer by layer. For the layers above, only some bags are known.
+    /// Finds the states layer by layer, upward.
     fn build(target: u8, spawn4: Spawn4) -> Self {
         let spawns = [spawn4.weight2() > 0, spawn4.weight4() > 0];
         let mut found = Window::default();
@@ -84,7 +86,7 @@ impl Chain {
             bags.extend(layer);
             layers.push(first..bags.len());
         }
-        // A bag may be a state even if the tile that would lead to it never spawns, because other tiles may lead to it.
+        // The successor by a tile may be a state even if the tile never spawns, because other tiles may lead to it.
         let next_by = |layer: usize, bag: Bag, step: u8| -> Option<StateId> {
             let range: Range<StateId> = layers.get(layer + usize::from(step))?.clone();
             let at = bags[range.clone()].binary_search(&bag.merged().with(step)).ok()?;
@@ -114,13 +116,13 @@ impl Chain {
         self.spawn4
     }
 
-    /// All states but the empty one, by number.
+    /// All states except the empty bag, by number.
     #[must_use]
     pub fn states(&self) -> &[BagState] {
         &self.states
     }
 
-    /// The states of each layer, with their sum, upward. The first layers may be empty if 2s or 4s never spawn.
+    /// The sum and the states of each layer, in ascending order. The first layers may be empty if 2s or 4s never spawn.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = (u64, Range<StateId>)> + ExactSizeIterator + '_ {
         self.layers.iter().enumerate().map(|(at, states)| (FIRST_SUM + 2 * at as u64, states.clone()))
     }
@@ -136,7 +138,7 @@ impl Chain {
         (0..self.states.len()).filter(|&id| self.states[id].next.is_none())
     }
 
-    /// The states that the first transition leads to.
+    /// The possible states after the first transition.
     pub fn starts(&self) -> impl Iterator<Item = StateId> + '_ {
         starts(self.spawn4).filter_map(|bag| self.find(bag))
     }
@@ -162,10 +164,10 @@ fn starts(spawn4: Spawn4) -> impl Iterator<Item = Bag> {
         .map(|tiles| tiles.into_iter().fold(Bag::EMPTY, Bag::with))
 }
 
-/// The bags found so far of the next layers, at most five at once.
+/// The known bags of the next layers, at most five layers at once.
 #[derive(Default)]
 struct Window {
-    /// Number of layers removed.
+    /// Number of removed layers.
     begun: u64,
     layers: std::collections::VecDeque<Vec<Bag>>,
 }
@@ -179,7 +181,7 @@ impl Window {
         self.layers[at].push(bag);
     }
 
-    /// The bags of the lowest layer, sorted, each once.
+    /// Removes the lowest layer and returns its bags, sorted and without duplicates.
     fn next(&mut self) -> Option<Vec<Bag>> {
         let mut bags = self.layers.pop_front()?;
         self.begun += 1;

@@ -4,8 +4,9 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::chain::Chain;
 
-/// The chain in the language of Graphviz. Layers are ranks, absorbing states have two circles, and edges have the spawned
-/// tile.
+/// The chain in the language of Graphviz.
+///
+/// Layers are ranks, absorbing states have two circles, and the label of an edge is the spawned tile.
 #[derive(Debug)]
 pub struct Dot<'a>(pub &'a Chain);
 

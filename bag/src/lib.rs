@@ -1,6 +1,6 @@
 //! 2048 without a board: a lower bound on the mean number of moves to a win, for any player.
 //!
-//! A [`Chain`] holds the states of a bag of tiles in which every pair merges at each move. `docs/bag.md` has definitions,
+//! A [`Chain`] has the states of a bag of tiles. At each move, every pair in the bag merges. `docs/bag.md` has definitions,
 //! formulas, sources and the published table.
 //!
 //! * [`moments`] computes the mean and the variance of the number of moves.
@@ -8,8 +8,7 @@
 //! * [`times`] computes the distribution of the number of moves.
 //! * [`extremes`] finds the best and the worst case.
 //!
-//! Expectations are computed in f64 with a bound of the error ([`Floating`]) or in fractions ([`Exact`]), by the same
-//! passes.
+//! The same passes compute expectations in f64 with an error bound ([`Floating`]) or in fractions ([`Exact`]).
 
 mod absorption;
 mod arithmetic;

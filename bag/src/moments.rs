@@ -6,17 +6,18 @@ use crate::Bag;
 use crate::arithmetic::Arithmetic;
 use crate::chain::Chain;
 
-/// Moments of the number of moves from the empty bag to the target. The first transition, which adds two tiles, is not a
-/// move.
+/// Moments of the number of moves from the empty bag to the target.
+///
+/// The first transition adds two tiles and is not a move.
 #[derive(Clone, Debug)]
 pub struct Moments<T> {
-    /// Expected moves.
+    /// Expected number of moves.
     pub mean: T,
-    /// Variance of the moves.
+    /// Variance of the number of moves.
     pub variance: T,
 }
 
-/// Mean and mean square of the remaining part.
+/// Mean and mean square of the remaining part of Y (see [`moments`]).
 type Pair<N> = (N, N);
 
 /// Computes mean and variance of the number of moves, in one pass over the states.
@@ -24,16 +25,16 @@ type Pair<N> = (N, N);
 /// The equations of the first step are the system that the chain's fundamental matrix solves. This function solves them by
 /// substitution from the last layer to the first.
 ///
-/// The number of moves N is nearly determined by the sum, because a move adds 2 + 2p on average, where p is the probability
-/// of a 4. So the pass carries only the small rest. Let p = w₄/d and w₂ = d − w₄, and let r be half the difference between
-/// the last sum of the chain and that of a state. Then
+/// The sum nearly determines the number of moves N, because a move adds 2 + 2p on average. Here p is the probability of a
+/// 4. So the pass carries only the small difference Y. Let p = w₄/d and w₂ = d − w₄. Let r be half the difference between
+/// the last sum of the chain and the sum of a state. Then
 ///
 /// ```text
 /// (d + w₄)·N = d·r + Y
 /// ```
 ///
-/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of these are integers, and Y has no
-/// drift. So its variance is computed without the cancellation of `E[N²] − E[N]²`.
+/// where a move adds w₄ to Y with a 2 and −w₂ with a 4, and the end adds −d·r. All of these numbers are integers, and Y has
+/// no drift. So the function computes the variance of Y without the cancellation of `E[N²] − E[N]²`.
 #[must_use]
 pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value> {
     let spawn4 = chain.spawn4();
@@ -58,14 +59,15 @@ pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value
                 }
             });
         }
-        // Exact numbers are long, and lower layers no longer lead to this one. The starts are in the lowest three.
+        // Frees the layer at + 2, because exact numbers are long and no lower layer needs it. Keeps the lowest three layers,
+        // because they have the starts.
         if let Some((_, states)) = layers.get(at + 2)
             && at > 0
         {
             known[states.clone()].fill(None);
         }
     }
-    // The first two tiles are not moves; they only raise the sum.
+    // The first two tiles only raise the sum. They are not moves.
     let placed = [-d, -2 * d];
     let mut after = |bag: Bag| {
         let next = [1, 2].map(|step| chain.find(bag.with(step)).and_then(|id| known[id].as_ref()));
@@ -86,9 +88,9 @@ pub fn moments<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Moments<A::Value
     }
 }
 
-/// Mean and mean square before a spawn, which adds one of the `gains`, from those after a 2 and after a 4.
+/// Mean and mean square before a spawn, given the means and mean squares after a 2 and after a 4.
 ///
-/// `None` stands for a tile that never spawns.
+/// The spawn adds one of the `gains`. `None` represents a tile that never spawns.
 fn expect<A: Arithmetic>(
     arithmetic: &A,
     ones: &mut Ones<'_, A>,
@@ -112,17 +114,18 @@ fn expect<A: Arithmetic>(
     (first, second)
 }
 
-/// The number 1 at the current step counts of a pass, each computed from the previous one.
+/// The number 1 at the current step counts of a pass. Each entry is computed from the previous one.
 struct Ones<'a, A: Arithmetic> {
     arithmetic: &'a A,
-    /// Steps of the first of `values`.
+    /// Step count of the first entry of `values`.
     first: u32,
     values: VecDeque<A::Number>,
 }
 
 impl<'a, A: Arithmetic> Ones<'a, A> {
-    /// Number of step counts kept, up to the highest one used. A state needs two steps back, and the first tiles need two
-    /// steps below that.
+    /// Number of step counts to keep, up to the highest one in use.
+    ///
+    /// A state needs two steps back, and the first tiles need two steps more.
     const KEPT: usize = 6;
 
     fn new(arithmetic: &'a A) -> Self {

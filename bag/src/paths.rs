@@ -2,16 +2,18 @@
 
 use crate::chain::{Chain, StateId};
 
-/// Extreme numbers of moves and cells, over all paths with a positive probability.
+/// Extreme numbers of moves and cells over all paths with a positive probability.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Extremes {
-    /// Fewest moves to the target.
+    /// Smallest number of moves to the target.
     pub min_moves: u32,
-    /// Most moves to the target.
+    /// Largest number of moves to the target.
     pub max_moves: u32,
-    /// Fewest cells with which some path leads to the target: the minimum over paths of the most tiles before a move.
+    /// Smallest number of cells with which some path reaches the target.
+    ///
+    /// It is the minimum over paths of the largest number of tiles before a move.
     pub min_cells: u32,
-    /// Fewest cells with which every path leads to the target: the most tiles before any move.
+    /// Smallest number of cells with which every path reaches the target: the largest number of tiles before any move.
     pub max_cells: u32,
 }
 
@@ -37,7 +39,7 @@ impl Extremes {
     }
 }
 
-/// Computes the fewest and most moves and cells, in one pass from the last layer to the first.
+/// Computes the extreme numbers of moves and cells, in one pass from the last layer to the first.
 #[must_use]
 pub fn extremes(chain: &Chain) -> Extremes {
     let states = chain.states();

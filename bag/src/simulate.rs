@@ -15,19 +15,19 @@ pub struct SampledCounts {
     moves: BTreeMap<u32, u64>,
 }
 
-/// An estimate and the half width of its 95% confidence interval.
+/// An estimate, and half the width of its 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Estimate {
     /// The estimate.
     pub value: f64,
-    /// The interval is `value ± half_width`, by the normal approximation.
+    /// Half the width of the interval `value ± half_width`, by the normal approximation.
     pub half_width: f64,
 }
 
-/// Number of runs from one generator, large enough that distributing them costs nothing.
+/// Number of runs from one generator. With this number, the cost of distributing the runs is negligible.
 const BATCH: u64 = 4096;
 
-/// Runs the chain to the tile `2^target` `runs` times. The sample depends on the seed alone, not on threads.
+/// Runs the chain `runs` times to the tile `2^target`. The sample depends on the seed, but not on the threads.
 #[must_use]
 pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> SampledCounts {
     (0..runs.div_ceil(BATCH))
@@ -44,7 +44,7 @@ pub fn simulate(target: u8, spawn4: Spawn4, runs: u64, seed: u64) -> SampledCoun
         .reduce(SampledCounts::default, SampledCounts::with)
 }
 
-/// Moves of one run.
+/// Plays one run and returns its number of moves.
 fn play(target: u8, spawn4: Spawn4, generator: &mut impl Rng) -> u32 {
     let mut spawn = || if generator.random_range(0..spawn4.denominator()) < spawn4.weight4() { 2 } else { 1 };
     let mut bag = Bag::EMPTY.with(spawn()).with(spawn());
@@ -70,7 +70,7 @@ impl SampledCounts {
         self.moves.values().sum()
     }
 
-    /// Numbers of moves, rising, with the number of runs of each.
+    /// Numbers of moves in ascending order, each with its number of runs.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + '_ {
         self.moves.iter().map(|(&moves, &runs)| (moves, runs))
     }
@@ -82,14 +82,14 @@ impl SampledCounts {
         sum / self.runs() as f64
     }
 
-    /// Expected moves.
+    /// Estimate of the expected number of moves.
     #[must_use]
     pub fn mean(&self) -> Estimate {
         let value = self.moment(0.0, 1);
         Estimate { value, half_width: Z95 * (self.moment(value, 2) / self.runs() as f64).sqrt() }
     }
 
-    /// Variance of the moves.
+    /// Estimate of the variance of the number of moves.
     #[must_use]
     pub fn variance(&self) -> Estimate {
         let mean = self.moment(0.0, 1);
@@ -100,5 +100,5 @@ impl SampledCounts {
     }
 }
 
-/// Standard deviations from the mean that contain a normally distributed number with probability 95%.
+/// Half the width of the interval with probability 95% of the normal distribution, in standard deviations.
 const Z95: f64 = 1.959_963_984_540_054;

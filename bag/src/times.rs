@@ -1,4 +1,4 @@
-//! The whole distribution of the time to the target, and to each smaller tile.
+//! Distribution of the number of moves to the target and to each smaller tile.
 
 use std::ops::Range;
 
@@ -10,36 +10,36 @@ use crate::chain::{Chain, StateId};
 pub struct Time {
     /// Exponent of the tile.
     pub exponent: u8,
-    /// Moves of the first of `probabilities`.
+    /// Number of moves for the first entry of `probabilities`.
     pub first: u32,
-    /// The probability of each number of moves from `first` on.
+    /// Probabilities of the numbers of moves, starting with `first`.
     pub probabilities: Vec<f64>,
 }
 
-/// [`Time`]s and their errors.
+/// [`Time`]s of several tiles, and their errors.
 #[derive(Clone, Debug)]
 pub struct Times {
-    /// One for each tile from 8 to the target.
+    /// One distribution for each tile from 8 to the target.
     pub tiles: Vec<Time>,
     /// Bound on the relative error of each probability, apart from `left_out`.
     pub relative_error: f64,
-    /// Total probability of the states that were left out, each below 10⁻³⁰ after a number of moves.
+    /// Total probability of the omitted states. After some number of moves, each had a probability below 10⁻³⁰.
     pub left_out: f64,
 }
 
-/// Smallest probability of a state, after a number of moves, that is followed.
+/// Smallest probability to follow, of a state after a number of moves.
 const NEGLIGIBLE: f64 = 1e-30;
 
 /// Follows the probabilities of all states from move to move.
 ///
-/// The cost is the number of moves to the target times the number of states that are likely at one time. A target of 2^20
-/// takes half a minute, and each doubling of it about triples the time.
+/// The cost is proportional to the number of moves times the number of states that are likely at one time. A target of 2^20
+/// takes half a minute, and each doubling of the target about triples the time.
 #[must_use]
 pub fn times(chain: &Chain) -> Times {
     times_with(chain, |_| {})
 }
 
-/// As [`times`], but calls `report` after each move with the completed share, from 0 to 1.
+/// Does the same as [`times`], and calls `report` after each move with the completed share, from 0 to 1.
 #[must_use]
 pub fn times_with(chain: &Chain, mut report: impl FnMut(f64)) -> Times {
     let floating = Floating::new(chain.spawn4());
@@ -78,13 +78,13 @@ pub fn times_with(chain: &Chain, mut report: impl FnMut(f64)) -> Times {
     }
     let tiles =
         (3..=chain.target()).map(|exponent| Time::new(exponent, &arrivals[usize::from(exponent)])).collect();
-    // A path of m moves has m + 2 factors, each with an error, and up to m + 2 sums: three roundings for each move.
+    // A path of m moves has m + 2 factors, each with an error, and up to m + 2 sums. So each move has three roundings.
     let relative_error = 3.0 * f64::from(moves + 2) * f64::EPSILON;
     Times { tiles, relative_error, left_out }
 }
 
 impl Time {
-    /// Creates it from the probabilities of one move, two moves and so on.
+    /// Creates the distribution from the probabilities of one move, two moves and so on.
     fn new(exponent: u8, arrivals: &[f64]) -> Self {
         let first = arrivals.iter().position(|&p| p > 0.0).unwrap_or(0);
         let end = arrivals.iter().rposition(|&p| p > 0.0).map_or(first, |last| last + 1);
@@ -96,20 +96,20 @@ impl Time {
         (self.first..).zip(self.probabilities.iter().copied())
     }
 
-    /// Expected moves.
+    /// Expected number of moves.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.iter().map(|(moves, p)| f64::from(moves) * p).sum()
     }
 
-    /// Standard deviation of the moves.
+    /// Standard deviation of the number of moves.
     #[must_use]
     pub fn standard_deviation(&self) -> f64 {
         let mean = self.mean();
         self.iter().map(|(moves, p)| (f64::from(moves) - mean).powi(2) * p).sum::<f64>().sqrt()
     }
 
-    /// The fewest moves after which the tile has occurred with at least this probability.
+    /// The smallest number of moves after which the tile has occurred with at least this probability.
     #[must_use]
     pub fn quantile(&self, probability: f64) -> u32 {
         let mut sum = 0.0;
@@ -121,7 +121,7 @@ impl Time {
     }
 }
 
-/// Probabilities of states after one number of moves, and the range of those that are not 0.
+/// Probabilities of states after one number of moves, and the range of states with a positive probability.
 struct Wave {
     probabilities: Vec<f64>,
     touched: Range<StateId>,

@@ -34,7 +34,7 @@ fn chain(target: u64) -> Chain {
     Chain::new(target, Spawn4::default()).unwrap()
 }
 
-/// A fraction to ten decimals, rounded to the nearest.
+/// Prints a fraction rounded to the nearest ten-digit decimal.
 fn decimals(value: &BigRational) -> String {
     let scaled =
         (value * BigRational::from_integer(10_000_000_000_u64.into())).round().to_integer().to_string();
@@ -147,7 +147,7 @@ fn times_of_smaller_tiles_match_their_own_chains() {
 fn simulations_agree_and_depend_on_the_seed_alone() {
     let sample = simulate(7, Spawn4::default(), 200_000, 1);
     let exact = moments(&chain(128), &Floating::new(Spawn4::default()));
-    // Three times the half width of 95%: one seed in 10^8 fails, and this one does not.
+    // The tolerance is three times the half width at 95%. One seed in 10^8 exceeds it, and this seed does not.
     let (mean, variance) = (sample.mean(), sample.variance());
     assert!((mean.value - exact.mean.value).abs() < 3.0 * mean.half_width, "{mean:?}");
     assert!((variance.value - exact.variance.value).abs() < 3.0 * variance.half_width, "{variance:?}");
