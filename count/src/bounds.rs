@@ -7,7 +7,7 @@ use exact2048_game::BoardSize;
 use crate::cycles::{CycleType, cycle_types};
 use crate::fillings::{BySum, fillings};
 
-/// Numbers of possible boards: those with at least two tiles, and at least one 2 or 4, the last spawn.
+/// Numbers of possible boards. A possible board has at least two tiles, one of them a 2 or 4 from the last spawn.
 #[derive(Clone, Debug)]
 pub struct Bounds {
     size: BoardSize,
@@ -21,9 +21,9 @@ pub struct Bounds {
 pub struct LayerBounds {
     /// The tile sum.
     pub sum: u64,
-    /// Boards with tiles below the target.
+    /// Number of boards with tiles below the target.
     pub all: Count,
-    /// Boards within the tile bound: at most `cells + 2 − e` tiles of at least `2^e`, for every e from 3 on.
+    /// Number of boards within the tile bound: at most `cells + 2 − e` tiles of at least `2^e`, for every e ≥ 3.
     pub within_tile_bound: Count,
 }
 
@@ -41,7 +41,9 @@ pub struct Count {
 pub enum Counted {
     /// All boards, as in the published baseline formula.
     All,
-    /// Boards in layers that a game can reach. Each move raises the sum by 2 or 4, so no game gets past two empty layers.
+    /// Boards in layers that a game can reach.
+    ///
+    /// Each move raises the sum by 2 or 4, so no game gets past two consecutive empty layers.
     Reachable,
     /// Boards within the tile bound.
     WithinTileBound,
@@ -59,10 +61,10 @@ impl Bounds {
     /// Exponent of the largest target.
     pub const MAX_TARGET: u8 = 17;
 
-    /// Counts boards with tiles below the target, or up to the largest tile of the board, `2^(cells + 1)`, without a target.
+    /// Counts boards with tiles below the target. Without a target, allows tiles up to the largest, `2^(cells + 1)`.
     ///
-    /// The time is proportional to the cells squared and to the target: well below a second for 4×4 to 2048, tens of seconds
-    /// for its largest tile. Calls `reached` with the approximate completed share, from 0 to 1.
+    /// The time is proportional to the target and to the square of the number of cells. On 4×4, it is well below a second
+    /// for 2048, and tens of seconds without a target. Calls `reached` with the approximate completed share, from 0 to 1.
     ///
     /// # Errors
     ///
@@ -77,7 +79,7 @@ impl Bounds {
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
         let types = cycle_types(size);
-        // Each tile is placed twice, once without 2s and 4s, for each kind of board and of symmetry.
+        // For each kind of board and of symmetry, two counts place the tiles. The second count omits 2s and 4s.
         let steps = 2 * (types.len() + 1) * (usize::from(largest) + usize::from(largest.saturating_sub(2)));
         let mut done = 0;
         let mut placed = || {
@@ -113,13 +115,13 @@ impl Bounds {
         self.target
     }
 
-    /// All layers from sum 4 on, including empty ones.
+    /// All layers in ascending order, starting with sum 4, including empty layers.
     #[must_use]
     pub fn layers(&self) -> &[LayerBounds] {
         &self.layers
     }
 
-    /// The boards of all layers together. With a target, all won boards together count as one more, as in the source.
+    /// Number of boards of all layers together. With a target, all won boards together count as one board, as in the source.
     #[must_use]
     pub fn total(&self, kind: Counted) -> Count {
         let won = u128::from(self.target.is_some());
@@ -158,9 +160,10 @@ fn exponent_of(tile: u64) -> Result<u8, CountError> {
     }
 }
 
-/// Boards by half their sum.
+/// Numbers of boards by half their sum.
 ///
-/// Burnside's lemma gives the orbits: the mean, over the symmetries, of the number of boards that are their own image.
+/// Burnside's lemma gives the number of orbits: the mean, over the symmetries, of the number of boards that are their own
+/// image.
 fn counts(
     types: &BTreeMap<CycleType, u128>,
     cells: usize,
@@ -184,7 +187,7 @@ fn counts(
     counts
 }
 
-/// Boards that are their own image under a symmetry, with a 2 or a 4 and at least two tiles.
+/// Number of boards that are their own image under a symmetry, with a 2 or a 4 and at least two tiles.
 fn candidates(
     cycles: &CycleType,
     largest: u8,
@@ -196,7 +199,7 @@ fn candidates(
     for (boards, without) in boards.iter_mut().zip(without) {
         *boards -= without;
     }
-    // A single 2 or 4, on a fixed cell.
+    // Subtracts the boards with a single tile, a 2 or 4 on a fixed cell.
     for boards in boards.iter_mut().take(FIRST_HALF_SUM + 1).skip(1) {
         *boards -= cycles.fixed_cells() as u128;
     }

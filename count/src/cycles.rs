@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use exact2048_game::BoardSize;
 use exact2048_game::symmetry::Symmetries;
 
-/// Number of cycles of each length of a permutation of cells.
+/// Numbers of cycles of each length in a permutation of cells.
 ///
 /// A board is its own image if all cells of each cycle have the same contents.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
@@ -33,7 +33,7 @@ impl CycleType {
         Self(cycles)
     }
 
-    /// Lengths and numbers of cycles.
+    /// Lengths of cycles, each with the number of cycles.
     pub fn iter(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         self.0.iter().map(|(&length, &count)| (length, count))
     }
@@ -44,7 +44,7 @@ impl CycleType {
     }
 }
 
-/// The cycle types of all symmetries of a board, with the number of symmetries of each.
+/// The cycle types of all symmetries of a board, each with its number of symmetries.
 pub fn cycle_types(size: BoardSize) -> BTreeMap<CycleType, u128> {
     let mut types = BTreeMap::new();
     for permutation in Symmetries::new(size).permutations() {

@@ -12,10 +12,10 @@ pub type BySum = Vec<u128>;
 ///
 /// The boards have only tiles with `exponents`, and at most `most(e)` tiles of at least `2^e`.
 ///
-/// Tiles are placed from the largest down, so that only the number of occupied cycles of each length matters. This costs
-/// about exponents × cells² × largest sum additions.
+/// The function places the tiles in descending order, so only the number of occupied cycles of each length matters. It
+/// makes about exponents × cells² × largest sum additions.
 ///
-/// Calls `placed` after each exponent. Numbers stay below 18^16 < 2^67, the boards of 16 cells.
+/// Calls `placed` after each exponent. Counts are at most 18^16 < 2^67, the number of boards with 16 cells.
 pub fn fillings(
     cycles: &CycleType,
     exponents: RangeInclusive<u8>,
@@ -48,7 +48,7 @@ pub fn fillings(
     total
 }
 
-/// All choices of some of the remaining cycles, as numbers of each length.
+/// All choices of some of the remaining cycles, as numbers of cycles by length.
 fn choices(cycles: &[(usize, usize)], taken: &[usize]) -> Vec<Vec<usize>> {
     cycles.iter().zip(taken).fold(vec![Vec::new()], |choices, (&(_, count), &taken)| {
         let longer = |choice: &Vec<usize>, more| choice.iter().copied().chain([more]).collect();
@@ -56,7 +56,7 @@ fn choices(cycles: &[(usize, usize)], taken: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-/// The number of cells of some cycles, given by the number of each length.
+/// Number of cells of some cycles, given the number of cycles of each length.
 fn cells(cycles: &[(usize, usize)], numbers: &[usize]) -> usize {
     cycles.iter().zip(numbers).map(|(&(length, _), &number)| length * number).sum()
 }

@@ -1,7 +1,7 @@
 //! Upper bounds on the number of states of 2048, without enumeration.
 //!
-//! [`Bounds::new`] counts boards layer by layer (by tile sum), all of them and up to symmetry, with and without the tile
-//! bound. `docs/count.md` has the formulas, their sources, and the published table.
+//! [`Bounds::new`] counts boards layer by layer (by tile sum). It counts all boards and boards up to symmetry, with and
+//! without the tile bound. `docs/count.md` has the formulas, their sources, and the published table.
 
 mod bounds;
 mod cycles;

@@ -39,7 +39,8 @@ const PUBLISHED: [Table; 3] = [
 
 /// `K^n − (K−2)^n − 2n + 1` for n cells and the target `2^K`.
 ///
-/// This is the number of all boards, minus those without a 2 or 4, minus those with one tile, plus one for all won ones.
+/// The formula subtracts from all boards the boards without a 2 or 4 and the boards with one tile. It adds one for all won
+/// boards.
 fn baseline_formula(size: BoardSize, target: u8) -> u128 {
     let (tiles, cells) = (u128::from(target), size.cells() as u32);
     tiles.pow(cells) - (tiles - 2).pow(cells) + 1 - 2 * u128::from(cells)
@@ -99,7 +100,7 @@ fn counts_match_listed_boards() {
 
 #[test]
 fn no_layer_has_more_states_than_the_bound() {
-    // States of 3x3 by sum, without a target and with dead ones (published: Yamashita and others, strong solutions).
+    // States of 3x3 by sum, without a target, including final states (published: Yamashita and others, strong solutions).
     let states = [8, 22, 43, 79, 143, 218, 330, 477, 692, 938, 1255, 1586, 1990, 2386];
     let bounds = Bounds::new("3x3".parse().unwrap(), None, |_| ()).unwrap();
     for (layer, &states) in bounds.layers().iter().zip(&states) {
