@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use bytemuck::allocation::zeroed_slice_box;
 use exact2048_game::Board;
 
-/// Most boards in one lookup: the number of cells of the largest board.
+/// Largest number of boards in one lookup: the number of cells of the largest board.
 pub const AT_A_TIME: usize = 16;
 
-/// Exclusive limit of a table's slots. Their numbers fit 32 bits, next to two special numbers.
+/// Exclusive limit of the number of slots of a table. So slot numbers fit 32 bits, and two numbers remain free.
 const MOST_SLOTS: usize = u32::MAX as usize - 1;
 
-/// Boards in an open-addressing table, with at most two of three slots occupied.
+/// Boards in an open-addressing table. At most two of three slots are occupied.
 ///
 /// A free slot is 0, because no state and no afterstate is the empty board.
 #[derive(Debug, Default)]
@@ -31,12 +31,12 @@ impl Boards {
         size_of_val(&*self.slots) as u64
     }
 
-    /// Number of slots; [`slot`](Self::slot) returns their numbers.
+    /// Number of slots. [`slot`](Self::slot) returns slot numbers.
     pub fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// Bytes of the table if it had room for `more` additional boards.
+    /// Bytes of the table after [`reserve`](Self::reserve) for `more` additional boards.
     pub fn bytes_with(&self, more: usize) -> u64 {
         let needed = slots_for(self.len() + more);
         if needed <= self.slots.len() { self.bytes() } else { 8 * self.grown(needed) as u64 }
@@ -58,7 +58,7 @@ impl Boards {
         }
     }
 
-    /// Slots of a table that must grow: at least twice as many, so that few boards move often.
+    /// Number of slots of a table that must grow: at least twice the current number, so few boards move often.
     fn grown(&self, needed: usize) -> usize {
         needed.max(2 * self.slots.len())
     }
@@ -76,17 +76,18 @@ impl Boards {
         self.count(boards.filter(|&board| self.add(board).1).count());
     }
 
-    /// Adds boards, for which there must be [room](Self::reserve); returns the number of new ones, for [`count`](Self::count).
+    /// Adds boards, and returns the number of new boards for [`count`](Self::count).
     ///
-    /// Several boards at a time are fastest: the table exceeds the processor's caches, and the loads of all their slots
-    /// overlap.
+    /// The caller must [reserve](Self::reserve) slots first. The table exceeds the processor's caches, so several boards at a
+    /// time are fastest: the loads of their slots overlap.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
         boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
     }
 
-    /// As [`insert`](Self::insert), for at most [`AT_A_TIME`] boards. Also returns the slot of each board, which stays valid
-    /// until the table changes its size.
+    /// Adds at most [`AT_A_TIME`] boards as [`insert`](Self::insert), and also returns the slot of each board.
+    ///
+    /// The slots stay valid until the table changes its size.
     #[inline]
     pub fn insert_at(&self, boards: &[Board]) -> ([usize; AT_A_TIME], usize) {
         let (mut slots, found, mut added) = ([0; AT_A_TIME], self.first_words(boards), 0);
@@ -101,13 +102,13 @@ impl Boards {
         (slots, added)
     }
 
-    /// Counts new boards, many at once: counting each one separately would make threads wait for each other.
+    /// Counts many new boards at once. If threads counted each board separately, they would wait for each other.
     #[inline]
     pub fn count(&self, added: usize) {
         self.count.fetch_add(added, Ordering::Relaxed);
     }
 
-    /// Contents of the first slots of some boards.
+    /// Contents of the first slot of each board.
     #[inline]
     fn first_words(&self, boards: &[Board]) -> [u64; AT_A_TIME] {
         let mut words = [0; AT_A_TIME];
@@ -117,7 +118,7 @@ impl Boards {
         words
     }
 
-    /// Adds a board without counting it; returns its slot, and whether it is new.
+    /// Adds a board without counting it. Returns the board's slot, and whether the board is new.
     #[inline]
     fn add(&self, board: Board) -> (usize, bool) {
         let mut at = self.first_slot(board);
@@ -136,9 +137,9 @@ impl Boards {
         }
     }
 
-    /// The slots of at most [`AT_A_TIME`] boards, which must be in the set.
+    /// The slots of at most [`AT_A_TIME`] boards. All boards must be in the set.
     ///
-    /// As with [`insert`](Self::insert), several at a time are fastest.
+    /// As with [`insert`](Self::insert), several boards at a time are fastest.
     #[inline]
     pub fn slots_of(&self, boards: &[Board]) -> [usize; AT_A_TIME] {
         let (mut slots, found) = ([0; AT_A_TIME], self.first_words(boards));
@@ -151,7 +152,7 @@ impl Boards {
         slots
     }
 
-    /// The slot of a board; `None` if it is not in the set.
+    /// The slot of a board; `None` if the board is not in the set.
     #[inline]
     pub fn slot(&self, board: Board) -> Option<usize> {
         if self.slots.is_empty() {
@@ -185,11 +186,11 @@ impl Boards {
     }
 }
 
-/// The first slot of the search for a board in a table of `slots` slots: its hash as a fraction of the table.
+/// The first slot in the search for a board, in a table of `slots` slots: the board's hash as a fraction of the table.
 ///
 /// The hash mixes twice, with the constants of [SplitMix64](https://doi.org/10.1145/2714064.2660195). With only one
-/// multiplication, a spawn would add about the same to the hash of every board. Boards that arrive in the order of one table
-/// would then fill a small part of the next, growing one, and searches would go through thousands of slots.
+/// multiplication, a spawn would add about the same number to the hash of every board. Boards that arrive in the order of
+/// one table would then crowd into a small part of the next table, and searches would visit thousands of slots.
 #[inline]
 pub fn first_slot(board: Board, slots: usize) -> usize {
     let mut mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -197,13 +198,13 @@ pub fn first_slot(board: Board, slots: usize) -> usize {
     ((u128::from(mixed) * slots as u128) >> 64) as usize
 }
 
-/// The slot at which the search continues after another.
+/// The slot at which a search continues after `slot`.
 #[inline]
 pub fn slot_after(slot: usize, slots: usize) -> usize {
     if slot + 1 == slots { 0 } else { slot + 1 }
 }
 
-/// Slots of a table for this number of boards: half as many more, and a free one, so that every search ends.
+/// Number of slots of a table for this number of boards: 1.5 times as many, and a free slot, so every search ends.
 fn slots_for(boards: usize) -> usize {
     boards + boards / 2 + 1
 }
@@ -218,7 +219,7 @@ mod tests {
 
     use super::*;
 
-    /// Afterstates arrive in the order of their table, and the states after their spawns go to a growing table.
+    /// Reads afterstates in the order of their table, and adds the states after their spawns to a growing table.
     #[test]
     fn searches_are_short_while_a_table_grows_in_the_order_of_another() {
         let tiles = |nth: u64, cells: u64| {

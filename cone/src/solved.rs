@@ -3,7 +3,7 @@
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Layer};
 
-/// The computed values of a cone's states. The final states of the cone are not included, because their values are stored.
+/// The computed values of a cone's states. Excludes the final states of the cone, because their values are stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Solved {
     layers: Vec<SolvedLayer>,
@@ -14,18 +14,18 @@ pub struct Solved {
 pub struct SolvedLayer {
     /// The layer.
     pub layer: Layer,
-    /// Canonical boards, ascending.
+    /// Canonical boards in ascending order.
     pub boards: Box<[Board]>,
-    /// Their values.
+    /// Values of the boards.
     pub values: Values,
 }
 
 /// Values with the precision of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// 32 bits each.
+    /// 32-bit values.
     Bits32(Box<[u32]>),
-    /// 64 bits each.
+    /// 64-bit values.
     Bits64(Box<[u64]>),
 }
 
@@ -49,17 +49,17 @@ impl Values {
 }
 
 impl Solved {
-    /// Creates it from layers in ascending order.
+    /// Creates the result from layers in ascending order.
     pub fn new(layers: Vec<SolvedLayer>) -> Self {
         Self { layers }
     }
 
-    /// The layers that have states, ascending.
+    /// The layers with states, in ascending order.
     pub fn layers(&self) -> &[SolvedLayer] {
         &self.layers
     }
 
-    /// The value of a state by its canonical board; `None` if it was not computed.
+    /// The value of a state, by the state's canonical board; `None` if the value was not computed.
     pub fn value(&self, layer: Layer, canonical: Board) -> Option<Stored> {
         let at = self.layers.binary_search_by_key(&layer, |of| of.layer).ok()?;
         let SolvedLayer { boards, values, .. } = &self.layers[at];

@@ -14,10 +14,10 @@ use rayon::prelude::*;
 use crate::boards::Boards;
 use crate::solved::{Solved, SolvedLayer, Values};
 
-/// Slots that one thread processes between two checks whether the result is still wanted.
+/// Number of slots that one thread processes between two checks of [`Limits::wanted`].
 const SLOTS_AT_ONCE: usize = 2048;
 
-/// Smallest number of slots for which threads share a table. For smaller ones, threads would cost more than they gain.
+/// Smallest number of slots for which threads share a table. For smaller tables, threads would cost more than they save.
 const SHARED_SLOTS: usize = 2 * SLOTS_AT_ONCE;
 
 /// Limits of the solution of a cone.
@@ -25,7 +25,7 @@ const SHARED_SLOTS: usize = 2 * SLOTS_AT_ONCE;
 pub struct Limits<'a> {
     /// Memory limit in bytes.
     pub bytes: u64,
-    /// Whether the result is still wanted; called every few thousand states, by any thread.
+    /// Returns whether the result is still wanted. Any thread calls it every few thousand states.
     pub wanted: &'a (dyn Fn() -> bool + Sync),
     /// Called before each layer, and before the lookup of stored values.
     pub progress: &'a (dyn Fn(Progress) + Sync),
@@ -38,7 +38,7 @@ pub enum Progress {
     Up(Layer, u64),
     /// Lookup of the values of this number of stored states.
     Stored(u64),
-    /// Backup downward: the number of states without a value, and of all states.
+    /// Backup downward: the number of states without a value, and the number of all states.
     Down(u64, u64),
 }
 
@@ -83,7 +83,7 @@ pub struct Solver {
     backup: Backup,
     kept: KeptLayers,
     precision: Precision,
-    /// Exponent of the tile that wins.
+    /// Exponent of the target tile.
     wins: Option<u8>,
 }
 
@@ -106,13 +106,12 @@ impl Solver {
         &self.packed
     }
 
-    /// Computes the values of reachable states of layers that are not stored, and of all states up to the next stored layers.
+    /// Computes the values of reachable states in unstored layers, and of all states up to the next stored layers.
     ///
-    /// `asked` has canonical boards with their layers. `stored` is called once for each stored layer, with the canonical
-    /// boards of the cone's final states in it, in no order, each once. It returns their values.
+    /// `asked` has canonical boards with their layers. The solver calls `stored` once for each stored layer. It passes the
+    /// distinct canonical boards of the cone's final states in any order, and `stored` returns their values.
     ///
-    /// A state costs about half a microsecond of one core. Memory is about 12 bytes for each state, plus the three largest
-    /// layers.
+    /// A state costs about half a microsecond of one core. Memory is about 12 bytes a state, plus the three largest layers.
     ///
     /// # Errors
     ///
@@ -164,7 +163,7 @@ impl Solver {
         self.wins.is_some_and(|exponent| self.packed.has(after, exponent))
     }
 
-    /// The canonical afterstates of a state, including won ones, and their number.
+    /// The canonical afterstates of a state, including won afterstates, and their number.
     #[inline]
     fn afterstates(&self, state: Board) -> ([Board; 4], usize) {
         let (moves, mut after, mut count) = (self.packed.moves(state), [Board(0); 4], 0);
@@ -179,15 +178,15 @@ impl Solver {
 /// The states of the layers of a cone.
 type Layers = BTreeMap<Layer, Boards>;
 
-/// The states of the layers between the requested and the stored ones, with the number of afterstates of each layer.
+/// The states between the requested and the stored layers, with the number of afterstates of each layer.
 type InnerLayers = BTreeMap<Layer, (Boards, usize)>;
 
-/// Targets of the moves of a state: slots of its layer's afterstates, and [`NOWHERE`] if fewer than four are legal.
+/// Targets of the moves of a state: slots of its layer's afterstates, padded to four with [`NOWHERE`].
 type Edges = [u32; 4];
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Bytes of a stored value during its lookup: board, slot and value, and 24 bytes for its place in the run.
+/// Bytes for the lookup of a stored value: board, slot and value, and 24 bytes for the value's place in the run.
 const ASKED_BYTES: u64 = 48;
 
 /// Values of a layer, by slot.
@@ -204,7 +203,7 @@ struct Work<'a> {
     states: u64,
     /// Bytes of the finished tables.
     bytes: u64,
-    /// Set once the result is no longer wanted.
+    /// Whether the result is no longer wanted.
     over: AtomicBool,
 }
 
@@ -237,7 +236,7 @@ impl Work<'_> {
             };
             let mut at = 0;
             while at < after.slots() {
-                // Tables grow by all boards that may be new in a step, so a step must be a small part of the layer.
+                // Tables grow by the number of boards that may be new in a step. So a step must be a small part of the layer.
                 let step = at..(at + (after.slots() / 8).max(SHARED_SLOTS)).min(after.slots());
                 let more = spawned(step.clone());
                 let held = after.bytes() + found.values().map(Boards::bytes).sum::<u64>();
@@ -274,7 +273,7 @@ impl Work<'_> {
         let (mut after, mut at) = (Boards::default(), 0);
         while at < states.slots() {
             let step = at..(at + (states.slots() / 8).max(SHARED_SLOTS)).min(states.slots());
-            // Two thirds of the slots have a state, each with at most four moves.
+            // At most two thirds of the slots have a state, and a state has at most four moves.
             let more = (4 * step.len()).min(4 * states.len());
             self.check(layer, others + after.bytes() + after.bytes_with(more))?;
             after.reserve(more);
@@ -329,7 +328,7 @@ impl Work<'_> {
             drop((after, edges, of_after));
             self.bytes += (boards.slots() * size_of::<V>()) as u64;
             above.insert(layer, Valued { boards, values });
-            // Spawns from the layers below lead at most to `layer.after(SpawnKind::Two)`.
+            // Spawns from lower layers reach no layer above `layer.after(SpawnKind::Two)`.
             while let Some(highest) =
                 above.keys().next_back().copied().filter(|&highest| highest > layer.after(SpawnKind::Two))
             {
@@ -345,7 +344,7 @@ impl Work<'_> {
         Ok(Solved::new(solved))
     }
 
-    /// Moves the values of a layer that no other layer needs to the result, unless the run stores them.
+    /// Moves the values of a layer to the result, unless the run stores them. No other layer may still need the values.
     fn settle<V: Width>(&mut self, layer: Layer, done: Valued<V>, solved: &mut Vec<SolvedLayer>) {
         let Valued { boards: table, values } = done;
         self.bytes -= table.bytes() + size_of_val(&*values) as u64;
@@ -411,12 +410,14 @@ impl Work<'_> {
         })
     }
 
-    /// Lists the afterstates of a layer, for which `after` has room, and the targets of the moves of its states, by slot.
+    /// Lists the afterstates of a layer in `after`, and the targets of the moves of the layer's states, by slot.
+    ///
+    /// `after` must have enough slots.
     fn edges<E>(&self, states: &Boards, after: &Boards) -> Result<Vec<Edges>, ConeError<E>> {
         let solver = self.solver;
         self.map(states, [NOWHERE; 4], |_, state| {
             let (boards, count) = solver.afterstates(state);
-            // Not counted, because their number is not needed.
+            // Does not count the new afterstates, because their number is not needed.
             let (slots, _) = after.insert_at(&boards[..count]);
             let mut edges = [NOWHERE; 4];
             edges.iter_mut().zip(&slots[..count]).for_each(|(edge, &slot)| *edge = slot as u32);
@@ -439,7 +440,7 @@ impl Work<'_> {
         })
     }
 
-    /// Results of `value` for each board, by slot; `nothing` in free slots.
+    /// Results of `value` for each board, by slot. Free slots have `nothing`.
     fn map<T: Copy + Send, E>(
         &self,
         boards: &Boards,
@@ -466,7 +467,7 @@ impl Work<'_> {
         Ok(values)
     }
 
-    /// Calls `work` for a range of slots, divided into pieces for the threads.
+    /// Divides a range of slots among the threads, and calls `work` for each part.
     fn for_each<E>(
         &self,
         slots: std::ops::Range<usize>,
@@ -487,7 +488,7 @@ impl Work<'_> {
         self.go_on()
     }
 
-    /// Whether the result is no longer wanted. After a positive answer, `wanted` is not called again.
+    /// Whether the result is no longer wanted. Once `wanted` has returned `false`, it is not called again.
     fn is_over(&self) -> bool {
         if !self.over.load(Ordering::Relaxed) && !(self.limits.wanted)() {
             self.over.store(true, Ordering::Relaxed);
@@ -510,9 +511,9 @@ impl Work<'_> {
     }
 }
 
-/// A width of values.
+/// The width of a value in a cone.
 trait Width: Value {
-    /// Values of this width.
+    /// Collects values of this width.
     fn values(values: impl Iterator<Item = Self>) -> Values;
 }
 

@@ -1,7 +1,7 @@
 //! Values of the boards of whole layers.
 //!
-//! A caller that needs all values of a layer has its states, and the states of the two layers above with their values. So
-//! nothing has to be enumerated, and no cone is needed.
+//! A caller that needs all values of a layer already has the layer's states, and the values of the two layers above. So it
+//! needs no enumeration and no cone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -17,12 +17,12 @@ use crate::solver::Solver;
 /// Number of boards that one thread processes at a time.
 const AT_ONCE: usize = 1024;
 
-/// Spare room for afterstates, so that many states can be processed together up to the last one.
+/// Number of additional afterstates in a table, so threads can process many states together until the last one.
 const SPARE: usize = 16 * AT_ONCE;
 
 /// Lookup table of the canonical boards of a layer with their stored values.
 ///
-/// It is an open-addressing table as `Boards`, but a slot has the board and its value, so a lookup accesses memory once.
+/// Like `Boards`, it is an open-addressing table. A slot has the board and its value, so a lookup accesses memory once.
 #[derive(Debug)]
 pub struct LayerTable {
     slots: Box<[(Board, Stored)]>,
@@ -47,7 +47,7 @@ impl LayerTable {
         Self { slots: of_slots.into_iter().enumerate().map(slot).collect() }
     }
 
-    /// The values of at most [`AT_A_TIME`] boards; the error is the first missing board.
+    /// The values of at most [`AT_A_TIME`] boards. The error is the first missing board.
     #[inline]
     fn values<V: Value>(&self, boards: &[Board]) -> Result<[V; AT_A_TIME], Board> {
         let mut found = [(Board::default(), Stored::default()); AT_A_TIME];
@@ -61,7 +61,7 @@ impl LayerTable {
         Ok(values)
     }
 
-    /// The value of a board that is not in its first slot.
+    /// The value of a board outside its first slot.
     fn search(&self, board: Board) -> Result<Stored, Board> {
         let mut at = first_slot(board, self.slots.len());
         loop {
@@ -75,7 +75,7 @@ impl LayerTable {
 
     /// Upper bound on the bytes of a table of `boards` boards, including its construction.
     pub fn bytes(boards: u64) -> u64 {
-        // Three slots for two boards, and a copy of the boards and values during construction.
+        // Counts three slots for two boards, and a copy of the boards and values during construction.
         boards * 3 * (size_of::<Board>() + size_of::<u64>()) as u64
     }
 }
@@ -102,7 +102,7 @@ pub struct LayerMoves {
 }
 
 impl LayerMoves {
-    /// The canonical afterstates that do not win, ascending, with their stored values.
+    /// The canonical afterstates without won ones, in ascending order, with their stored values.
     pub fn afterstates(&self) -> Vec<(Board, Stored)> {
         let slots = 0..self.after.slots();
         let mut all: Vec<_> =
@@ -111,7 +111,7 @@ impl LayerMoves {
         all
     }
 
-    /// The values of a state's moves by direction, `None` for illegal ones. `state` is the number of the state.
+    /// The values of a state's moves by direction; `None` for illegal moves. `state` is the number of the state.
     #[inline]
     pub fn values(&self, state: usize) -> [Option<Stored>; 4] {
         self.edges[state].map(|edge| match edge {
@@ -123,7 +123,7 @@ impl LayerMoves {
 
     /// Upper bound on the bytes for these numbers of states and afterstates, including construction.
     pub fn bytes(states: u64, afterstates: u64) -> u64 {
-        // Three slots for two afterstates, with their values.
+        // Counts three slots for two afterstates, with their values.
         let of_after =
             3 * (afterstates + SPARE as u64) / 2 * (size_of::<Board>() + size_of::<Stored>()) as u64;
         states * size_of::<Edges>() as u64 + of_after
@@ -131,21 +131,21 @@ impl LayerMoves {
 }
 
 impl Solver {
-    /// Computes the moves of all states of a layer, with about `afterstates` afterstates that do not win.
+    /// Computes the moves of all states of a layer. `afterstates` estimates the number of afterstates without won ones.
     ///
     /// `above` has the layers after a spawned 2 and after a spawned 4. A state costs about a tenth of a microsecond of one
     /// core.
     ///
     /// # Errors
     ///
-    /// A board after a spawn that the layers above lack.
+    /// The board after a spawn, if the layers above lack it.
     pub fn whole_layer(
         &self,
         states: &[Board],
         afterstates: usize,
         above: [&LayerTable; 2],
     ) -> Result<LayerMoves, Board> {
-        // The room is doubled if the layer has more afterstates than the caller estimated.
+        // Doubles the size of the table if the layer has more afterstates than the caller estimated.
         let mut rooms = std::iter::successors(Some(afterstates + SPARE), |room| Some(2 * room));
         let listed = rooms.find_map(|room| self.list_moves(states, room));
         let (after, edges) = listed.unwrap_or_default();
@@ -160,7 +160,7 @@ impl Solver {
         Ok(LayerMoves { after, values, won, edges })
     }
 
-    /// Lists the afterstates of a layer that do not win, and the targets of its moves; `None` if `room` may be too small.
+    /// Lists the layer's afterstates without won ones, and the targets of all moves; `None` if `room` may be too small.
     fn list_moves(&self, states: &[Board], room: usize) -> Option<(Boards, Vec<Edges>)> {
         let mut after = Boards::default();
         after.reserve(room);
@@ -182,7 +182,7 @@ impl Solver {
         Some((after, edges))
     }
 
-    /// Lists the afterstates of some states together; returns the number of new ones.
+    /// Lists the afterstates of some states together, and returns the number of new afterstates.
     #[inline]
     fn list(&self, states: &[Board], after: &Boards, edges: &mut [Edges]) -> usize {
         let (mut boards, mut places, mut count) = ([Board::default(); AT_A_TIME], [(0, 0); AT_A_TIME], 0);
@@ -229,7 +229,7 @@ impl Solver {
         Ok(self.backup().of_values(&two[..twos.len()], &four[..fours.len()]).stored())
     }
 
-    /// The stored value of a state, from those of its moves.
+    /// The stored value of a state, from the values of its moves.
     #[inline]
     pub fn whole_state(&self, state: Board, moves: [Option<Stored>; 4]) -> Stored {
         let over = || match self.precision() {
@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
 
-    /// Too little room is detected, and more room does not change the result.
+    /// A table that is too small is detected, and a larger table gives the same result.
     #[test]
     fn listed_moves_do_not_depend_on_the_room() {
         let size = "2x3".parse().unwrap();

@@ -1,4 +1,4 @@
-//! Compares cones with the simplest computation of values: from the top of a board downward, state by state.
+//! Compares cones with the simplest computation of values: from the highest layer downward, state by state.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test may panic")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -96,7 +96,7 @@ impl Whole {
         boards.iter().map(|board| self.values[&layer].get(board).copied().ok_or(layer)).collect()
     }
 
-    /// Solves the cone of some states, and checks every value of it.
+    /// Solves the cone of some states, and checks every value of the result.
     fn check(&self, kept: KeptLayers, asked: &[(Layer, Board)]) -> Solved {
         let solved = self.solver(kept).solve(asked, limits(u64::MAX), |layer, boards| {
             assert!(kept.keeps(layer), "{layer} is not stored");
@@ -142,7 +142,7 @@ fn every_state_has_the_value_of_a_run_that_stores_all() {
         for kept in ["4", "3/7", "16", "starts"] {
             let kept: KeptLayers = kept.parse().unwrap();
             let open = whole.open(kept);
-            // Some states one by one, and all together.
+            // Asks for some states one by one, and for all states together.
             for state in open.iter().step_by(1 + open.len() / 300) {
                 whole.check(kept, &[*state]);
             }
@@ -168,7 +168,7 @@ fn samples_of_4x2_for_any_number_of_threads() {
     assert_eq!(of_threads(1), of_threads(5));
 }
 
-/// A cone above the memory limit fails, and reports a need above the limit.
+/// A cone above the memory limit fails, and the error reports a need above the limit.
 #[test]
 fn memory_is_bounded() {
     let whole = Whole::new("3x2", "score", "1/10", Precision::Bits32, ("1", "random"));
