@@ -1,8 +1,8 @@
 //! Anderson acceleration: improves the next iterate by the changes of the last few residuals.
 //!
 //! For a map G and iterates u, the residuals are f = G(u) − u. The next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that minimise
-//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, the method is GMRES. The new iterate is only a starting point. The next
-//! application of G shows its quality.
+//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, the method is GMRES. The new iterate is only a starting point. The
+//! next application of G shows its quality.
 //!
 //! Source: D. G. Anderson, "Iterative procedures for nonlinear integral equations" (1965).
 
