@@ -78,8 +78,8 @@ impl Boards {
 
     /// Adds boards, and returns the number of new boards for [`count`](Self::count).
     ///
-    /// The caller must [reserve](Self::reserve) slots first. The table exceeds the processor's caches, so several boards at a
-    /// time are fastest: the loads of their slots overlap.
+    /// The caller must [reserve](Self::reserve) slots first. The table exceeds the processor's caches. Several boards at a
+    /// time are fastest, because the loads of their slots overlap.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
         boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
