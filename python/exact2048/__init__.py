@@ -5,9 +5,11 @@
     run = exact2048.solve("3x3", "runs/3x3", progress=True)
     run.value("64 8 2 / 16 4 0 / 2 0 0")
 
-A board is a text, a `Board`, exponents (uint8 [R, C], or [N, R, C] for many) or packed numbers (uint64 [N]). Moves are
-numbered 0 left, 1 right, 2 up, 3 down. `exact2048.gym` has environments for Gymnasium, which `gymnasium.make("Exact2048-v0")`
-finds after this package is imported.
+A board is a text, a `Board`, a packed number, or an array of exponents (uint8 [R, C]). Many boards are an array of
+exponents (uint8 [N, R, C]) or of packed numbers (uint64 [N]). The numbers of moves are 0 left, 1 right, 2 up, 3 down.
+
+`exact2048.gym` has environments for Gymnasium. After an import of this package, `gymnasium.make("Exact2048-v0")` finds
+them.
 """
 
 from os import PathLike
@@ -68,21 +70,21 @@ def solve(
 ) -> Run:
     """Solve a board in this process, and open the run.
 
-    An existing run of the same job is resumed, or opened if it is finished. After an interruption (Ctrl-C, or a notebook's),
-    the same call resumes the run.
+    If a run of the same job exists, the call resumes the run, or opens it if it is finished. After an interruption (Ctrl-C,
+    or the stop button of a notebook), the same call resumes the run.
 
     board: rows and columns, "3x3".
     run: a folder, or a prefix of a store, "s3://bucket/3x3".
     objective: "score", "reach:TILE" or "lose:TILE".
     spawn4: the probability that a spawned tile is a 4.
-    discount: factor of the value of a win for each further move.
+    discount: factor by which each further move reduces the value of a win.
     spawner: "random" or "worst".
-    keep: the layers whose values are stored: "4" for two in every four, "all", "starts". None: as the existing run, or "4".
-    precision: bits of a value, 32 or 64. None: as the existing run, or 32.
-    best_moves: whether to store the best move of every state. None: as the existing run, or False.
-    threads: number of threads. None: all.
+    keep: the layers to store: "4" for two in every four, "all", "starts". None: as in the existing run, or "4".
+    precision: bits of a value, 32 or 64. None: as in the existing run, or 32.
+    best_moves: whether to store the best move of every state. None: as in the existing run, or False.
+    threads: number of threads. None: all threads of the machine.
     memory_bytes: memory limit. None: half of the machine's memory.
-    progress: True for a bar in a terminal or a notebook, or a function of phase, completed share, layer and states.
+    progress: True for a bar in a terminal or a notebook, or a function of phase, completed share, layer and state count.
     """
 
     def call(progress: ProgressCall | None) -> Run:

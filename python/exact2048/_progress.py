@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 ProgressCall = Callable[[str, float, int, int], object]
-"""Called with the phase, its completed share, the layer, and the states so far."""
+"""Function of the phase, the completed share of the phase, the layer, and the number of states so far."""
 
 WIDTH = 24
 
@@ -17,7 +17,7 @@ def _in_notebook() -> bool:
 
 
 class ProgressBar:
-    """One line, overwritten at each progress."""
+    """A single line. Each progress report overwrites it."""
 
     def __init__(self) -> None:
         self._shown: Any = None

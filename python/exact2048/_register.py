@@ -1,4 +1,4 @@
-"""Registers the environment with Gymnasium, which reads no entry points."""
+"""Registers the environment with Gymnasium, because Gymnasium reads no entry points."""
 
 import sys
 from collections.abc import Sequence
@@ -19,7 +19,10 @@ def _register() -> None:
 
 
 class _AtImport(MetaPathFinder):
-    """Registers after the first import of Gymnasium, because importing it here would take ten times as long as the rest."""
+    """Registers the environment after the first import of Gymnasium.
+
+    An import of Gymnasium here would take ten times as long as the rest of this package.
+    """
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -39,7 +42,7 @@ class _AtImport(MetaPathFinder):
 
 
 def register_where_installed() -> None:
-    """Register `Exact2048-v0`, now or when Gymnasium is imported."""
+    """Register `Exact2048-v0` now, or when a program imports Gymnasium."""
     if sys.modules.get("gymnasium") is not None:
         _register()
     else:

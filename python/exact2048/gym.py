@@ -6,10 +6,10 @@
     envs = gymnasium.make_vec("Exact2048-v0", num_envs=1024, board="4x4")
 
 Observations are exponents (uint8 [R, C], 0 for an empty cell). Actions are 0 left, 1 right, 2 up, 3 down. An illegal move
-changes nothing and has reward 0; the hundredth in a row truncates the episode. With the objective "score", the reward is
-the score of the move. With "reach:TILE", a win has reward 1 and ends the game.
+changes nothing and has reward 0. The hundredth consecutive illegal move truncates the episode. With the objective "score",
+the reward is the score of the move. With "reach:TILE", a win has reward 1 and ends the game.
 
-`info` has `action_mask` (int8 [4], 1 for a legal move). With a run of the same board, it also has:
+`info` has `action_mask` (int8 [4], 1 for a legal move). With a run of the same board, `info` also has:
 
 * `value`, the value of the board under perfect play,
 * `action_values`, the value of each move, minus infinity for an illegal one,
@@ -55,20 +55,20 @@ class _Judge:
         self.actions = np.full((count, 4), -np.inf)
 
     def look(self, packed: Array, over: Array) -> None:
-        """Look up boards; finished games have value 0."""
+        """Look up boards. Finished games have value 0."""
         actions = self.run.action_values(packed)
         self.actions = np.where(np.isnan(actions), -np.inf, actions)
         best = self.actions.max(axis=1)
         self.values = np.where(over, 0.0, np.where(np.isinf(best), np.nan, best))
 
     def regrets(self, moves: Array) -> Array:
-        """The losses of moves in the boards of the last lookup."""
+        """The losses of moves on the boards of the last lookup."""
         made = self.actions[np.arange(len(moves)), moves]
         return np.where(np.isinf(made), np.where(np.isnan(self.values), np.nan, 0.0), self.values - made)
 
 
 class Exact2048Env(gymnasium.Env[Array, np.int64]):
-    """One game. `reset(options={"board": BOARD})` begins it with a given board."""
+    """One game. `reset(options={"board": BOARD})` begins the game with a given board."""
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}
 
@@ -100,7 +100,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Array, SupportsFloat, bool, bool, dict[str, Any]]:
         if self._truncated or not self.games.legal().any():
-            # The episode has ended, and remains ended.
+            # The episode remains ended until a reset.
             is_over = not self._truncated
             return self.games.boards()[0], 0.0, is_over, self._truncated, self._info(is_over)
         moves = np.array([action], dtype=np.int64)
@@ -128,7 +128,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     """Many games, stepped by one call. After the end of a game's episode, the next step restarts it, whatever the action.
 
-    `reset(options={"boards": BOARDS})` begins them with given boards, each of which must have a legal move.
+    `reset(options={"boards": BOARDS})` begins the games with given boards. Each board must have a legal move.
     """
 
     metadata = {"autoreset_mode": AutoresetMode.NEXT_STEP}
@@ -151,7 +151,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
-        # Games whose episode has ended, which the next step restarts, and those of them that are over.
+        # `_ended` marks games whose episode has ended, and the next step restarts them. `_over` excludes truncated games.
         self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._over = np.zeros(num_envs, dtype=np.bool_)
 

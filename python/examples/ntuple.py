@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Learns 3x3 in about a minute, and plots its loss against perfect play.
 
-The agent is the textbook one for 2048. It values a board after a move by a sum of weights, one for each 2x3 part of the
-board and its mirror images, and learns them by temporal differences (Szubert and Jaskowski, 2014). It uses only NumPy.
-Package exact2048 provides the games, 1,024 at a time, and the measure of the agent's quality: its *regret*, the loss of its
-moves against perfect play.
+The agent is the textbook agent for 2048. It values a board after a move by a sum of weights, one for each 2x3 part of the
+board and its mirror images. It learns the weights by temporal differences (Szubert and Jaskowski, 2014). The agent uses
+only NumPy. Package exact2048 provides the games, 1,024 at a time, and the measure of the agent's quality: its *regret*.
+The regret is the loss of the agent's moves against perfect play.
 
     pip install './python[gym]' matplotlib
     python python/examples/ntuple.py --run runs/3x3 --games 50000 -o regret.png
 
-If the run does not exist, it is solved first, which takes seconds.
+If the run does not exist, the program first solves it in a few seconds.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WEIGHTS_OF_ROW = EXPONENTS ** np.arange(SIDE)[::-1]
 
 
 def slide(row):
-    """Slides a row to the left; returns it and the score."""
+    """Slides a row to the left. Returns the new row and the score."""
     tiles = [exponent for exponent in row if exponent]
     slid, score = [], 0
     while tiles:
@@ -44,7 +44,7 @@ SCORES = np.array([slide(row)[1] for row in ALL_ROWS], dtype=np.float64)
 
 
 def afterstates(boards):
-    """Boards after each move [N, 4, R, C], and scores [N, 4], minus infinity for illegal moves."""
+    """Boards after each move [N, 4, R, C], and scores [N, 4]. Scores of illegal moves are minus infinity."""
     turned = boards.transpose(0, 2, 1)
     views = [boards, boards[:, :, ::-1], turned, turned[:, :, ::-1]]
     after = np.empty((len(boards), 4, SIDE, SIDE), dtype=np.uint8)
@@ -61,7 +61,7 @@ def afterstates(boards):
 
 
 def parts():
-    """The cells of the 2x3 parts, in the order of their mirror images."""
+    """The cells of a 2x3 part in each of the eight images of the board."""
     cells = np.arange(SIDE * SIDE).reshape(SIDE, SIDE)
     images = [np.rot90(board, turns) for board in (cells, cells.T) for turns in range(4)]
     return np.array([image[:2].reshape(-1) for image in images])
@@ -81,7 +81,7 @@ class Agent:
         return boards.reshape(-1, SIDE * SIDE)[:, self.parts] @ self.scale
 
     def choose(self, boards):
-        """The apparently best move of each board, the weights of its afterstate, and its value."""
+        """The apparently best move of each board, the entries of the afterstate's weights, and the move's value."""
         after, scores = afterstates(boards)
         entries = self.entries(after).reshape(len(boards), 4, -1)
         values = scores + self.weights[entries].sum(axis=2)
@@ -94,12 +94,12 @@ class Agent:
         errors = targets - self.weights[entries].sum(axis=1)
         found, place, count = np.unique(entries, return_inverse=True, return_counts=True)
         sums = np.bincount(place.reshape(-1), np.repeat(errors, entries.shape[1]))
-        # The mean, if several games reach the same weights, because their errors are about the same.
+        # Averages over games that use the same weights, because their errors are about the same.
         self.weights[found] += self.rate / entries.shape[1] * sums / count
 
 
 def evaluate(agent, run, games=256, seed=1):
-    """Plays games without learning; returns the mean score and the mean regret of a game."""
+    """Plays games without learning. Returns the mean score and the mean regret of a game."""
     envs = exact2048.gym.Exact2048VectorEnv(games, board="3x3", run=run)
     boards, _ = envs.reset(seed=seed)
     alive = np.ones(games, dtype=bool)
@@ -114,7 +114,7 @@ def evaluate(agent, run, games=256, seed=1):
 
 
 def learn(run, games, seed=0, report=print):
-    """Learns from games; returns the played games, mean scores and mean regrets of regular evaluations."""
+    """Learns from games. Returns numbers of played games, mean scores and mean regrets of regular evaluations."""
     agent = Agent(rate=0.5)
     envs = exact2048.Games("3x3", GAMES)
     draw = np.random.default_rng(seed)
@@ -132,7 +132,7 @@ def learn(run, games, seed=0, report=print):
         for _ in range(50):
             moves, entries, values = agent.choose(boards)
             if before is not None:
-                # A finished game has value 0, and a restarted one is independent of the previous board.
+                # A finished game has value 0. The board of a restarted game is independent of the previous board.
                 agent.learn(before[~anew], np.where(over, 0.0, values)[~anew])
             anew, before = over, entries
             boards, _, over, _, _ = envs.step(moves)

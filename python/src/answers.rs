@@ -15,7 +15,7 @@ pub(crate) const NO_MOVE: i8 = -1;
 /// Best move in arrays for an unreachable board.
 pub(crate) const NO_STATE: i8 = -2;
 
-/// Values of the moves of a state; `None` for illegal ones.
+/// Values of the moves of a state; `None` for illegal moves.
 pub(crate) type Actions = [Option<f64>; 4];
 
 /// Values of the moves, and the best move, if any is legal.
@@ -26,7 +26,7 @@ pub(crate) trait Source: Sync {
     /// The values of boards.
     fn values(&self, boards: &[Packed]) -> PyResult<Vec<Option<f64>>>;
 
-    /// The values of moves, and the best one.
+    /// The values of moves, and the best move.
     fn actions(&self, boards: &[Packed]) -> PyResult<Vec<Option<MoveAnswer>>>;
 
     /// The best moves.
@@ -36,7 +36,7 @@ pub(crate) trait Source: Sync {
     fn refusal(&self, board: Packed) -> PyErr;
 }
 
-/// The value of a board, or those of an array of boards; NaN for unreachable ones.
+/// The value of a board, or the values of an array of boards; NaN for unreachable boards in an array.
 pub fn value<'py>(py: Python<'py>, source: &impl Source, asked: &Question) -> PyResult<Bound<'py, PyAny>> {
     let values = py.detach(|| source.values(asked.boards()))?;
     match asked {

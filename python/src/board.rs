@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::boards::read;
 use crate::errors::{BoardError, of_board};
 
-/// A board with the player to move. Boards are immutable; a move returns another one.
+/// A board with the player to move. Boards are immutable, so a move returns a new board.
 #[pyclass(module = "exact2048", frozen, eq, hash)]
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Board {
@@ -21,9 +21,9 @@ pub(crate) struct Board {
 
 #[pymethods]
 impl Board {
-    /// Creates a board from a text, an array of exponents (uint8, 0 for an empty cell), or a packed number with its size.
+    /// Creates a board from a text, an array of exponents (uint8, 0 for an empty cell), or a packed number with a size.
     ///
-    /// In a text, rows are separated by "/" or line ends, and cells by spaces or commas. "0" or "." is an empty cell.
+    /// In a text, "/" or line ends separate rows, and spaces or commas separate cells. "0" or "." is an empty cell.
     #[new]
     #[pyo3(signature = (board, size=None))]
     fn new(board: &Bound<'_, PyAny>, size: Option<&str>) -> PyResult<Self> {
@@ -34,7 +34,7 @@ impl Board {
         Ok(Self { packed: read(board, size)?.one()?.boards()[0], size })
     }
 
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.size.rows(), self.size.cols())
@@ -46,7 +46,7 @@ impl Board {
         self.size.to_string()
     }
 
-    /// The exponents as a number: four bits for each cell, row by row, the first cell lowest.
+    /// The exponents as a number: four bits a cell, row by row, with the first cell in the lowest bits.
     #[getter]
     fn packed(&self) -> u64 {
         self.packed.0
@@ -72,7 +72,7 @@ impl Board {
         self.packed.tile_sum(self.size.cells())
     }
 
-    /// The image of the board, under its symmetries, with the smallest packed number.
+    /// The canonical form: among the board's images under symmetries, the one with the smallest packed number.
     #[getter]
     fn canonical(&self) -> Self {
         Self { packed: Symmetries::new(self.size).canonical(self.packed), size: self.size }
@@ -110,7 +110,7 @@ impl Board {
         let cell = |r: usize, c: usize| {
             let exponent = self.packed.get(r * cols + c);
             let text = if exponent == 0 { String::new() } else { tile(exponent).to_string() };
-            // Colours range from pale to deep, so that large tiles stand out on light and dark pages.
+            // Colours range from pale to deep, so large tiles stand out on light and dark pages.
             let (light, colour) =
                 (92.0 - 4.5 * f64::from(exponent), if exponent > 7 { "#fff" } else { "#222" });
             format!(

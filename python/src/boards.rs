@@ -1,4 +1,4 @@
-//! Boards given by Python: text, numbers, arrays.
+//! Conversion of boards from Python: texts, numbers, arrays.
 
 use exact2048_game::{Board as Packed, BoardSize};
 use numpy::{PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray, PyUntypedArrayMethods};
@@ -46,8 +46,10 @@ impl Question {
     }
 }
 
-/// Reads boards of a size: a `Board`, text, a packed number, exponents as uint8 [R, C] or [N, R, C], packed numbers as
-/// uint64 [N].
+/// Reads one board or an array of boards of a size.
+///
+/// One board is a `Board`, a text, a packed number, or exponents as uint8 [R, C]. An array has exponents as uint8 [N, R, C]
+/// or packed numbers as uint64 [N].
 pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
     if is_masked(given)? {
         return Err(BoardError::new_err(MASKED));
@@ -111,7 +113,7 @@ pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
 pub(crate) const MASKED: &str =
     "expected an array without a mask, found a masked array; pass the result of its `compressed` or `filled`";
 
-/// Whether a value is one of NumPy's masked arrays, whose data would show masked cells as ordinary ones.
+/// Whether a value is one of NumPy's masked arrays. Their data would show masked cells as ordinary cells.
 pub fn is_masked(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_derived = given.cast::<PyUntypedArray>().is_ok() && given.cast_exact::<PyUntypedArray>().is_err();
     Ok(is_derived && given.hasattr("mask")?)

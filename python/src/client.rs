@@ -31,22 +31,22 @@ use crate::errors::{
 use crate::process::INTERVAL;
 use crate::rules;
 
-/// Environment variable of the default token.
+/// Environment variable with the default token.
 const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 
-/// Timeout of an answer. Computing values may take minutes, and the server has its own limits.
+/// Timeout of a request. The computation of values may take minutes, and the server has its own limits.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Most characters of a server's message that are shown.
+/// Largest number of characters to show of a server's message.
 const MOST_WORDS: usize = 2000;
 
-/// A client of a server with a solved run. It has the same calls as a run.
+/// A client of a server with a solved run. It has the same methods as a run.
 #[pyclass(module = "exact2048", frozen)]
 pub(crate) struct Client {
     options: ClientOptions,
-    /// The connection of the process that asked last.
+    /// The connection of the process that made the last request.
     ///
-    /// Callers hold the interpreter when they lock it, so no other thread holds the lock when the process forks.
+    /// Callers hold the interpreter when they take this lock. So no other thread holds the lock when the process forks.
     link: Mutex<Arc<Link>>,
     size: BoardSize,
     parameters: RunParameters,
@@ -55,7 +55,7 @@ pub(crate) struct Client {
 
 #[pymethods]
 impl Client {
-    /// Connects to a server. The default token is that in EXACT2048_TOKEN. Certificates are files.
+    /// Connects to a server. The default token is in EXACT2048_TOKEN. Certificates and keys are paths of files.
     #[new]
     #[pyo3(signature = (url, *, token=None, tls_ca=None, tls_cert=None, tls_key=None, insecure=false))]
     fn new(
@@ -117,13 +117,13 @@ impl Client {
         &self.options.server
     }
 
-    /// The size of its boards: "3x3".
+    /// The size of the boards: "3x3".
     #[getter]
     fn board(&self) -> String {
         self.size.to_string()
     }
 
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.size.rows(), self.size.cols())
@@ -135,7 +135,7 @@ impl Client {
         &self.parameters.objective
     }
 
-    /// The rules of the game, as a text that is equal for equal rules.
+    /// The rules of the game as a text. Equal rules have equal texts.
     #[getter]
     fn rules(&self) -> String {
         rules::in_words(&self.parameters)
@@ -147,7 +147,7 @@ impl Client {
         self.run.states
     }
 
-    /// The fingerprint, equal for equal results.
+    /// The fingerprint of the run. Equal results have equal fingerprints.
     #[getter]
     fn fingerprint(&self) -> &str {
         &self.run.fingerprint
@@ -176,7 +176,7 @@ fn within<T>(message: T) -> Request<T> {
     request
 }
 
-/// The exception for a server's status.
+/// Creates the exception for a server's status.
 fn failure(status: &Status) -> PyErr {
     let text = plain_words(words_of(status), MOST_WORDS).to_string();
     match status.code() {
@@ -194,7 +194,7 @@ fn failure(status: &Status) -> PyErr {
     }
 }
 
-/// A connection, and the process that made it. A fork has none of its threads.
+/// A connection, and the process that opened it. A fork has none of the connection's threads.
 struct Link {
     process: u32,
     parts: Arc<(Runtime, QueryClient<Connected>)>,
@@ -208,27 +208,27 @@ impl Link {
         Ok(Self { process: std::process::id(), parts: Arc::new((runtime, QueryClient::new(connection))) })
     }
 
-    /// Asks a question; a user's interruption ends it.
+    /// Makes a request. An interruption by the user ends the request.
     fn ask<T, A: Future<Output = Result<T, Status>>>(
         &self,
         question: impl FnOnce(QueryClient<Connected>) -> A,
     ) -> PyResult<T> {
         let (runtime, client) = &*self.parts;
-        // A call needs a mutable client, and clones that share a connection are cheap.
+        // A call needs a mutable client. A clone shares the connection and is cheap.
         wait(runtime, question(client.clone()))?.map_err(|status| failure(&status))
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
-        // In a fork, the runtime would wait for threads that only the parent has, so it is never dropped there.
+        // In a fork, the runtime would wait for threads that only the parent has. So a fork never drops the runtime.
         if self.process != std::process::id() {
             std::mem::forget(Arc::clone(&self.parts));
         }
     }
 }
 
-/// Waits for an answer; a user's interruption ends the wait.
+/// Waits for an answer. An interruption by the user ends the wait.
 fn wait<T>(runtime: &Runtime, answer: impl Future<Output = T>) -> PyResult<T> {
     let mut answer = pin!(answer);
     loop {
@@ -240,7 +240,7 @@ fn wait<T>(runtime: &Runtime, answer: impl Future<Output = T>) -> PyResult<T> {
 }
 
 impl Client {
-    /// The connection of this process. A fork makes a new one.
+    /// The connection of this process. A fork opens a new connection.
     fn link(&self) -> PyResult<Arc<Link>> {
         let link = Python::attach(|_| Arc::clone(&self.link.lock()));
         if link.process == std::process::id() {
@@ -251,7 +251,7 @@ impl Client {
         Ok(link)
     }
 
-    /// Asks for boards, in messages as large as the server accepts.
+    /// Requests answers for boards, in messages as large as the server accepts.
     fn ask(
         &self,
         boards: &[Packed],
@@ -306,7 +306,7 @@ fn best_of(answer: &GetValueResponse) -> Option<Move> {
     }
 }
 
-/// The value of each move, from an answer that lists all moves in their order.
+/// The value of each move, from an answer with all moves in their usual order.
 fn actions_of(answer: &GetValueResponse) -> PyResult<Actions> {
     let listed: Vec<_> = answer.moves.iter().map(MoveValue::direction).collect();
     let order = [Direction::Left, Direction::Right, Direction::Up, Direction::Down];
@@ -344,7 +344,7 @@ impl Source for Client {
         Ok(answers.map(|answer| answer.map(|answer| best_of(&answer))).collect())
     }
 
-    /// Asks the server for the reason.
+    /// Requests the reason from the server.
     fn refusal(&self, board: Packed) -> PyErr {
         let board = Some(exact2048_proto::v1::Board { spelling: Some(Spelling::Packed(board.0)) });
         let request = within(GetValueRequest { board, with_values: false });

@@ -1,4 +1,4 @@
-//! Errors as exceptions, with the same texts as in the program.
+//! Errors as exceptions, with the same texts as in the `exact2048` program.
 
 use exact2048_game::{BoardError as GameBoardError, ParamsError};
 use exact2048_run::alone::RunSolveError;
@@ -56,7 +56,7 @@ pub fn of_params(error: &ParamsError) -> PyErr {
     UsageError::new_err(error.to_string())
 }
 
-/// The exception for a run that was not solved.
+/// The exception for a solve that failed.
 pub fn of_solve(error: &RunSolveError) -> PyErr {
     match error {
         RunSolveError::Stopped(_) => PyKeyboardInterrupt::new_err(error.to_string()),

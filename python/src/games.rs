@@ -13,10 +13,10 @@ use crate::boards::{MASKED, is_masked, read};
 use crate::errors::{UsageError, of_params};
 use crate::rules;
 
-/// Number of illegal moves in a row that truncates a game.
+/// Number of consecutive illegal moves that truncates a game.
 ///
-/// One move is always legal, so random play makes this number with probability 10^-12. A player that repeats one move would
-/// never stop.
+/// At least one move is always legal, so random play makes that many illegal moves with probability 10^-12. Without a
+/// limit, a player that repeats one move would never stop.
 const MOST_ILLEGAL: u8 = 100;
 
 /// The result of a step: boards, rewards, flags of finished and of truncated games, and legal moves.
@@ -31,22 +31,22 @@ type Step<'py> = (
 /// The result of a reset: boards and legal moves.
 type Begun<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray2<i8>>);
 
-/// Games played in parallel. After a game is over or truncated, the next step restarts it, whatever its move.
+/// Games played in parallel. After a game is over or truncated, the next step ignores the game's move and restarts it.
 #[pyclass(module = "exact2048")]
 pub(crate) struct Games {
     games: ManyGames,
-    /// Whether wins are rewarded instead of scores.
+    /// Whether the reward is for wins instead of scores.
     is_reach: bool,
-    /// Number of illegal moves in a row of each game.
+    /// Current number of consecutive illegal moves of each game.
     illegal: Vec<u8>,
     rules: String,
 }
 
 #[pymethods]
 impl Games {
-    /// Creates games of a board size, with a probability of a 4.
+    /// Creates games for a board size, a number of games and a probability of a 4.
     ///
-    /// The objective is "score", or "reach:TILE", which gives a win the reward 1.
+    /// The objective is "score" or "reach:TILE". With "reach:TILE", a win has the reward 1.
     #[new]
     #[pyo3(signature = (board, count, *, objective="score", spawn4="0.1"))]
     fn new(board: &str, count: usize, objective: &str, spawn4: &str) -> PyResult<Self> {
@@ -79,9 +79,9 @@ impl Games {
         Ok(Self { games, is_reach: target.is_some(), illegal: vec![0; count], rules })
     }
 
-    /// Begins all games, after seeding each with 64 bits if seeds are given.
+    /// Begins all games. If `seeds` are given, first seeds each game with 64 bits.
     ///
-    /// Without seeds, games continue with their random numbers, whose initial seed is a game's place in the list.
+    /// Without seeds, games continue with their random numbers. The initial seed of a game is its place in the list.
     fn reset<'py>(&mut self, py: Python<'py>, seeds: Option<Vec<u64>>) -> PyResult<Begun<'py>> {
         if let Some(seeds) = &seeds {
             self.expect(seeds.len(), "seeds")?;
@@ -105,7 +105,7 @@ impl Games {
 
     /// Makes a move in each game: 0 left, 1 right, 2 up, 3 down.
     ///
-    /// An illegal move changes nothing; a hundred in a row truncate the game.
+    /// An illegal move changes nothing. A hundred consecutive illegal moves truncate the game.
     fn step<'py>(&mut self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<Step<'py>> {
         if is_masked(actions)? {
             return Err(UsageError::new_err(MASKED));
@@ -147,7 +147,7 @@ impl Games {
             of_board.copy_from_slice(&bytes[..cells]);
         }
         let shape = (self.games.len(), size.rows(), size.cols());
-        // The shape has as many cells as the array.
+        // The shape and the array have the same number of cells.
         Array3::from_shape_vec(shape, all).unwrap_or_default().into_pyarray(py)
     }
 
@@ -156,7 +156,7 @@ impl Games {
         PyArray1::from_vec(py, (0..self.games.len()).map(|game| self.games.board(game).0).collect())
     }
 
-    /// The legal moves: int8 [N, 4], 1 for a legal one.
+    /// The legal moves: int8 [N, 4], 1 for a legal move.
     fn legal<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray2<i8>> {
         let of_game =
             |game| Move::ALL.map(|direction| i8::from(self.games.moves(game).get(direction).is_some()));
@@ -172,13 +172,13 @@ impl Games {
         Ok(Board { packed: self.games.board(game), size: self.games.size() })
     }
 
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         (self.games.size().rows(), self.games.size().cols())
     }
 
-    /// The rules of the game, as a text that is equal for equal rules.
+    /// The rules of the game as a text. Equal rules have equal texts.
     #[getter]
     fn rules(&self) -> &str {
         &self.rules
@@ -200,7 +200,7 @@ impl Games {
     }
 }
 
-/// The cells of a board, one byte for each.
+/// The cells of a board, one byte a cell.
 #[inline]
 fn spread(board: u64) -> [u8; 16] {
     let half = |bits: u64| {

@@ -1,7 +1,7 @@
 //! exact2048 for Python: runs, servers, solving, and games for learning.
 //!
-//! The Python package `exact2048` (in `python/exact2048/`) declares the contents of this module with types, and
-//! `docs/python.md` is its guide. Calls that take time release the interpreter.
+//! The Python package `exact2048` (in `python/exact2048/`) declares the contents of this module with types. `docs/python.md`
+//! is the guide to the package. Calls that take time release the interpreter.
 
 mod answers;
 mod board;
@@ -18,7 +18,7 @@ use std::alloc::System;
 
 use cap::Cap;
 
-/// Counts the heap, so that `memory_bytes` can limit solving.
+/// Allocator that counts the bytes on the heap. `memory_bytes` of a solve needs this count.
 #[global_allocator]
 static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 

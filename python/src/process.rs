@@ -1,4 +1,4 @@
-//! The process of the interpreter: its signals, and its forks.
+//! Signals and forks of the interpreter's process.
 
 use std::cell::RefCell;
 use std::panic::resume_unwind;
@@ -17,7 +17,7 @@ use crate::errors::Exact2048Error;
 /// Time between two checks for signals.
 pub(crate) const INTERVAL: Duration = Duration::from_millis(100);
 
-/// The process that owns the threads of rayon's global pool: the first one that needed them.
+/// The process that owns the threads of rayon's global pool: the first process that needed them.
 static OWNER: OnceLock<u32> = OnceLock::new();
 
 thread_local! {
@@ -25,19 +25,19 @@ thread_local! {
     static POOL: RefCell<Option<ThreadPool>> = const { RefCell::new(None) };
 }
 
-/// Whether this process is a fork of the one that has rayon's threads.
+/// Whether this process is a fork of [`OWNER`].
 fn is_fork() -> bool {
     *OWNER.get_or_init(std::process::id) != std::process::id()
 }
 
 /// Prepares the calling thread for work that rayon may share.
 ///
-/// A fork has none of rayon's threads and would wait for them forever, so the calling thread becomes the only thread of a
-/// new pool.
+/// A fork has none of rayon's threads and would wait for them forever. So in a fork, the calling thread becomes the only
+/// thread of a new pool.
 ///
 /// # Errors
 ///
-/// If rayon refuses the pool.
+/// If rayon cannot create the pool.
 pub(crate) fn prepare() -> PyResult<()> {
     if !is_fork() {
         return Ok(());
@@ -51,11 +51,13 @@ pub(crate) fn prepare() -> PyResult<()> {
     })
 }
 
-/// Does long work that the user can interrupt. The caller has released the interpreter.
+/// Does long work that the user can interrupt. The caller must have released the interpreter.
 ///
-/// Python handles signals only on the caller's thread, so another thread works while this one checks for them. `work` gets a
-/// function that returns whether the result is still wanted. In a fork, the caller's thread works, because [`prepare`]
-/// provides no other one; signals then wait for the end. The cost is a thread, some 20 µs.
+/// Python handles signals only on the caller's thread. So another thread runs `work`, and the caller's thread checks for
+/// signals. `work` gets a function that returns whether the result is still wanted. Starting the thread costs some 20 µs.
+///
+/// In a fork, the caller's thread runs `work`, because [`prepare`] provides no other thread. Signals then wait until the
+/// end of the work.
 ///
 /// # Errors
 ///

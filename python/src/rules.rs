@@ -1,8 +1,8 @@
-//! The rules of a game in words, the same for games, runs and servers with equal rules.
+//! The rules of a game in words. Games, runs and servers with equal rules have equal texts.
 
 use exact2048_proto::v1::RunParameters;
 
-/// Describes rules as `3x3, score, a 4 by 1/10`, followed by unusual ones. Options of storage are left out.
+/// Describes rules as `3x3, score, a 4 by 1/10`, followed by non-default rules. Omits storage options.
 pub(crate) fn in_words(of: &RunParameters) -> String {
     let mut words = format!(
         "{}x{}, {}, a 4 by {}/{}",

@@ -19,13 +19,13 @@ use crate::boards::read;
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
 use crate::{process, rules, solve};
 
-/// Default size in bytes of the cache of decoded parts of a run: more than a whole 3x3.
+/// Default size in bytes of the cache of decoded parts of a run. It exceeds the size of a whole 3x3 run.
 const CACHE_BYTES: u64 = 1 << 30;
 
-/// Default memory limit in bytes for computing values that are not stored.
+/// Default memory limit in bytes for computing unstored values.
 const CONE_BYTES: u64 = 1 << 30;
 
-/// Memory limit for answering one board on the caller's thread, without checks for signals.
+/// Memory limit in bytes for answering one board on the caller's thread, without checks for signals.
 ///
 /// A cone of this size takes a fraction of a second.
 const QUICK_BYTES: u64 = 4 << 20;
@@ -39,15 +39,15 @@ pub(crate) struct Run {
     facts: Facts,
 }
 
-/// Arguments of opening, for another process to do the same.
+/// Arguments with which the run was opened. Another process can open the run with the same arguments.
 struct Opened {
-    /// The absolute path, or the URL.
+    /// Absolute path or URL of the run.
     place: PathBuf,
     cache_bytes: u64,
     memory_bytes: u64,
 }
 
-/// Facts of the run.
+/// Facts about the run.
 struct Facts {
     states: u64,
     fingerprint: String,
@@ -59,8 +59,7 @@ struct Facts {
 impl Run {
     /// Opens a run.
     ///
-    /// `cache_bytes` limits the cache of decoded parts. `memory_bytes` limits the memory for computing values that are not
-    /// stored.
+    /// `cache_bytes` limits the cache of decoded parts. `memory_bytes` limits the memory for computing unstored values.
     #[new]
     #[pyo3(signature = (path, *, cache_bytes=CACHE_BYTES, memory_bytes=CONE_BYTES))]
     pub fn new(py: Python<'_>, path: PathBuf, cache_bytes: u64, memory_bytes: u64) -> PyResult<Self> {
@@ -133,19 +132,19 @@ impl Run {
         Ok(answer)
     }
 
-    /// The path or URL that it was opened with.
+    /// The path or URL with which the run was opened.
     #[getter]
     fn path(&self) -> &str {
         &self.path
     }
 
-    /// The size of its boards: "3x3".
+    /// The size of the boards: "3x3".
     #[getter]
     fn board(&self) -> String {
         self.oracle.params().board.to_string()
     }
 
-    /// Rows and columns.
+    /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
         let size = self.oracle.params().board;
@@ -158,7 +157,7 @@ impl Run {
         self.oracle.params().objective.to_string()
     }
 
-    /// The rules of the game, as a text that is equal for equal rules.
+    /// The rules of the game as a text. Equal rules have equal texts.
     #[getter]
     fn rules(&self) -> String {
         rules::in_words(&self.oracle.params().into())
@@ -176,7 +175,7 @@ impl Run {
         self.facts.states
     }
 
-    /// The fingerprint, equal for equal results.
+    /// The fingerprint of the run. Equal results have equal fingerprints.
     #[getter]
     fn fingerprint(&self) -> &str {
         &self.facts.fingerprint
@@ -209,7 +208,7 @@ impl Run {
         slf
     }
 
-    /// Makes another process open the run with the same limits.
+    /// Pickles the run as a call that opens it with the same limits.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (OsString,))> {
         let Opened { place, cache_bytes, memory_bytes } = &self.opened;
         let limits = PyDict::new(py);
@@ -217,7 +216,7 @@ impl Run {
         limits.set_item("memory_bytes", memory_bytes)?;
         let open =
             py.import("functools")?.getattr("partial")?.call((py.get_type::<Self>(),), Some(&limits))?;
-        // A text, because a path would merge the two slashes of a URL.
+        // Passes the place as a text, because a path would merge the two slashes of a URL.
         Ok((open, (place.clone().into_os_string(),)))
     }
 
@@ -238,7 +237,7 @@ fn actions(evaluation: &Evaluation) -> MoveAnswer {
     (values, evaluation.best)
 }
 
-/// The answer for a board of an array; `None` if it is unreachable.
+/// The answer for a board of an array; `None` if the board is unreachable.
 fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
@@ -247,10 +246,10 @@ fn reachable<T>(answer: Result<T, QueryError>) -> PyResult<Option<T>> {
     }
 }
 
-/// Number of boards whose answers with moves are in memory at once.
+/// Largest number of answers with moves in memory at once.
 const TOGETHER: usize = 1 << 16;
 
-/// Asks for boards in parts.
+/// Asks for the answers of many boards, [`TOGETHER`] boards at a time.
 fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>) -> PyResult<Vec<T>> {
     let mut answers = Vec::with_capacity(boards.len());
     for some in boards.chunks(TOGETHER) {
@@ -260,9 +259,9 @@ fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>
 }
 
 impl Run {
-    /// Asks a question about boards; a user's interruption ends it.
+    /// Asks a question about boards. An interruption by the user ends the question.
     ///
-    /// Tries one board on this thread first, because most take a few microseconds, less than starting a thread.
+    /// For a single board, tries this thread first. Most boards take a few microseconds, less than the start of a thread.
     fn ask<T: Send>(
         &self,
         boards: &[Packed],

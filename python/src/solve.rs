@@ -1,4 +1,4 @@
-//! Solving in this process.
+//! Solves a board in this process.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::run::Run;
 /// Time between two progress reports and checks for interruptions.
 const INTERVAL: Duration = Duration::from_millis(100);
 
-/// Size of the cache of the returned run, and memory limit of its computations, in bytes.
+/// Size of the returned run's cache, and memory limit of the run's computations, in bytes.
 const OPEN_BYTES: u64 = 1 << 30;
 
 /// Progress of a run.
@@ -67,7 +67,7 @@ impl Progress {
         self.warnings.lock().push(warning);
     }
 
-    /// The phase, the completed share of its layers, the layer and the states.
+    /// The phase, the completed share of the phase's layers, the layer, and the number of states.
     fn report(&self) -> (&'static str, f64, u32, u64) {
         let [first, last, layer] =
             [&self.first, &self.last, &self.layer].map(|n| f64::from(n.load(Ordering::Relaxed)));
@@ -79,7 +79,7 @@ impl Progress {
     }
 }
 
-/// Solves a board in a run, or resumes it, and opens the run.
+/// Solves a board in a new run, or resumes an existing run, and opens the run.
 #[pyfunction]
 #[pyo3(signature = (
     board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=None,
@@ -120,7 +120,7 @@ pub fn solve(
         .map_err(|error| of_params(&error))?;
     let location =
         Location::parse(run.as_os_str(), &StoreSettings::default()).map_err(|error| of_storage(&error))?;
-    // An existing run keeps its storage options, unless the caller passes others.
+    // Preserves the storage options of an existing run, unless the caller passes other options.
     let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
         Some(held) => {
             let (kept, moves) = (keep.unwrap_or(held.kept), best_moves.unwrap_or(held.best_moves));
@@ -163,7 +163,7 @@ where
     text.parse().map_err(|error: T::Err| UsageError::new_err(error.to_string()))
 }
 
-/// Issues the new warnings, and reports the progress.
+/// Issues new warnings and reports progress.
 fn report(py: Python<'_>, state: &Progress, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let warnings = std::mem::take(&mut *state.warnings.lock());
     for text in warnings {
@@ -173,7 +173,7 @@ fn report(py: Python<'_>, state: &Progress, progress: Option<&Bound<'_, PyAny>>)
     progress.map_or(Ok(()), |progress| progress.call1(state.report()).map(drop))
 }
 
-/// Sets the kernels' memory limit: `memory_bytes`, or half of the machine's memory.
+/// Tuning of the kernels for a memory limit of `memory_bytes`, or of half the machine's memory by default.
 fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResult<Tuning> {
     let least = least_memory_bytes(params, threads);
     let limit = memory_bytes.unwrap_or_else(|| (machine::memory_bytes() / 2).max(least));
@@ -188,7 +188,7 @@ fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResul
 
 /// Tuning of the kernels for a memory limit.
 pub(crate) fn within(memory_bytes: u64, threads: usize) -> Tuning {
-    // The current heap of the interpreter and others does not count towards the solver's limit.
+    // The current heap, for example of the interpreter, does not count towards the solver's limit.
     let limit_bytes = heap_limit_bytes(memory_bytes, threads) + heap_bytes() as u64;
     Tuning::within(limit_bytes, Heap::of(heap_bytes))
 }

@@ -10,7 +10,7 @@ import exact2048
 import pytest
 
 PROGRAM = os.environ.get("EXACT2048_PROGRAM")
-"""The program to compare with."""
+"""Path of the program to compare with."""
 
 
 @pytest.fixture(scope="session")
@@ -37,7 +37,7 @@ def program() -> str:
 
 @contextlib.contextmanager
 def serving(program: str, run: exact2048.Run) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """Serves a run at a free port; yields the URL and the process."""
+    """Serves a run at a free port. Yields the URL and the process."""
     args = [program, "serve", "--run", run.path, "--listen", "127.0.0.1:0", "--log-format", "json"]
     with subprocess.Popen(args, stderr=subprocess.PIPE, text=True) as served:
         try:
@@ -45,7 +45,7 @@ def serving(program: str, run: exact2048.Run) -> Iterator[tuple[str, subprocess.
             yield next(found for line in served.stderr if (found := _url(line))), served
         finally:
             served.terminate()
-            # Reads its log to the end, so that the server does not meet a closed pipe.
+            # Reads the log to its end, so the server does not write to a closed pipe.
             served.communicate(timeout=60)
 
 

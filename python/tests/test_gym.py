@@ -33,7 +33,7 @@ assert gymnasium.make_vec("Exact2048-v0", num_envs=2, board="3x3").reset(seed=1)
         "import gymnasium; import exact2048" + MAKES,
         "import exact2048.gym; import gymnasium" + MAKES,
         "import exact2048, importlib; importlib.reload(exact2048); import gymnasium" + MAKES,
-        # Other packages look for it without importing it.
+        # Other packages search for Gymnasium without importing it.
         "import exact2048, importlib.util; importlib.util.find_spec('gymnasium'); import gymnasium" + MAKES,
         "import exact2048, sys; assert not {'gymnasium', 'numpy'} & sys.modules.keys()",
         "import sys; sys.modules['gymnasium'] = None; import exact2048",
@@ -103,7 +103,7 @@ def test_many_games_are_truncated_one_by_one(run: exact2048.Run) -> None:
     after, _, over, truncated, info = envs.step(np.array([0, 0]))
     assert (over.tolist(), truncated.tolist()) == ([False, False], [True, False])
     assert (after[0] == seen[0]).all() and info["value"][0] > 0
-    # The next step restarts the first game, and the second one continues.
+    # The next step restarts the first game. The second game continues.
     other = after[1]
     after, rewards, over, truncated, info = envs.step(np.array([0, 1]))
     assert rewards[0] == info["regret"][0] == 0 and not over.any() and not truncated.any()

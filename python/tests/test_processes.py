@@ -17,7 +17,7 @@ BOARD = "2 0 / 0 2 / 0 0"
 
 
 def in_fork(work: Callable[[], object]) -> str:
-    """Runs work in a fork of this process, ends it if it hangs, and returns its report."""
+    """Runs work in a fork of this process, ends the fork if it hangs, and returns its report."""
     reader, writer = os.pipe()
     if (child := os.fork()) == 0:
         signal.alarm(60)
@@ -59,7 +59,7 @@ def test_forks_ask_runs(tmp_path: pathlib.Path) -> None:
     games.reset(list(range(4000)))
     for step in range(60):
         games.step(np.full(4000, step % 4))
-    # A large number, so that threads share the work.
+    # With this many boards, threads share the work.
     boards = games.packed()
     actions = run.action_values(boards)
     ask = lambda run: np.array_equal(run.action_values(boards), actions, equal_nan=True)
@@ -70,7 +70,7 @@ def test_forks_ask_runs(tmp_path: pathlib.Path) -> None:
 
 @contextlib.contextmanager
 def signalling() -> Iterator[list[int]]:
-    """Sends three signals, each after the previous one was handled; the third is an interruption."""
+    """Sends three signals, each after the previous one was handled. The third signal is an interruption."""
     handled, seen, over = threading.Event(), [], threading.Event()
 
     def handle(number: int, _: object) -> None:

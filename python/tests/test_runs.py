@@ -1,4 +1,4 @@
-"""Runs and servers: the same answers as from the program, for every spelling of boards."""
+"""Runs and servers: they answer every spelling of boards as the program does."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ MOVES = exact2048.MOVES
 
 
 def played(count: int, size: str = "3x2", seed: int = 1) -> np.ndarray:
-    """Boards that games reach, packed."""
+    """Packed boards that games reach."""
     games = exact2048.Games(size, 64)
     games.reset(list(range(seed, seed + 64)))
     draw, found = np.random.default_rng(seed), []
@@ -192,7 +192,7 @@ def test_values_are_computed_from_few_stored_layers(program: str, tmp_path: path
         subprocess.run([program, "solve", *job, *options, "--run", tmp_path / name], check=True, capture_output=True)
     boards = ["2 2 0 / 4 0 0 / 0 0 0", "64 8 2 / 2 0 0 / 0 0 0"]
     every = exact2048.Run(tmp_path / "all")
-    # All states in between, as blocks, take less memory than the states that a board leads to.
+    # All states of the unstored layers, as blocks, take less memory than the cone of a board.
     few = exact2048.Run(tmp_path / "few", memory_bytes=120 << 20)
     assert [few.value(board) for board in boards] == [every.value(board) for board in boards]
     known = [few.evaluate(board)["known_reachable"] for board in boards]

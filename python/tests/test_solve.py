@@ -69,7 +69,7 @@ def test_an_error_in_the_progress_function_ends_the_solve(tmp_path: pathlib.Path
 
 def test_an_interruption_ends_the_solve(tmp_path: pathlib.Path) -> None:
     code = f"import exact2048; exact2048.solve('5x2', {str(tmp_path / '5x2')!r}, threads=1, progress=True)"
-    # Background processes of a shell and their children ignore interrupts, so the default handler is restored.
+    # A shell's background processes and their children ignore interrupts. So the child restores the default handler.
     heeds = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     solving = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE, text=True, preexec_fn=heeds)
     killer = threading.Timer(120, solving.kill)

@@ -1,4 +1,4 @@
-"""Servers whose answers have wrong lengths."""
+"""Servers that send answers of wrong lengths."""
 
 import contextlib
 import importlib.util
@@ -22,12 +22,12 @@ BOARDS = np.array([0x11, 0x12, 0x21], dtype=np.uint64)
 
 @pytest.fixture(scope="session")
 def messages(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """The messages of queries, generated from their definition."""
+    """The query messages, generated from their definition."""
     folder = tmp_path_factory.mktemp("messages")
     files = [str(path) for path in PROTO.rglob("query.proto")]
     own = pathlib.Path(grpc_tools.__file__).parent / "_proto"
     assert protoc.main(["protoc", f"-I{PROTO}", f"-I{own}", f"--python_out={folder}", *files]) == 0
-    # Loaded by file, because the package of the messages has the same name as the tested one.
+    # Loads the messages by file, because their package has the same name as the tested package.
     (generated,) = folder.rglob("query_pb2.py")
     spec = importlib.util.spec_from_file_location("query_pb2", generated)
     assert spec is not None and spec.loader is not None
@@ -38,7 +38,7 @@ def messages(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
 
 @contextlib.contextmanager
 def changing(server: str, answer: Any, change: Callable[[Any], object]) -> Iterator[str]:
-    """A server that asks another one, and changes its answers to batches."""
+    """A server that forwards requests to another server, and changes the answers to batches."""
     with grpc.insecure_channel(server.removeprefix("http://")) as channel:
 
         def get_run(request: bytes, _: object) -> bytes:
