@@ -11,7 +11,7 @@ use super::{Finished, Place, exact2048};
 
 type Client = CoordinatorClient<Channel>;
 
-/// A coordinator that loses workers fast.
+/// A coordinator that soon counts a silent worker as lost.
 pub struct Coordinator {
     pub place: Place,
     pub server: Server,

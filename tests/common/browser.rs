@@ -12,28 +12,28 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Set where the tests must not be left out.
+/// Environment variable that makes a missing browser an error.
 const REQUIRED: &str = "EXACT2048_REQUIRE_BROWSER";
 
-/// Longest wait for something on the page.
+/// Longest wait for a change of the page.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Times that a driver is started.
+/// Largest number of attempts to start a driver.
 const ATTEMPTS: usize = 5;
 
-/// A browser with one tab, which ends with the value.
+/// A browser with one tab. It ends when the value is dropped.
 pub struct Browser {
     driver: Child,
-    /// Where the driver listens.
+    /// Address of the driver.
     address: String,
     session: String,
     client: Client,
-    /// Its profile and its downloads.
+    /// Folder of the browser's profile and downloads.
     pub folder: TempDir,
 }
 
-/// Starts a driver and returns its port; an error without one on this machine. Panics with its output if several attempts
-/// fail.
+/// Starts a driver and returns its port. Fails if this machine has no driver. Panics with the driver's output if several
+/// attempts fail.
 fn start_driver() -> io::Result<(Child, String)> {
     let mut complaints = Vec::new();
     // A driver sometimes ends at once, perhaps because another test has its port for one kind of address.
@@ -55,7 +55,7 @@ fn start_driver() -> io::Result<(Child, String)> {
     panic!("chromedriver did not start: {complaints:#?}");
 }
 
-/// A command that only this driver has, or that has no method.
+/// A command that is specific to this driver, or for which the client has no method.
 #[derive(Debug)]
 struct DriverCommand {
     path: &'static str,
@@ -73,7 +73,7 @@ impl WebDriverCompatibleCommand for DriverCommand {
 }
 
 impl Browser {
-    /// Opens a browser with a window of this size. `None` and a note without one on this machine.
+    /// Opens a browser with a window of this size. Prints a note and returns `None` if this machine has no browser.
     pub async fn open(width: u32, height: u32) -> Option<Self> {
         let (driver, port) = match start_driver() {
             Ok(started) => started,
@@ -117,7 +117,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// A command of the DevTools protocol.
+    /// Sends a command of the DevTools protocol.
     pub async fn ask_chromium(&self, command: &str, params: Value) {
         let body = json!({ "cmd": command, "params": params });
         self.client.issue_cmd(DriverCommand { path: "goog/cdp/execute", body }).await.unwrap();
@@ -138,7 +138,7 @@ impl Browser {
         self.client.execute(&format!("return {script}"), Vec::new()).await.unwrap()
     }
 
-    /// The text that an element shows.
+    /// The visible text of an element.
     pub async fn text(&self, id: &str) -> String {
         self.client.find(Locator::Id(id)).await.unwrap().text().await.unwrap()
     }
@@ -148,12 +148,12 @@ impl Browser {
         self.client.find(Locator::Css(selector)).await.unwrap().click().await.unwrap();
     }
 
-    /// Writes into the element that a selector finds; into a choice of files, a path.
+    /// Types a text into the element that a selector finds. For a file input, the text is a path.
     pub async fn write(&self, selector: &str, text: &str) {
         self.client.find(Locator::Css(selector)).await.unwrap().send_keys(text).await.unwrap();
     }
 
-    /// Presses keys one after the other, with any focus.
+    /// Presses keys in sequence, with any focus.
     pub async fn press(&self, keys: &[char]) {
         let actions = keys.iter().fold(KeyActions::new("keys".to_owned()), |actions, &value| {
             actions.then(KeyAction::Down { value }).then(KeyAction::Up { value })
@@ -201,7 +201,7 @@ impl Browser {
         bad.map(|entry| entry["message"].to_string()).collect()
     }
 
-    /// Ends the browser, whose page must not have complained.
+    /// Ends the browser. The console of the page must have no warnings or errors.
     pub async fn close(self) {
         let complaints = self.complaints().await;
         assert!(complaints.is_empty(), "{complaints:?}");
@@ -210,12 +210,12 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // The driver takes no browser along when it ends: the session has to be ended first, also where a test has failed.
+        // The driver does not end its browser. So the session must end first, even if a test has failed.
         if let Ok(mut stream) = TcpStream::connect(&self.address) {
             let _ = stream.set_read_timeout(Some(PATIENCE));
             let end = format!("DELETE /session/{} HTTP/1.1\r\nHost: {}\r\n", self.session, self.address);
             let _ = stream.write_all(format!("{end}Connection: close\r\n\r\n").as_bytes());
-            // It answers once the browser has ended, and keeps the connection.
+            // The driver answers after the browser has ended, and leaves the connection open.
             let _ = stream.read(&mut [0; 1024]);
         }
         let _ = self.driver.kill();

@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsa
 
 use super::Place;
 
-/// A CA with its own files and those of the certificates that it signs.
+/// A CA, with the files of the CA and of the certificates that it signs.
 pub struct Ca {
     place: Place,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -32,7 +32,7 @@ impl Ca {
         self.identity_with(host, |_| {})
     }
 
-    /// The same with something about the certificate changed.
+    /// Options as [`Self::identity`], for a changed certificate.
     pub fn identity_with(&self, host: &str, change: impl FnOnce(&mut CertificateParams)) -> Vec<String> {
         let mut params = CertificateParams::new([host.to_owned()]).unwrap();
         params.extended_key_usages =

@@ -19,7 +19,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// A coordinator on an empty directory, and so many workers of one thread.
+    /// Starts a coordinator on an empty directory, and this number of workers with one thread each.
     #[track_caller]
     pub fn new(workers: usize) -> Self {
         let place = Place::new();
@@ -30,7 +30,7 @@ impl Cluster {
         cluster
     }
 
-    /// The directory that is the store.
+    /// The directory of the store.
     pub fn store(&self) -> PathBuf {
         self.place.join("store")
     }
@@ -51,13 +51,13 @@ impl Cluster {
         drop(self.workers.remove(number));
     }
 
-    /// Starts the coordinator again where it was, after a kill.
+    /// Kills the coordinator, and restarts it at the same address.
     #[track_caller]
     pub fn restart_coordinator(&mut self) {
         self.restart_coordinator_failing("");
     }
 
-    /// Stops the coordinator in good order, and starts it again where it was.
+    /// Stops the coordinator cleanly, and restarts it at the same address.
     #[track_caller]
     pub fn stop_and_restart_coordinator(&mut self) {
         self.coordinator.signal("TERM");
@@ -69,7 +69,7 @@ impl Cluster {
         self.restart_coordinator();
     }
 
-    /// The same with fail points.
+    /// Does the same as [`Self::restart_coordinator`], with fail points.
     #[track_caller]
     pub fn restart_coordinator_failing(&mut self, failpoints: &str) {
         let (address, store) = (self.coordinator.address().to_string(), self.store());
@@ -85,7 +85,7 @@ impl Cluster {
         exact2048([&args[..1], &["--coordinator", &self.coordinator.url], &args[1..]].concat())
     }
 
-    /// Submits a job, and gives its name.
+    /// Submits a job, and returns its name.
     #[track_caller]
     pub fn submit(&self, options: &str) -> String {
         let args: Vec<&str> = ["submit"].into_iter().chain(options.split_whitespace()).collect();
@@ -98,7 +98,7 @@ impl Cluster {
         self.client(&["status", job, "--json"]).exits(0).json()
     }
 
-    /// Waits until something is true of a job's status.
+    /// Waits until the status of a job meets a condition.
     #[track_caller]
     pub fn wait_until(&self, job: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
@@ -122,14 +122,14 @@ impl Cluster {
         self.wait_until(job, |status| status["state"] == "done" && status["checking"] == false)
     }
 
-    /// The fingerprint of a job that is done, after everything in its run was verified.
+    /// The fingerprint of a finished job, after a verification of the whole run.
     #[track_caller]
     pub fn verified_fingerprint(&self, job: &str) -> String {
         on_run(&self.run(job), "verify", &[]).exits(0);
         self.fingerprint(job)
     }
 
-    /// The fingerprint of a job that is done.
+    /// The fingerprint of a finished job.
     #[track_caller]
     pub fn fingerprint(&self, job: &str) -> String {
         let info = on_run(&self.run(job), "info", &["--json"]).exits(0).json();
@@ -149,7 +149,7 @@ pub fn start_coordinator(store: &Path, listen: &str) -> Server {
     Server::launch(&["coordinator", "--store", &store, "--listen", listen], &[])
 }
 
-/// Waits until a job is done, by the command that people use for that.
+/// Waits until a job is done, with the command for users.
 #[track_caller]
 pub fn watch(coordinator: &str, job: &str) -> Finished {
     exact2048(["status", "--coordinator", coordinator, job, "--watch"]).exits(0)

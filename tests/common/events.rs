@@ -1,4 +1,4 @@
-//! Messages of log lines that tests wait for or count. A reworded message is changed here alone.
+//! Messages of log lines that tests wait for or count. A new wording of a message changes only this file.
 
 /// A worker joined the cluster.
 pub const WORKER_JOINED: &str = "worker joined";
@@ -8,7 +8,7 @@ pub const WORKER_LEFT: &str = "worker left";
 pub const WORKER_LOST: &str = "worker lost";
 /// A worker reported a failure.
 pub const WORKER_FAILED: &str = "worker failed";
-/// A worker cannot read a shard, and the coordinator can.
+/// A worker cannot read a shard, but the coordinator can.
 pub const SHARD_UNREADABLE: &str = "worker cannot read an intact shard";
 /// A shard is missing or damaged, and is computed again.
 pub const SHARD_LOST: &str = "shard lost";
@@ -64,7 +64,7 @@ pub const RUN_UNREADABLE: &str = "part of the run is unreadable";
 pub const STARTS_UNREADABLE: &str = "cannot read the values of the starts";
 /// A client without TLS called a server with TLS.
 pub const CLIENT_WITHOUT_TLS: &str = "the client does not speak TLS";
-/// A client with TLS called a server without it.
+/// A client with TLS called a server without TLS.
 pub const CLIENT_WITH_TLS: &str = "client speaks TLS and this server does not";
 /// A client refused the certificate of the server.
 pub const CERTIFICATE_REFUSED: &str = "the client refuses this server's certificate";
@@ -74,7 +74,7 @@ pub const NO_CERTIFICATE: &str = "expected a client certificate, found none";
 pub const CLIENT_CERTIFICATE_REFUSED: &str = "the client's certificate is refused";
 /// A call has no token.
 pub const NO_TOKEN: &str = "no token";
-/// A call has another token.
+/// A call has a wrong token.
 pub const WRONG_TOKEN: &str = "the token is wrong";
 
 /// All messages.

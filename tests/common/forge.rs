@@ -1,5 +1,5 @@
-//! Runs whose shards and journal are whole and lie: files are taken apart, changed, and sealed again, as
-//! `docs/dev/format.md` describes them.
+//! Forged runs with intact files and false contents. The tests decode files, change them, and seal them again. The format
+//! is in `docs/dev/format.md`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::{files, text};
 
-/// The files of a run taken apart.
+/// The decoded files of a run.
 #[derive(Clone)]
 pub struct Forge {
     /// The journal: file and body of each record.
@@ -18,10 +18,10 @@ pub struct Forge {
     pub shards: Vec<Forged>,
 }
 
-/// A shard, taken apart.
+/// A decoded shard.
 #[derive(Clone)]
 pub struct Forged {
-    /// Which record names it, and as which of its shards.
+    /// Index of the record that names the shard, and index of the shard within the record.
     place: (usize, usize),
     path: PathBuf,
     identity: ShardIdentity,
@@ -56,7 +56,7 @@ impl Forge {
         (0..self.shards.len()).filter(move |&i| self.shards[i].identity.kind == kind)
     }
 
-    /// The item of a key, as shard and number.
+    /// The place of the item with a key: shard and index.
     pub fn find(&self, kind: ShardKind, key: ItemKey) -> Option<(usize, usize)> {
         self.of_kind(kind).find_map(|shard| {
             let item = self.shards[shard].items.iter().position(|(other, _)| *other == key)?;
@@ -64,8 +64,8 @@ impl Forge {
         })
     }
 
-    /// Cuts the only range of values below each of some layers, given downward. The fingerprints are those of
-    /// nothing then.
+    /// Splits the only range of values below each of `cuts`, which are in descending order. The resulting fingerprints are
+    /// those of empty ranges.
     pub fn split_values(&mut self, cuts: &[u32]) {
         let shard = self.of_kind(ShardKind::Values).next().unwrap();
         let whole = self.shards.remove(shard);
@@ -93,7 +93,7 @@ impl Forge {
         }
     }
 
-    /// Writes another fingerprint for the range of values that begins with a layer.
+    /// Changes the fingerprint of the range of values that begins with a layer.
     pub fn set_fingerprint(&mut self, first: u32, fingerprint: &str) {
         let of_range = |(_, body): &(PathBuf, Value)| {
             let commit = &body["record"]["commit"];
@@ -104,7 +104,7 @@ impl Forge {
         self.write_record(record);
     }
 
-    /// Writes everything.
+    /// Writes all shards and records.
     pub fn write(&mut self) {
         for shard in 0..self.shards.len() {
             self.write_shard(shard);
@@ -135,7 +135,7 @@ impl Forge {
     }
 }
 
-/// A block that is stored as it is.
+/// An uncompressed block.
 fn block(items: u32, content: &[u8]) -> Vec<u8> {
     let mut block = Vec::new();
     for field in [content.len() as u32, content.len() as u32, items, 0] {

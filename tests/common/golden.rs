@@ -1,4 +1,4 @@
-//! Golden numbers: tables in `tests/golden`, each of which says where it is from.
+//! Golden numbers: tables in `tests/golden`. Each table names its source.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,7 +21,7 @@ impl Row {
     }
 }
 
-/// The rows of `tests/golden/NAME.tsv`: comments begin with `#`, the first other line names the columns.
+/// The rows of `tests/golden/NAME.tsv`. Comments begin with `#`, and the first other line names the columns.
 pub fn table(name: &str) -> Vec<Row> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden").join(name).with_extension("tsv");
     let text = std::fs::read_to_string(&path).unwrap();

@@ -1,4 +1,4 @@
-//! Plain HTTP, as far as the tests speak it.
+//! The part of plain HTTP that the tests need.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub struct HttpReply {
     pub status: u16,
-    /// Lines, in lower case.
+    /// Lines in lower case.
     pub headers: String,
     pub body: String,
 }
@@ -22,19 +22,19 @@ impl HttpReply {
     }
 }
 
-/// Asks for a path below a URL that ends with a slash; `headers` are whole lines without their ends.
+/// Requests a path below a URL that ends with a slash. `headers` are lines without line ends.
 #[track_caller]
 pub fn get_with(url: &str, path: &str, headers: &[&str]) -> HttpReply {
     request(url, "GET", path, headers)
 }
 
-/// The same without headers.
+/// Requests a path without headers.
 #[track_caller]
 pub fn get(url: &str, path: &str) -> HttpReply {
     get_with(url, path, &[])
 }
 
-/// Any method.
+/// Requests a path with any method.
 #[track_caller]
 pub fn request(url: &str, method: &str, path: &str, headers: &[&str]) -> HttpReply {
     let address = url.strip_prefix("http://").unwrap().trim_end_matches('/');
@@ -52,7 +52,7 @@ pub fn request(url: &str, method: &str, path: &str, headers: &[&str]) -> HttpRep
     HttpReply { status, headers: headers.to_lowercase(), body: body.to_owned() }
 }
 
-/// The JSON of an answer that must be there.
+/// Requests a path that must exist, and returns the JSON of the answer.
 #[track_caller]
 pub fn get_json(url: &str, path: &str) -> Value {
     let answer = get(url, path);
@@ -60,7 +60,7 @@ pub fn get_json(url: &str, path: &str) -> Value {
     answer.json()
 }
 
-/// A text as a part of a URL.
+/// Escapes a text for use in a URL.
 pub fn escape(text: &str) -> String {
     text.bytes()
         .map(

@@ -30,19 +30,19 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// How the program ended, and what it printed.
+/// Exit status and output of the program.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its exit code; `None` where a signal ended it.
+    /// The exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
-    /// The signal that ended it.
+    /// The signal that ended the program.
     pub signal: Option<i32>,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Finished {
-    /// Takes the output of a process. In every test, requires that the program did not panic.
+    /// Reads the output of a process. Requires in every test that the program did not panic.
     pub fn new(output: Output) -> Self {
         let finished = Self {
             code: output.status.code(),
@@ -64,7 +64,7 @@ impl Finished {
         self
     }
 
-    /// Requires that stderr names all of this: options, paths, numbers. For sentences there is [`Self::prints`].
+    /// Requires that stderr contains all of these words: options, paths, numbers. Use [`Self::prints`] for sentences.
     #[track_caller]
     pub fn says(self, words: &[&str]) -> Self {
         for word in words {
@@ -73,14 +73,14 @@ impl Finished {
         self
     }
 
-    /// Requires that stderr is the section `name` in the snapshots of the test file that calls.
+    /// Requires that stderr equals section `name` in the snapshots of the calling test file.
     #[track_caller]
     pub fn prints(self, name: &str) -> Self {
         snapshots::assert_section(name, &self.stderr);
         self
     }
 
-    /// The last line of stderr, which is the error of a server or worker after its log.
+    /// The last line of stderr: the error of a server or worker, after its log.
     #[track_caller]
     pub fn last_line(&self) -> &str {
         self.stderr.trim_end().lines().next_back().unwrap_or_else(|| panic!("no error in {self:?}"))
@@ -105,7 +105,7 @@ impl Finished {
     }
 }
 
-/// The program with arguments, not started yet. Fail points are for those tests that ask for them.
+/// A command for the program with arguments. Only tests that set fail points have them.
 pub fn command<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_exact2048"));
     command.args(args).stdin(Stdio::null()).env_remove("FAILPOINTS");
@@ -117,7 +117,7 @@ pub fn exact2048<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -
     Finished::new(command(args).output().unwrap())
 }
 
-/// Runs the program to its end with something to read.
+/// Runs the program to its end, with a text on stdin.
 pub fn exact2048_reading<S: AsRef<std::ffi::OsStr>>(
     args: impl IntoIterator<Item = S>,
     input: String,
@@ -126,27 +126,27 @@ pub fn exact2048_reading<S: AsRef<std::ffi::OsStr>>(
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // In a thread, since the program may wait for us to read before it reads on. It may end early.
+    // Writes in a separate thread, because the program may block on its output before it reads on. It may also end early.
     let writer = std::thread::spawn(move || drop(stdin.write_all(input.as_bytes())));
     let output = child.wait_with_output().unwrap();
     writer.join().unwrap();
     Finished::new(output)
 }
 
-/// The sizes that a text names, in its order and without spaces, for example `50.6MiB`.
+/// The sizes in a text, in order and without spaces, for example `50.6MiB`.
 pub fn sizes(text: &str) -> Vec<String> {
     let size = regex::Regex::new(r"[0-9][0-9.]* ?([KMGT]i|[kMGT])?B(?-u:\b)").unwrap();
     size.find_iter(text).map(|found| found.as_str().replace(' ', "")).collect()
 }
 
-/// The least memory for a job, as its refusal names it after the memory that is too little.
+/// The least memory for a job. The error of a solve with too little memory names it second.
 pub fn least_memory(options: &str) -> String {
     let place = Place::new();
     let refused = try_solve(&place.join("run"), &format!("{options} --memory 1KiB")).exits(2);
     sizes(&refused.stderr).into_iter().nth(1).unwrap_or_else(|| panic!("{}", refused.stderr))
 }
 
-/// The arguments of `solve --json` for a run directory; `options` are separated by spaces.
+/// The arguments of `solve --json` for a run directory. Spaces separate `options`.
 pub fn solve_args(run: &Path, options: &str) -> Vec<String> {
     let mut args = vec!["solve".to_owned(), "--json".to_owned(), "--run".to_owned()];
     args.push(run.to_str().unwrap().to_owned());
@@ -154,7 +154,7 @@ pub fn solve_args(run: &Path, options: &str) -> Vec<String> {
     args
 }
 
-/// Runs `solve --json` to its end, however it ends.
+/// Runs `solve --json` to its end, with any exit code.
 pub fn try_solve(run: &Path, options: &str) -> Finished {
     exact2048(solve_args(run, options))
 }
@@ -170,7 +170,7 @@ pub fn on_run(run: &Path, subcommand: &str, options: &[&str]) -> Finished {
     exact2048([&[subcommand, "--run", run.to_str().unwrap()], options].concat())
 }
 
-/// The answers to many boards, in their order.
+/// The answers to many boards, in the order of the boards.
 #[track_caller]
 pub fn query(run: &Path, boards: &[String]) -> Vec<Value> {
     let args = ["query", "--run", run.to_str().unwrap(), "--json", "-"];
@@ -187,7 +187,7 @@ pub fn layers(run: &Path) -> Vec<(u64, u64, u64)> {
     lines.iter().map(line).collect()
 }
 
-/// A place for runs that vanishes with the value.
+/// A folder for runs. It is deleted when the value is dropped.
 pub struct Place(TempDir);
 
 impl Place {
@@ -204,7 +204,7 @@ impl Place {
     }
 }
 
-/// A run that is solved already.
+/// A solved run.
 pub struct Solved {
     place: Place,
     pub summary: Value,
@@ -227,7 +227,7 @@ impl Solved {
     }
 }
 
-/// A JSON number that is not negative and has no fraction.
+/// A JSON number that is a non-negative integer.
 #[track_caller]
 pub fn whole(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("{value} is no count"))
@@ -245,14 +245,14 @@ pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text"))
 }
 
-/// Requires that a value is what it should be, up to a bound.
+/// Requires that a value equals the expected value, up to a bound.
 #[track_caller]
 pub fn close(found: f64, expected: f64, bound: f64, what: &str) {
     let off = (found - expected).abs();
     assert!(off <= bound, "{what}: found {found}, expected {expected} within {bound:e}, off by {off:e}");
 }
 
-/// The files of a folder, sorted by name; none if there is no such folder.
+/// The files of a folder, sorted by name; empty if the folder does not exist.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -265,7 +265,7 @@ pub fn format_run(place: &Place, format: u32) -> PathBuf {
     copy_format_run(format, &place.join("finished"))
 }
 
-/// The same, as a process leaves it that ended before the values were committed.
+/// A copy of the golden run of a format, as if its process ended before it committed the values.
 pub fn format_run_unfinished(place: &Place, format: u32) -> PathBuf {
     let run = copy_format_run(format, &place.join("unfinished"));
     let values = files(&run.join("shards")).pop().unwrap();
@@ -285,7 +285,7 @@ fn copy_format_run(format: u32, to: &Path) -> PathBuf {
     to.to_path_buf()
 }
 
-/// Makes a FIFO. Opening it in the usual way waits for a writer.
+/// Makes a FIFO. A reader that opens a FIFO waits for a writer.
 pub fn make_fifo(path: &Path) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -298,15 +298,15 @@ pub fn content_of(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     all.map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
 }
 
-/// Sends a signal to a process by its name; `false` if the process has ended. Uses the shell, because small
-/// systems have no program `kill`.
+/// Sends a signal, by its name, to a process; `false` if the process has ended. Uses the shell, because small systems have
+/// no program `kill`.
 pub fn signal(process: u32, name: &str) -> bool {
     let mut shell = std::process::Command::new("sh");
     let kill = format!("kill -s {name} {process} 2>/dev/null");
     shell.args(["-c", &kill]).status().unwrap().success()
 }
 
-/// Whether there is the program `openssl`. Where everything is checked it must be there.
+/// Whether this machine has the program `openssl`. It must exist where all checks are required.
 pub fn has_openssl() -> bool {
     let mut openssl = std::process::Command::new("openssl");
     let has = openssl.arg("version").stdout(std::process::Stdio::null()).status().is_ok();
@@ -331,12 +331,12 @@ pub fn committed_now(run: &Path) -> Vec<PathBuf> {
     shards.iter().map(|shard| shard.place.as_path().unwrap().to_path_buf()).collect()
 }
 
-/// The shards that the journal names, each with its inode: a shard written again has another one.
+/// The shards that the journal names, each with its inode. A rewritten shard has another inode.
 pub fn committed(run: &Path) -> Vec<(PathBuf, u64)> {
     committed_as(run, "")
 }
 
-/// Those whose file names begin like this.
+/// The shards of [`committed`] whose file names begin with `prefix`.
 pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
     let mut named: Vec<(Value, PathBuf)> = Vec::new();
     let range = |commit: &Value| ["phase", "first", "last"].map(|field| commit[field].clone());
@@ -347,7 +347,7 @@ pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
         let record: Value = serde_json::from_slice(&std::fs::read(&record).unwrap()).unwrap();
         let record = &record["body"]["record"];
         if record["removed"].is_array() {
-            // It names layers, and no shards.
+            // This record names layers, but no shards.
             continue;
         }
         if record["retracted"].is_object() {

@@ -1,4 +1,4 @@
-//! Runs with something done to them, which commands refuse or `solve` mends.
+//! Damaged runs that commands refuse or `solve` repairs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::{Finished, Place, Solved, committed, files, on_run, shards, solve, te
 /// A run of two shards.
 pub const JOB: &str = "--board 2x2";
 
-/// Several shards of values, in a second or two.
+/// A job with several shards of values. It takes a second or two.
 pub const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
 
-/// A run with something done to it, to be mended by `solve`.
+/// A damaged run that `solve` can repair.
 pub struct Patient {
     place: Place,
     pub fingerprint: String,
@@ -36,7 +36,7 @@ impl Patient {
         shards(&self.run()).into_iter().find(named).unwrap()
     }
 
-    /// `verify` refuses the run and names the file at fault.
+    /// Requires that `verify` refuses the run and names the damaged file.
     #[track_caller]
     pub fn is_ill(&self, file: &Path) {
         for sample in [&[][..], &["--sample", "10"]] {
@@ -44,7 +44,7 @@ impl Patient {
         }
     }
 
-    /// The command that made the run repairs it to the same fingerprint.
+    /// Requires that the command that made the run restores the same fingerprint.
     #[track_caller]
     pub fn is_mended_by_solving(&self) {
         let summary = solve(&self.run(), JOB);
@@ -56,7 +56,7 @@ impl Patient {
         }
     }
 
-    /// All commands refuse the run and name the file, and none changes the run.
+    /// Requires that all commands refuse the run, name the file, and leave the run unchanged.
     #[track_caller]
     pub fn is_refused(&self, file: &Path) -> Finished {
         let before = contents(&self.run());
@@ -88,7 +88,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// All files of a run with their bytes, except for the lock, which every writer writes.
+/// All files of a run with their bytes, except for the lock, because every writer writes the lock.
 pub fn contents(run: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let folders = [run.to_path_buf(), run.join("journal"), run.join("shards")];
     let all = folders.iter().flat_map(|folder| files(folder));
@@ -102,7 +102,7 @@ pub fn flip(file: &Path, at: usize, bits: u8) {
     fs::write(file, bytes).unwrap();
 }
 
-/// Seals JSON as the manifest and the journal are, see `docs/dev/format.md`.
+/// Seals JSON in the same way as the manifest and the journal, see `docs/dev/format.md`.
 pub fn seal(body: &str) -> String {
     format!("{{\"xxh3\":\"{:016x}\",\"body\":{body}}}\n", xxh3_64(body.as_bytes()))
 }

@@ -11,31 +11,31 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Passes,
-    /// The connection is closed before anything is answered, and the server never hears of it.
+    /// The proxy closes the connection without an answer, and the server gets no request.
     Refused,
     /// The answer reports a busy server.
     Busy,
-    /// It passes, after a while.
+    /// The request passes after a delay.
     Slow,
-    /// The server does what is asked; its answer is lost.
+    /// The server carries out the request, but its answer is lost.
     AnswerLost,
     /// The answer reports a full store, in the words of the Ceph Object Gateway.
     Full,
 }
 
-/// Requests with the fates that a test wants.
+/// A proxy that gives requests the fates of a test.
 pub struct Proxy {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
 }
 
 impl Proxy {
-    /// A way to the server at `to`, on which requests have these fates, one after the other, again and again.
+    /// Starts a proxy of the server at `to`. Requests have these fates in turn, cyclically.
     pub fn start(to: SocketAddr, fates: &'static [Fate]) -> Self {
         Self::start_with(to, move |number, _| fates[number % fates.len()])
     }
 
-    /// The same with a fate for each request by its number and its first line.
+    /// Starts a proxy that chooses the fate of a request by its number and its first line.
     pub fn start_with(to: SocketAddr, fate: impl Fn(usize, &str) -> Fate + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -46,19 +46,19 @@ impl Proxy {
             for client in listener.incoming().flatten() {
                 let number = counter.fetch_add(1, Ordering::Relaxed);
                 let fate = Arc::clone(&fate);
-                // Clients give up now and then, which is what this is for.
+                // Ignores errors, because clients give up now and then by design of the tests.
                 thread::spawn(move || pass(client, to, |line| fate(number, line)).ok());
             }
         });
         Self { address, requests }
     }
 
-    /// Its URL.
+    /// The URL of the proxy.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Requests so far.
+    /// Number of requests so far.
     pub fn requests(&self) -> usize {
         self.requests.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ fn pass(mut client: TcpStream, to: SocketAddr, fate: impl FnOnce(&str) -> Fate) 
     let (mut from, mut up) = (client.try_clone()?, server.try_clone()?);
     thread::spawn(move || io::copy(&mut from, &mut up).ok());
     if fate == Fate::AnswerLost {
-        // Once it answers it has done what was asked.
+        // A server that answers has carried out the request.
         server.read_exact(&mut [0])?;
         return client.shutdown(Shutdown::Both);
     }
@@ -96,7 +96,7 @@ fn pass(mut client: TcpStream, to: SocketAddr, fate: impl FnOnce(&str) -> Fate) 
     client.shutdown(Shutdown::Both)
 }
 
-/// The head of a request, which asks for the connection to be closed, and what was read behind it.
+/// The head of a request, changed to close the connection, and the bytes read after the head.
 fn head_of(client: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut read = Vec::new();
     let mut buffer = [0; 4096];

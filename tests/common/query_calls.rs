@@ -19,7 +19,7 @@ pub fn run() -> &'static Solved {
     RUN.get_or_init(|| Solved::new("--board 3x2"))
 }
 
-/// A server of that run.
+/// A server of the run of [`run`].
 pub fn serve(options: &[&str]) -> Server {
     Server::start(&run().run(), options)
 }
@@ -29,7 +29,7 @@ pub async fn channel(server: &Server) -> Channel {
     Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap()
 }
 
-/// A client of its query service, which takes large answers.
+/// A client of the server's query service. It accepts large answers.
 pub async fn client(server: &Server) -> QueryClient<Channel> {
     QueryClient::new(channel(server).await).max_decoding_message_size(64 << 20)
 }
@@ -52,7 +52,7 @@ pub fn values_of(boards: Vec<u64>) -> BatchGetValuesRequest {
     BatchGetValuesRequest { boards, with_moves: false, with_values: false }
 }
 
-/// The health of a service; with an empty name, of the server.
+/// The health of a service, or of the whole server if the name is empty.
 pub async fn health(server: &Server, service: &str) -> ServingStatus {
     let mut client = HealthClient::new(channel(server).await);
     client.check(HealthCheckRequest { service: service.to_owned() }).await.unwrap().into_inner().status()

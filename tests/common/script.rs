@@ -23,12 +23,12 @@ pub struct Script {
     port: Port,
 }
 
-/// The port of a worker that proves its identity, accepts all data, and drops them.
+/// The port of a worker. It proves the worker's identity, accepts all data, and discards the data.
 #[derive(Clone, Default)]
 pub struct Port(Arc<Mutex<Option<(Secret, Incarnation)>>>);
 
 impl Port {
-    /// Listens on loopback, and returns the URL too.
+    /// Listens on loopback, and returns the port and its URL.
     pub async fn open() -> (Self, String) {
         let port = Self::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -38,7 +38,7 @@ impl Port {
         (port, url)
     }
 
-    /// Answers as this process of this worker from now on.
+    /// From now on, answers as this process of this worker.
     pub fn is_of(&self, secret: Secret, incarnation: Incarnation) {
         *self.0.lock().unwrap() = Some((secret, incarnation));
     }
@@ -67,7 +67,7 @@ impl Exchange for Port {
 }
 
 impl Script {
-    /// Workers of different numbers are different ones.
+    /// Creates a worker. Different numbers give different workers.
     pub async fn new(coordinator: &str, number: u8) -> Self {
         let secret = Secret::new([number; 16]);
         let (port, address) = Port::open().await;
@@ -90,7 +90,7 @@ impl Script {
         Self { client: CoordinatorClient::new(channel), secret, pull, port }
     }
 
-    /// Pulls once, and forgets what is acknowledged.
+    /// Pulls once, and forgets the acknowledged reports.
     pub async fn pull(&mut self) -> Result<Answer, Status> {
         self.port.is_of(self.secret, self.pull.incarnation);
         let answer = self.client.pull(pull_message(&self.pull, &self.secret)).await?.into_inner();
@@ -107,7 +107,7 @@ impl Script {
         Ok(answer)
     }
 
-    /// Pulls until an answer is as wanted.
+    /// Pulls until an answer meets a condition.
     #[track_caller]
     pub fn until(&mut self, wanted: impl Fn(&Answer) -> bool) -> impl Future<Output = Answer> {
         let begun = Instant::now();

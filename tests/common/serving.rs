@@ -11,19 +11,19 @@ use tempfile::NamedTempFile;
 
 use super::{Finished, command, signal};
 
-/// Longest time for a server to end, which is more than its grace period for running requests.
+/// Longest time for a server to end. It exceeds the server's grace period for running requests.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// A server that ends with the value.
+/// A server process. It ends when the value is dropped.
 pub struct Server {
     child: Child,
     stdout: BufReader<ChildStdout>,
     stderr: NamedTempFile,
     /// The URL for clients.
     pub url: String,
-    /// Where metrics are, if they were asked for.
+    /// The URL of the metrics, if requested.
     pub metrics: Option<String>,
-    /// Where the page for browsers is, if it was asked for; with a slash at its end.
+    /// The URL of the page for browsers, if requested. It ends with a slash.
     pub page: Option<String>,
 }
 
@@ -34,7 +34,7 @@ impl Server {
         Self::start_with(run, options, &[])
     }
 
-    /// The same with variables of the environment.
+    /// Does the same as [`Self::start`], with environment variables.
     #[track_caller]
     pub fn start_with(run: &Path, options: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::start_on("127.0.0.1:0", run, options, variables)
@@ -52,13 +52,13 @@ impl Server {
         Self::launch(&[&args, options].concat(), variables)
     }
 
-    /// Starts any command that says on stdout where it listens.
+    /// Starts any command that prints its listening address on stdout.
     #[track_caller]
     pub fn launch(args: &[&str], variables: &[(&str, &str)]) -> Self {
         Self::spawn(command(args), variables)
     }
 
-    /// The same within another command, which gets the program and its arguments behind its own.
+    /// Starts a command through another one. `prefix` is that command, and the program with its arguments follows.
     #[track_caller]
     pub fn launch_within(prefix: &[&str], args: &[&str]) -> Self {
         let mut outer = std::process::Command::new(prefix[0]);
@@ -88,12 +88,12 @@ impl Server {
         Self { child, stdout, stderr, url, metrics, page }
     }
 
-    /// Where the server listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.url.split("://").nth(1).unwrap().parse().unwrap()
     }
 
-    /// The metrics, read as Prometheus does.
+    /// The metrics, read in the same way as by Prometheus.
     #[track_caller]
     pub fn scrape(&self) -> String {
         let url = self.metrics.as_ref().unwrap();
@@ -111,7 +111,7 @@ impl Server {
         text_of(&self.stderr)
     }
 
-    /// The number of its process.
+    /// The process id of the server.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -133,13 +133,13 @@ impl Server {
         assert!(signal(self.child.id(), name));
     }
 
-    /// Kills the server like `kill -9`, and waits for its end, which frees its locks.
+    /// Kills the server like `kill -9`, and waits for its end. The end releases the server's locks.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Waits until the server has ended without a signal.
+    /// Waits until the server ends without a signal.
     #[track_caller]
     pub fn end(mut self) -> Finished {
         let begun = Instant::now();
@@ -153,7 +153,7 @@ impl Server {
         Finished::new(std::process::Output { status, stdout, stderr: self.log().into_bytes() })
     }
 
-    /// Stops the server, which must end well and must not have panicked.
+    /// Stops the server. It must end with success and must not have panicked.
     #[track_caller]
     pub fn stop(self) -> Finished {
         self.signal("TERM");

@@ -1,6 +1,6 @@
 //! Texts of the program, compared with the files of `tests/snapshots`.
 //!
-//! `SNAPSHOTS=overwrite cargo test --workspace --test program` accepts the texts of the program as they are now.
+//! `SNAPSHOTS=overwrite cargo test --workspace --test program` accepts the current texts of the program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -46,7 +46,7 @@ pub fn normalised(text: &str) -> String {
     text
 }
 
-/// Requires that a text is the section `name` of the snapshots of the test file that calls.
+/// Requires that a text equals section `name` in the snapshots of the calling test file.
 ///
 /// All sections of a test file are in one snapshot file, so a reworded sentence changes one file.
 #[track_caller]
@@ -69,8 +69,8 @@ pub fn assert_section(name: &str, text: &str) {
 
 /// Requires that the commands of a transcript, run by a shell in `place`, print what the transcript says.
 ///
-/// A transcript has lines `$ COMMAND`. The output of the command, normalised, and a line `? CODE` follow each. Lines that
-/// start with `#` are comments.
+/// A transcript has lines `$ COMMAND`. After each such line follow the command's normalised output and a line `? CODE`.
+/// Lines that start with `#` are comments.
 #[track_caller]
 pub fn assert_transcript(name: &str, place: &Path) {
     let file = folder().join(name).with_extension("txt");
@@ -92,7 +92,7 @@ pub fn assert_transcript(name: &str, place: &Path) {
     assert_file(&file, now);
 }
 
-/// Requires that all commands of a transcript exit with code 2, print what it says, and leave nothing behind.
+/// Requires that all commands of a transcript exit with code 2, print the expected text, and leave no files.
 #[track_caller]
 pub fn assert_usage(name: &str) {
     let place = super::Place::new();
@@ -107,7 +107,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/snapshots")
 }
 
-/// Runs a line of a transcript. `exact2048` in it is the program under test.
+/// Runs a line of a transcript. In the line, `exact2048` is the program under test.
 fn by_shell(line: &str, place: &Path) -> Finished {
     let program = Path::new(env!("CARGO_BIN_EXE_exact2048")).parent().unwrap();
     let path = std::env::join_paths(

@@ -1,4 +1,4 @@
-//! The program on a terminal of some width, as a person sees it.
+//! The program on a terminal of a given width, as a user sees it.
 
 use std::fs::File;
 use std::io::Read;
@@ -14,15 +14,15 @@ use rustix::termios::{Winsize, tcsetwinsize};
 
 use super::command;
 
-/// More lines than any command prints that is tested, so that nothing scrolls away.
+/// Number of rows. It exceeds the output of every tested command, so no line scrolls away.
 const ROWS: u16 = 300;
 
-/// The screen, and all its wrapped lines so far.
+/// The screen and all wrapped lines so far.
 struct Screen {
     parser: vt100::Parser,
-    /// Wrapped lines, each as it was first seen.
+    /// Wrapped lines, each as first seen.
     wrapped: Vec<String>,
-    /// All screens so far, without repeats in a row.
+    /// All screens so far, without consecutive repeats.
     shown: Vec<String>,
 }
 
@@ -36,16 +36,16 @@ pub struct Terminal {
 /// The final screen of a command.
 pub struct Seen {
     pub status: ExitStatus,
-    /// The screen in the end.
+    /// The final screen.
     pub screen: String,
-    /// All screens on the way, each once.
+    /// All screens during the command, without repeats.
     pub shown: Vec<String>,
-    /// Lines that did not fit.
+    /// Lines that were wrapped.
     pub wrapped: Vec<String>,
 }
 
 impl Terminal {
-    /// Starts the program on a terminal of so many columns.
+    /// Starts the program on a terminal with this number of columns.
     pub fn start(columns: u16, args: &[&str]) -> Self {
         let main = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&main).unwrap();
@@ -57,7 +57,7 @@ impl Terminal {
         let mut command = command(args);
         command.stdin(stdin).stdout(stdout).stderr(stderr).env("TERM", "xterm");
         let child = command.spawn().unwrap();
-        // It holds the terminal: reading would not end with the program.
+        // The command holds the terminal. Without this drop, reading would not end with the program.
         drop(command);
         let parser = vt100::Parser::new(ROWS, columns, 0);
         let screen = Arc::new(Mutex::new(Screen { parser, wrapped: Vec::new(), shown: Vec::new() }));
@@ -65,7 +65,7 @@ impl Terminal {
         let mut main = File::from(main);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
-            // Reading fails after the other side was closed.
+            // Reading fails after the other side is closed.
             while let Ok(length @ 1..) = main.read(&mut bytes) {
                 of_reader.lock().unwrap().take(&bytes[..length]);
             }
@@ -73,12 +73,12 @@ impl Terminal {
         Self { child, screen, reader }
     }
 
-    /// The present screen.
+    /// The current screen.
     pub fn now(&self) -> String {
         self.screen.lock().unwrap().parser.screen().contents()
     }
 
-    /// Waits until the screen is as wanted.
+    /// Waits until the screen meets a condition.
     #[track_caller]
     pub fn wait_until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let begun = Instant::now();
@@ -88,7 +88,7 @@ impl Terminal {
         }
     }
 
-    /// Kills the program. Its last screen stays.
+    /// Kills the program, and returns its last screen.
     pub fn stop(mut self) -> Seen {
         self.child.kill().unwrap();
         self.end()
@@ -110,7 +110,7 @@ impl Screen {
         let screen = self.parser.screen();
         let columns = screen.size().1;
         for (row, text) in screen.rows(0, columns).enumerate() {
-            // Lines of a live display are filled with blanks up to the end.
+            // Spaces fill the lines of a live display up to the last column.
             let is_full = text.trim_end().chars().count() >= usize::from(columns);
             if screen.row_wrapped(row as u16) && is_full && !self.wrapped.contains(&text) {
                 self.wrapped.push(text);
@@ -123,7 +123,7 @@ impl Screen {
     }
 }
 
-/// Runs the program on a terminal of so many columns to its end.
+/// Runs the program to its end on a terminal with this number of columns.
 pub fn on_terminal(columns: u16, args: &[&str]) -> Seen {
     Terminal::start(columns, args).end()
 }

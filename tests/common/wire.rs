@@ -1,4 +1,4 @@
-//! A network between a client and a server that falls silent: data are lost without an error.
+//! A network between a client and a server that can fall silent and lose data without an error.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -10,13 +10,13 @@ use std::thread;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Silence {
     BothWays,
-    /// Data from the client are lost. It still receives data.
+    /// Data from the client are lost. The client still receives data.
     ToServer,
     /// Data from the server are lost.
     ToClient,
 }
 
-/// A proxy of a server. It silences its open connections for ever, and later ones work.
+/// A proxy of a server. It can silence its open connections for ever. Later connections work.
 pub struct Wire {
     address: SocketAddr,
     connections: Arc<Mutex<Vec<Gates>>>,
@@ -30,12 +30,12 @@ struct Gates {
 }
 
 impl Wire {
-    /// A way to the server at `to`.
+    /// Starts a proxy of the server at `to`.
     pub fn start(to: SocketAddr) -> Self {
         Self::start_with(TcpListener::bind("127.0.0.1:0").unwrap(), to)
     }
 
-    /// A way from an address that was chosen before.
+    /// Starts a proxy on a given listener.
     pub fn start_with(listener: TcpListener, to: SocketAddr) -> Self {
         let address = listener.local_addr().unwrap();
         let connections: Arc<Mutex<Vec<Gates>>> = Arc::default();
@@ -45,7 +45,7 @@ impl Wire {
             for client in listener.incoming().flatten() {
                 let gates = Gates::default();
                 made.lock().unwrap().push(gates.clone());
-                // A server that is gone closes the connection.
+                // If the server is unreachable, the connection closes.
                 let _ = join(client, to, gates);
             }
         });
@@ -56,17 +56,17 @@ impl Wire {
         self.address
     }
 
-    /// Its URL.
+    /// The URL of the proxy.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Connections made so far.
+    /// Number of connections so far.
     pub fn connections(&self) -> usize {
         self.connections.lock().unwrap().len()
     }
 
-    /// Makes the connections of now silent.
+    /// Silences the current connections.
     pub fn silence(&self, which: Silence) {
         for gates in &*self.connections.lock().unwrap() {
             gates.to_server.fetch_or(which != Silence::ToClient, Ordering::Relaxed);
@@ -85,7 +85,7 @@ fn join(client: TcpStream, to: SocketAddr, gates: Gates) -> io::Result<()> {
     Ok(())
 }
 
-/// Forwards bytes. Once silent it reads data and forwards nothing, not even the end.
+/// Forwards bytes. A silent connection reads data but forwards nothing, not even the end of the stream.
 fn pass(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
     let mut buffer = [0; 16 << 10];
     while let Ok(count @ 1..) = from.read(&mut buffer) {
@@ -94,10 +94,10 @@ fn pass(mut from: TcpStream, mut to: TcpStream, silent: &AtomicBool) {
         }
     }
     if !silent.load(Ordering::Relaxed) {
-        // Fails where the other side is gone already.
+        // Fails if the other side is already closed.
         let _ = to.shutdown(Shutdown::Both);
     } else {
-        // The connection stays open during the test, because its end would be a signal.
+        // Leaves the connection open during the test, because its end would be visible.
         std::mem::forget((from, to));
     }
 }
