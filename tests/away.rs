@@ -1,5 +1,5 @@
-//! Folders that vanish during work and return: renamed, replaced by an empty one, read-only. The program makes no files in
-//! their place and reports no false results. After their return all work resumes (finding B1).
+//! Folders that vanish during work and return: renamed, replaced by an empty folder, read-only. The program makes no files
+//! in their place and reports no false results. After their return, all work resumes (finding B1).
 
 use crate::common;
 
@@ -14,7 +14,7 @@ use common::snapshots::assert_section;
 use common::{Finished, Place, Solved, command, exact2048, on_run, solve_args, text, whole};
 use serde_json::Value;
 
-/// Of 4x2, however it was solved.
+/// Fingerprint of every run of 4x2.
 const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
 
 /// The change that a test makes to a folder.
@@ -22,7 +22,7 @@ const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
 enum Instead {
     Nothing,
     EmptyFolder,
-    /// It is there, and nothing can be written to it.
+    /// The folder exists, but is not writable.
     ReadOnly,
 }
 
@@ -33,7 +33,7 @@ fn system(command: &str) -> bool {
     done.is_ok_and(|status| status.success())
 }
 
-/// A folder that is away until it is put back.
+/// A folder that is missing or read-only until the test restores it.
 struct Away {
     folder: PathBuf,
     aside: PathBuf,
@@ -41,7 +41,7 @@ struct Away {
 }
 
 impl Away {
-    /// Moves a folder away; `None` if this process may not.
+    /// Moves a folder away; `None` if this process lacks the permission.
     fn take(folder: &Path, instead: Instead) -> Option<Self> {
         let aside = folder.with_extension("aside");
         let away = Self { folder: folder.to_path_buf(), aside, instead };
@@ -64,12 +64,12 @@ impl Away {
         Some(away)
     }
 
-    /// Puts it back. Nothing was made in its place.
+    /// Restores the folder. Requires that no files were made in its place.
     #[track_caller]
     fn put_back(&self) {
         match self.instead {
             Instead::Nothing => assert!(!self.folder.exists()),
-            // Only an empty folder can be removed so.
+            // This call removes only an empty folder.
             Instead::EmptyFolder => fs::remove_dir(&self.folder).unwrap(),
             Instead::ReadOnly => return assert!(system(&format!("umount -l {}", self.folder.display()))),
         }
@@ -110,7 +110,7 @@ fn wait_for_trouble(cluster: &Cluster, job: &str) -> String {
     })
 }
 
-/// The running job and the queued one both wait until the store is back.
+/// The running job and the queued job both wait until the store is back.
 #[test]
 fn a_store_that_is_away_is_waited_for() {
     for instead in ALL {
@@ -137,7 +137,7 @@ fn a_store_that_is_away_is_waited_for() {
     }
 }
 
-/// Without work in progress too, the job reports the missing store, and the coordinator leaves the store alone.
+/// Even without work in progress, the job reports the missing store, and the coordinator does not recreate the store.
 #[test]
 fn a_job_without_workers_says_that_the_store_is_away() {
     let mut cluster = Cluster::new(0);
@@ -153,7 +153,8 @@ fn a_job_without_workers_says_that_the_store_is_away() {
     on_run(&run, "verify", &[]).exits(0);
 }
 
-/// A job whose run was moved away fails, because runs are made once. It resumes after the run is back.
+/// A job fails if its run is moved away, because the coordinator makes a run only once. The job resumes after the run is
+/// back.
 #[test]
 fn a_run_that_was_moved_away_fails_its_job_alone() {
     for options in ["", " --disk 1GB"] {
@@ -221,7 +222,8 @@ fn readers_make_nothing_in_the_place_of_a_run() {
     }
 }
 
-/// A server keeps using its open files, reports no lost shard and makes no files. After the run is back it answers all.
+/// A server continues with its open files, reports no lost shard and makes no files. After the run is back, it answers all
+/// requests.
 #[test]
 fn a_server_waits_for_its_run() {
     let solved = Solved::new("--board 3x2 --keep 64");

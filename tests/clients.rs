@@ -31,7 +31,7 @@ fn connect(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(to).unwrap()).collect()
 }
 
-/// Asks until there is an answer, which is soon.
+/// Repeats a request until the server answers, with a short timeout.
 #[track_caller]
 fn answered(server: &Server) {
     let begun = Instant::now();
@@ -50,7 +50,7 @@ fn connections_to_the_metrics_do_not_stop_the_service() {
     let idle = connect(metrics, 260);
     exact2048(["query", "--server", &server.url, BOARD]).exits(0);
     assert!(!server.log().contains("Too many open files"), "{}", server.log());
-    // Metrics are answered, at the latest after the server closed the idle connections.
+    // The server answers requests for metrics, at the latest after it has closed the idle connections.
     let begun = Instant::now();
     loop {
         let scraped = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| server.scrape()));
@@ -71,7 +71,7 @@ fn silent_connections_leave_files_and_are_given_up() {
     let log = server.log();
     assert!(["104", "1024", "ulimit -n"].iter().all(|fact| log.contains(fact)), "{log}");
     let idle = connect(server.address(), 300);
-    // A client of the same address is answered after the server closed the first ones.
+    // The server answers a client of the same address after it has closed the first connections.
     answered(&server);
     let log = server.log();
     assert!(!log.contains("Too many open files"), "{log}");
@@ -83,7 +83,7 @@ fn silent_connections_leave_files_and_are_given_up() {
 #[test]
 fn the_limit_of_open_files_is_raised() {
     let solved = Solved::new("--board 2x2");
-    // The soft limit alone: as many as the hard one allows can be had.
+    // Sets only the soft limit. The server can raise it to the hard limit.
     let server = serve_within("-Sn 64", &solved);
     let idle = connect(server.address(), 200);
     exact2048(["query", "--server", &server.url, BOARD]).exits(0);
@@ -100,7 +100,7 @@ fn workers_make_room_for_all_members_of_an_epoch() {
     cluster.verified_fingerprint(&job);
 }
 
-/// Between two boards the server pings the client.
+/// Between two boards, the server pings the client.
 #[test]
 fn idle_clients_stay_connected() {
     let solved = Solved::new("--board 2x2");
@@ -122,7 +122,7 @@ fn idle_clients_stay_connected() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn slow_readers_cost_little_and_are_cut_off() {
     const STREAMS: usize = 48;
-    /// As docs/serving.md has it.
+    /// The limit in docs/serving.md.
     const MOST_BYTES: u64 = 8 << 20;
 
     let solved = Solved::new("--board 2x2");
@@ -142,7 +142,7 @@ async fn slow_readers_cost_little_and_are_cut_off() {
     let running = "exact2048_requests_running{method=\"exact2048.v1.Query/BatchGetValues\"} ";
     let count = || server.scrape().lines().find_map(|line| line.strip_prefix(running).map(str::to_owned));
     assert_eq!(count().as_deref(), Some("48"));
-    // Others do not wait for them, not even for a thread to answer.
+    // Other clients do not wait for these streams, not even for a thread.
     let mut other = client(&server).await;
     let message = BatchGetValuesRequest { boards: vec![0x11], ..BatchGetValuesRequest::default() };
     let mut answers = other.batch_get_values(tokio_stream::iter([message])).await.unwrap().into_inner();

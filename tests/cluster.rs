@@ -1,4 +1,4 @@
-//! Clusters of real processes, also with faults: their runs have the same bits as those of one process.
+//! Clusters of real processes, also with faults. Their runs have the same bits as runs of one process.
 
 use crate::common;
 
@@ -63,8 +63,9 @@ fn a_run_of_best_moves_is_handed_over() {
     hand_over("--board 4x2 --values best-move");
 }
 
-/// Has a cluster finish what one process began, and one process what a cluster began: both are the run of one process alone,
-/// and store the same of it.
+/// Lets a cluster finish a run of one process, and one process finish a run of a cluster.
+///
+/// Both runs equal the run of one process alone, and store the same layers.
 fn hand_over(options: &str) {
     let expected = Solved::new(options);
     let stored = |run: &Path| {
@@ -72,7 +73,7 @@ fn hand_over(options: &str) {
         (params["kept"].clone(), params["best_moves"].clone())
     };
     let mut cluster = Cluster::new(2);
-    // Begun by one process that dies once its way up is committed.
+    // One process begins this run, and dies after the commit of the upward pass.
     let run = cluster.run("begun");
     let mut alone = common::command(solve_args(&run, options));
     let died = Finished::new(alone.env("FAILPOINTS", "journal.folder_synced=return").output().unwrap());
@@ -87,7 +88,7 @@ fn hand_over(options: &str) {
     assert_eq!(cluster.verified_fingerprint(&job), expected.fingerprint());
     assert_eq!(stored(&run), stored(&expected.run()));
 
-    // Begun by a cluster that is stopped.
+    // A cluster begins this run, and is then stopped.
     let job = cluster.submit(&format!("{options} --name handed-over"));
     cluster.wait_until(&job, |status| whole(&status["states"]) > 100_000);
     let run = cluster.run(&job);
@@ -141,7 +142,7 @@ fn a_killed_coordinator_resumes() {
     assert_eq!(cluster.verified_fingerprint(&job), expected);
 }
 
-/// Retries, epochs and progress are of the job, whichever coordinator counts them.
+/// Retries, epochs and progress belong to the job, and a new coordinator continues their counts.
 #[test]
 fn the_counts_of_a_job_outlive_its_coordinator() {
     let mut cluster = Cluster::new(1);
@@ -189,7 +190,7 @@ fn a_worker_that_sleeps_past_its_lease_does_no_harm_when_it_wakes() {
     let job = cluster.submit("--board 4x2");
     cluster.wait_until(&job, |status| whole(&status["states"]) > 50_000);
     cluster.workers[0].signal("STOP");
-    // The other one does it alone, or with it after it has woken.
+    // The other worker finishes the job, alone or together with the woken worker.
     cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
     cluster.workers[0].signal("CONT");
     cluster.wait(&job);
@@ -215,7 +216,7 @@ fn a_worker_that_was_stopped_is_not_shown_any_more() {
     assert!(log.contains(events::WORKER_LEFT) && !log.contains(events::WORKER_LOST), "{log}");
 }
 
-/// All logs use one name of an epoch, and the names of the passes.
+/// All logs use the same name for an epoch, and the names of the passes.
 #[test]
 fn epochs_and_passes_have_one_name_in_all_logs() {
     let cluster = Cluster::new(1);
@@ -253,7 +254,7 @@ fn a_shard_that_is_lost_or_damaged_is_made_again() {
     for damage in damages {
         let cluster = Cluster::new(2);
         let job = cluster.submit("--board 4x2");
-        // A shard of the way up, which the way down needs.
+        // Damages a shard of the upward pass that the downward pass needs.
         let status = cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
         assert_ne!(status["state"], "done", "nothing left to damage");
         cluster.client(&["cancel", &job]).exits(0);
@@ -290,12 +291,12 @@ fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
         assert_eq!(cluster.verified_fingerprint(&job), expected);
         cluster.client(&["status", &job, "--json"]).exits(0).json()
     };
-    // In an undamaged run no shard is made again.
+    // In an undamaged run, no shard is computed again.
     let epochs = cluster.client(&["status", &job, "--json"]).exits(0).json()["epochs"].clone();
     let before = (shards("reach-"), shards("values-"));
     assert_eq!(check_again()["epochs"], epochs);
     assert_eq!((shards("reach-"), shards("values-")), before);
-    // A shard of each pass is damaged, then one is deleted.
+    // Damages a shard of each pass, then deletes one.
     for kind in ["reach-", "values-"] {
         let shard = shards(kind).pop().unwrap();
         flip_a_bit(&shard);
@@ -304,7 +305,7 @@ fn the_shards_of_a_job_that_is_done_are_read_again_when_it_is_resumed() {
     }
     remove(&shards("values-").pop().unwrap());
     let mended = check_again();
-    // Without a readable manifest the job reports it, and no shard counts as lost.
+    // Without a readable manifest, the job reports this problem, and no shard counts as lost.
     let manifest = cluster.run(&job).join("manifest.json");
     let sound = fs::read(&manifest).unwrap();
     fs::write(&manifest, b"{}").unwrap();
@@ -338,7 +339,7 @@ fn a_second_coordinator_is_refused() {
     let store = format!("file://{}", cluster.store().display());
     let second = common::exact2048(["coordinator", "--store", &store, "--listen", "127.0.0.1:0"]);
     second.exits(1).says(&["lock"]);
-    // After the first has ended it takes over.
+    // After the first coordinator has ended, the second one takes over.
     let store = cluster.store();
     cluster.coordinator.kill();
     start_coordinator(&store, "127.0.0.1:0").stop();
@@ -356,9 +357,9 @@ fn a_run_of_a_cluster_is_served() {
     assert_eq!(from_cluster.stdout, from_one.stdout);
 }
 
-/// Puts something else in the place of the journal of a job that is under way.
+/// Replaces the journal of a running job with another file.
 fn break_journal(cluster: &Cluster, job: &str, put: impl Fn(&std::path::Path)) {
-    // Not between two passes: the worker that begins the second would not even open the run.
+    // Avoids the time between the two passes. There, the worker that begins the second pass could not even open the run.
     cluster.wait_until(job, |status| whole(&status["bytes"]) > 0 && whole(&status["states"]) > 0);
     let journal = cluster.run(job).join("journal");
     std::fs::rename(&journal, cluster.run(job).join("journal-was")).unwrap();
@@ -378,8 +379,8 @@ fn failure(cluster: &Cluster, job: &str) -> String {
     }
 }
 
-/// A journal that cannot be written fails its job after half a minute with the true reason, and the next job starts. Before
-/// that the job can be cancelled.
+/// A job with an unwritable journal fails after half a minute with the true reason, and the next job starts. Before the
+/// failure, the job can be cancelled.
 #[test]
 fn a_journal_that_cannot_be_written_stops_no_other_job() {
     let cluster = Cluster::new(1);
@@ -389,7 +390,7 @@ fn a_journal_that_cannot_be_written_stops_no_other_job() {
     let reason = failure(&cluster, &stuck);
     assert!(reason.contains("journal"), "{reason}");
     cluster.wait(&other);
-    // The same for another job, which is then cancelled.
+    // Does the same with another job, and cancels it.
     let second = cluster.submit("--board 4x2 --name second");
     break_journal(&cluster, &second, |journal| std::fs::write(journal, b"no folder").unwrap());
     cluster.wait_until(&second, |status| !text(&status["trouble"]).is_empty());

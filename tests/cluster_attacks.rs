@@ -28,13 +28,13 @@ use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Code, Status};
 
-/// The number of the first epoch of a store's first coordinator: anybody can work it out.
+/// The number of the first epoch of a store's first coordinator. An attacker can guess it.
 const FIRST_EPOCH: EpochId = EpochId::first_of(1);
 
-/// How long anything may take here: a bound for what hangs, not a measure.
+/// Timeout of each step. It only ends tests that hang.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A block without entries, with the checksum that it should have.
+/// A block without entries, with the right checksum.
 fn empty_block(layer: Layer, lane: Lane) -> Content {
     let checksum = xxhash_rust::xxh3::xxh3_64(&[]);
     Content::Block(PushBlock {
@@ -59,7 +59,7 @@ async fn push(url: &str, contents: Vec<Content>) -> Result<u64, Status> {
     Ok(client.push(tokio_stream::iter(messages)).await?.into_inner().blocks)
 }
 
-/// The attacker knows workers, addresses and epochs. It sends before the epoch begins, so its blocks would be the first.
+/// The attacker knows workers, addresses and epochs. It sends blocks before the epoch begins, so they would arrive first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn strangers_put_no_block_into_an_epoch() {
     let cluster = Cluster::new(2);
@@ -112,7 +112,7 @@ async fn strangers_put_no_block_into_an_epoch() {
     assert!(cluster.workers[0].log().contains(events::WRONG_SECRET), "{}", cluster.logs());
 }
 
-/// A cluster of a genuine worker and a member that says what a test wants, in their first epoch.
+/// A cluster in its first epoch, with a genuine worker and a member that the test controls.
 struct Pair {
     place: Place,
     coordinator: Server,
@@ -143,7 +143,7 @@ impl Pair {
         Self { place, coordinator, genuine, member, assignment }
     }
 
-    /// A block of the member, that the other may expect of it.
+    /// A block that the genuine worker may expect from the member.
     fn own_block(&self) -> (Layer, Lane) {
         let share = &self.assignment.share;
         let (owners, me) = (share.owners(), share.member(self.member.pull.worker).unwrap());
@@ -162,7 +162,7 @@ impl Pair {
         send
     }
 
-    /// Sends messages, and waits until the epoch has failed with nothing committed. The logged reason is a section of the
+    /// Sends messages, and waits until the epoch has failed without a commit. The logged reason must equal a section of the
     /// snapshots.
     async fn fails_with(mut self, contents: Vec<Content>, section: &str) {
         let stream = self.open().await;
@@ -178,7 +178,7 @@ impl Pair {
         assert_section(section, reason.1.rsplit("}: ").next().unwrap());
         let job = ask(&self.coordinator, &["status", "3x2", "--json"]);
         assert!(whole(&job["retries"]) >= 1, "{job}");
-        // The run has none of the sent data, so the genuine worker solves it.
+        // The run has none of the sent data, so the genuine worker can solve it.
         drop(self.member);
         let begun = Instant::now();
         while ask(&self.coordinator, &["status", "3x2", "--json"])["state"] != "done" {
@@ -241,7 +241,7 @@ async fn received_bytes_equal_sent_bytes() {
     pair.fails_with(contents, "a lost block").await;
 }
 
-/// Ids of workers are public. An attacker with the id and another secret cannot end a worker or report for it.
+/// The ids of workers are public. An attacker with a worker's id and another secret cannot end the worker or report for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn the_id_alone_ends_no_worker() {
     let cluster = Cluster::new(1);
@@ -254,7 +254,7 @@ async fn the_id_alone_ends_no_worker() {
     for secret in [[bytes, bytes].concat(), [bytes, [0; 8]].concat(), [[0; 8], bytes].concat()] {
         attacker.secret = Secret::new(secret.try_into().unwrap());
         let last = Incarnation(u64::MAX);
-        // With too little memory for any job it only reports.
+        // With too little memory for any job, the attacker only reports.
         attacker.pull = Pull { incarnation: last, memory_bytes: 1, first_report: 0, ..attacker.pull };
         let failure = WorkerFailure::Other("I am not well".to_owned());
         attacker.pull.reports = vec![WorkerReport::Failed { epoch: Some(FIRST_EPOCH), failure }];
@@ -269,7 +269,7 @@ async fn the_id_alone_ends_no_worker() {
     assert_eq!(cluster.workers[0].log().matches(events::WORKER_STARTS).count(), 1, "{}", cluster.logs());
 }
 
-/// A coordinator with a job of one layer, and its only worker, which has reported that layer.
+/// Starts a coordinator with a job of one layer, and its only worker. The worker has reported this layer.
 async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, EpochId, Option<WriteShard>) {
     std::fs::create_dir(place.join("store")).unwrap();
     let coordinator = start_coordinator(&place.join("store"), "127.0.0.1:0");
@@ -295,7 +295,7 @@ const PART: LayerPart = LayerPart {
     received: 0,
 };
 
-/// The journal names nothing that is not there.
+/// The journal never names a missing shard.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn shards_that_are_made_up_are_not_committed() {
     let place = Place::new();
@@ -309,14 +309,14 @@ async fn shards_that_are_made_up_are_not_committed() {
         })
         .to_string()
     };
-    // Named after another epoch, or another worker: it is refused where it is said.
+    // The coordinator refuses a report that names a shard after another epoch or another worker.
     for file in [format!("reach-000004-000004-000000-1.{me:x}.shard"), "reach-000004-000004.shard".to_owned()]
     {
         let made_up = record(&file, "0000000000000007", 100);
         worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
         assert_eq!(worker.pull().await.unwrap_err().code(), Code::InvalidArgument);
     }
-    // A shard that does not exist.
+    // Reports a shard that does not exist.
     let file = format!("reach-000004-000004-000001-{:x}.{me:x}.shard", epoch.0);
     let made_up = record(&file, "0000000000000007", 100);
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: made_up }];
@@ -351,7 +351,7 @@ async fn counts_that_cannot_be_end_the_epoch() {
     coordinator.stop().says(&[events::EPOCH_FAILED, "35184372088832"]);
 }
 
-/// Whether a text holds what could command a terminal.
+/// Whether a text has control characters for a terminal.
 fn commands(text: &str) -> bool {
     text.chars().any(|char| char.is_control() && char != '\n')
 }
@@ -395,12 +395,12 @@ async fn make_up_workers(coordinator: String, address: String, first: u128, is_o
     made_up
 }
 
-/// Each of them would cost an epoch, as the others wait for what it owns.
+/// Each made-up worker would cost an epoch, because the other workers would wait for its lanes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn made_up_workers_get_no_work_and_keep_no_job_up() {
     let mut cluster = Cluster::new(1);
     let url = cluster.coordinator.url.clone();
-    // Another worker, which answers another challenge.
+    // The port of another worker. It answers with another identity.
     let (other, elsewhere) = Port::open().await;
     other.is_of(Secret::new([1; 16]), Incarnation(1));
     // A listener that accepts connections and sends nothing.
@@ -421,7 +421,7 @@ async fn made_up_workers_get_no_work_and_keep_no_job_up() {
             tokio::spawn(make_up_workers(url.clone(), address, first, Arc::clone(&is_over)))
         })
         .collect();
-    // A genuine worker is admitted meanwhile.
+    // Meanwhile, the coordinator admits a genuine worker.
     cluster.add_worker(&[]);
     let begun = Instant::now();
     let workers = || ask(&cluster.coordinator, &["status", "--json"])["workers"].as_array().unwrap().len();

@@ -1,4 +1,4 @@
-//! Jobs of clusters whose disk is limited: the same as of one process, with the coordinator removing what has to go.
+//! Jobs of clusters with a disk limit: the same results as of one process. The coordinator removes shards.
 
 use crate::common;
 use crate::disk::{
@@ -14,8 +14,8 @@ use common::snapshots::assert_section;
 use common::{sizes, solve, text, whole};
 use serde_json::Value;
 
-/// Solves a job while what its run takes is looked at, over and over. `meanwhile` is called when it is submitted, with its
-/// name. Returns its status, and the most that was seen.
+/// Solves a job while it measures the disk usage of the run repeatedly. Calls `meanwhile` with the job's name after the
+/// submission. Returns the status of the job, and the largest observed size.
 fn watched(
     cluster: &mut Cluster,
     options: &str,
@@ -41,17 +41,17 @@ fn watched(
     })
 }
 
-/// Requires that the run of a job that is done holds what it usually does.
+/// Requires that the run of a finished job has the usual contents.
 fn is_whole(cluster: &Cluster, job: &str) {
     is_stored_whole(&cluster.run(job), &cluster.fingerprint(job));
 }
 
-/// The options of the job without those of one process.
+/// The options of the job without the options for a single process.
 fn job() -> &'static str {
     JOB.split(" --threads").next().unwrap()
 }
 
-/// With room for all reach, and with so little that most layers are enumerated twice.
+/// Tests a limit that allows all reach, and a limit so low that most layers are enumerated twice.
 #[test]
 fn the_limit_holds_and_values_stay_the_same() {
     for (options, limit, is_tight) in [("", 6_000_000u64, false), (" --keep 128", 1_800_000, true)] {
@@ -64,7 +64,7 @@ fn the_limit_holds_and_values_stay_the_same() {
         let run = cluster.run("watched");
         is_whole(&cluster, "watched");
         if !is_tight {
-            // Between fewer layers that would take a minute; what is kept is the same in both.
+            // With fewer stored layers, the answers would take a minute. Both runs have the same stored contents.
             answers_as_usual(&run);
         }
         assert_eq!(enumerated_again(&run) > 50, is_tight, "{}", cluster.logs());
@@ -95,8 +95,8 @@ fn the_limit_holds_where_workers_are_killed() {
     is_whole(&cluster, "watched");
 }
 
-/// Killed between a commit and the removal that follows from it, between the record of a removal and the first file, and
-/// after the first of several files.
+/// Kills the coordinator at three points: between a commit and the following removal, between the record of a removal and
+/// the first file, and after the first of several files.
 #[test]
 fn a_coordinator_killed_during_a_removal_resumes() {
     let mut cluster = Cluster::new(2);
@@ -116,7 +116,7 @@ fn a_coordinator_killed_during_a_removal_resumes() {
     is_whole(&cluster, &job);
 }
 
-/// A cluster finishes a limited run of one process within the limit, and the other way round.
+/// A cluster finishes a limited run of one process within the limit, and vice versa.
 #[test]
 fn runs_are_handed_over() {
     let mut cluster = Cluster::new(2);
@@ -124,7 +124,7 @@ fn runs_are_handed_over() {
     begin(&run, "64");
     let died = solve_failing(&run, &format!("{JOB} --disk 2MB"), "removal.begun=5*off->return");
     assert_eq!(died.signal, Some(6), "{died:?}");
-    // The run keeps its layers, though the limit alone would choose others.
+    // The run still stores the same layers, although the limit alone would choose other layers.
     let job_name = cluster.submit(&format!("{} --disk 2MB --name begun", job()));
     assert_eq!(text(&cluster.wait(&job_name)["keep"]), "64");
     is_whole(&cluster, &job_name);
@@ -142,7 +142,7 @@ fn runs_are_handed_over() {
     is_stored_whole(&run, text(&summary["fingerprint"]));
 }
 
-/// A finished run keeps its files under any limit, and its job ends without a worker.
+/// A finished run preserves its files under any limit, and its job ends without a worker.
 #[test]
 fn a_limit_for_a_run_that_is_done_removes_nothing() {
     let cluster = Cluster::new(0);
@@ -150,7 +150,7 @@ fn a_limit_for_a_run_that_is_done_removes_nothing() {
     begin(&run, "64");
     let died = solve_failing(&run, &format!("{JOB} --disk 2MB"), "removal.begun=5*off->return");
     assert_eq!(died.signal, Some(6), "{died:?}");
-    // Without a limit the rest of the reach stays.
+    // Without a limit, the rest of the reach stays.
     solve(&run, JOB);
     let before = (shards_of_reach(&run), taken(&run));
     let job_name = cluster.submit(&format!("{} --disk 2MB --name done", job()));
@@ -164,7 +164,7 @@ fn a_limit_for_a_run_that_is_done_removes_nothing() {
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
 }
 
-/// The rest of a run may fit into less than a new run, if the job names the run.
+/// If a job names an existing run, the rest of the run may need less disk than a new run.
 #[test]
 fn the_rest_of_a_run_takes_less_than_a_new_one() {
     let mut cluster = Cluster::new(1);
@@ -187,8 +187,8 @@ fn the_rest_of_a_run_takes_less_than_a_new_one() {
     is_whole(&cluster, "rest");
 }
 
-/// The coordinator reports the least disk before it makes a run. A run that keeps more than fits fails with the disk it
-/// needs, and resumes with more.
+/// The coordinator reports the least disk before it makes a run. An existing run that needs more than the limit fails, names
+/// the disk that it needs, and resumes with a higher limit.
 #[test]
 fn too_little_disk_is_reported_and_more_resumes() {
     let cluster = Cluster::new(2);

@@ -1,6 +1,6 @@
-//! Clusters whose machines fail in ways that only root can bring about: networks cut, disks full.
+//! Clusters with machine failures that only root can cause: broken networks and full disks.
 //!
-//! Without root, or without `ip`, nothing is tested, unless `EXACT2048_REQUIRE_ROOT` is set.
+//! Without root, or without `ip`, the tests are skipped, unless `EXACT2048_REQUIRE_ROOT` is set.
 
 use crate::common;
 
@@ -12,7 +12,7 @@ use common::cluster::{Cluster, start_worker};
 use common::serving::Server;
 use common::{Finished, Place, events, exact2048, least_memory, on_run, text, whole};
 
-/// Of 4x2, however it was solved.
+/// Fingerprint of every run of 4x2.
 const FINGERPRINT: &str = "512d941b138950ab02da28252f0e594a";
 
 fn is_root(test: &str) -> bool {
@@ -45,7 +45,7 @@ impl Host {
     fn new(number: u32) -> Self {
         let id = std::process::id() % 10_000;
         let (name, wire) = (format!("ex{id}-{number}"), format!("ex{id}v{number}"));
-        // Of the range for tests of networks (RFC 2544).
+        // Addresses from the range for network tests (RFC 2544).
         let (near, address) = (format!("198.18.{number}.1"), format!("198.18.{number}.2"));
         let host = Self { name: name.clone(), wire: wire.clone(), address: address.clone() };
         system(&format!("ip netns add {name}"));
@@ -56,7 +56,7 @@ impl Host {
         host
     }
 
-    /// Starts a worker there.
+    /// Starts a worker on the host.
     fn start_worker(&self, coordinator: &str, cache: &Path) -> Server {
         let listen = format!("{}:0", self.address);
         let args =
@@ -66,7 +66,7 @@ impl Host {
         Server::launch_within(&prefix, &[&args[..], &rest].concat())
     }
 
-    /// The other end of its wire.
+    /// The address of the other end of the host's wire.
     fn near(&self) -> String {
         self.address.rsplit_once('.').map(|(net, _)| format!("{net}.1")).unwrap()
     }
@@ -102,7 +102,7 @@ impl Drop for Host {
     }
 }
 
-/// Two hosts with a worker each, and a coordinator on this one.
+/// Two hosts with a worker each, and a coordinator on this host.
 struct Hosts {
     place: Place,
     hosts: [Host; 2],
@@ -111,7 +111,7 @@ struct Hosts {
 }
 
 impl Hosts {
-    /// Hosts with these numbers.
+    /// Creates hosts with these numbers.
     fn new(numbers: [u32; 2]) -> Self {
         let place = Place::new();
         let store = format!("file://{}", place.join("store").display());
@@ -150,15 +150,15 @@ impl Hosts {
         }
     }
 
-    /// Runs a job, during which something happens to the first host. It is lost; the other one ends the job alone; once
-    /// healed the first is back.
+    /// Runs a job, and breaks the first host meanwhile. The coordinator counts the host as lost, and the other host ends the
+    /// job alone. After the repair, the first host returns.
     fn solve_while(&self, job: &str, happens: impl Fn(&Host)) {
         self.wait_for("both are there", || self.workers_there() == 2);
         self.ask(&["submit", "--board", "4x2", "--name", job]).exits(0);
         self.wait_for("it begins", || whole(&self.status(job)["states"]) > 0);
         happens(&self.hosts[0]);
         assert_ne!(self.status(job)["state"], "done", "that came too late");
-        // The other worker resumes alone after the lease of this one has ended.
+        // After the lease of the first worker has ended, the other worker resumes alone.
         self.wait_for("it is noticed", || whole(&self.status(job)["retries"]) > 0);
         self.wait_for("it is lost", || self.workers_there() == 1);
         self.wait_for("it ends", || self.status(job)["state"] == "done");
@@ -221,14 +221,14 @@ fn a_worker_reports_a_full_disk_and_the_job_continues() {
     let place = Place::new();
     let disk = Disk::new(&place.join("full"), "64k");
     let mut cluster = Cluster::new(0);
-    // So little memory that blocks have to go to the disk, which has no room for them.
+    // The memory is so small that blocks must go to the disk, and the disk has no space for them.
     let memory = least_memory("--board 3x3 --threads 1");
     let url = cluster.coordinator.url.clone();
     let full = start_worker(&url, &disk.0, &["--memory", &memory]);
     let job = cluster.submit("--board 3x3");
     let status = cluster.wait_until(&job, |status| whole(&status["retries"]) > 0);
     assert_ne!(status["state"], "done");
-    // It is shown from a failure until the worker is tried again, each time for longer.
+    // The status shows a failure until the coordinator tries the worker again. The delay grows with each failure.
     let shown = || cluster.client(&["status"]).exits(0).stdout;
     let told = (0..300).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
@@ -236,14 +236,15 @@ fn a_worker_reports_a_full_disk_and_the_job_continues() {
     });
     assert!(told, "{}\n{}", shown(), cluster.logs());
     cluster.add_worker(&[]);
-    // The other does it alone.
+    // The other worker resumes the job alone.
     let status = cluster.wait_until(&job, |status| whole(&status["states"]) > 0);
     assert_eq!(whole(&status["worker_count"]), 1, "{status}");
     cluster.wait(&job);
     assert_eq!(cluster.fingerprint(&job), "ce3bed1a26919ab61a86c37f6287d2fb", "{}", full.log());
 }
 
-/// One machine's view of the store is damaged: its mount, or its memory. What others read well stays as it is.
+/// One machine reads damaged data from the store, because of its mount or memory. Shards that other machines can read stay
+/// unchanged.
 #[test]
 fn a_worker_that_misreads_shards_takes_nothing_back() {
     if !is_root("a_worker_that_misreads_shards_takes_nothing_back") {
@@ -254,7 +255,7 @@ fn a_worker_that_misreads_shards_takes_nothing_back() {
     cluster.wait_until(&job, |status| status["phase"] == "back_up");
     cluster.client(&["cancel", &job]).exits(0);
     cluster.wait_until(&job, |status| status["state"] == "cancelled");
-    // Where the second worker runs, every shard of states is another file, with a byte changed in its middle.
+    // On the second worker's machine, every shard of states is another file, with a changed byte in the middle.
     let damaged = Place::new();
     let shards = cluster.run(&job).join("shards");
     let mut mounts = String::new();
@@ -277,7 +278,7 @@ fn a_worker_that_misreads_shards_takes_nothing_back() {
     let worker = ["worker", "--coordinator", &url, "--cache", cache.to_str().unwrap()];
     let prefix = ["unshare", "--mount", "sh", "-c", &script, "sh"];
     cluster.workers.push(Server::launch_within(&prefix, &[&worker[..], &options].concat()));
-    // The job resumes after both have joined, so both take part.
+    // The job resumes after both workers have joined, so both take part.
     let begun = Instant::now();
     while cluster.client(&["status", "--json"]).exits(0).json()["workers"].as_array().unwrap().len() < 2 {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", cluster.logs());
@@ -297,7 +298,7 @@ fn a_full_store_fails_its_job_until_there_is_room() {
         return;
     }
     let cluster = Cluster::new(2);
-    // Room for the states of 4x2, and not for their values.
+    // The disk has space for the states of 4x2, but not for their values.
     let disk = Disk::new(&cluster.run("4x2"), "2m");
     let job = cluster.submit("--board 4x2");
     cluster.client(&["status", &job, "--watch"]).exits(1);
@@ -320,7 +321,7 @@ fn a_job_waits_until_its_journal_can_be_written() {
         return;
     }
     let cluster = Cluster::new(1);
-    // Room for the queue and not for a page more: neither the journal of the job nor a shard of it.
+    // The disk has space for the queue but for no further page, so neither for the job's journal nor for a shard.
     let journal = cluster.run("3x2").join("journal");
     std::fs::create_dir(cluster.run("3x2")).unwrap();
     let disk = Disk::new(&journal, "8k");

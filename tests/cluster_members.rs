@@ -8,7 +8,7 @@ use common::cluster::Cluster;
 use common::serving::Server;
 use common::{Place, Solved, events, whole};
 
-/// A cluster whose workers have all come.
+/// A cluster after all workers have joined.
 fn with_workers(count: usize, options: &[&str]) -> Cluster {
     let mut cluster = Cluster::new(0);
     (0..count).for_each(|_| cluster.add_worker(options));
@@ -34,7 +34,8 @@ fn counted(metrics: &str, name: &str) -> f64 {
     line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap()
 }
 
-/// Blocks go from each to those that need them, and none is lost or doubled: the run is the one that one process makes.
+/// Each worker sends blocks to the workers that need them. No block is lost or duplicated, so the run equals the run of one
+/// process.
 #[test]
 fn twelve_workers_push_blocks_to_each_other() {
     let cluster = with_workers(12, &["--metrics-listen", "127.0.0.1:0"]);
@@ -56,7 +57,8 @@ fn twelve_workers_push_blocks_to_each_other() {
     assert!(senders >= 6, "{senders} of 12 have sent blocks");
 }
 
-/// The log of the worker reports the problem, and no job waits for it. The answer of another server is not passed on.
+/// The log of the worker reports the problem, and no job waits for the worker. The log does not repeat the answer of another
+/// server.
 #[test]
 fn an_unreachable_worker_logs_its_address() {
     let mut cluster = Cluster::new(0);
@@ -79,7 +81,7 @@ fn an_unreachable_worker_logs_its_address() {
     assert_eq!(whole(&cluster.wait(&job)["retries"]), 0);
 }
 
-/// Both start on an idle machine, and each would take most of it.
+/// Both workers start on an idle machine, and each alone would use most of its memory.
 #[test]
 fn workers_without_a_limit_share_the_memory_of_the_machine() {
     let cluster = Cluster::new(0);
@@ -97,8 +99,8 @@ fn workers_without_a_limit_share_the_memory_of_the_machine() {
     drop(workers);
 }
 
-/// A process that stands still in the middle of an epoch says nothing, and ends no connection: as a machine that swaps,
-/// or a container that is paused.
+/// A process stops in the middle of an epoch, without a message and with open connections. A swapping machine or a paused
+/// container has the same effect.
 #[test]
 fn a_member_that_stands_still_is_left_out_and_comes_back() {
     let mut cluster = with_workers(3, &[]);
@@ -114,7 +116,7 @@ fn a_member_that_stands_still_is_left_out_and_comes_back() {
     let expected = Solved::new("--board 4x2").fingerprint().to_owned();
     assert_eq!(cluster.verified_fingerprint(&job), expected);
 
-    // It is in the middle of an epoch that is over for all others.
+    // The worker is in the middle of an epoch that is over for all other workers.
     cluster.workers[0].signal("CONT");
     wait_for(&cluster, 3);
     let again = cluster.submit("--board 4x2 --name again");

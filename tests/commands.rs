@@ -19,7 +19,7 @@ fn exact2048(args: &[&str], input: &str) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// A run directory that is removed in the end.
+/// A run directory. It is removed when the value is dropped.
 struct Solved {
     _folder: TempDir,
     run: PathBuf,
@@ -38,7 +38,7 @@ impl Solved {
         exact2048(&[&[command, "--run", self.run.to_str().unwrap()], options].concat(), input)
     }
 
-    /// The problems that `verify` prints. It must fail.
+    /// The problems that `verify` prints. Requires that it fails.
     fn problems(&self, options: &[&str]) -> String {
         let output = self.call("verify", options, "");
         assert_eq!(output.status.code(), Some(1), "{}", text(&output.stdout));
@@ -51,7 +51,7 @@ impl Solved {
         files.map(|file| file.unwrap().path()).find(of_kind).unwrap()
     }
 
-    /// Writes a pass's shard again with other items or another commit, as a faulty solver would have.
+    /// Rewrites the shard of a pass with other items or another commit, as a faulty solver would write it.
     fn tamper(
         &self,
         phase: Phase,
@@ -67,7 +67,7 @@ impl Solved {
         let mut committed = exact2048_solution::Commit::clone(&shard.commit);
         let identity = run.catalog().identity(phase, committed.first, committed.last);
         assert_eq!(identity.kind, phase.shard_kind());
-        // Not by `Run`, which refuses what was counted otherwise before.
+        // Does not use `Run`, because it refuses counts that differ from earlier counts.
         let mut faulty = TypedRun::<JournalRecord>::open_for_writing(self.run.as_path()).unwrap();
         let mut writer = ShardWriter::create(&faulty, identity).unwrap();
         for (key, bytes) in &items {
@@ -201,7 +201,7 @@ fn verify_finds_a_wrong_value() {
 fn verify_finds_wrong_states() {
     let unchanged = |_: &mut Commit| {};
     let options = ["--board", "2x2", "--until-layer", "30"];
-    // Without large tiles a row has one column: a bit in front, and the byte 1 behind where it is set.
+    // Without large tiles, a row has one column: a leading occupancy bit, and a trailing byte 1 if the bit is set.
     let lose_one = |key: ItemKey, bytes: &mut Vec<u8>| {
         if (key.layer, key.lane) == (12, 0) {
             bytes[0] &= bytes[0] - 1;
@@ -211,7 +211,7 @@ fn verify_finds_wrong_states() {
     let run = Solved::new(&options);
     run.tamper(Phase::Enumerate, lose_one, unchanged);
     assert_section("lost state", &run.problems(&[]));
-    // The same by a faulty solver that counts what it wrote, and by one that does not count.
+    // Does the same with a faulty solver that counts its output, and with a solver that does not count.
     let counted = |layer: u32, more: i64| {
         move |commit: &mut Commit| {
             let counts = commit.layers.iter_mut().find(|counts| counts.layer.0 == layer).unwrap();

@@ -1,4 +1,4 @@
-//! Values that a run does not store, as `query` and `serve` answer them.
+//! Answers of `query` and `serve` for values that a run does not store.
 
 use crate::common;
 
@@ -20,7 +20,7 @@ use tokio::task::JoinSet;
 use tonic::{Code, Request};
 use tonic_types::StatusExt;
 
-/// As much memory as it likes.
+/// Tuning without a memory limit.
 const UNLIMITED: Tuning = Tuning {
     limit_bytes: usize::MAX / 2,
     heap: Heap::of(|| 0),
@@ -38,7 +38,7 @@ fn size() -> BoardSize {
 /// A run that stores half of all values.
 static ORACLE: LazyLock<Oracle> = LazyLock::new(|| Oracle::new(&Run::open(&USUAL.run()).unwrap()).unwrap());
 
-/// A reachable state of a layer, another for each seed.
+/// A reachable state of a layer. It depends on the seed.
 fn state(layer: u32, seed: u64) -> Board {
     let packed = PackedRules::new(size());
     let mut seed = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -49,7 +49,7 @@ fn state(layer: u32, seed: u64) -> Board {
     loop {
         let mut board = Board::default().with(random(4), 1).with(4 + random(4), 1);
         while board.tile_sum(8) < layer {
-            // Only best moves reach high layers often.
+            // Random moves rarely reach high layers, so the game follows best moves.
             let Some(best) = ORACLE.evaluate(board, &|| true).unwrap().best else { break };
             let (after, _) = packed.moves(board).get(best).unwrap();
             let cells: Vec<usize> = rules::empty_cells(after, size()).collect();
@@ -88,7 +88,7 @@ fn a_query_reports_its_cost_and_the_next_costs_nothing() {
     assert_eq!(files(&cache).len(), 1);
     assert!(!own.exists());
     assert_eq!(cost(&folder)[0], 0, "it was solved before");
-    // The next query of the same game does not wait.
+    // The next query of the same game needs no computation.
     let packed_rules = PackedRules::new(size());
     let (_, after, _) = packed_rules.moves(board).iter().next().unwrap();
     let cell = rules::empty_cells(after, size()).next().unwrap();
@@ -97,7 +97,7 @@ fn a_query_reports_its_cost_and_the_next_costs_nothing() {
         on_run(&FEW.run(), "query", &[&on.to_text(size()), "--json", folder[0], folder[1]]).exits(0).json();
     assert_eq!(whole(&answer["cost"]["computed_states"]), 0, "{answer}");
     assert_eq!(common::number(&answer["value"]).to_bits(), expected(on).to_bits());
-    // Cones are kept with the run by default, and not at all without room for them.
+    // By default, cones are stored with the run. With a cache size of 0, they are not stored.
     assert_eq!(cost(&["--cone-cache-size", "0"])[0], computed);
     assert!(!own.exists());
     assert_eq!(cost(&[])[0], computed);
@@ -119,8 +119,9 @@ fn a_query_reports_its_cost_and_the_next_costs_nothing() {
     std::fs::remove_dir_all(own).unwrap();
 }
 
-/// Kernels back up whole layers in place of a cone that has most of their states. Values are the same, and all states of the
-/// layers are known afterwards. Without the memory, or after the caller gave up, it is solved like any cone.
+/// If a cone has most states of its layers, kernels back up the whole layers instead. The values are the same, and all
+/// states of the layers are known afterwards. Without enough memory, the cone is solved as usual. A caller that gives up
+/// gets an error.
 #[test]
 fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     let run = Solved::new("--board 3x3 --objective reach:128 --keep starts");
@@ -147,7 +148,7 @@ fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     assert!(known > 0);
     let refused = ask(&oracle(), first, 9 << 20, &|| true).unwrap_err();
     assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
-    // The cone that is tried first asks some hundred times, the kernels once a layer.
+    // The first attempt, the cone, calls `wanted` some hundred times. The kernels call it once a layer.
     let asked = AtomicU32::new(0);
     ask(&oracle(), first, most, &|| asked.fetch_add(1, Ordering::Relaxed) < u32::MAX).unwrap();
     let most_often = asked.into_inner() - 20;
@@ -157,8 +158,8 @@ fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
     assert!(matches!(given_up, QueryError::GivenUp), "{given_up}");
 }
 
-/// Removed states of layers are enumerated again, both below and above the board. Values equal those of a run that stores all
-/// states, with little memory too. An unreachable board has the answer of its cone.
+/// Layers with removed states are enumerated again, both below and above the board. Even with little memory, values equal
+/// the values of a run that stores all states. An unreachable board has the answer of its cone.
 #[test]
 fn layers_whose_states_were_removed_are_enumerated_again() {
     let (job, size) = ("--board 3x3 --objective reach:128", "3x3".parse().unwrap());
@@ -179,7 +180,7 @@ fn layers_whose_states_were_removed_are_enumerated_again() {
         let run = Run::open(&limited.run()).unwrap();
         let in_cone = Oracle::new(&run).unwrap();
         let of_layers = layer_solver(&run, UNLIMITED).bytes(Layer(40));
-        // In the last the states of a few layers are kept at most.
+        // The last case has memory for the states of a few layers only.
         for (tuning, cone_bytes) in
             [(UNLIMITED, 1 << 30), (little, 1 << 30), (UNLIMITED, of_layers + (1 << 20))]
         {
@@ -208,7 +209,7 @@ fn layers_whose_states_were_removed_are_enumerated_again() {
     }
 }
 
-/// A sample of such a run says what part it covered.
+/// A sample of such a run reports the covered part.
 #[test]
 fn samples_report_their_coverage() {
     let verify =
@@ -227,8 +228,8 @@ fn samples_report_their_coverage() {
     verify(&["--memory", "1KiB", "--partial"]).exits(0);
 }
 
-/// Hundreds of slow queries at once: each gets the right value or an error. Stored values are answered meanwhile, and memory
-/// stays within the options.
+/// Of hundreds of simultaneous slow queries, each gets the right value or an error. Meanwhile, the server answers queries of
+/// stored values, and memory stays within the limits of the options.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_slow_queries_at_once() {
     let options = ["--cone-memory", "128MiB", "--cones", "1", "--cone-cache-size", "0", "--threads", "2"];
@@ -284,7 +285,7 @@ async fn a_cone_that_does_not_fit_and_a_deadline_that_passes() {
     let refused = few.get_value(packed(state(130, 1).0)).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(refused.message().contains("bytes") && refused.get_details_retry_info().is_none());
-    // Near the next stored layers it needs hardly any.
+    // A state near the next stored layers needs hardly any memory.
     let near = state(250, 2);
     let answer = few.get_value(packed(near.0)).await.unwrap().into_inner();
     assert_eq!(answer.value.to_bits(), expected(near).to_bits());

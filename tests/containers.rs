@@ -1,4 +1,4 @@
-//! Workers in containers: every one of them is process 1, and they share a volume.
+//! Workers in containers. Every worker is process 1, and all share a volume.
 
 use crate::common;
 
@@ -8,10 +8,10 @@ use common::cluster::Cluster;
 use common::events;
 use common::serving::Server;
 
-/// Makes the program process 1 of a new namespace, which ends with it.
+/// Makes the program process 1 of a new namespace. The namespace ends with the program.
 const CONTAIN: [&str; 5] = ["unshare", "--pid", "--fork", "--kill-child", "--"];
 
-/// Their temporary files have other names, so that no epoch fails.
+/// The temporary files of the workers have different names, so no epoch fails.
 #[test]
 fn workers_that_are_all_process_1_share_a_volume() {
     let may = Command::new(CONTAIN[0]).args(&CONTAIN[1..]).arg("true").stderr(Stdio::null()).status();

@@ -1,4 +1,4 @@
-//! The coordinator as its clients and operators see it: real processes, no workers.
+//! The coordinator from the view of clients and operators: real processes, no workers.
 
 use crate::common;
 
@@ -38,7 +38,7 @@ impl Coordinator {
         ask(&self.server, args)
     }
 
-    /// Names and states of all jobs, in order of their turns.
+    /// Names and states of all jobs, in the order of the queue.
     #[track_caller]
     fn jobs(&self) -> Vec<(String, String)> {
         let status = self.ask(&["status", "--json"]).exits(0).json();
@@ -46,20 +46,20 @@ impl Coordinator {
         status["jobs"].as_array().unwrap().iter().map(job).collect()
     }
 
-    /// Waits until all jobs are as wanted.
+    /// Waits until the list of jobs equals `wanted`.
     #[track_caller]
     fn wait_for(&self, wanted: &[(&str, &str)]) {
         wait_until(|| if self.jobs() == pairs(wanted) { None } else { Some(format!("{:?}", self.jobs())) });
     }
 
-    /// Waits until the run of a job is open: the coordinator has its lock.
+    /// Waits until the coordinator has opened the run of a job and has the run's lock.
     #[track_caller]
     fn wait_for_lock(&self, job: &str) {
         let lock = self.store().join(job).join("lock");
         wait_until(|| if lock.exists() { None } else { Some(format!("{} is missing", lock.display())) });
     }
 
-    /// Stops it with a signal, and starts it again.
+    /// Stops the coordinator with a signal, and restarts it.
     #[track_caller]
     fn restart(&mut self, signal: &str) {
         self.server.signal(signal);
@@ -115,7 +115,7 @@ fn jobs_are_submitted_once_and_listed_in_turn() {
     coordinator.server.stop();
 }
 
-/// A queue inside a run would disturb both.
+/// A queue inside a run would damage both.
 #[test]
 fn a_run_is_no_store() {
     let place = Place::new();
@@ -221,7 +221,7 @@ fn a_run_that_is_there_is_continued() {
     coordinator.server.stop();
 }
 
-/// A resumed job uses work that other processes did while it was cancelled.
+/// A resumed job uses the work of other processes during its cancellation.
 #[test]
 fn a_job_that_was_finished_elsewhere_is_done() {
     let coordinator = Coordinator::new();
@@ -253,7 +253,7 @@ fn a_second_coordinator_on_a_store_is_refused() {
     coordinator.server.stop();
 }
 
-/// On a file system that grants the lock twice, the second fences the first off.
+/// On a file system that grants the lock twice, the second coordinator fences off the first.
 #[test]
 fn a_coordinator_that_was_taken_over_ends() {
     let coordinator = Coordinator::new();
@@ -263,7 +263,7 @@ fn a_coordinator_that_was_taken_over_ends() {
         fs::remove_file(coordinator.store().join(lock)).unwrap();
     }
     let second = start_coordinator(&coordinator.store(), "127.0.0.1:0");
-    // The first notices at its next write, or some seconds later without one.
+    // The first coordinator notices this at its next write, or some seconds later without a write.
     let refused = coordinator.ask(&["submit", "--board", "2x2", "--name", "b"]).exits(1);
     refused.prints("submit after a takeover");
     let Coordinator { server, place: _place } = coordinator;
@@ -284,7 +284,7 @@ fn a_coordinator_that_is_idle_finds_out_too() {
     second.stop();
 }
 
-/// A job whose run cannot be opened fails alone, and can be resumed once that is mended.
+/// A job with an unreadable run fails without other jobs. It can be resumed after a repair of the run.
 #[test]
 fn a_damaged_run_stops_no_other_job() {
     let mut coordinator = Coordinator::new();
@@ -319,7 +319,7 @@ fn an_unreadable_queue_is_not_overwritten() {
     let last = files(&store.join("coordinator/journal")).pop().unwrap();
     fs::write(&last, b"junk").unwrap();
     exact2048(store_args(&store)).exits(1).says(&["coordinator/journal"]);
-    // A run where the queue should be.
+    // Puts a run in place of the queue.
     let other = Place::new();
     solve(&other.join("coordinator"), "--board 2x2");
     exact2048(store_args(other.path())).exits(2).prints("run in place of the queue");
@@ -384,13 +384,13 @@ fn jobs_that_wait_hold_no_files() {
     }
     assert!(open_files() < before + 10, "{} files, then {}", before, open_files());
     assert!(!coordinator.store().join("job-7").exists(), "its run is made when its turn comes");
-    // Until then other processes may use its run.
+    // While a job waits, other processes may use its run.
     solve(&coordinator.store().join("job-7"), "--board 2x2");
     coordinator.ask(&["cancel", "first"]).exits(0);
     coordinator.server.stop();
 }
 
-/// With far fewer files than jobs, none fails, also not at a start.
+/// With a file limit far below the number of jobs, no job fails, not even at a start.
 #[test]
 fn a_coordinator_with_few_files_has_many_jobs() {
     let place = Place::new();
@@ -426,14 +426,14 @@ fn a_refused_submit_leaves_no_trace() {
     assert!(!refused.stderr.contains("Internal"), "{refused:?}");
     refused.says(&["notes.txt"]);
     assert_eq!(coordinator.jobs(), []);
-    // The coordinator does not make a deleted store again.
+    // The coordinator does not recreate a deleted store.
     fs::remove_dir_all(coordinator.store()).unwrap();
     coordinator.ask(&["submit", "--board", "2x2", "--name", "two"]).exits(1);
     assert!(!coordinator.store().join("two").exists());
     coordinator.server.kill();
 }
 
-/// After a lost lock the second coordinator waits until the first has ended, and no job fails.
+/// After a lost lock, the second coordinator waits until the first one has ended, and no job fails.
 #[test]
 fn a_run_that_another_coordinator_has_open_is_waited_for() {
     let coordinator = Coordinator::new();
@@ -459,7 +459,7 @@ fn a_run_that_another_coordinator_has_open_is_waited_for() {
     second.stop();
 }
 
-/// A job that has ended can be removed from the list. Its run stays, and a new job of that name resumes it.
+/// A finished job can be removed from the list. Its run stays, and a new job with the same name resumes the run.
 #[test]
 fn jobs_that_have_ended_are_forgotten() {
     let mut coordinator = Coordinator::new();
@@ -478,7 +478,7 @@ fn jobs_that_have_ended_are_forgotten() {
     coordinator.server.stop();
 }
 
-/// A restarted coordinator knows how jobs ended, and retries a failed job only after `resume`.
+/// A restarted coordinator knows the final states of jobs, and retries a failed job only after `resume`.
 #[test]
 fn ends_of_jobs_survive() {
     let mut coordinator = Coordinator::new();
@@ -504,7 +504,7 @@ fn ends_of_jobs_survive() {
     coordinator.server.stop();
 }
 
-/// Finished runs of format 1 are accepted, and unfinished ones refused. A queue of format 1 is resumed.
+/// Finished runs of format 1 are accepted, and unfinished runs are refused. A queue of format 1 is resumed.
 #[test]
 fn runs_of_format_1_are_not_continued() {
     let mut coordinator = Coordinator::new();
@@ -521,7 +521,7 @@ fn runs_of_format_1_are_not_continued() {
         ("done", "57c6832cc8aabcdc3b550062b0d703b7")
     );
 
-    // A job of an earlier coordinator.
+    // Submits a job of an earlier coordinator.
     coordinator.ask(&["submit", "--board", "2x2", "--name", "begun"]).exits(0);
     coordinator.wait_for_lock("begun");
     coordinator.server.signal("TERM");

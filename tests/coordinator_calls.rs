@@ -1,4 +1,4 @@
-//! The coordinator as workers see it: real servers, generated clients, workers that follow a script and compute nothing.
+//! The coordinator from the view of workers: real servers, generated clients, and scripted workers that compute nothing.
 
 use crate::common;
 
@@ -40,7 +40,7 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
     let status = coordinator.status("3x2");
     assert_eq!((whole(&status["worker_count"]), whole(&status["retries"])), (2, 0));
     assert_eq!(status["workers"][0]["activity"], "working");
-    // One worker falls silent. The other learns that the epoch is over, and gets the next one alone.
+    // One worker falls silent. The other worker learns that the epoch is over, and gets the next epoch alone.
     let over = one.until(|answer| answer.withdrawn.is_some()).await;
     assert_eq!(over.withdrawn, Some(first.share.epoch));
     let next = match over.assignment {
@@ -50,7 +50,7 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
     assert!(next.share.epoch > first.share.epoch);
     assert_eq!(next.share.members.len(), 1);
     assert_eq!(whole(&coordinator.status("3x2")["retries"]), 1);
-    // It returns, and its epoch is withdrawn.
+    // The silent worker returns, and the coordinator withdraws its epoch.
     let back = two.pull().await.unwrap();
     assert_eq!(back.withdrawn, Some(first.share.epoch));
     coordinator.server.stop().says(&[events::WORKER_LOST, events::EPOCH_BEGAN, events::EPOCH_FAILED]);
@@ -69,7 +69,7 @@ async fn pulls_wait_for_news_and_get_it_at_once() {
     let each = begun.elapsed() / pulls;
     assert!(each > Duration::from_millis(200), "{each:?} a pull");
     tokio::time::sleep(Duration::from_millis(300)).await;
-    // No time for it to settle: the worker has been there for long.
+    // The worker joined long ago, so the coordinator assigns the job without a delay.
     let submitted = coordinator.ask(&["submit", "--board", "2x2"]);
     let begun = Instant::now();
     submitted.exits(0);
@@ -78,7 +78,7 @@ async fn pulls_wait_for_news_and_get_it_at_once() {
     coordinator.server.stop();
 }
 
-/// All that a worker says on the way to a commit, and what becomes of words that make no commit.
+/// All reports of a worker up to a commit, and the answers to reports that make no commit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let coordinator = Coordinator::new();
@@ -133,7 +133,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     coordinator.server.stop().says(&[events::COMMITTED]);
 }
 
-/// A record that is of another kind than the range can never be committed: the epoch has failed, and the next begins.
+/// A record of another kind than its range can never be committed. So the epoch fails, and the next epoch begins.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_record_of_another_kind_fails_its_epoch() {
     let coordinator = Coordinator::new();
@@ -168,7 +168,7 @@ async fn a_record_of_another_kind_fails_its_epoch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_job_that_fits_no_worker_is_refused_with_the_number() {
     let coordinator = Coordinator::new();
-    // Where there are no workers yet, it is taken.
+    // Without workers, the coordinator accepts the job.
     coordinator.ask(&["submit", "--board", "3x3", "--name", "earlier"]).exits(0);
     coordinator.ask(&["cancel", "earlier"]).exits(0);
     let mut worker = Script::new(&coordinator.server.url, 1).await;
@@ -202,7 +202,7 @@ async fn failures_of_workers_are_shown() {
     let begun = Instant::now();
     let activity =
         || coordinator.ask(&["status", "--json"]).exits(0).json()["workers"][0]["activity"].clone();
-    // It gets no work for a second yet.
+    // The new worker gets no work during its first second.
     while activity() != "waiting" {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", activity());
         worker.pull().await.unwrap();

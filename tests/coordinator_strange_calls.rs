@@ -1,4 +1,4 @@
-//! Calls of a coordinator of any content: answered or refused, and no harm done.
+//! Calls with arbitrary contents. The coordinator answers or refuses them without harm.
 
 use crate::common;
 
@@ -35,7 +35,7 @@ async fn wrong_and_oversized_requests_do_no_harm() {
     let refused = client.get(v1::GetRequest { job: "x".repeat(1 << 20) }).await.unwrap_err();
     assert_eq!((refused.code(), field_of(&refused).as_deref()), (Code::InvalidArgument, Some("job")));
     assert!(refused.message().len() < 1000);
-    // Larger than a message may be: refused before it is read.
+    // A message above the size limit is refused before it is read.
     let reports =
         vec![v1::WorkerReport { report: Some(v1::worker_report::Report::Well(v1::WorkerWell {})) }; 2 << 20];
     let refused = client.pull(v1::PullRequest { reports, ..good.clone() }).await.unwrap_err();
@@ -44,7 +44,8 @@ async fn wrong_and_oversized_requests_do_no_harm() {
     coordinator.server.stop();
 }
 
-/// Pulls of any content, many at once: no panic (which `stop` looks for), no growth, and it still answers.
+/// Sends many pulls with arbitrary contents at once. The coordinator does not panic (`stop` checks this), does not grow, and
+/// still answers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn pulls_of_any_content_do_no_harm() {
     let mut coordinator = Coordinator::new();
@@ -73,7 +74,7 @@ async fn pulls_of_any_content_do_no_harm() {
     coordinator.server.stop();
 }
 
-/// The same numbers each time, of which many are small or at the edges: those are the ones that hurt.
+/// A reproducible sequence of numbers. Many are small or at the limits, because such numbers reveal most errors.
 fn random_numbers() -> impl FnMut() -> u64 {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     move || {
@@ -89,7 +90,7 @@ fn random_numbers() -> impl FnMut() -> u64 {
     }
 }
 
-/// Calls of clients with any contents get an answer or an error with a reason, and make no files outside the store.
+/// Clients' calls with arbitrary contents get an answer or an error with a reason, and make no files outside the store.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn calls_of_any_content_do_no_harm() {
     let coordinator = Coordinator::new();
@@ -111,7 +112,7 @@ async fn calls_of_any_content_do_no_harm() {
     ];
     let mut before = 0;
     for round in 0..600 {
-        // Not the lowest bits, which go in step.
+        // Does not use the lowest bits, because they are correlated.
         let mut among = |count: usize| (random() / 7 % count as u64) as usize;
         let job = names[among(names.len())].to_owned();
         // Boards with a quick estimate of their memory, and invalid boards.
@@ -177,7 +178,7 @@ async fn calls_of_any_content_do_no_harm() {
     let mut made: Vec<String> = made.into_iter().map(str::to_owned).collect();
     found.sort();
     made.sort();
-    // Those that wait have no run yet.
+    // Waiting jobs have no run yet.
     assert!(found.iter().all(|name| made.contains(name)), "{found:?} beside {made:?}");
     assert_eq!(std::fs::read_dir(coordinator.place.join("store").parent().unwrap()).unwrap().count(), 1);
     coordinator.server.stop();

@@ -1,4 +1,4 @@
-//! The program killed at every point of publishing, and on a full disk: the same command resumes it.
+//! Kills of the program at every point of publishing, and full disks. The same command resumes the run.
 //!
 //! `docs/dev/format.md` describes the files after each crash point. The environment sets the fail points.
 
@@ -12,10 +12,10 @@ use common::{
     Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text,
 };
 
-/// One shard of states and one of values, in a fraction of a second.
+/// A job with one shard of states and one of values. It takes a fraction of a second.
 const JOB: &str = "--board 3x2";
 
-/// Several shards of values, in a second or two.
+/// A job with several shards of values. It takes a second or two.
 const LARGE_JOB: &str = "--board 3x3 --objective reach:512 --precision 64";
 
 const CREATING: [&str; 2] = ["manifest.synced", "manifest.linked"];
@@ -37,14 +37,14 @@ fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
     Finished::new(command.env("FAILPOINTS", failpoints).output().unwrap())
 }
 
-/// Runs `solve`, which dies at a fail point.
+/// Runs `solve`, and requires that it dies at a fail point.
 fn crash(run: &Path, job: &str, failpoints: &str) {
     let finished = solve_failing(run, job, failpoints);
     assert_eq!(finished.signal, Some(6), "{failpoints}: {finished:?}");
     assert!(finished.stdout.is_empty(), "{failpoints}: {finished:?}");
 }
 
-/// Solves to the end, and requires the results of a run that never crashed and nothing left over.
+/// Solves to the end, and requires the results of a run that never crashed, without leftover files.
 fn resumes(run: &Path, job: &str, healthy: &Solved, what: &str) {
     let before = committed(run);
     let summary = solve(run, job);
@@ -58,7 +58,7 @@ fn resumes(run: &Path, job: &str, healthy: &Solved, what: &str) {
         assert!(named.contains(&shard), "{what}: {} is left over", shard.display());
     }
     has_no_temporary_files(run, what);
-    // Of a run that keeps few layers all states take no longer than samples.
+    // If a run stores few layers, a check of all states takes no longer than a sample.
     let how: &[&str] = if job.contains("--keep") { &[] } else { &["--sample", "200"] };
     on_run(run, "verify", how).exits(0);
 }
@@ -84,7 +84,7 @@ fn crashes_while_the_run_is_created() {
     }
 }
 
-/// Crashes at the points of publishing when so many publications have passed them, and resumes.
+/// Crashes at each point of publishing after a number of publications have passed it, and resumes.
 fn check_publishing(job: &str, points: &[&str], passed: impl Fn(usize) -> Vec<usize>) {
     let healthy = Solved::new(job);
     for point in points {
@@ -96,13 +96,13 @@ fn check_publishing(job: &str, points: &[&str], passed: impl Fn(usize) -> Vec<us
                 _ => format!("{point}={passed}*off->return"),
             };
             crash(&run, job, &failpoints);
-            // A journal record that has its name counts.
+            // A journal record counts once it has its name.
             let counts = matches!(*point, "journal.linked" | "journal.folder_synced");
             assert_eq!(committed(&run).len(), passed + usize::from(counts), "{failpoints}");
-            // Readers can use the published files, and change nothing.
+            // Readers can use the published files, and change no files.
             on_run(&run, "info", &["--json"]).exits(0).json();
             if job == JOB {
-                // Nothing that is right is not enough.
+                // `verify --partial` fails on a run without commits.
                 let is_new = committed(&run).is_empty();
                 on_run(&run, "verify", &["--partial"]).exits(i32::from(is_new));
             }
@@ -116,7 +116,7 @@ fn crashes_while_shards_are_published() {
     check_publishing(JOB, &PUBLISHING, |publications| (0..publications).collect());
 }
 
-/// A shard of states, and some of best moves with few values.
+/// Crashes of a job with one shard of states, and several shards of best moves with few values.
 #[test]
 fn crashes_between_shards_of_best_moves() {
     let job = "--board 3x3 --objective reach:256 --values best-move --keep 16";
@@ -134,14 +134,14 @@ fn crashes_between_shards_of_values() {
     });
 }
 
-/// The same run crashes at every point, one after the other.
+/// The same run crashes at every point in sequence.
 #[test]
 fn a_crash_at_every_start() {
     let healthy = Solved::new(JOB);
     let place = Place::new();
     let run = place.join("run");
     CREATING.iter().for_each(|point| {
-        // The second is passed only if the first left no manifest.
+        // A solve passes the second point only if the first crash left no manifest.
         crash(&run, JOB, &format!("{point}=return"));
     });
     for point in &PUBLISHING[..6] {
@@ -175,14 +175,14 @@ fn crashes_while_a_damaged_shard_is_replaced() {
     }
 }
 
-/// All shards are read only where nothing is missing. What was found to be damaged then is made again by the next command,
-/// too, where the first one dies on the way.
+/// `solve` reads all shards only if none is missing. If it finds damaged shards and then dies, the next command computes
+/// these shards again.
 #[test]
 fn crashes_while_several_damaged_shards_are_replaced() {
     let healthy = Solved::new(LARGE_JOB);
     let run = healthy.run();
     let is_of_values = |path: &Path| path.file_name().unwrap().to_str().unwrap().starts_with("values");
-    // One commit of two is retracted; both are; and the first one that takes their place is made.
+    // Crashes after the retraction of one commit of two, after the retraction of both, and after the first new commit.
     for point in ["journal.linked=return", "journal.linked=1*off->return", "journal.linked=2*off->return"] {
         let values: Vec<_> =
             committed(&run).into_iter().map(|(path, _)| path).filter(|path| is_of_values(path)).collect();
@@ -192,7 +192,7 @@ fn crashes_while_several_damaged_shards_are_replaced() {
         crash(&run, LARGE_JOB, point);
         let summary = solve(&run, LARGE_JOB);
         assert_eq!(summary["fingerprint"], healthy.summary["fingerprint"], "{point}");
-        // Reads all of it.
+        // This command reads the whole run.
         on_run(&run, "verify", &["--sample", "10"]).exits(0);
     }
 }

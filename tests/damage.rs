@@ -1,4 +1,4 @@
-//! Damaged, lost, foreign and newer files: always noticed, never trusted, and mended where that is possible.
+//! Damaged, lost, foreign and newer files: always noticed, never trusted, and repaired if possible.
 
 use crate::common;
 
@@ -114,7 +114,7 @@ fn removed_shards_are_mended() {
 #[test]
 fn shards_of_another_run_are_noticed_and_mended() {
     let healthy = Solved::new(JOB);
-    // The same job, another job of the same size, another board.
+    // Tests the same job, another job of the same size, and another board.
     for other in [JOB, "--board 2x2 --spawn4 0.2", "--board 4x1"] {
         let other = Solved::new(other);
         for kind in ["reach", "values"] {
@@ -158,7 +158,7 @@ fn queries_do_not_answer_from_damaged_shards() {
     }
 }
 
-/// A shard of a later format is left alone: a newer program may read it.
+/// A shard of a later format stays unchanged, because a newer program may be able to read it.
 #[test]
 fn newer_shards_are_refused_and_kept() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -216,7 +216,7 @@ fn a_run_without_its_manifest_is_refused() {
     {
         on_run(&patient.run(), subcommand, options).exits(1).prints("lost manifest");
     }
-    // Solving begins no new run on top of an old one.
+    // `solve` begins no new run in the folder of an old run.
     try_solve(&patient.run(), JOB).exits(1).prints("lost manifest");
     assert!(contents(&patient.run()) == before);
 }
@@ -298,7 +298,7 @@ fn places_that_cannot_hold_a_run() {
     try_solve(Path::new("/proc/foo"), JOB).exits(1).prints("folder that cannot be made");
 }
 
-/// The next solve removes files of an interrupted or superseded one, see `docs/dev/format.md`.
+/// The next solve removes files of an interrupted or superseded solve, see `docs/dev/format.md`.
 #[test]
 fn left_over_files_are_removed() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -330,7 +330,7 @@ fn a_missing_lock_file_is_no_damage() {
     patient.is_mended_by_solving();
 }
 
-/// Damage in the middle of a larger run costs that range only.
+/// After damage in the middle of a larger run, only the damaged range is computed again.
 #[test]
 fn only_damaged_shards_are_computed_again() {
     let solved = Solved::new(LARGE_JOB);
@@ -349,7 +349,7 @@ fn only_damaged_shards_are_computed_again() {
     on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0);
 }
 
-/// Of an unfinished run, what is needed is read when it is needed; all is read once nothing is missing.
+/// `solve` reads the shards of an unfinished run when it needs them. It reads all shards once none is missing.
 #[test]
 fn unfinished_runs_are_mended_where_they_are_read() {
     let solved = Solved::new(LARGE_JOB);
@@ -360,7 +360,7 @@ fn unfinished_runs_are_mended_where_they_are_read() {
     };
     let (reach, values) = (of_kind("reach"), of_kind("values"));
     let (lowest, [highest, .., last]) = (&reach[0], &values[..]) else { panic!("{before:?}") };
-    // The values of the lowest layers are missing, which follow from the reach of these layers.
+    // The values of the lowest layers are missing. Their computation needs the reach of these layers.
     fs::remove_file(files(&solved.run().join("journal")).last().unwrap()).unwrap();
     fs::remove_file(last).unwrap();
     flip(lowest, 150, 0x40);
@@ -400,14 +400,14 @@ fn inspecting_other_files_is_an_error() {
             bytes[at] ^= 0x08;
             fs::write(&damaged, bytes).unwrap();
             let inspected = exact2048(["inspect", damaged.to_str().unwrap()]);
-            // It checks no frames, so damage within one stays unnoticed.
+            // `inspect` checks no frames, so damage within a frame stays unnoticed.
             assert!(matches!(inspected.code, Some(0 | 1)), "{inspected:?}");
         }
     }
 }
 
-/// An interrupted run has shards with other bounds than an uninterrupted one. Shards that are made again after a loss have
-/// other bounds too, so the old records must not count next to the new ones.
+/// An interrupted run has shards with other bounds than an uninterrupted run. Shards that replace lost shards have other
+/// bounds too, so the old records must not count together with the new records.
 #[test]
 fn shards_made_again_in_other_bounds_replace_the_old_ones() {
     let place = Place::new();

@@ -53,7 +53,7 @@ fn journal_records_of_another_run_are_refused() {
     patient.is_refused(&record).prints("record of another run");
 }
 
-/// A sound record with unknown fields is refused.
+/// An intact record with unknown fields is refused.
 #[test]
 fn unknown_journal_records_are_refused() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -71,8 +71,8 @@ fn unknown_journal_records_are_refused() {
     assert!(contents(&patient.run()) == before);
 }
 
-/// No program removes the reach of kept layers. Where a record does, all commands say that it is missing, and solving the
-/// run again enumerates it.
+/// No program removes the reach of kept layers. If a record does so, all commands report the reach as missing, and `solve`
+/// enumerates it again.
 #[test]
 fn kept_reach_that_a_record_removes_is_missing() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -100,14 +100,14 @@ fn kept_reach_that_a_record_removes_is_missing() {
     on_run(&run, "query", &["2 2 / 0 0"]).exits(1).prints("query without kept reach");
     let found = on_run(&run, "verify", &["--json"]).exits(1).json();
     assert_eq!((text(&found["verdict"]), &found["removed"]), ("unfinished", &info["passes"][0]["removed"]));
-    // Between kept layers nothing needs it.
+    // No layer needs reach that lies between kept layers.
     assert_eq!(text(&solve(&run, JOB)["fingerprint"]), patient.fingerprint);
     on_run(&run, "query", &["2 2 / 0 0"]).exits(0);
     let info = on_run(&run, "info", &["--json"]).exits(0).json();
     assert_eq!((text(&info["progress"]), &info["passes"][0]["missing"]), ("solved", &json!([])));
 }
 
-/// A run without its last record looks like an earlier state, so `solve` does that work again.
+/// A run without its last record looks like an earlier state of the run, so `solve` repeats the lost work.
 #[test]
 fn a_lost_last_record_is_done_again() {
     let patient = Patient::of(&Solved::new(JOB));
@@ -118,7 +118,7 @@ fn a_lost_last_record_is_done_again() {
     patient.is_mended_by_solving();
 }
 
-/// The run can do without a damaged last record, and only the error of the last one says so.
+/// A damaged last record can be removed, and only the error for the last record says so.
 #[test]
 fn a_damaged_last_record_can_be_removed() {
     let patient = Patient::of(&Solved::new(JOB));

@@ -1,4 +1,4 @@
-//! The bits of a run do not depend on threads, memory, split and interruptions.
+//! The bits of a run do not depend on threads, memory, split or interruptions.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ fn result(run: &Path, summary: &Value) -> (Value, Vec<(u64, u64, u64)>) {
     for how in ["seconds", "bytes_on_disk", "peak_rss_bytes"] {
         assert!(fields.remove(how).is_some(), "the summary has no {how}");
     }
-    // Told where the disk is limited.
+    // The summary has this field only with a disk limit.
     fields.remove("peak_disk_bytes");
     assert_eq!(text(&summary["fingerprint"]).len(), 32);
     (summary, layers(run))
@@ -33,9 +33,9 @@ fn check_variants(job: &str, variants: &[&str]) {
     }
 }
 
-// `--dense-rows` chooses between blocks of all rows of a class and of those that occur: 0 is all of the
-// latter, a small number mixes them. `--piece-bytes` cuts blocks into pieces that threads share: 1 is a row each.
-// `--huge` divides lanes. `--keep` says of which layers values are stored.
+// `--dense-rows` chooses between blocks with all rows of a class and blocks with the occurring rows. With 0, all blocks
+// have the occurring rows; a small number mixes both kinds. `--piece-bytes` divides blocks into pieces for the threads,
+// and 1 gives pieces of one row. `--huge` divides lanes. `--keep` selects the layers with stored values.
 const VARIANTS: [&str; 17] = [
     "--threads 1",
     "--threads 2",
@@ -56,7 +56,7 @@ const VARIANTS: [&str; 17] = [
     "--keep starts",
 ];
 
-/// Some of them, for kinds of values that differ in nothing but their arithmetic.
+/// Some of [`VARIANTS`], for kinds of values that differ only in their arithmetic.
 const SOME_VARIANTS: [&str; 6] = [
     "--threads 5",
     "--large 4",
@@ -132,7 +132,7 @@ fn a_finished_run_is_not_computed_again() {
     }
 }
 
-/// How a run is stopped.
+/// Method of stopping a run.
 #[derive(Clone, Copy, PartialEq)]
 enum Stop {
     Interrupt,
@@ -143,7 +143,7 @@ enum Stop {
 
 impl Stop {
     fn send(self, child: &Child) {
-        // The process may have ended already: then there is nothing to stop.
+        // The process may have ended already.
         let signal = |name: &str| {
             common::signal(child.id(), name);
         };
@@ -158,11 +158,11 @@ impl Stop {
         }
     }
 
-    /// Starts `solve`, stops it some time later, and returns how it ended.
+    /// Starts `solve`, stops it after a delay, and returns its result.
     fn after(self, delay: Duration, run: &Path, options: &str) -> Finished {
         let mut command = common::command(solve_args(run, options));
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // Only once the run exists does the program promise anything about being stopped.
+        // Waits until the run exists, because only then the program guarantees a clean stop.
         while !run.join("manifest.json").exists() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -173,7 +173,7 @@ impl Stop {
     }
 }
 
-/// Delays that look random and are the same in every run of the tests.
+/// Pseudorandom delays that are the same in every run of the tests.
 struct Delays(u64);
 
 impl Delays {
@@ -183,8 +183,8 @@ impl Delays {
     }
 }
 
-/// Interrupts a job repeatedly, then lets it end. No committed range is computed twice, except reach under a disk limit:
-/// the solver removes it and may enumerate it again.
+/// Interrupts a job repeatedly, then lets it end. No committed range is computed twice, except for reach under a disk limit.
+/// With such a limit, the solver removes reach and may enumerate it again.
 fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     let expected = {
         let uninterrupted = Solved::new(job);
@@ -198,12 +198,12 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     for (cycle, (stop, how)) in cycles.iter().enumerate() {
         let finished = stop.after(delays.next(most_ms), &run, &format!("{job} {how}"));
         match (finished.code, finished.signal) {
-            // It ended before the signal.
+            // The program ended before the signal.
             (Some(0), _) => drop(finished.json()),
             (Some(130), _) if *stop != Stop::Kill => {
                 assert!(finished.stdout.is_empty(), "{finished:?}");
             }
-            // 2 and 15: the signal came before the program began to listen.
+            // With 2 and 15, the signal arrived before the program handled signals.
             (None, Some(9 | 2 | 15)) => {}
             _ => panic!("cycle {cycle} of {job}: {finished:?}"),
         }
@@ -219,9 +219,9 @@ fn check_interrupted(job: &str, cycles: &[(Stop, &str)], most_ms: u64) {
     );
     assert!(lasting(&run).starts_with(&before), "{job} lost or rewrote a shard");
     let how: &[&str] = match () {
-        // Without all reach not all states can be gone through.
+        // Without all reach, `verify` cannot check all states.
         () if job.contains("--disk") => &["--sample", "1"],
-        // Of a run that keeps few layers all states take no longer than samples.
+        // If a run stores few layers, a check of all states takes no longer than a sample.
         () if job.contains("--keep") || job.contains("best-move") => &[],
         () => &["--sample", "500"],
     };
@@ -263,7 +263,7 @@ fn interrupted_4x2_with_best_moves_ends_the_same() {
     check_interrupted("--board 4x2 --values best-move", &cycles, 900);
 }
 
-/// Most of its reach is enumerated twice, and removed twice.
+/// The run enumerates and removes most of its reach twice.
 #[test]
 fn an_interrupted_run_within_a_limit_of_the_disk_ends_the_same() {
     let cycles = [

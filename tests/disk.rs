@@ -1,4 +1,4 @@
-//! Runs with a disk limit: they never exceed it, and have the same values as others, also when killed at any step.
+//! Runs with a disk limit: they never exceed the limit, and have the usual values, even after a kill at any step.
 
 use crate::common;
 
@@ -20,15 +20,15 @@ use exact2048_game::Layer;
 use exact2048_solution::{Phase, Run};
 use serde_json::{Value, json};
 
-/// 14 million states in a second or two: 1.2 MB of reach, and 25 MB of values if all are kept.
+/// A job with 14 million states that takes a second or two: 1.2 MB of reach, and 25 MB of values if all are stored.
 pub const JOB: &str = "--board 3x3 --objective reach:512 --threads 2";
 
 static USUAL: LazyLock<Solved> = LazyLock::new(|| Solved::new(JOB));
 
-/// Boards of all parts of a game; of most of their layers nothing is kept.
+/// Boards from all parts of a game. Most of their layers are not stored.
 const BOARDS: [&str; 3] = ["2,0,0/0,2,0/0,0,0", "128,64,16/32,8,2/4,0,2", "256,128,8/32,16,4/4,2,0"];
 
-/// The files of a run that have names, each with what it takes of the disk.
+/// The files of a run that have names, each with its bytes on the disk.
 fn named(run: &Path) -> BTreeMap<PathBuf, u64> {
     let folders = ["", "journal", "shards"].map(|folder| run.join(folder));
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
@@ -40,13 +40,13 @@ fn named(run: &Path) -> BTreeMap<PathBuf, u64> {
     entries.filter_map(sized).collect()
 }
 
-/// Bytes of all these files.
+/// Bytes of all files of a run that have names.
 pub fn taken(run: &Path) -> u64 {
     named(run).values().sum()
 }
 
-/// The files of a run without a name that a process has open or mapped: scratch files, and shards that were removed while
-/// they were read. By the names that they had, which no two share.
+/// The unnamed files of a run that a process has open or mapped: scratch files, and shards removed during a read. The keys
+/// are the former, unique names of the files.
 fn unnamed(run: &Path, process: u32) -> BTreeMap<PathBuf, u64> {
     let mut found = BTreeMap::<PathBuf, u64>::new();
     let mut add = |file: PathBuf, bytes: u64| {
@@ -57,7 +57,7 @@ fn unnamed(run: &Path, process: u32) -> BTreeMap<PathBuf, u64> {
     };
     let process = PathBuf::from(format!("/proc/{process}"));
     for link in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
-        // It may have been closed since it was listed.
+        // The process may have closed the file after the listing.
         if let (Ok(file), Ok(data)) = (fs::read_link(link.path()), fs::metadata(link.path())) {
             add(file, 512 * data.blocks());
         }
@@ -85,16 +85,16 @@ fn taken_at_once(run: &Path, process: u32) -> [u64; 2] {
     [0, 1].map(|kind: usize| lasting(&before[kind], &after[kind]))
 }
 
-/// How a process ended that was watched, and the most that it was seen to take: in all, and in files without names.
+/// Result of a watched process, and the largest observed sizes: of all files, and of unnamed files.
 struct Watched {
     finished: Finished,
     most: u64,
     most_unnamed: u64,
 }
 
-/// Solves while what the run takes is looked at, over and over.
+/// Solves a job while it measures the disk usage of the run repeatedly.
 fn solve_watched(run: &Path, options: &str) -> Watched {
-    // As the system names it.
+    // The path as the system names it.
     let run = fs::canonicalize(run).unwrap();
     let mut command = command(solve_args(&run, options));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -125,7 +125,7 @@ pub fn records(run: &Path) -> Vec<Value> {
     files(&run.join("journal")).iter().map(record).collect()
 }
 
-/// How many layers were enumerated a second time. None is enumerated more often than that.
+/// Number of layers that were enumerated twice. Requires that no layer was enumerated more often.
 pub fn enumerated_again(run: &Path) -> usize {
     let mut times: BTreeMap<u64, usize> = BTreeMap::new();
     for record in records(run).iter().filter(|record| record["commit"]["phase"] == "enumerate") {
@@ -137,18 +137,18 @@ pub fn enumerated_again(run: &Path) -> usize {
     times.values().filter(|&&times| times == 2).count()
 }
 
-/// Shards of reach that are there.
+/// Number of existing reach shards.
 pub fn shards_of_reach(run: &Path) -> usize {
     common::shards(run).iter().filter(|path| path.to_string_lossy().contains("/reach-")).count()
 }
 
-/// Requires that what came out of a run is the usual.
+/// Requires that a run has the usual results.
 fn is_whole(run: &Path, summary: &Value) {
     assert_eq!(summary["start"], USUAL.summary["start"]);
     is_stored_whole(run, text(&summary["fingerprint"]));
 }
 
-/// Requires that a run with this fingerprint holds what it usually does.
+/// Requires that a run with this fingerprint has the usual contents.
 pub fn is_stored_whole(run: &Path, fingerprint: &str) {
     assert_eq!(fingerprint, USUAL.fingerprint());
     assert_eq!(layers(run), layers(&USUAL.run()));
@@ -156,7 +156,7 @@ pub fn is_stored_whole(run: &Path, fingerprint: &str) {
     assert!(common::shards(run).iter().all(|shard| named.contains(shard)), "a shard is left over");
 }
 
-/// Requires the usual answers of a run, except for the knowledge whether games reach the boards.
+/// Requires the usual answers of a run, except for the reachability of the boards.
 pub fn answers_as_usual(run: &Path) {
     let boards = BOARDS.map(str::to_owned);
     let answers = |run: &Path| -> Vec<Value> {
@@ -169,14 +169,16 @@ pub fn answers_as_usual(run: &Path) {
     assert_eq!(answers(run), answers(&USUAL.run()));
 }
 
-/// Makes an empty run that keeps these layers. Existing runs skip the estimate, which is above the limits of these tests
-/// because it leaves room for worse boards.
+/// Makes an empty run that stores these layers.
+///
+/// Existing runs skip the estimate of the disk. The estimate exceeds the limits of these tests, because it allows for worse
+/// boards.
 pub fn begin(run: &Path, keep: &str) {
     let began = solve_failing(run, &format!("{JOB} --keep {keep}"), "shard.before_sync=return");
     assert_eq!(began.signal, Some(6), "{began:?}");
 }
 
-/// With less disk the run deletes more reach, and below some limit enumerates many layers twice.
+/// With a lower limit, the run deletes more reach. Below some limit, it enumerates many layers twice.
 #[test]
 fn the_limit_holds_and_values_stay_the_same() {
     let mut again = Vec::new();
@@ -190,7 +192,7 @@ fn the_limit_holds_and_values_stay_the_same() {
         assert!(most <= peak && peak <= limit, "{most} seen, {peak} counted, {limit} allowed");
         is_whole(&run, &summary);
         answers_as_usual(&run);
-        // Where few layers are kept, each value of a sample takes most of the board.
+        // If few layers are stored, each value of a sample needs most states of the board.
         let how: &[&str] = if keep == "16" { &["--sample", "5"] } else { &["--partial"] };
         on_run(&run, "verify", how).exits(0);
         // Dead states of layers without reach are unknown.
@@ -198,10 +200,10 @@ fn the_limit_holds_and_values_stay_the_same() {
         assert!(!dead.stderr.is_empty(), "{dead:?}");
         assert!(dead.stdout.lines().any(|line| line.ends_with(',')), "{dead:?}");
         again.push(enumerated_again(&run));
-        // All that is left of reach is that of kept layers, and what is stored together with it.
+        // Only the reach of kept layers remains, and the reach in the same shards.
         let removed = records(&run).iter().filter(|record| !record["removed"].is_null()).count();
         assert!(removed > 1, "{limit}: {removed}");
-        // Asked for again, with any limit that it fits into, nothing is done.
+        // A second solve with any sufficient limit does nothing.
         let before = files(&run.join("journal")).len();
         solve(&run, &format!("{JOB} --disk {limit}"));
         assert_eq!(files(&run.join("journal")).len(), before);
@@ -210,8 +212,8 @@ fn the_limit_holds_and_values_stay_the_same() {
     assert!(again[2] > 50, "many layers were enumerated twice: {again:?}");
 }
 
-/// With little memory, blocks wait in unnamed scratch files, which count towards the limit. Without room for them `solve`
-/// ends with an error, and the run resumes with more memory.
+/// With little memory, blocks wait in unnamed scratch files. These files count towards the limit. Without space for them,
+/// `solve` ends with an error, and the run resumes with more memory.
 #[test]
 fn the_limit_holds_with_scratch_files() {
     if !Path::new("/proc/self/maps").exists() {
@@ -244,7 +246,7 @@ fn the_limit_holds_with_scratch_files() {
     }
 }
 
-/// The layers whose reach is stored.
+/// The layers with stored reach.
 fn layers_with_reach(run: &Run) -> BTreeSet<u64> {
     let shards = run.catalog().shards();
     let of_reach = shards.iter().filter(|shard| shard.commit.phase == Phase::Enumerate);
@@ -252,7 +254,7 @@ fn layers_with_reach(run: &Run) -> BTreeSet<u64> {
     layers.map(|layer| u64::from(layer.0)).collect()
 }
 
-/// `verify` goes through the layers whose reach is stored, and says of the others that it did not; a sample needs none of it.
+/// `verify` checks the layers with stored reach, and reports the others as unchecked. A sample needs no reach.
 #[test]
 fn verify_reports_unchecked_layers() {
     let place = Place::new();
@@ -282,7 +284,7 @@ fn verify_reports_unchecked_layers() {
     assert_eq!((&pass["removed"], &pass["missing"]), (&found["removed"], &json!([])), "{info}");
     assert!(on_run(&path, "info", &[]).exits(0).stdout.contains("removed"));
     assert_eq!(whole(&found["states"]), states_of(&|layer| stored.contains(&layer)));
-    // The values just below layers without reach follow from theirs.
+    // The check of a value needs the next layers. So values just below layers without reach stay unchecked.
     let kept = states_of(&|layer| run.params().kept.keeps(Layer(layer as u32)));
     let [checked, left_out] = ["values", "values_left_out"].map(|field| whole(&found[field]));
     assert!(checked + left_out == kept && left_out > 0, "{checked} and {left_out} of {kept}");
@@ -296,7 +298,7 @@ fn verify_reports_unchecked_layers() {
     assert_section("result of verify --partial", &partial.stdout);
     assert_eq!(on_run(&path, "verify", &["--partial", "--json"]).exits(0).json()["verdict"], "right");
 
-    // An answer reports whether games reach the board, or that it is unknown.
+    // An answer reports whether games reach the board, or that the reachability is unknown.
     assert!(removed.contains(&16) && stored.contains(&8));
     for (board, known_reachable) in
         [("2 4 8 / 0 2 0 / 0 0 0", json!(false)), ("4 0 0 / 0 4 0 / 0 0 0", Value::Null)]
@@ -306,10 +308,10 @@ fn verify_reports_unchecked_layers() {
         let shown = on_run(&path, "query", &[board]).exits(0).stdout;
         assert_eq!(shown.contains("\nreachable"), known_reachable == false, "{shown}");
     }
-    // A reachable board has the tile that was spawned last.
+    // This board has no 2 and no 4, so no spawn made it and no game reaches it.
     let refused = on_run(&path, "query", &["8 8 0 / 0 0 0 / 0 0 0"]).exits(3);
     refused.says(&["8 8 0 / 0 0 0 / 0 0 0"]).prints("query of an unreachable state");
-    // A failed export leaves the folder to the next one.
+    // After a failed export, the next export can use the folder.
     let folder = place.join("out");
     let export = |layers: &str| {
         on_run(&path, "export", &["--what", "states", "--layers", layers, "-o", folder.to_str().unwrap()])
@@ -322,43 +324,44 @@ fn verify_reports_unchecked_layers() {
     assert_eq!(whole(&sample["values"]), 1);
 }
 
-/// A run that was begun without a limit may be given one at any time, and keeps what it keeps.
+/// A run begun without a limit accepts a limit at any time, and still stores the same layers.
 #[test]
 fn a_run_that_is_there_can_be_limited() {
     let place = Place::new();
     let run = place.join("run");
     let summary = solve(&run, &format!("{JOB} --keep 32"));
     let before = (shards_of_reach(&run), taken(&run));
-    // It has one shard of reach, which holds kept layers too.
+    // The run has a single reach shard, and it contains kept layers.
     solve(&run, &format!("{JOB} --disk 8MB"));
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
     is_whole(&run, &summary);
     answers_as_usual(&run);
     on_run(&run, "verify", &[]).exits(0);
-    // And without a limit again.
+    // The run also resumes without a limit.
     solve(&run, JOB);
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
-    // A finished run keeps its files, and `solve` says so.
+    // A finished run preserves its files, and `solve` reports this.
     try_solve(&run, &format!("{JOB} --disk 1kB")).exits(0).prints("limit below a finished run");
     assert_eq!((shards_of_reach(&run), taken(&run)), before);
-    // Another policy is another run, with or without a limit.
+    // Another choice of layers needs another run, with or without a limit.
     try_solve(&run, &format!("{JOB} --disk 8MB --keep 64"))
         .exits(2)
         .says(&["32", "64", "--run"])
         .prints("other choice of layers");
 }
 
-/// A finished run keeps what it holds under any limit: what `verify` and `export` read is still there.
+/// Under any limit, a finished run preserves its files, including those that `verify` and `export` read.
 #[test]
 fn a_finished_run_keeps_all_reach() {
     let place = Place::new();
     let run = place.join("run");
     begin(&run, "64");
-    // A limit makes shards small. Interrupted on the way up, the run resumes without a limit and keeps all its reach.
+    // A limit makes shards small. After an interruption in the upward pass, the run resumes without a limit and preserves
+    // all its reach.
     let died = solve_failing(&run, &format!("{JOB} --disk 8MB"), "shard.renamed=3*off->return");
     assert_eq!(died.signal, Some(6), "{died:?}");
     solve(&run, JOB);
-    // All but the lock, which has the id of the last process.
+    // Compares all files except the lock, because the lock has the id of the last process.
     let content =
         || -> Vec<_> { content_of(&run).into_iter().filter(|(path, _)| !path.ends_with("lock")).collect() };
     let before = content();
@@ -407,7 +410,7 @@ fn the_choice_of_layers_is_printed() {
     }
 }
 
-/// `solve` reports the least disk before it makes a run, and that much suffices.
+/// Before `solve` makes a run, it reports the smallest sufficient limit. This limit suffices.
 #[test]
 fn too_little_is_refused_with_the_least() {
     let place = Place::new();
@@ -424,7 +427,7 @@ fn too_little_is_refused_with_the_least() {
     }
 }
 
-/// With less than it needs `solve` refuses, and with more it resumes.
+/// `solve` refuses an insufficient limit, and resumes with a larger one.
 #[test]
 fn a_refused_run_resumes_with_more() {
     let place = Place::new();
@@ -448,8 +451,8 @@ pub fn solve_failing(run: &Path, job: &str, failpoints: &str) -> Finished {
     Finished::new(command.env("FAILPOINTS", failpoints).output().unwrap())
 }
 
-/// A crash at each step of a removal loses no needed file and leaves no needless one. The steps are the commit before it,
-/// its record, and the first of several files.
+/// A crash at each step of a removal loses no needed file and leaves no needless file. The steps are the commit before the
+/// removal, the removal's record, and the first of several files.
 #[test]
 fn crashes_while_shards_are_removed() {
     let job = format!("{JOB} --disk 2MB");
@@ -457,7 +460,7 @@ fn crashes_while_shards_are_removed() {
         let place = Place::new();
         let run = place.join("run");
         begin(&run, "64");
-        // One after the other, on the way up, at the turn and on the way down.
+        // Crashes in sequence: in the upward pass, between the passes, and in the downward pass.
         for passed in [0, 9, 0, 30] {
             let failpoints = match passed {
                 0 => format!("{point}=return"),
@@ -475,7 +478,7 @@ fn crashes_while_shards_are_removed() {
     }
 }
 
-/// Others may fill the disk although the limit would hold.
+/// Other programs may fill the disk before the run reaches its limit.
 #[test]
 fn a_full_disk_is_reported_and_loses_nothing() {
     let job = format!("{JOB} --disk 2MB");

@@ -1,4 +1,4 @@
-//! Output on terminals of several widths: no line wraps, and the final screen has the result alone.
+//! Output on terminals of several widths: no line wraps, and the final screen has only the result.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use common::{Finished, Place, Solved, command, exact2048, number, on_run, shards
 
 const WIDTHS: [u16; 4] = [60, 80, 100, 160];
 
-/// Live displays fit those that are narrower, too.
+/// Widths of narrower terminals. Live displays fit these widths too.
 const NARROW: [u16; 3] = [10, 20, 40];
 
 #[test]
@@ -22,7 +22,7 @@ fn solve_fits_the_terminal() {
         let args = ["solve", "--board", "4x2", "--threads", "1", "--run", run.to_str().unwrap()];
         let seen = on_terminal(columns, &args);
         assert!(seen.status.success(), "{}", seen.screen);
-        // The path of the run is as long as it is.
+        // A line with the path of the run may wrap, because the program does not shorten paths.
         let wrapped: Vec<&String> =
             seen.wrapped.iter().filter(|line| !line.contains("query --run")).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
@@ -41,11 +41,11 @@ fn progress_fits_narrow_terminals() {
     for columns in NARROW {
         let place = Place::new();
         let run = place.join("run");
-        // Without --memory it may warn of a machine with little memory.
+        // Without --memory, the program may warn of a machine with little memory.
         let job = ["--board", "3x3", "--objective", "reach:512", "--threads", "1", "--memory", "256MiB"];
         let seen = on_terminal(columns, &[&["solve", "--run", run.to_str().unwrap()], &job[..]].concat());
         assert!(seen.status.success(), "{}", seen.screen);
-        // The final screen has the path of the run, and tables that need twenty columns.
+        // Only the path of the run, and tables that need twenty columns, may wrap on the final screen.
         let wrapped: Vec<&String> =
             seen.wrapped.iter().filter(|line| !seen.screen.contains(line.trim_end())).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
@@ -53,7 +53,7 @@ fn progress_fits_narrow_terminals() {
         let pictures: Vec<&String> = seen.shown.iter().filter(works).collect();
         let is_one = |screen: &&String| screen.matches("layer").count() == 1;
         assert!(pictures.len() > 5 && pictures.iter().all(is_one), "at {columns} columns: {pictures:?}");
-        // The speeds so far are shown next to the present speed.
+        // The display shows the earlier speeds next to the current speed.
         let has_bars = |screen: &&String| screen.contains("/s ") && screen.contains('█');
         assert!(columns < 20 || pictures.iter().any(has_bars), "{pictures:?}");
     }
@@ -75,7 +75,7 @@ fn facts_of_a_run_fit_the_terminal() {
     }
 }
 
-/// For large tiles it takes long.
+/// Tests a command that takes long for large tiles.
 #[test]
 fn counting_shows_progress() {
     for columns in WIDTHS {
@@ -95,7 +95,7 @@ fn counting_shows_progress() {
 pub fn subcommands() -> Vec<String> {
     let commands = exact2048(["--help"]).exits(0).stdout;
     let commands = commands.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    // Further lines of a description begin further right.
+    // Continuation lines of a description have a larger indent.
     let names = commands.lines().filter(|line| !line.starts_with("   "));
     let names: Vec<String> =
         names.filter_map(|line| line.split_whitespace().next().map(str::to_owned)).collect();
@@ -110,11 +110,11 @@ fn help_is_wrapped_once_and_its_examples_can_be_copied() {
         for name in &names {
             let seen = on_terminal(columns, &[name, "--help"]);
             assert!(seen.wrapped.is_empty(), "{name} at {columns} columns: {:?}", seen.wrapped);
-            // Those of a terminal are the same commands as those of a file, in other lines.
+            // Help on a terminal and help in a file have the same commands, with other line breaks.
             let examples = examples(&seen.screen);
             assert_eq!(examples, self::examples(&exact2048([name, "--help"]).exits(0).stdout), "{name}");
             assert!(!examples.is_empty(), "{name} has no examples");
-            // Wrapped twice, a line in the middle of a paragraph is short.
+            // If text were wrapped twice, a line in the middle of a paragraph would be short.
             let notes = seen.screen.split("Examples:").nth(1).unwrap();
             let lines: Vec<&str> = notes.lines().filter(|line| !line.starts_with(' ')).collect();
             for pair in lines.windows(2).filter(|pair| !pair[0].is_empty() && !pair[1].is_empty()) {
@@ -129,7 +129,7 @@ fn help_is_wrapped_once_and_its_examples_can_be_copied() {
     }
 }
 
-/// Where there is no terminal, help is as wide as `COLUMNS` says, and 80 columns where that says nothing.
+/// Without a terminal, `COLUMNS` sets the width of help. The default is 80 columns.
 #[test]
 fn help_in_a_file_is_as_wide_as_it_is_asked_to_be() {
     let names = subcommands();
@@ -156,7 +156,7 @@ fn help_in_a_file_is_as_wide_as_it_is_asked_to_be() {
     }
 }
 
-/// The examples of a help, each in one line, because a shell joins continued lines.
+/// The examples of a help text, each in one line, because a shell joins continued lines.
 pub fn examples(help: &str) -> Vec<String> {
     let of_examples = help.split("Examples:\n").nth(1).unwrap_or_default();
     let lines = of_examples.lines().take_while(|line| line.starts_with("  "));
@@ -165,7 +165,7 @@ pub fn examples(help: &str) -> Vec<String> {
     joined.lines().map(str::to_owned).collect()
 }
 
-/// Tables of every command.
+/// Tables of every command fit the width.
 #[test]
 fn tables_fit_the_terminal() {
     let solved = Solved::new("--board 4x2");
@@ -199,7 +199,7 @@ fn tables_fit_the_terminal() {
             (&["solve", "--board", "3x3", "--run", run], &["another job"]),
         ] {
             let seen = on_terminal(columns, args);
-            // A path is as long as it is.
+            // Lines with a path may wrap, because the program does not shorten paths.
             let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !line.contains("/run")).collect();
             assert!(wrapped.is_empty(), "{args:?} at {columns} columns: {wrapped:?}");
             let on_screen = seen.screen.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -228,7 +228,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
         let address = cluster.coordinator.address().to_string();
         cluster.coordinator.kill();
         let is_alone = |screen: &str| screen.split_whitespace().eq(ALONE.split_whitespace());
-        // The earlier screen has vanished.
+        // The new screen has replaced the earlier one.
         watching.wait_until("without a coordinator", is_alone);
         all.wait_until("without a coordinator", is_alone);
         let all = all.stop();
@@ -241,7 +241,7 @@ fn a_job_that_is_watched_fits_the_terminal() {
         assert!(one.wrapped.iter().all(of_url), "at {columns} columns: {:?}", one.wrapped);
         let seen = watching.end();
         assert!(seen.status.success(), "{}", seen.screen);
-        // The final screen is as wide as the URL of the run.
+        // On the final screen, a line with the URL of the run may wrap.
         let is_left = |line: &&String| seen.screen.contains(line.trim_end());
         let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_left(line)).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
@@ -274,7 +274,7 @@ fn times_are_kept_with_the_run() {
         info.contains("ns a state with 2 threads") && info.contains("ns a state with 1 thread\n"),
         "{info}"
     );
-    // The time of a command before this one counts, however long ago that was.
+    // The time of an earlier command counts, regardless of its age.
     let mut forge = Forge::open(&solved.run());
     let commits = forge.records.iter_mut().map(|(_, body)| &mut body["record"]);
     let up: Vec<_> = commits.filter(|record| record["commit"]["phase"] == "enumerate").collect();
@@ -286,7 +286,7 @@ fn times_are_kept_with_the_run() {
     let again = solve(&solved.run(), "--board 4x2 --threads 1");
     assert_eq!(number(&again["seconds"]["enumerate"]), whole);
     assert!(number(&again["seconds"]["total"]) > whole);
-    // The time a state is meaningless on a small board.
+    // On a small board, the time per state is meaningless.
     let small = Solved::new("--board 2x2");
     let info = on_run(&small.run(), "info", &[]).exits(0).stdout;
     assert!(info.contains("time") && !info.contains("ns a state"), "{info}");

@@ -1,4 +1,4 @@
-//! Losses of players: exact evaluations compared with a plain form of the definition, and samples compared with both.
+//! Losses of players. The tests compare exact evaluations with a plain form of the definition, and samples with both.
 
 use crate::common;
 
@@ -9,7 +9,7 @@ use exact2048_game::rules::{Move, empty_cells, make_move, starts};
 use exact2048_game::{Board, BoardSize, SpawnKind};
 use serde_json::Value;
 
-/// All players whose moves follow from the board, or are even lots.
+/// All players whose moves follow from the board, or are uniformly random.
 const EXACT: [&str; 8] = [
     "random",
     "greedy",
@@ -21,7 +21,7 @@ const EXACT: [&str; 8] = [
     "perfect",
 ];
 
-/// A player by its definition: the moves that it may make, each as likely.
+/// A player by its definition: its possible moves, all equally likely.
 type Player = fn(Board, BoardSize) -> Vec<(Board, u32)>;
 
 fn legal(board: Board, size: BoardSize) -> Vec<(Board, u32)> {
@@ -34,11 +34,11 @@ fn greedy(board: Board, size: BoardSize) -> Vec<(Board, u32)> {
     legal(board, size).into_iter().find(|made| Some(worth(made)) == most).into_iter().collect()
 }
 
-/// Values by the definition, in f64, with a table of those known.
+/// Values by the definition, in f64, with a cache.
 struct Reference {
     size: BoardSize,
     player: Player,
-    /// The exponent that wins. Without one the score counts.
+    /// Exponent of the target tile; `None` if the score counts.
     target: Option<u8>,
     known: HashMap<Board, f64>,
 }
@@ -124,14 +124,14 @@ fn unlikely_boards_are_left_out_and_the_error_says_so() {
     on_run(&run.run(), "evaluate", &["--player", "random", "--cutoff", "0.1", "--games", "9"]).exits(2);
 }
 
-/// Perfect play leaves out about as much as `stats`, and a game ends with the wanted tile.
+/// Perfect play leaves out about the same share as `stats`, and a game ends with the target tile.
 #[test]
 fn perfect_play_agrees_with_stats() {
     let run = Solved::new("--board 3x2");
     let followed = on_run(&run.run(), "stats", &["--cutoff", "1e-5", "--json"]).exits(0).json();
     let evaluated = evaluate(&run, "perfect", &["--cutoff", "1e-5", "--no-losses"]);
     let (followed, evaluated) = (number(&followed["left_out"]), number(&evaluated["exact"]["left_out"]));
-    // Chances of boards are not added in the same order before they are compared with the cutoff.
+    // The two commands sum a board's probabilities in different orders before the comparison with the cutoff.
     assert!(followed > 0.0 && (evaluated / followed - 1.0).abs() < 0.1, "{evaluated}, {followed}");
     let run = Solved::new("--board 2x2 --objective reach:8");
     let found = evaluate(&run, "greedy", &[]);
@@ -153,7 +153,7 @@ fn losses_add_up_to_the_difference_from_perfect_play() {
             let error = number(&perfect["error"]) + number(&exact["error"]);
             let all = &losses["all"];
             let lost = number(&all["mean_loss"]) * number(&all["moves"]);
-            // Each of a move's two values may be off by as much as the start's.
+            // Each of a move's two values may have the same error as the value of the start.
             let moves = number(&exact["moves"]);
             close(lost, short, error * (1.0 + 2.0 * moves), &format!("{options} {player}"));
             close(number(&all["moves"]), moves, 1e-9 * moves, "moves");
@@ -185,7 +185,7 @@ fn samples_agree_with_exact_values() {
     let sampled = evaluate(&run, "greedy", &games);
     assert_eq!(sampled, evaluate(&run, "greedy", &[&games[..], &["--threads", "1"]].concat()));
     let found = &sampled["sampled"];
-    // Twice the half width of a 95% interval: one seed in ten thousand would be further off.
+    // The tolerance is twice the half width of a 95% interval. One seed in ten thousand would exceed it.
     let half_width = number(&found["half_width"]);
     close(number(&found["value"]), number(&exact["exact"]["value"]), 2.0 * half_width, "value");
     let (score, lost) = (&found["score"]["half_width"], &found["lost"]["half_width"]);
@@ -195,7 +195,7 @@ fn samples_agree_with_exact_values() {
     let share = |found: &Value| number(&found["losses"]["all"]["share_best"]);
     close(share(&sampled), share(&exact), 0.02, "share of best moves");
 
-    // Few games say that no move lost anything, and little of how often one does.
+    // In few games, perhaps no move has a loss. Such games say little about the frequency of losses.
     let run = Solved::new("--board 3x2 --objective reach:16");
     let player = "linear-paths:paths=2";
     let exact = number(&evaluate(&run, player, &[])["exact"]["value"]);

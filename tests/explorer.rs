@@ -1,4 +1,4 @@
-//! The API of the explorer: real servers, real connections, the same answers as everywhere.
+//! The API of the explorer: real servers, real connections, and the same answers as from other commands.
 
 use crate::common;
 
@@ -19,14 +19,14 @@ use serde_json::Value;
 
 const HTTP: [&str; 2] = ["--http", "127.0.0.1:0"];
 
-/// A server of the 3x2 run that all tests read, and where its explorer is.
+/// A server of the 3x2 run that all tests read, and the URL of its explorer.
 fn explorer(options: &[&str]) -> (Server, String) {
     let server = serve(&[&HTTP, options].concat());
     let url = server.page.clone().unwrap();
     (server, url)
 }
 
-/// The API answers like `query --json`, with some more fields.
+/// The API answers like `query --json`, with some additional fields.
 #[test]
 fn values_are_those_of_query() {
     let (server, url) = explorer(&[]);
@@ -72,7 +72,7 @@ fn runs_and_layers_are_listed() {
     server.stop();
 }
 
-/// Search finds every state of a layer once with all sizes of steps, and every match of a pattern.
+/// With every step size, search finds each state of a layer once. It also finds every match of a pattern.
 #[test]
 fn search_finds_every_state_of_a_layer_once() {
     let (server, url) = explorer(&[]);
@@ -235,7 +235,7 @@ fn address_of(url: &str) -> &str {
     url.strip_prefix("http://").unwrap().trim_end_matches('/')
 }
 
-/// Ten thousand requests at once: each is answered or asked to retry, and memory stays within bounds.
+/// Of ten thousand simultaneous requests, each gets an answer or a request to retry. Memory stays within bounds.
 #[test]
 fn many_requests_at_once_are_bounded() {
     const CONNECTIONS: usize = 250;
@@ -295,7 +295,7 @@ fn tls_and_its_rules_are_those_of_grpc() {
         return;
     }
     let ca = Ca::new();
-    // Named otherwise than its CA: openssl takes a certificate that is not for one that signed itself.
+    // The certificate needs another name than its CA. With the same name, openssl treats it as self-signed.
     let identity = ca.identity_with("127.0.0.1", |params| {
         params.distinguished_name.push(rcgen::DnType::CommonName, "a server");
     });
@@ -410,7 +410,7 @@ fn runs_of_best_moves_answer_with_them() {
     }
     let found = get_json(&url, "api/v1/search?layer=60&pattern=32+*+/+*+*+/+*+*");
     assert_eq!(found["states"][0]["value"], Value::Null);
-    // Positions with their best moves, which a run with values has too; how much the others lose is not known.
+    // The answer has positions with their best moves, as for a run with values. The losses of the other moves are unknown.
     let told = get_json(&url, "api/v1/positions?kind=any&sample=100&limit=10");
     let positions = told["positions"].as_array().unwrap();
     assert_eq!(positions.len(), 10, "{told}");
@@ -432,7 +432,7 @@ fn runs_of_best_moves_answer_with_them() {
     server.stop();
 }
 
-/// Waits for the statistics of perfect play.
+/// Waits for the statistics of perfect play, and returns them.
 fn perfect_play(url: &str) -> Value {
     let begun = Instant::now();
     loop {
@@ -445,7 +445,8 @@ fn perfect_play(url: &str) -> Value {
     }
 }
 
-/// Server and `stats` compute the same ends of perfect games. They are kept, and computed again after damage.
+/// The server and `stats` compute the same statistics of perfect games. The server stores them, and recomputes them after
+/// damage.
 #[test]
 fn perfect_play_is_computed_once_and_kept() {
     let solved = Solved::new("--board 3x2 --values best-move");
@@ -480,7 +481,7 @@ fn perfect_play_is_computed_once_and_kept() {
     server.stop();
 }
 
-/// A run that is solved while it is open, and one that is put in its place: the server follows without a restart.
+/// Solves a run while the server has it open, then replaces it. The server follows without a restart.
 #[test]
 fn runs_are_followed() {
     let place = Place::new();
@@ -500,7 +501,7 @@ fn runs_are_followed() {
     }
     let value = ask().json()["value"].clone();
     assert_eq!(value, query(&path, &["2 0 / 0 2".to_owned()])[0]["value"]);
-    // Of one that was solved when it was opened the old files are read on.
+    // The server has opened the solved run, so it continues to read the old files.
     replace(&path, "--board 2x2");
     assert_eq!((ask().status, &ask().json()["value"]), (200, &value));
     server.stop();

@@ -9,7 +9,7 @@ use common::query_calls::serve;
 use common::text;
 use serde_json::Value;
 
-/// The description names each parameter, gives examples that work, and promises what comes.
+/// The description names each parameter, gives working examples, and matches the answers.
 #[test]
 fn the_description_is_true() {
     let server = serve(&["--http", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"]);
@@ -51,7 +51,7 @@ fn the_description_is_true() {
     server.stop();
 }
 
-/// Requires that a value fits a schema: types, required fields, and no others.
+/// Requires that a value fits a schema: the types, all required fields, and no unknown fields.
 #[track_caller]
 fn fits(value: &Value, schema: &Value, described: &Value, what: &str) {
     if let Some(name) = schema.get("$ref") {

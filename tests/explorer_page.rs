@@ -1,4 +1,4 @@
-//! The explorer's page in a real browser: it is played, edited and studied as people do.
+//! The explorer's page in a real browser. The tests play, edit and study as users do.
 
 use crate::common;
 
@@ -22,17 +22,17 @@ const DOWN: char = '\u{e015}';
 const TAB: char = '\u{e004}';
 const ENTER: char = '\u{e007}';
 
-/// True once the values of the board are shown, or the game is over.
+/// Script that is true once the page shows the values of the board, or the game is over.
 const SHOWN: &str = "(document.querySelector('#moves .best') !== null && !document.querySelector('#best').disabled) \
                      || !document.querySelector('#over').hidden && document.querySelector('#value').textContent === '0'";
 
-/// The board that is shown, as text.
+/// Script for the shown board, as text.
 const BOARD: &str = "(() => { const board = document.querySelector('#board'); \
     const columns = Number(board.style.getPropertyValue('--columns')); \
     const tile = (tile, i) => (i === 0 ? '' : i % columns ? ' ' : ' / ') + (tile.textContent || '0'); \
     return [...board.children].map(tile).join(''); })()";
 
-/// The board that is shown, and what the page says of it.
+/// Script for the shown board, and the facts about it on the page.
 const PAGE: &str = "({ \
     board: BOARD, \
     score: document.querySelector('#score').textContent, \
@@ -42,12 +42,12 @@ const PAGE: &str = "({ \
     moves: [...document.querySelectorAll('#moves tr')].map((row) => ({ move: row.dataset.move, \
         best: row.classList.contains('best'), worth: row.children[1].textContent, loses: row.children[2].textContent })) })";
 
-/// The facts that the page shows of its board.
+/// The facts that the page shows about its board.
 async fn look(browser: &Browser) -> Value {
     browser.js(&PAGE.replace("BOARD", BOARD)).await
 }
 
-/// A number as the page writes it.
+/// Reads a number from the page.
 fn read(text: &str) -> f64 {
     let plain = text.replace(',', "").replace('−', "-");
     plain.parse().unwrap_or_else(|_| panic!("{text:?} is no number"))
@@ -57,7 +57,7 @@ fn said(page: &Value, name: &str) -> f64 {
     read(text(&page[name]))
 }
 
-/// Requires that what pages said of boards is what `query` says.
+/// Requires that the facts on pages equal the answers of `query`.
 fn check(run: &std::path::Path, pages: &[Value]) {
     let boards: Vec<String> = pages.iter().map(|page| text(&page["board"]).to_owned()).collect();
     for (page, told) in pages.iter().zip(query(run, &boards)) {
@@ -108,7 +108,7 @@ async fn a_game_is_played_to_its_end_by_keys() {
     check(&run().run(), &pages);
     assert_eq!(pages[moves]["lost"], "0", "best moves lose nothing");
 
-    // Back to the start and to the end again.
+    // Goes back to the start and to the end again.
     browser.press(&vec!['u'; moves]).await;
     browser.until(&format!("{BOARD} === '{}'", text(&pages[0]["board"]))).await;
     assert_eq!(browser.js("document.querySelector('#undo').disabled").await, true);
@@ -117,7 +117,7 @@ async fn a_game_is_played_to_its_end_by_keys() {
     assert_eq!(browser.text("score").await, text(&pages[moves]["score"]));
     assert_eq!(browser.text("over").await, "Game over: no move is legal.");
 
-    // From the key to the values, and what came over the network.
+    // Measures the time from the key to the values, and the received data.
     let times =
         browser.js("performance.getEntriesByName('key to values').map((entry) => entry.duration)").await;
     let mut times: Vec<f64> = times.as_array().unwrap().iter().map(number).collect();
@@ -211,7 +211,7 @@ async fn games_are_exported_and_imported_and_losses_added_up() {
     server.stop();
 }
 
-/// Everything with the keyboard alone, on a narrow screen: boards are edited, tiles put by hand, moves made.
+/// With the keyboard alone, on a narrow screen, a user can edit boards, place tiles and make moves.
 #[tokio::test]
 async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     let Some(browser) = Browser::open(320, 640).await else { return };
@@ -224,7 +224,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
         browser.js(&format!("location.hash = '#view={view}'")).await;
         browser.until(&format!("!document.querySelector('#{view}').hidden")).await;
         if view == "study" {
-            // With all that comes late.
+            // Waits for the contents that load last.
             browser.until("!document.querySelector('#perfect').hidden").await;
         }
         let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
@@ -233,7 +233,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     browser.js("location.hash = '#view=play'").await;
     browser.until("!document.querySelector('#play').hidden").await;
 
-    // 32 8 / 2 4 / 0 0, cell by cell.
+    // Types 32 8 / 2 4 / 0 0, cell by cell.
     browser.press(&['e']).await;
     browser.until("document.activeElement.matches('#board button')").await;
     for shown in ["#hint-panel", "#course"] {
@@ -246,7 +246,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
         .await;
     browser.press(&['e']).await;
     browser.until("document.activeElement.matches('#board button')").await;
-    // Digits are those of tiles; 5 continues none, so that 3 and 2 begin another one.
+    // Digits form tiles. No tile begins with 5, so 3 and 2 begin a new tile.
     browser.press(&['5', '3', '2', RIGHT, '1', '6', '8', DOWN, '4', LEFT, '4', '-']).await;
     browser.until("document.querySelector('#board-text').value === '32 8 / 2 4 / 0 0'").await;
     let apply = "document.activeElement === document.querySelector('#edit-form button')";
@@ -265,7 +265,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     let live = browser.js("document.querySelector('#live').textContent").await;
     assert!(text(&live).contains("Value") && text(&live).contains("Best: "), "{live}");
 
-    // A tile by hand: a 4 in the first empty cell after the move down.
+    // Places a tile by hand: a 4 in the first empty cell after the move down.
     browser.js("void (document.querySelector('#spawning').value = 'hand')").await;
     browser.js("document.querySelector('#board').focus()").await;
     browser.press(&[DOWN]).await;
@@ -274,7 +274,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     browser.until(&format!("{BOARD} === '4 0 / 32 8 / 2 4' && ({SHOWN})")).await;
     check(&run().run(), &[look(&browser).await]);
 
-    // Undo, and a finger instead of a key.
+    // Undoes the move, then uses a finger instead of a key.
     browser.press(&['u']).await;
     browser.until(&format!("{BOARD} === '32 8 / 2 4 / 0 0'")).await;
     browser.js("void (document.querySelector('#spawning').value = 'chance')").await;
@@ -284,7 +284,7 @@ async fn a_narrow_screen_and_the_keyboard_alone_are_enough() {
     browser.swipe([x, y], [x, y + 90]).await;
     browser.until(&format!("/^[24] |^0 [24] /.test({BOARD})")).await;
 
-    // An invalid board, and an unreachable one.
+    // Enters an invalid board and an unreachable board.
     browser.press(&['e']).await;
     browser.js("void (document.querySelector('#board-text').value = '3 3 / 0 0 / 0 0')").await;
     browser.js("document.querySelector('#edit-form').requestSubmit()").await;
@@ -363,18 +363,18 @@ async fn the_page_plays_until_it_is_paused() {
     assert_eq!(browser.text("auto").await, "Pause");
     browser.press(&['p']).await;
     browser.until(&format!("!({is_playing}) && ({SHOWN})")).await;
-    // Longer than a move takes.
+    // Waits longer than a move takes.
     let before = look(&browser).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let after = look(&browser).await;
     assert_eq!(after, before, "it plays although it is paused");
     check(&run().run(), &[after]);
-    // A move of the user ends it too.
+    // A move of the user also ends the playback.
     browser.press(&['p']).await;
     browser.until(is_playing).await;
     browser.press(&['u']).await;
     browser.until(&format!("!({is_playing}) && ({SHOWN})")).await;
-    // As fast as it can, to the end.
+    // Plays at full speed to the end.
     browser.js("void (document.querySelector('#speed').value = '0')").await;
     browser.click("#auto").await;
     browser.until("!document.querySelector('#over').hidden").await;
@@ -384,7 +384,7 @@ async fn the_page_plays_until_it_is_paused() {
     server.stop();
 }
 
-/// The page switches between runs: boards, values, links and what is studied are of the one that is chosen.
+/// The page can switch between runs. Boards, values, links and studies belong to the selected run.
 #[tokio::test]
 async fn runs_are_switched_on_the_page() {
     let Some(browser) = Browser::open(1100, 900).await else { return };
@@ -483,7 +483,7 @@ async fn positions_are_studied_and_quizzed() {
     server.stop();
 }
 
-/// Presses the arrow of an illegal move, in the first position of the quiz that has one.
+/// Presses the arrow of an illegal move, in the first quiz position with an illegal move.
 async fn says_why_no_tile_moves(browser: &Browser) {
     let illegal =
         "[...document.querySelectorAll('#quiz-moves button')].findIndex((button) => button.disabled)";
@@ -503,7 +503,7 @@ async fn says_why_no_tile_moves(browser: &Browser) {
     }
 }
 
-/// Moves follow the board directly, because a player needs both.
+/// On the page, the moves directly follow the board, because a player needs both.
 #[tokio::test]
 async fn on_a_phone_the_moves_follow_the_board() {
     let Some(browser) = Browser::open(390, 844).await else { return };
@@ -562,11 +562,11 @@ async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     let before = text(&look(&browser).await["board"]).to_owned();
     browser.press(&[' ']).await;
     browser.until(&format!("{BOARD} !== '{before}'")).await;
-    // The token is known in this tab.
+    // This tab remembers the token.
     browser.reload().await;
     browser.until("document.querySelectorAll('#moves .best').length === 1").await;
 
-    // Study and quiz offer a part, and name the missing one.
+    // Study and quiz offer only a part, and name the missing part.
     browser.click("#to-study").await;
     browser.until("document.querySelectorAll('#positions li').length === 12").await;
     assert_section("note on positions without values", &browser.text("positions-note").await);

@@ -1,4 +1,4 @@
-//! Exports against the oracle, row by row, and what becomes of folders that hold others.
+//! Exports, compared row by row with the oracle, and exports to folders with other files.
 
 use crate::common;
 
@@ -15,11 +15,11 @@ use parquet::record::Field;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
-/// A row by the names of its columns. Numbers of up to 64 bits are exact in neither type: boards are kept apart.
+/// A row by the names of its columns. The board is separate, because f64 cannot represent all 64-bit numbers.
 #[derive(Clone, Debug, PartialEq)]
 struct Row {
     board: Board,
-    /// `None` where the row has no number in the column.
+    /// Numbers by column; `None` if the row has no number in the column.
     numbers: BTreeMap<String, Option<f64>>,
 }
 
@@ -33,7 +33,7 @@ impl Row {
     }
 }
 
-/// All files of data, which are of one format.
+/// All data files. Requires that all have the same format.
 fn files(folder: &Path, format: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("data")).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -90,7 +90,7 @@ fn csv(folder: &Path) -> Vec<Row> {
     rows
 }
 
-/// An array of eight bytes an element, by the header that says how it lies: unsigned integers or f64 bits.
+/// Reads an array file. Returns the element type from the header, and the elements as words: integers or f64 bits.
 fn array(path: &Path) -> (String, Vec<u64>) {
     let bytes = fs::read(path).unwrap();
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00");
@@ -109,7 +109,7 @@ fn array(path: &Path) -> (String, Vec<u64>) {
     (kind, bytes[data..].chunks_exact(width).map(element).collect())
 }
 
-/// Rows of arrays, one a column. Each missing number has its mask set, and is NaN.
+/// Rows of arrays, with one array per column. Each missing number is NaN, and its mask is set.
 fn npy(folder: &Path) -> Vec<Row> {
     let mut rows: Vec<Row> = Vec::new();
     let all = files(folder, "npy");
@@ -142,7 +142,7 @@ fn npy(folder: &Path) -> Vec<Row> {
     rows
 }
 
-/// Columns of boards, and the order of rows.
+/// Checks the columns of boards, and the order of rows.
 fn check_boards(rows: &[Row], rules: &PackedRules) {
     let cells = rules.size().cells();
     for row in rows {
@@ -281,7 +281,7 @@ fn layers_and_samples_are_those_asked_for() {
     let (run, place) = (case.run.run(), Place::new());
     export(&run, &place.join("all"), "--what policy").exits(0);
     let all = parquet(&place.join("all"));
-    // From the middle between kept layers too.
+    // Also exports from the middle between kept layers.
     for (nth, layers) in ["10..30", "12..12", "..8", "200.."].into_iter().enumerate() {
         let folder = place.join(&format!("some{nth}"));
         export(&run, &folder, &format!("--what policy --layers {layers}")).exits(0);
@@ -301,7 +301,7 @@ fn layers_and_samples_are_those_asked_for() {
     }
 }
 
-/// A repeated export keeps whole files, and writes missing and cut ones again.
+/// A repeated export preserves complete files, and rewrites missing and truncated files.
 #[test]
 fn an_interrupted_export_resumes() {
     let case = Case::new("--board 3x2");
@@ -325,7 +325,7 @@ fn an_interrupted_export_resumes() {
     assert_eq!(modified(), before);
 }
 
-/// Files that something overwrote, cut off or appended to since they were written.
+/// Tests files that were overwritten, truncated or extended after the export.
 #[test]
 fn damaged_files_are_written_again_and_said() {
     let case = Case::new("--board 3x2");

@@ -1,4 +1,4 @@
-//! Runs of every format that there has been: `tests/data/format-N/2x2` is a solve of 2x2, made by the program of its time.
+//! Runs of every past format. `tests/data/format-N/2x2` is a run of 2x2 by a program with this format.
 
 use crate::common;
 
@@ -13,7 +13,7 @@ use common::{
 
 const JOB: &str = "--board 2x2";
 
-/// The fingerprint of 2x2 by format, from format 1 on.
+/// Fingerprints of 2x2 by format, starting with format 1.
 const FINGERPRINTS: [&str; 2] = ["57c6832cc8aabcdc3b550062b0d703b7", "254ba309e384c58b5e907cf40dfef732"];
 
 #[test]
@@ -47,7 +47,7 @@ fn runs_of_every_format_are_read() {
     assert_eq!(today.fingerprint(), FINGERPRINTS[FINGERPRINTS.len() - 1]);
 }
 
-/// The fingerprint that is verified is the one of the run's own format.
+/// `verify` checks the fingerprint of the run's own format.
 #[test]
 fn a_fingerprint_of_another_format_is_wrong() {
     for (format, other) in [(1, FINGERPRINTS[1]), (2, FINGERPRINTS[0])] {
@@ -72,12 +72,12 @@ fn runs_of_format_1_are_not_continued() {
     let info = on_run(&run, "info", &[]).exits(0);
     assert!(info.stdout.contains("version 0.1"), "{info:?}");
     on_run(&run, "query", &["2 0 / 0 2"]).exits(1).says(&["version 0.1"]);
-    // Another job is refused as such, and the same job can be solved elsewhere.
+    // The error for another job names the job. The same job can be solved in another folder.
     try_solve(&run, "--board 3x2").exits(2).says(&["2x2", "3x2"]);
     assert_eq!(text(&solve(&place.join("anew"), JOB)["fingerprint"]), FINGERPRINTS[1]);
 }
 
-/// `solve` resumes an unfinished run of the present format from any machine.
+/// `solve` resumes an unfinished run of the current format from any machine.
 #[test]
 fn runs_of_this_format_are_continued() {
     let place = Place::new();

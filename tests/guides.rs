@@ -1,4 +1,4 @@
-//! The commands that README, the guides and the help of commands show are ones that the program understands.
+//! The program accepts the commands in README, in the guides and in help texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 use crate::common::{exact2048, files};
 use crate::display::{examples, subcommands};
 
-/// Where a command ends, for a shell.
+/// Texts that end a command in a shell.
 const ENDS: [&str; 5] = [" | ", " > ", " < ", " &", " #"];
 
-/// The commands of the program in the blocks of code of a page.
+/// The commands of the program in the code blocks of a page.
 fn commands(page: &str) -> Vec<String> {
     let blocks = page.split("```").skip(1).step_by(2).map(|block| block.replace("\\\n", " "));
     let lines = blocks.flat_map(|block| block.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>());
@@ -22,7 +22,8 @@ fn commands(page: &str) -> Vec<String> {
     lines.filter_map(command).collect()
 }
 
-/// Checks that the program accepts a command, which a shell splits. Options precede `--help`, so their errors come first.
+/// Checks that the program accepts a command. A shell splits the command. `--help` follows the options, so wrong options
+/// cause errors first.
 fn is_understood(shown: &str) -> Result<(), String> {
     let end = ENDS.iter().filter_map(|end| shown.find(end)).min().unwrap_or(shown.len());
     let shown = &shown[..end];

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use crate::common::{Place, Solved, exact2048, exact2048_reading, on_run, shards, solve};
 
-/// A field of the object of a command: `a.b` for field `b` of `a`, `a[]` for what is in the list `a`, and `*` for numbers.
+/// A field of a command's object: `a.b` is field `b` of `a`, `a[]` the elements of list `a`, and `*` stands for numbers.
 type Field = (String, String);
 
 /// The contents of the page.
 struct Page {
     fields: BTreeSet<Field>,
-    /// The types that values of a field may have.
+    /// The allowed types of each field.
     types: BTreeMap<Field, String>,
-    /// Objects that have the fields of another one.
+    /// Objects that have the same fields as another object.
     like: BTreeMap<Field, Field>,
 }
 
@@ -57,7 +57,7 @@ impl Page {
         self.fields.extend(names.into_iter().map(|name| (command.to_owned(), name)));
     }
 
-    /// Where the page has a field that is said to be like another's.
+    /// Finds the entry of the page for a field, which may be listed with a similar object.
     fn resolve(&self, (command, name): &Field) -> Field {
         let like = |(of, (command_of_like, like)): (&Field, &Field)| {
             let rest = inside(name, &of.1).filter(|_| &of.0 == command)?;
@@ -66,7 +66,7 @@ impl Page {
         self.like.iter().find_map(like).unwrap_or_else(|| (command.clone(), name.clone()))
     }
 
-    /// Whether fields of it are listed.
+    /// Whether the page lists fields of this field.
     fn has_inside(&self, (command, name): &Field) -> bool {
         self.fields.iter().any(|field| &field.0 == command && inside(&field.1, name).is_some())
     }
@@ -77,7 +77,7 @@ fn inside<'a>(name: &'a str, of: &str) -> Option<&'a str> {
     name.strip_prefix(of).filter(|rest| rest.starts_with(['.', '[']))
 }
 
-/// All fields of a value, with what they are.
+/// Collects all fields of a value, with their values.
 fn fields(value: &Value, prefix: &str, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(of) => {
@@ -97,7 +97,7 @@ fn fields(value: &Value, prefix: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// The type of a value, as the page names it.
+/// The page's name for the type of a value.
 fn type_of(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -117,12 +117,12 @@ fn type_of(value: &Value) -> String {
     }
 }
 
-/// Whether a type is one of those that the page names. An empty list may be one of anything.
+/// Whether a type is one of the types on the page. An empty list matches every list type.
 fn is_one_of(found: &str, types: &str) -> bool {
     types.split(" or ").any(|one| one == found || found == "list" && one.starts_with("list of"))
 }
 
-/// Output of commands, each run so that every field is printed once.
+/// Output of commands. Together, the outputs of a command have every field.
 fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let place = Place::new();
     let plain = Solved::new("--board 2x2 --objective reach:16 --keep all");

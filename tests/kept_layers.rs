@@ -1,4 +1,4 @@
-//! Runs that store the values of other layers: the same values, the same answers, however far a question has to search.
+//! Runs that store the values of other layers have the same values and answers, regardless of the length of a search.
 
 use crate::common;
 
@@ -15,11 +15,11 @@ use proptest::prelude::*;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
-/// A game, solved with two layers in every four kept.
+/// A solved game. The run stores two layers in every four.
 struct Usual {
     job: &'static str,
     fingerprint: String,
-    /// All its states.
+    /// All states of the game.
     states: Vec<Board>,
     answers: Answers,
 }
@@ -29,7 +29,7 @@ struct Usual {
 struct Answers {
     starts: StartValues,
     values: Vec<Option<f64>>,
-    /// Of some of the states.
+    /// Evaluations of some of the states.
     evaluations: Vec<Evaluation>,
 }
 
@@ -45,7 +45,7 @@ impl Answers {
     }
 }
 
-/// One state in so many is asked about its moves too.
+/// The tests ask for the moves of one state in this number.
 const EVALUATE_EVERY: usize = 7;
 
 impl Usual {
@@ -72,7 +72,7 @@ static GAMES: LazyLock<[Usual; 3]> = LazyLock::new(|| {
     ]
 });
 
-/// All layers, or at least two neighbours of every period.
+/// Choices of layers: all layers, or at least two neighbours of every period.
 fn kept_layers() -> impl Strategy<Value = (u32, u32)> {
     let some = (3u32..40).prop_flat_map(|period| (2..period.min(6), Just(period)));
     prop_oneof![1 => Just((1, 1)), 1 => Just((2, 1 << 20)), 6 => some]
@@ -90,8 +90,8 @@ proptest! {
     }
 }
 
-/// A cone above the memory limit is an error. If the cones of several states exceed it together, the oracle solves them one
-/// by one, also without a cache.
+/// A cone above the memory limit is an error. If the cones of several states together exceed the limit, the oracle solves
+/// them one by one, even without a cache.
 #[test]
 fn little_memory_suffices_or_is_an_error() {
     let usual = &GAMES[1];
@@ -113,7 +113,7 @@ fn little_memory_suffices_or_is_an_error() {
     assert!(oracle(1000, 0).starts().unwrap() == usual.answers.starts, "these are stored");
 }
 
-/// Solved cones are not solved again, neither by the same process nor by the next one with the same folder.
+/// A solved cone is not solved again, neither by the same process nor by the next process with the same folder.
 #[test]
 fn solved_cones_are_found_again() {
     let usual = &GAMES[1];
@@ -147,12 +147,12 @@ fn solved_cones_are_found_again() {
     assert_eq!(computed(&oracle(1 << 30)), 0, "it is on disk");
     let [file] = &files()[..] else { panic!("{:?}", files()) };
     let bytes = std::fs::read(file).unwrap();
-    // Damage anywhere, a file that is cut off, and one of another run are solved again.
+    // Damaged files, truncated files and files of another run are solved again.
     for at in (0..bytes.len()).step_by(bytes.len() / 100) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 1;
         std::fs::write(file, damaged).unwrap();
-        // Damage of an unused page does no harm.
+        // Damage in an unused page does no harm.
         computed(&oracle(1 << 30));
         std::fs::write(file, &bytes[..at]).unwrap();
         assert_eq!(computed(&oracle(1 << 30)), all, "cut off at {at}");
@@ -164,7 +164,7 @@ fn solved_cones_are_found_again() {
     let of_other =
         Oracle::with_options(&of_other, OracleOptions { cone_files, ..OracleOptions::default() }).unwrap();
     assert_eq!(computed(&of_other), all, "cones of another run are not its own");
-    // The folder keeps to its limits of bytes and files. Without write access it stays as it is.
+    // The folder stays within its limits of bytes and files. Without write access, it stays unchanged.
     for nth in 0..600 {
         std::fs::write(folder.join(format!("000004-000008-{nth:016x}.cone")), "old").unwrap();
     }
@@ -179,7 +179,7 @@ fn solved_cones_are_found_again() {
     assert_eq!(computed(&oracle(1 << 30)), all);
 }
 
-/// Every command knows what a run keeps.
+/// Every command knows which layers a run stores.
 #[test]
 fn runs_that_keep_other_layers_are_runs() {
     let usual = &GAMES[1];
@@ -243,7 +243,7 @@ fn files(run: &Path) -> Vec<(PathBuf, u64)> {
     files
 }
 
-/// An invalid choice of layers is wrong usage. The error names valid ones, and no files are made.
+/// An invalid choice of layers is wrong usage. The error names valid choices, and no files are made.
 #[test]
 fn invalid_choices_of_layers() {
     let place = Place::new();

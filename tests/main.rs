@@ -1,4 +1,4 @@
-//! Tests of the whole program, most of which start it. They are one binary, because linking each one takes long.
+//! Tests of the whole program. Most tests start it. All tests are in one binary, because linking takes long.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 mod common;

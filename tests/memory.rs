@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use common::{Finished, Place, Solved, command, least_memory, solve_args};
 
-/// Solves, and gives the summary with the most anonymous memory that was resident, in KiB. Pages of mapped files
-/// are not anonymous: they are clean, and the kernel drops them when it needs the memory.
+/// Solves a job, and returns the summary with the largest resident anonymous memory, in KiB.
+///
+/// Pages of mapped files are not anonymous. They are clean, and the kernel drops them when it needs memory.
 fn solve_watched(options: &str) -> (serde_json::Value, u64) {
     let place = Place::new();
     let mut command = command(solve_args(&place.join("run"), options));
@@ -18,7 +19,7 @@ fn solve_watched(options: &str) -> (serde_json::Value, u64) {
     let status = format!("/proc/{}/status", child.id());
     let watcher = std::thread::spawn(move || {
         let (mut most, mut samples) = (0, 0);
-        // A process that ended has no such line, even before it is waited for.
+        // An ended process has no such line, even before its parent waits for it.
         while let Some(kib) = anonymous_kib(&fs::read_to_string(&status).unwrap_or_default()) {
             (most, samples) = (kib.max(most), samples + 1);
             std::thread::sleep(Duration::from_millis(2));
@@ -35,7 +36,7 @@ fn anonymous_kib(status: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// The result of a job in the least memory that it accepts is that in plenty, and the limit was kept.
+/// Requires that a job has the same result with the least accepted memory as with plenty, and stays within the limit.
 fn check(job: &str, field: &str) {
     let plenty = Solved::new(&format!("{job} --memory 8GiB"));
     let least = least_memory(job);
@@ -55,13 +56,13 @@ fn wide_values_stay_within_the_least_memory() {
     check("--board 4x2 --precision 64 --threads 5", "fingerprint");
 }
 
-/// Its tables take 900 MiB where there is plenty, most of them transitions.
+/// With plenty of memory, the tables of this job take 900 MiB, mostly for transitions.
 #[test]
 fn a_board_with_large_tables_stays_within_the_least_memory() {
     check("--board 4x3 --until-layer 120 --threads 2", "states");
 }
 
-/// A limited control group inside the one of this process; `None` if this process cannot make one.
+/// A control group with a memory limit, inside the group of this process.
 struct Group(PathBuf);
 
 impl Group {
@@ -83,13 +84,13 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // Those that were in it have ended.
+        // All processes of the group have ended.
         let _ = fs::remove_dir(&self.0);
     }
 }
 
-/// The program uses half of the limit of a control group, at any depth of the tree. 50 MB are too little for 3x3, so it
-/// refuses and is not killed.
+/// The program uses half of the limit of a control group, at any depth of the tree. 50 MB are too little for 3x3. The
+/// program refuses the job instead of being killed.
 #[test]
 fn the_limit_of_a_nested_control_group_is_seen() {
     let Some(group) = Group::new(100_000_000) else {

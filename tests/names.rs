@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::common::events;
 
-/// Names that are declared once for each of many modules of the same shape: the options of a subcommand.
+/// Names that many similar modules declare, for example for the options of a subcommand.
 const ONE_A_MODULE: [&str; 1] = ["Args"];
 
-/// Files and folders that are compiled in place of others, where a feature is off.
+/// Files and folders that replace others if a feature is off.
 const STAND_INS: [&str; 2] = ["cli/src/without_net", "storage/src/store/absent.rs"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The folders of the workspace's crates, without those of tests.
+/// The folders of the workspace's crates, without crates of tests.
 fn members() -> Vec<String> {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let list = manifest.split_once("members = [").and_then(|(_, rest)| rest.split_once(']')).unwrap().0;
@@ -24,7 +24,7 @@ fn members() -> Vec<String> {
     names.filter(|name| !name.is_empty() && !name.starts_with("tests/")).collect()
 }
 
-/// Adds the source files of a folder to `found`, without those of tests.
+/// Adds the source files of a folder to `found`, without files of tests.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for path in super::common::files(folder) {
         let is_stand_in = STAND_INS.iter().any(|stand_in| path == root().join(stand_in));
@@ -45,7 +45,7 @@ fn public_types(text: &str) -> impl Iterator<Item = &str> {
     product.lines().filter_map(|line| {
         let (kind, rest) = line.trim_start().strip_prefix("pub ")?.split_once(' ')?;
         let name = rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()?;
-        // A macro names its types where it is used.
+        // The types of a macro have no names in its definition.
         (["struct", "enum", "union", "trait", "type"].contains(&kind) && !name.is_empty()).then_some(name)
     })
 }
@@ -69,7 +69,7 @@ fn no_two_public_types_have_one_name() {
     assert_eq!(public_types(&text).collect::<Vec<_>>(), ["A", "C"]);
 }
 
-/// Without it, a test that requires the absence of a message could not fail after the message was reworded.
+/// Without this check, a test for the absence of a message could not fail after a new wording of the message.
 #[test]
 fn messages_that_tests_know_are_logged() {
     let mut files = Vec::new();

@@ -13,7 +13,7 @@ use common::{Place, command, text, whole};
 
 const SILENCES: [Silence; 3] = [Silence::BothWays, Silence::ToServer, Silence::ToClient];
 
-/// A bound for what hangs. What is waited for here takes about 10 s.
+/// Timeout that ends tests that hang. The expected events take about 10 s.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 #[track_caller]
@@ -25,7 +25,7 @@ fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// Tries something with every kind of silence, all at once since most of it is waiting.
+/// Runs a test with every kind of silence, all at once because the tests mostly wait.
 fn with_each(test: impl Fn(Silence) + Sync) {
     std::thread::scope(|scope| {
         for silence in SILENCES {
@@ -74,7 +74,7 @@ fn watching_clients_see_the_end_of_a_job() {
         let mut watch = command(["status", "--coordinator", &wire.url(), &job, "--watch", "--json"]);
         let child = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut watch = Running(child);
-        // The first line says that it is connected, and waits.
+        // The first line shows that the client is connected and waits.
         let mut lines = std::io::BufReader::new(watch.0.stdout.take().unwrap());
         let mut line = String::new();
         std::io::BufRead::read_line(&mut lines, &mut line).unwrap();

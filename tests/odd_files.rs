@@ -1,5 +1,5 @@
-//! Run folders that lost files, or in which a file's name belongs to something else. Every command names the fault and a
-//! remedy, none waits, and the remedy helps.
+//! Run folders with missing files, or with special files and folders in their place. Every command names the fault and a
+//! remedy without waiting, and the remedy helps.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use common::{Finished, Place, Solved, exact2048, files, make_fifo, on_run, shards, text, try_solve};
 use exact2048_solution::Run;
 
-/// The commands that read a run, with what else they need.
+/// The commands that read a run, with their other arguments.
 const READERS: [(&str, &[&str]); 6] = [
     ("info", &[]),
     ("info", &["--json"]),
@@ -20,7 +20,7 @@ const READERS: [(&str, &[&str]); 6] = [
     ("query", &["2 2 / 0 0"]),
 ];
 
-/// All commands print the same error for a run without its journal, which is not a new run.
+/// All commands print the same error for a run without its journal, and none treats it as a new run.
 #[test]
 fn all_commands_print_one_error_for_a_lost_journal() {
     for with_folder in [true, false] {
@@ -41,7 +41,7 @@ fn all_commands_print_one_error_for_a_lost_journal() {
     }
 }
 
-/// A shard without a record comes from an interrupted command, and is no loss.
+/// A shard without a record is from an interrupted command, and does not count as damage.
 #[test]
 fn an_interrupted_run_is_unfinished_and_not_damaged() {
     let solved = Solved::new("--board 2x2");
@@ -53,7 +53,7 @@ fn an_interrupted_run_is_unfinished_and_not_damaged() {
     try_solve(&solved.run(), "--board 2x2").exits(0);
 }
 
-/// Opening a FIFO in the usual way would wait for a writer forever.
+/// A blocking open of a FIFO would wait forever for a writer.
 #[test]
 fn commands_do_not_wait_for_a_fifo() {
     for (name, section) in [
@@ -76,7 +76,7 @@ fn commands_do_not_wait_for_a_fifo() {
     }
 }
 
-/// The same for caches next to a run, and for secrets.
+/// Tests special files in place of caches next to a run, and of secrets.
 #[test]
 fn commands_do_not_wait_for_other_fifos() {
     let solved = Solved::new("--board 2x2 --keep starts");

@@ -1,4 +1,4 @@
-//! Output of commands: for people, for programs, and for readers that close their end early.
+//! Output of commands: for people, for programs, and for readers that close a pipe early.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ fn discounts_and_adversaries_are_shown() {
     }
 }
 
-/// A lost board is lost with every objective.
+/// A lost board is shown as lost with every objective.
 #[test]
 fn a_lost_board_is_lost_for_certain() {
     let solved = Solved::new("--board 2x2 --objective lose:16");
@@ -39,7 +39,7 @@ fn a_lost_board_is_lost_for_certain() {
     assert!(shown.contains("1, exactly"), "{shown}");
 }
 
-/// Answers for people: significant digits alone, the score named, ties shown as ties.
+/// Answers for people show only significant digits, name the score, and show ties as ties.
 #[test]
 fn answers_for_people() {
     let solved = Solved::new("--board 2x2");
@@ -90,7 +90,7 @@ fn certain_and_impossible_wins_are_named() {
     }
 }
 
-/// Errors quote the beginning of what was given, and never what would command a terminal.
+/// Errors quote the beginning of the input, and never print control characters.
 #[test]
 fn errors_quote_little_and_plainly() {
     let solved = Solved::new("--board 2x2");
@@ -180,7 +180,7 @@ fn json_is_one_object_with_all_its_fields() {
     on_run(&solved.run(), "info", &["--json"]).exits(0).json();
 }
 
-/// A reader that closes its end early, like `head`, causes no error message and no panic.
+/// A reader that closes a pipe early, like `head`, causes no error message and no panic.
 #[test]
 fn closed_standard_output() {
     let solved = Solved::new("--board 3x2");
@@ -217,7 +217,7 @@ fn closed_standard_output() {
     }
 }
 
-/// Results that cannot be written are a failure.
+/// A command fails if it cannot write its results.
 #[test]
 fn full_standard_output() {
     let solved = Solved::new("--board 2x2");
@@ -283,14 +283,14 @@ fn progress_does_not_disturb_the_result() {
     let mut solving = command(solve_args(&place.join("run"), "--board 4x2"));
     let finished = Finished::new(solving.output().unwrap()).exits(0);
     finished.json();
-    // Not a terminal: no cursor movements in what may be a log file.
+    // Stderr is not a terminal and may be a log file, so it has no cursor movements.
     assert!(!finished.stderr.contains('\u{1b}'), "{finished:?}");
     let printed =
         exact2048(["solve", "--board", "4x2", "--run", place.join("run").to_str().unwrap()]).exits(0);
     assert!(printed.stdout.contains("4,980,767"), "{printed:?}");
 }
 
-/// `solve` prints an estimate of a large job before it begins. The memory decides how 4x3 is split, once for each run.
+/// `solve` prints an estimate of a large job before it begins. For each run of 4x3, the memory determines the split once.
 #[test]
 fn estimates_are_printed_first_and_memory_decides_the_split() {
     let place = Place::new();
@@ -317,7 +317,7 @@ fn estimates_are_printed_first_and_memory_decides_the_split() {
     assert!(sizes(&refused.stderr)[1].starts_with("5."), "{refused:?}");
 }
 
-/// With `--spawn4 0` no game starts with a 4, and the list of starts says so.
+/// With `--spawn4 0`, no game starts with a 4, and the list of starts shows this.
 #[test]
 fn impossible_starts_are_marked() {
     let place = Place::new();
@@ -330,7 +330,7 @@ fn impossible_starts_are_marked() {
     assert_section("starts with --spawn4 0", &starts);
 }
 
-/// Asks bash for its completions.
+/// Requests completions from bash.
 #[test]
 fn shells_complete_commands_and_options() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {

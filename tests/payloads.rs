@@ -1,5 +1,5 @@
-//! Items as `docs/dev/format.md` describes them, written a second time by hand from the boards of the slow solver, and
-//! compared byte for byte with those of the program.
+//! A second implementation of the items in `docs/dev/format.md`, from the boards of the slow solver. The tests compare its
+//! items byte by byte with the items of the program.
 
 use crate::common;
 
@@ -10,7 +10,7 @@ use common::{Place, number, solve};
 use exact2048_reference::{Board, Game, as_f64};
 use exact2048_storage::{ItemKey, ShardKind};
 
-/// Stands for a large tile.
+/// Digit that represents a large tile.
 const L: u8 = 99;
 
 /// The numbers n, h and g of the page, and the largest exponent of the run.
@@ -39,7 +39,7 @@ impl Writer<'_> {
         (mask, config, sequence)
     }
 
-    /// All lists of `count` exponents, of which 0 is an empty cell, whose tiles sum to `sum`, in their order.
+    /// All lists of `count` exponents with tile sum `sum`, in order. An exponent of 0 is an empty cell.
     fn lists(exponents: &[u8], count: usize, sum: u32) -> Vec<Vec<u8>> {
         if count == 0 {
             return if sum == 0 { vec![Vec::new()] } else { Vec::new() };
@@ -107,13 +107,13 @@ impl Writer<'_> {
         columns
     }
 
-    /// The reach items of a layer, and of each the states of its entries in order.
+    /// The reach items of a layer, each with the states of its entries in order.
     fn items(
         &self,
         layer: u32,
         states: impl Iterator<Item = Board>,
     ) -> BTreeMap<ItemKey, (Vec<u8>, Vec<Board>)> {
-        // By lane, the entries by mask and config, and by sequence.
+        // Maps each lane to its entries, by mask and config, and by sequence.
         let mut lanes =
             BTreeMap::<(u64, u32, u32), BTreeMap<(u32, Vec<u8>), BTreeMap<Vec<u8>, Board>>>::new();
         for state in states {
@@ -194,11 +194,11 @@ fn reach_items_are_those_of_the_page() {
     assert!(compare("3x3", 4, 16, 40) > 30);
     assert!(compare("4x2", 3, 16, 34) > 30);
     assert!(compare("1x6", 3, 16, 50) > 30);
-    // Up to its last layer, with tiles of 256 apart.
+    // Compares up to the last layer, with tiles of 256 in separate lanes.
     assert!(compare("1x7", 4, 8, 508) > 100);
 }
 
-/// Where a mask with symmetries has more than 32,768 configs.
+/// Tests a mask with symmetries and more than 32,768 configs.
 #[test]
 fn rows_of_large_symmetric_masks_are_those_of_the_page() {
     let game = Game::new("5x2", "score", "1/10");
@@ -215,7 +215,7 @@ fn rows_of_large_symmetric_masks_are_those_of_the_page() {
     assert!(compare("5x2", 4, 16, 22) > 10);
 }
 
-/// The values of an item are those of its entries, in their order.
+/// An item of values has the values of its entries, in the order of the entries.
 #[test]
 fn values_items_are_those_of_the_page() {
     for (job, objective, f) in [("2x2", "score", 24), ("3x2", "reach:16", 31), ("3x2", "score", 21)] {

@@ -1,4 +1,4 @@
-//! Estimates of `plan`, compared with the size and the limits of real solves.
+//! Estimates of `plan`, compared with the sizes and limits of real solves.
 
 use crate::common;
 
@@ -6,14 +6,14 @@ use common::snapshots::assert_section;
 use common::{Finished, Place, exact2048, least_memory, number, sizes, solve, text, try_solve, whole};
 use serde_json::Value;
 
-/// The choices of `--keep` that a plan has, from the most that is kept to the least.
+/// The choices of `--keep` in a plan, in descending order of stored layers.
 const KEPT: [&str; 11] = ["all", "4", "8", "16", "32", "64", "128", "256", "512", "1024", "starts"];
 
-/// The heads of its table.
+/// The headings of the plan's table.
 const HEADS: [&str; 7] =
     ["--keep", "disk at most", "least --disk", "in the end", "solve", "solve, least", "query"];
 
-/// Runs `plan`, which solves 3x3 twice to know how fast that is; `options` are separated by spaces.
+/// Runs `plan`. It solves 3x3 twice to measure the speed. Spaces separate `options`.
 fn plan(options: &str) -> Finished {
     exact2048(["plan", "--threads", "2"].into_iter().chain(options.split_whitespace()))
 }
@@ -27,7 +27,8 @@ fn asked_by(policy: &Value) -> (&str, &str) {
     (text(&policy["keep"]), text(&policy["values"]))
 }
 
-/// The least limit for so many bytes: an eighth of it stays free for what is written next, and some is for the journal.
+/// The least limit for a number of bytes. An eighth of the limit stays free for the next files, and a part is for the
+/// journal.
 fn least_limit(bytes: u64) -> u64 {
     let bytes = bytes + (256 << 10);
     bytes + bytes.div_ceil(7)
@@ -69,7 +70,7 @@ fn a_plan_has_all_policies() {
     assert!(ends[KEPT.len()] > ends[with_128], "best moves are stored besides: {ends:?}");
 }
 
-/// A plan without a measured run has a range of states and a factor of its other errors.
+/// A plan without a measured run has a range of states and a factor for its other errors.
 #[test]
 fn a_plan_without_a_run_like_it_gives_a_range() {
     let job = "--board 4x2 --until-layer 100";
@@ -85,7 +86,7 @@ fn a_plan_without_a_run_like_it_gives_a_range() {
     assert_section("plan without a measured run", last);
 }
 
-/// Solves take the estimated disk. Smaller boards are below the 200 kB that every estimate adds for the journal.
+/// Solves need the estimated disk. Smaller boards need less than the 200 kB that every estimate adds for the journal.
 #[test]
 fn solves_take_the_estimated_disk_and_keep_the_chosen_layers() {
     let disk = 4_000_000;
@@ -107,7 +108,7 @@ fn solves_take_the_estimated_disk_and_keep_the_chosen_layers() {
     let fits = |policy: &Value| least_limit(whole(&policy["peak_disk_bytes"])) <= disk;
     assert!(fits(&of_layers[chosen]) && whole(&of_layers[chosen]["least_disk_bytes"]) <= disk, "{plan}");
     assert!(!of_layers[..chosen].iter().any(fits), "more could be kept: {plan}");
-    // The solve chooses the same, and keeps the limit with it.
+    // The solve makes the same choice, and stays within the limit.
     let place = Place::new();
     let solved = try_solve(&place.join("run"), &format!("--board 4x2 --threads 2 --disk {disk}")).exits(0);
     let kept = format!("2 in every {}", text(&plan["chosen"]));
@@ -115,7 +116,7 @@ fn solves_take_the_estimated_disk_and_keep_the_chosen_layers() {
     assert!(whole(&solved.json()["peak_disk_bytes"]) <= disk);
 }
 
-/// `solve` prints its duration before it begins. A query takes no longer than the solve.
+/// `solve` prints its estimated duration before it begins. A query takes no longer than the solve.
 #[test]
 fn solve_prints_its_duration() {
     let place = Place::new();
@@ -143,7 +144,8 @@ fn too_little_is_refused_with_the_least() {
     is_table_of_all(&shown);
 }
 
-/// Requires a line for each policy below the heads: the first column begins where its head does, the others end there.
+/// Requires a line for each policy below the headings. The first column is left-aligned with its heading, and the other
+/// columns are right-aligned.
 #[track_caller]
 fn is_table_of_all(shown: &str) {
     let below = shown.lines().skip_while(|line| !line.trim_start().starts_with(HEADS[0]));

@@ -1,4 +1,4 @@
-//! Runs that store best moves: every stored move is best with all kernels, and play by them is perfect.
+//! Runs that store best moves. With all kernels, every stored move is a best move, and play by these moves is perfect.
 
 use crate::common;
 
@@ -34,13 +34,13 @@ fn advice(oracle: &Oracle, states: &[Board]) -> Vec<Advice> {
     oracle.advise_all(states, ALWAYS).unwrap().into_iter().map(Result::unwrap).collect()
 }
 
-/// The image of a board that a run stores, by the tables of the solver.
+/// The image that a run stores of a board, by the tables of the solver.
 fn stored_image(space: &Space, board: Board) -> Board {
     let (lane, layer, row, sequence) = space.locate(board).unwrap();
     space.board(space.class(ClassId::of(layer, lane).unwrap()).unwrap(), row, sequence)
 }
 
-/// The advice for some states must be what the values of all moves of their stored images say, of equal ones the first.
+/// Requires that the advice for some states is a best move by value of their stored images. Ties go to the first move.
 fn check(values: &Oracle, advice: &[Advice]) -> usize {
     let (space, rules) = (Space::new(values.params()), PackedRules::new(values.params().board));
     let boards: Vec<Board> = advice.iter().map(|advice| stored_image(&space, advice.board)).collect();
@@ -59,7 +59,7 @@ fn check(values: &Oracle, advice: &[Advice]) -> usize {
     ties
 }
 
-/// Every state of small boards, and every image of some, with every rule and both precisions.
+/// Checks every state of small boards, and every image of some states, with every rule and both precisions.
 #[test]
 fn best_moves_are_those_of_the_values() {
     for (board, objective, options) in [
@@ -91,7 +91,7 @@ fn best_moves_are_those_of_the_values() {
     }
 }
 
-/// A part of a board with more states: blocks of several parts and of several rows, symmetric ones among them.
+/// Checks a part of a board with more states. It has blocks of several parts and several rows, including symmetric rows.
 #[test]
 fn best_moves_of_3x3_are_those_of_the_values() {
     let job = "--board 3x3 --objective reach:256";
@@ -99,7 +99,7 @@ fn best_moves_of_3x3_are_those_of_the_values() {
         (Solved::new(job), Solved::new(&format!("{job} --values best-move --keep 16")));
     assert_eq!(with_values.fingerprint(), with_moves.fingerprint());
     let (values, moves) = (oracle(&with_values.run()), oracle(&with_moves.run()));
-    // Games that are played to their ends, each state of which is asked about.
+    // Plays games to their ends, and asks about each of their states.
     let (params, mut seed) = (values.params().clone(), 7u64);
     let rules = PackedRules::new(params.board);
     let mut random = |below: usize| {
@@ -113,7 +113,7 @@ fn best_moves_of_3x3_are_those_of_the_values() {
             met.push(advice.clone());
             let legal: Vec<_> = advice.moves.iter().collect();
             let Some(best) = advice.best else { break };
-            // Some moves are not the best, to reach more states.
+            // Makes some moves that are not best, to reach more states.
             let (after, _) = match random(5) {
                 0 => (legal[random(legal.len())].1, 0),
                 _ => advice.moves.get(best).unwrap(),
@@ -126,7 +126,7 @@ fn best_moves_of_3x3_are_those_of_the_values() {
     assert!(check(&values, &met) > 100);
 }
 
-/// Best moves do not depend on how they are computed.
+/// Best moves do not depend on the method of their computation.
 #[test]
 fn best_moves_do_not_depend_on_how_they_are_computed() {
     let job = "--board 4x2 --objective reach:64 --values best-move";
@@ -149,7 +149,7 @@ fn best_moves_do_not_depend_on_how_they_are_computed() {
     }
 }
 
-/// A shard that was damaged: the same command puts it right, and until then what is damaged has no answer.
+/// The same command repairs a damaged shard. Until then, states in its damaged parts have no answer.
 #[test]
 fn damaged_best_moves_are_noticed_and_mended() {
     let job = "--board 3x3 --objective reach:128 --values best-move --keep 16";
@@ -178,7 +178,7 @@ fn damaged_best_moves_are_noticed_and_mended() {
     }
 }
 
-/// The verifier computes best moves with separate code, and refuses sealed files with wrong moves.
+/// The verifier computes best moves with separate code. It refuses sealed files with wrong moves.
 #[test]
 fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
     for (job, states) in [
@@ -203,7 +203,7 @@ fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
     let (mut refused, mut unread) = (0, 0);
     for shard in whole.of_kind(ShardKind::Values).collect::<Vec<_>>() {
         for (item, (key, bytes)) in whole.shards[shard].items.iter().enumerate() {
-            // One bit in each of some items.
+            // Changes one bit in each of some items.
             for bit in (61 * item % 499..8 * bytes.len()).step_by(997).filter(|_| key.part >> 31 == 1) {
                 let mut forge = whole.clone();
                 forge.shards[shard].items[item].1[bit / 8] ^= 1 << (bit % 8);
@@ -211,7 +211,7 @@ fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
                 if on_run(&run, "verify", &[]).code == Some(1) {
                     refused += 1;
                 } else {
-                    // Of two images in a symmetric row one is never asked for.
+                    // Of two images in a symmetric row, no query reads one.
                     assert!(advice(&oracle(&run), &states) == wanted, "bit {bit} of {key:?}");
                     unread += 1;
                 }
@@ -223,12 +223,12 @@ fn wrong_best_moves_are_refused_and_right_ones_are_counted() {
     on_run(&run, "verify", &[]).exits(0);
 }
 
-/// `--sample` checks the moves of its states too. Here the sample has all states.
+/// `--sample` also checks the moves of the sampled states. In this test, the sample has all states.
 #[test]
 fn wrong_best_moves_are_found_by_samples() {
     let solved = Solved::new("--board 2x2 --values best-move --keep all");
     let sampled = on_run(&solved.run(), "verify", &["--sample", "1000", "--json"]).exits(0).json();
-    // Of the 110 states five lie twice in symmetric rows.
+    // Of the 110 states, five occur twice in symmetric rows.
     assert_eq!((&sampled["values"], &sampled["best_moves"]), (&115.into(), &115.into()), "{sampled}");
     let printed = on_run(&solved.run(), "verify", &["--sample", "1000"]).exits(0).stdout;
     assert!(printed.contains("115"), "{printed}");
@@ -255,8 +255,8 @@ fn wrong_best_moves_are_found_by_samples() {
     assert!(refused > all / 4, "{refused} of {all}");
 }
 
-/// Moves are committed with the kept layers: of a run that keeps none between its starts and its last layer, all of
-/// them would make one shard.
+/// Moves are committed with the kept layers. In a run without kept layers between its starts and its last layer, all moves
+/// would be in one shard.
 #[test]
 fn best_moves_of_more_layers_than_a_shard_holds_are_refused_at_once() {
     let place = Place::new();
@@ -321,7 +321,7 @@ fn best_moves_are_answered_and_values_where_they_are_asked_for() {
     }
 }
 
-/// Games by the stored moves have exactly the expected value, and the perfect player makes these moves.
+/// Games with the stored moves have exactly the expected value, and the perfect player makes these moves.
 #[test]
 fn play_by_stored_moves_is_perfect() {
     let (board, job) = ("3x2", "--board 3x2");

@@ -1,4 +1,4 @@
-//! Every port for HTTP of every server gets the same hostile requests.
+//! Every HTTP port of every server gets the same hostile requests.
 
 use crate::common;
 
@@ -8,7 +8,7 @@ use common::http::get_with;
 use common::query_calls::serve;
 use common::serving::Server;
 
-/// The ports for HTTP of a server: where a URL ends with a slash, and a path that answers.
+/// The HTTP ports of a server: for each port, a URL that ends with a slash, and a path with an answer.
 fn ports(server: &Server) -> Vec<(String, &'static str)> {
     let metrics = server.metrics.as_ref().unwrap().strip_suffix("metrics").unwrap().to_owned();
     let page = server.page.clone().map(|url| (url, ""));

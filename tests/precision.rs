@@ -1,4 +1,4 @@
-//! A run with states and no values can resume with another precision.
+//! A run with states but without values can resume with another precision.
 
 use crate::common;
 
@@ -7,7 +7,7 @@ use std::path::Path;
 
 use common::{Place, Solved, on_run, query, solve, try_solve};
 
-/// Takes a run back to where all its states are committed and none of its values.
+/// Reverts a run to the time before the first commit of values. All states remain committed.
 fn without_values(run: &Path) {
     let files = |folder: &str| fs::read_dir(run.join(folder)).unwrap().map(|file| file.unwrap().path());
     let is_of_values = |record: &Path| fs::read_to_string(record).unwrap().contains(r#""back_up""#);
@@ -45,7 +45,7 @@ fn values_have_the_precision_that_is_asked_for_before_the_first() {
     );
 }
 
-/// Resuming without `--precision` keeps the precision.
+/// A resume without `--precision` preserves the precision.
 #[test]
 fn an_unfinished_run_resumes_with_its_precision() {
     let place = Place::new();

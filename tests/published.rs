@@ -14,7 +14,7 @@ fn rows_of(table: &str, board: &str) -> Vec<Row> {
     rows.filter(|row| row.text("board") == board).collect()
 }
 
-/// Counts and values of a score run against all tables that know the board.
+/// Compares counts and values of a score run with all tables that have the board.
 fn check_strong_solution(board: &str) {
     let golden = &rows_of("strong_solutions", board)[0];
     let solved = Solved::new(&format!("--board {board}"));
@@ -32,7 +32,7 @@ fn check_strong_solution(board: &str) {
     assert_eq!(whole(&summary["layers"]), layers.len() as u64);
     assert_eq!(layers.iter().map(|l| l.1).sum::<u64>(), golden.whole("states"));
     assert_eq!(layers.iter().map(|l| l.2).sum::<u64>(), golden.whole("afterstates"));
-    // Every even sum from the least to the greatest occurs.
+    // Every even sum from the smallest to the largest occurs.
     let sums: Vec<u64> = layers.iter().map(|l| l.0).collect();
     assert_eq!(sums, (4..=golden.whole("last_layer")).step_by(2).collect::<Vec<_>>());
     check_layer_states(board, &layers);
@@ -93,7 +93,7 @@ fn a_board_and_its_transpose_are_the_same_game() {
         let other = Solved::new(&format!("--board {transpose}"));
         assert_eq!(layers(&one.run()), layers(&other.run()), "{board}");
         assert_eq!(one.summary["start"], other.summary["start"], "{board}");
-        // The same bits, found at transposed boards.
+        // Transposed boards have values with the same bits.
         let game = Game::new(board, "score", "1/10");
         let starts = game.canonical_starts();
         let transposed = |cells: &str| -> String {
@@ -148,7 +148,7 @@ fn dead_states(run: &Path) -> Vec<(u64, u64, u64)> {
     lines.iter().map(line).collect()
 }
 
-/// Published counts leave out dead boards. The reference marks them, and must agree with both counts.
+/// Published counts omit dead boards. The reference solver marks dead boards, and must agree with both counts.
 #[test]
 fn live_states_are_the_published_ones() {
     for row in golden::table("live_states") {
@@ -187,7 +187,7 @@ fn dead_states_are_the_published_ones() {
     }
 }
 
-/// Counts of layers agree with queries of their states.
+/// The counts of layers agree with queries of their states.
 #[test]
 fn dead_states_have_no_move_and_no_value() {
     for board in ["2x2", "3x2"] {
@@ -255,13 +255,13 @@ fn probabilities_of_losing_are_the_recomputed_ones() {
         let what =
             format!("--board {} --objective reach:{} --precision 64", row.text("board"), row.text("tile"));
         let start = &Solved::new(&what).summary["start"];
-        // A probability of winning near 1 is printed to 16 digits.
+        // A probability of a win near 1 is printed to 16 digits.
         let bound = number(&start["error_bound"]) + row.number("digits") + 4.0 * f64::EPSILON;
         close(1.0 - number(&start["expected"]), row.number("loss"), bound, &what);
     }
 }
 
-/// Tiny probabilities have all recomputed digits. Next to 1, digits of 7·10^-18 would vanish.
+/// Tiny probabilities have all recomputed digits. In a complement to 1, the digits of 7·10^-18 would vanish.
 #[test]
 fn tiny_probabilities_to_lose_are_precise() {
     for row in golden::table("losses") {
@@ -293,7 +293,7 @@ fn discounted_wins_are_the_published_means() {
     }
 }
 
-/// The largest tile that can be forced is worth 1 against the worst spawns, and the next one nothing.
+/// Against the worst spawns, the largest tile that can be forced has value 1, and the next larger tile has value 0.
 #[test]
 fn tiles_are_forced_against_an_adversary() {
     for row in golden::table("forced") {

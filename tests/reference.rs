@@ -1,4 +1,4 @@
-//! Every state's value, and every layer's counts, against a solver that is slow and obvious.
+//! The value of every state and the counts of every layer, compared with a slow and simple solver.
 
 use crate::common;
 
@@ -8,22 +8,22 @@ use common::{Solved, close, layers, number, query, text, whole};
 use exact2048_reference::{Board, DIRECTIONS, Game, Solution, as_f64};
 use serde_json::Value;
 
-/// A game, and how many of its states are asked about.
+/// A game, and the number of its states to compare.
 struct Case {
     board: &'static str,
     objective: &'static str,
     spawn4: &'static str,
-    /// A discount, `1/1` for none, and whether the worst tiles spawn.
+    /// The discount (`1/1` for none), and whether an adversary chooses the spawns.
     rules: (&'static str, bool),
     /// Options of `solve` that must not change any result beyond the error bound.
     variants: &'static [&'static str],
-    /// States that are compared, spread evenly; all if there are fewer.
+    /// Largest number of states to compare, spread evenly.
     most_states: usize,
 }
 
 const ALL: usize = usize::MAX;
 
-/// No discount, and tiles by chance.
+/// Rules without a discount, with random spawns.
 const USUAL: (&str, bool) = ("1/1", false);
 
 impl Case {
@@ -58,7 +58,7 @@ impl Case {
         if self.rules.1 { game.against_the_worst() } else { game }
     }
 
-    /// States from all layers, each as one of its images.
+    /// A sample of states from all layers, each as one of its images.
     fn sample(&self, solution: &Solution) -> Vec<Board> {
         let game = self.game();
         let mut states: Vec<Board> = Vec::new();
@@ -98,7 +98,7 @@ fn check_starts(game: &Game, solved: &Solved, solution: &Solution, job: &str) {
     }
 }
 
-/// Error of printing a value or a mean as a double, and of the reference: fewer than 2^12 roundings of 2^-80 each.
+/// Error of a value or mean printed as a double, plus the error of the reference: fewer than 2^12 roundings of 2^-80 each.
 fn printed(value: f64) -> f64 {
     4.0 * value.abs() * f64::EPSILON + 2f64.powi(-68)
 }
@@ -128,7 +128,7 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
             assert_eq!(text(&found["afterstate"]), game.text(&after), "{what}");
             assert_eq!(whole(&found["score"]), u64::from(score), "{what}");
             let value = as_f64(value);
-            // The error bound of the move, or else of the board.
+            // Uses the error bound of the move, or else the error bound of the board.
             let bound = if found["error_bound"].is_null() { bound } else { number(&found["error_bound"]) };
             close(
                 number(&found["value"]),
@@ -142,7 +142,7 @@ fn check_answer(game: &Game, solution: &Solution, state: &Board, answer: &Value,
     check_best(answer, moves, &what);
 }
 
-/// The reported worst spawn is the first of the worst ones.
+/// Requires that the reported worst spawn is the first of all worst spawns.
 fn check_worst(game: &Game, solution: &Solution, after: &Board, found: &Value, what: &str) {
     let Some(reported) = found["worst_spawn"].as_str() else {
         assert!(!game.has_adversary() || game.is_won(after), "{what}: {found}");
@@ -160,7 +160,7 @@ fn check_worst(game: &Game, solution: &Solution, after: &Board, found: &Value, w
     assert_eq!(reported, game.text(first), "{what}: {found}");
 }
 
-/// The best move is one that is worth as much as the state, and there is one exactly if a move is legal.
+/// Requires that the best move has the value of the state. A best move must exist exactly if a move is legal.
 fn check_best(answer: &Value, moves: &[Value], what: &str) {
     let legal = || moves.iter().filter(|m| m["legal"] == true);
     let Some(best) = answer["best"].as_str() else {
@@ -236,7 +236,7 @@ fn states_of_six_cells_reaching_tiles() {
     }
 }
 
-/// Square boards have skeletons that symmetries fix: counting those right is what 3x3 is for.
+/// Symmetries fix some skeletons of square boards. The case 3x3 tests the counts of such skeletons.
 #[test]
 fn states_of_3x3_reaching_tiles() {
     for (objective, most_states) in [("reach:16", 5000), ("reach:32", 5000)] {
@@ -259,7 +259,7 @@ fn states_of_2x4_reaching_tiles() {
         .check();
 }
 
-/// Wins that are discounted, tiny chances to lose, and an adversary, with values in floating and in fixed point.
+/// Tests discounted wins, tiny probabilities of a loss, and an adversary, with values in floating point and fixed point.
 #[test]
 fn states_under_other_rules() {
     let variants = &["", "--large 5 --keep 2/16", "--precision 64"];

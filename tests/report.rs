@@ -1,4 +1,4 @@
-//! Reports against slow enumerations and the oracle; what the page is, and what is refused.
+//! Reports, compared with slow enumerations and the oracle. Also tests the format of the page, and refused options.
 
 use crate::common;
 
@@ -23,7 +23,7 @@ fn gathered(run: &Path, values: ReportedValues) -> RunReport {
     gather("a name", &Run::open(run).unwrap(), None, &options, |_| {}).unwrap()
 }
 
-/// The states of a layer, one by one.
+/// Sums over the states of a layer, computed state by state.
 #[derive(Default)]
 struct Slow {
     values: Vec<f64>,
@@ -151,7 +151,7 @@ fn layers_that_are_not_worked_out_are_left_out() {
         let stored = gathered(&run.run(), ReportedValues::Stored);
         let none = gathered(&run.run(), ReportedValues::None);
         let has_moves = options.contains("best-move");
-        // Where few layers are stored, those of the starts are too.
+        // If few layers are stored, the layers of the starts are among them.
         let starts = stored.layers[0].is_stored;
         for ((all, stored), none) in all.layers.iter().zip(&stored.layers).zip(&none.layers) {
             let at = format!("{options} layer {}", all.layer);
@@ -169,7 +169,7 @@ fn layers_that_are_not_worked_out_are_left_out() {
             }
             assert_eq!(none.sums.values.count(), 0, "{at}");
             if has_moves {
-                // Another of equally good moves may be the one that is stored.
+                // Of equally good moves, the run may store another one.
                 for sums in [&stored.sums, &none.sums] {
                     assert_eq!(
                         (sums.empties, sums.moves.legal),
@@ -231,7 +231,7 @@ impl Page {
     }
 }
 
-/// Reads a document of XML to its end: the texts of its title and its description.
+/// Reads an XML document to its end, and returns the texts of its title and its description.
 fn read_xml(text: &str) -> [String; 2] {
     use quick_xml::events::Event;
     let mut reader = quick_xml::Reader::from_str(text);
@@ -262,7 +262,7 @@ fn read_xml(text: &str) -> [String; 2] {
 #[test]
 fn a_page_stands_alone() {
     let (two, three) = (Solved::new("--board 2x2"), Solved::new("--board 3x2 --keep 16"));
-    // The name of the folder is shown as it is, and never as markup.
+    // The page shows the name of the folder as text and never as markup.
     let odd = three.run().with_file_name("<b onclick='x'>&\"3×2\"");
     fs::rename(three.run(), &odd).unwrap();
     let (two, odd) = (format!("small={}", two.run().display()), odd.display().to_string());
@@ -287,7 +287,7 @@ fn a_page_stands_alone() {
         "The runs compared",
     ]);
     assert!(!page.html.contains("differs"), "published numbers come out");
-    // Eight of each run, and five that compare them.
+    // The page has eight figures for each run, and five that compare the runs.
     assert_eq!(page.figures().len(), 2 * 8 + 5);
     for figure in page.figures() {
         let text = fs::read_to_string(&figure).unwrap();
@@ -298,7 +298,7 @@ fn a_page_stands_alone() {
             "{}",
             figure.display()
         );
-        // The same drawing is in the page.
+        // The page has the same drawing.
         let drawing =
             text.lines().find(|line| line.contains("<polyline") || line.contains("<rect x=")).unwrap();
         assert!(page.html.contains(drawing), "{}", figure.display());
@@ -313,7 +313,7 @@ fn the_same_runs_give_the_same_bytes() {
     let run = Solved::new("--board 3x2 --objective reach:64");
     let run = run.run().display().to_string();
     let one = Page::new(&["--run", &run, "--threads", "1"]);
-    // Otherwise the second report takes the statistics that the first one keeps.
+    // Without this removal, the second report would use the stored statistics of the first report.
     let kept = Path::new(&run).join("cones");
     fs::remove_dir_all(&kept).unwrap();
     let four = Page::new(&["--run", &run, "--threads", "4", "--memory", "600MiB"]);
@@ -343,7 +343,7 @@ fn published_numbers_agree() {
         page.has(&["<td>agrees</td>"]);
         assert!(!page.html.contains("differs"), "{job}");
     }
-    // Of other rules nothing is published.
+    // There are no published numbers for other rules.
     let page = Page::new(&["--run", Solved::new("--board 2x2 --spawn4 0.5").run().to_str().unwrap()]);
     assert!(!page.html.contains("Published numbers"));
 }
@@ -370,7 +370,7 @@ fn missing_parts_of_a_run_are_named() {
         let run = format_run(&place, format).display().to_string();
         Page::new(&["--run", &run]).has(&[words, "66.9641495"]);
     }
-    // A limit of the disk removed which states most layers have.
+    // With a disk limit, the solver has removed the states of most layers.
     let place = Place::new();
     let run = place.join("run");
     solve(&run, "--board 3x3 --objective reach:256 --disk 2MB");

@@ -1,4 +1,4 @@
-//! `verify --sample`: values drawn by chance, each computed anew from the stored ones above.
+//! `verify --sample`: a random sample of values. Each value is recomputed from the stored values of higher layers.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -9,7 +9,7 @@ use exact2048_run::verify::{CheckProgress, Verifier};
 use exact2048_solution::{JournalRecord, Phase, Retraction, Run, UnnamedPolicy};
 use exact2048_storage::ShardKind;
 
-/// One value may follow from millions of states: a sample stops among them.
+/// One value may depend on millions of states. A sample can stop during their computation.
 #[test]
 fn a_sample_can_be_stopped_before_its_first_value() {
     let solved = Solved::new("--board 4x2 --keep starts");
@@ -28,7 +28,7 @@ fn a_sample_can_be_stopped_before_its_first_value() {
     assert!((10_000..100_000).contains(&last), "{last}");
 }
 
-/// In a damaged run, values next to a gap cannot be checked, so a sample has the others.
+/// In a damaged run, values next to a gap cannot be checked, so a sample has only other values.
 #[test]
 fn a_sample_is_of_values_that_can_be_followed() {
     let solved = Solved::new("--board 3x3 --objective reach:512 --precision 64");
@@ -36,7 +36,7 @@ fn a_sample_is_of_values_that_can_be_followed() {
     let verify = |options: &[&str]| {
         on_run(&solved.run(), "verify", &[&["--sample", "200", "--json"], options].concat())
     };
-    // Values that others follow from; then states, of which there is one range.
+    // First retracts values that other values depend on, then states. All states are in one range.
     for (phase, is_some_left) in [(Phase::BackUp, true), (Phase::Enumerate, false)] {
         let of_phase: Vec<_> = commits.iter().filter(|commit| commit.phase == phase).collect();
         let retracted = of_phase[of_phase.len() / 2].clone();

@@ -1,7 +1,7 @@
 //! One coordinator with very many workers and jobs: real connections, workers that compute nothing.
 //!
-//! The large sizes are ignored: `cargo test -p exact2048 scale:: -- --ignored --nocapture` prints their figures, which
-//! `docs/dev/performance.md` has.
+//! The tests of large sizes are ignored. `cargo test -p exact2048 scale:: -- --ignored --nocapture` prints their figures.
+//! `docs/dev/performance.md` has these figures.
 
 use crate::common;
 
@@ -43,7 +43,7 @@ async fn submit(mut client: Client, name: String) {
     client.submit(v1::SubmitRequest { parameters: board(2, 2), name, ..Default::default() }).await.unwrap();
 }
 
-/// A worker that pulls, takes up what it is given, and does nothing.
+/// A worker that pulls, accepts all work, and computes nothing.
 async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>, pulls: Arc<AtomicU64>) {
     let secret = Secret::new(u128::from(number + 1).to_be_bytes());
     let (port, address) = Port::open().await;
@@ -65,7 +65,7 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
     loop {
         let answer = match client.pull(pull_message(&pull, &secret)).await {
             Ok(answer) => Answer::try_from(answer.into_inner()).unwrap(),
-            // So many have come at once that this one is met later.
+            // Too many workers joined at once, so the coordinator calls this worker later.
             Err(status) if status.code() == Code::Unavailable && status.message().contains("calling") => {
                 tokio::time::sleep(Duration::from_millis(500)).await;
                 continue;
@@ -86,7 +86,7 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
     }
 }
 
-/// All workers are members of one epoch, and status calls of many watchers are quick.
+/// Requires that all workers are members of one epoch, and that status calls of many watchers are fast.
 async fn workers(workers: u64, watchers: u64) {
     let place = Place::new();
     let server = start_coordinator(&place.join("store"), "127.0.0.1:0");
@@ -136,7 +136,7 @@ async fn workers(workers: u64, watchers: u64) {
     server.stop();
 }
 
-/// Jobs are taken, kept over a start, listed, and refused when there are too many.
+/// Requires that jobs are accepted, survive a restart, and are listed. Too many jobs are refused.
 async fn jobs(jobs: usize) {
     let place = Place::new();
     let mut server = start_coordinator(&place.join("store"), "127.0.0.1:0");

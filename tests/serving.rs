@@ -23,7 +23,7 @@ use tonic::transport::Channel;
 use tonic::{Code, Request, Status};
 use tonic_health::pb::health_check_response::ServingStatus;
 
-/// Every board of the 3x2 game with tiles up to 16 and at least two of them: reachable or not.
+/// All 3x2 boards with tiles up to 16 and at least two tiles, reachable or not.
 fn some_boards() -> Vec<u64> {
     let boards = (0..5u64.pow(6)).map(|code| {
         let mut rest = code;
@@ -104,7 +104,7 @@ fn query_prints_the_same_for_a_run_and_its_server() {
     gone.says(&[&url]).prints("no query server");
 }
 
-/// A server answers with error bounds of moves and with worst spawns, like a run.
+/// A server answers with error bounds of moves and with worst spawns, as a run does.
 #[test]
 fn other_rules_are_served() {
     for job in [
@@ -140,7 +140,7 @@ fn wrong_usage_of_clients() {
 async fn batches_are_answered_in_order() {
     let server = serve(&[]);
     let mut client = client(&server).await;
-    // No board, then every reachable and unreachable one, in an order that is not that of the layers.
+    // Asks for no board, then for all reachable and unreachable boards, in another order than by layers.
     let mut boards = some_boards();
     boards.sort_unstable_by_key(|board| board.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     boards.insert(0, u64::MAX);
@@ -161,7 +161,7 @@ async fn batches_are_answered_in_order() {
     assert_eq!(statuses[0], i32::from(BoardStatus::Invalid));
     let ok = statuses.iter().filter(|&&status| status == i32::from(BoardStatus::Ok)).count();
     assert!(ok > 1000 && ok < boards.len(), "{ok} of {}", boards.len());
-    // Single questions, from the other end, say the same.
+    // Single queries in reverse order give the same answers.
     for i in (1..boards.len()).rev().step_by(37) {
         match client.get_value(packed(boards[i])).await {
             Ok(answer) => {
@@ -177,7 +177,7 @@ async fn batches_are_answered_in_order() {
     server.stop();
 }
 
-/// Values that a small cache evicted have the same bits when they are read again.
+/// A value that a small cache evicted has the same bits after it is read again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn values_do_not_depend_on_the_cache() {
     let boards = some_boards();
@@ -235,7 +235,7 @@ async fn wrong_requests_name_the_field() {
     assert_eq!(of_batch(&mut client, most).await.unwrap().unwrap().values.len(), most);
     let status: Status = of_batch(&mut client, most + 1).await.unwrap_err();
     assert_eq!((status.code(), field_of(&status).as_deref()), (Code::InvalidArgument, Some("boards")));
-    // Larger than a message may be: refused before it is read.
+    // A message above the size limit is refused before it is read.
     let status = of_batch(&mut client, 600_000).await.unwrap_err();
     assert_eq!(status.code(), Code::OutOfRange, "{status:?}");
     assert!(of_batch(&mut client, 1).await.is_ok());
@@ -275,7 +275,7 @@ async fn the_facts_of_a_run() {
     server.stop();
 }
 
-/// Calls use the run that their metadata name, or else the first one.
+/// A call uses the run that its metadata name, or else the first run.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn requests_name_one_of_several_runs() {
     let place = Place::new();
@@ -336,7 +336,7 @@ async fn an_unsolved_run_is_an_error_and_read_again() {
     let board = "2 0 / 0 2";
     let here = on_run(&path, "query", &[board]).exits(1);
     let there = exact2048(["query", "--server", &server.url, board]).exits(1);
-    // Only the machine of the run gets the command that solves it.
+    // Only a client on the same machine as the run gets the command that solves the run.
     assert!(here.stderr.starts_with(there.stderr.trim_end()), "{here:?} {there:?}");
     assert!(here.stderr.contains("solve") && here.stderr.len() > there.stderr.len(), "{here:?} {there:?}");
 
@@ -365,7 +365,7 @@ fn copy_of(run: &Path, to: &Path) {
     }
 }
 
-/// Answers of a server for some boards: bits of values, or codes of errors.
+/// Answers of a server for some boards: the bits of values, or the codes of errors.
 async fn values_or_codes(client: &mut QueryClient<Channel>, boards: &[u64]) -> Vec<Result<u64, Code>> {
     let mut told = Vec::new();
     for &board in boards {
@@ -373,7 +373,7 @@ async fn values_or_codes(client: &mut QueryClient<Channel>, boards: &[u64]) -> V
         if let Err(status) = &answer
             && status.code() == Code::DataLoss
         {
-            // It names the shard, and not where that is.
+            // The message names the shard, but not its location.
             assert!(status.message().contains(".shard "), "{status:?}");
             assert!(!status.message().contains('/'), "{status:?}");
         }
@@ -382,7 +382,7 @@ async fn values_or_codes(client: &mut QueryClient<Channel>, boards: &[u64]) -> V
     told
 }
 
-/// Waits until something is so; what it is about comes from the log.
+/// Waits until a condition is true. A failure prints the log of the server.
 async fn until(server: &Server, mut is_so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !is_so().await {
@@ -391,8 +391,8 @@ async fn until(server: &Server, mut is_so: impl AsyncFnMut() -> bool) {
     }
 }
 
-/// A server answers DATA_LOSS for states of a damaged, truncated or removed shard, and all other states with their value.
-/// Once solve has mended the run, it answers every state without a restart.
+/// A server answers DATA_LOSS for states in a damaged, truncated or removed shard, and answers all other states with their
+/// value. After `solve` has repaired the run, the server answers every state without a restart.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_mended_run_is_served_again() {
     let boards: Vec<u64> = some_boards().into_iter().step_by(41).collect();
@@ -408,12 +408,12 @@ async fn a_mended_run_is_served_again() {
         std::fs::write(shard, bytes).unwrap();
     };
     let remove = |shard: &Path| std::fs::remove_file(shard).unwrap();
-    // The boards are of the lower half of the layers, which are in front.
+    // The boards are in the lower half of the layers. These layers are at the start of the file.
     let cut = |shard: &Path| {
         let file = std::fs::File::options().write(true).open(shard).unwrap();
         file.set_len(file.metadata().unwrap().len() / 16).unwrap();
     };
-    // Solving commits other shards. Restoring files from a copy changes nothing else.
+    // A solve commits other shards. A restore of files from a copy changes nothing else.
     let solve_again = |run: &Path| drop(solve(run, "--board 3x2"));
     let restore = |path: &Path| {
         for shard in common::shards(&run().run()) {
@@ -439,7 +439,7 @@ async fn a_mended_run_is_served_again() {
         let start = || Server::start(&path, &["--metrics-listen", "127.0.0.1:0", "--memory", "0B"]);
         let harm_all = || shards.iter().for_each(|shard| do_harm(shard));
         let mut server = if harm == "remove" {
-            // A server keeps reading its open files, so this one starts after the removal.
+            // A server continues to read its open files, so this server starts after the removal.
             harm_all();
             start()
         } else {
@@ -492,7 +492,7 @@ async fn batches_can_tell_of_moves() {
                 assert_eq!(best.first().map_or(0, |m| m.direction), alone.best);
                 assert!(best.iter().all(|m| m.value.to_bits() == best[0].value.to_bits()));
                 ties += usize::from(best.len() > 1);
-                // Where the game is over nothing is left to come, exactly.
+                // If the game is over, the value is exactly 0.
                 assert!(!best.is_empty() || (alone.value, alone.error_bound) == (0.0, 0.0));
                 assert_eq!(batch.values[i].to_bits(), alone.value.to_bits());
                 assert!(alone.cost.take().is_some() && batch.cost.is_some());
@@ -522,7 +522,7 @@ async fn batches_can_tell_of_moves() {
     server.stop();
 }
 
-/// Many lines are asked in few messages, and a line that comes alone is answered at once.
+/// The client sends many lines in few messages. A line that arrives alone is answered at once.
 #[test]
 fn lines_are_asked_together() {
     let server = serve(&["--metrics-listen", "127.0.0.1:0"]);
@@ -546,7 +546,7 @@ fn lines_are_asked_together() {
         let name = format!("exact2048_requests_total{{method=\"exact2048.v1.Query/{method}\",code=\"Ok\"}} ");
         metrics.lines().find_map(|line| line.strip_prefix(&name)).map_or(0, |number| number.parse().unwrap())
     };
-    // A line that comes alone is asked for alone.
+    // A line that arrives alone is a separate request.
     let messages = asked("GetValue") + asked("BatchGetValues");
     assert!((1..=count / 4).contains(&messages) && asked("BatchGetValues") > 0, "{metrics}");
 
@@ -566,7 +566,7 @@ fn lines_are_asked_together() {
     server.stop();
 }
 
-/// The reader of the log may end, like `head`. The server keeps running until it is stopped.
+/// The reader of the log may end, like `head`. The server continues until it is stopped.
 #[test]
 fn a_log_without_a_reader_ends_nothing() {
     let solved = Solved::new("--board 2x2");

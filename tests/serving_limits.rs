@@ -1,4 +1,4 @@
-//! A query server as its operators see it: health, deadlines, limits, metrics, its end, and invalid bytes.
+//! A query server from the view of its operators: health, deadlines, limits, metrics, its end, and invalid bytes.
 
 use crate::common;
 
@@ -83,7 +83,7 @@ async fn more_requests_than_may_run_are_turned_away() {
     assert_eq!(status.code(), Code::ResourceExhausted);
     assert_eq!(health(&server, "").await, ServingStatus::Serving);
     assert!(server.scrape().contains("code=\"ResourceExhausted\""));
-    // Room is made when the stream ends.
+    // After the stream ends, the server accepts other calls again.
     sender.send(values_of(vec![0])).await.unwrap();
     assert!(answers.message().await.unwrap().is_some());
     drop(sender);
@@ -100,7 +100,7 @@ async fn requests_are_counted() {
         client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap();
     }
     client.get_value(text("64 64 / 64 64 / 64 64")).await.unwrap_err();
-    // A path that no service has is counted, and not by its name.
+    // An unknown path is counted, but not by its name.
     let mut unknown = tonic::client::Grpc::new(channel(&server).await);
     unknown.ready().await.unwrap();
     let path = "/exact2048.v1.Query/NoSuchCall".parse().unwrap();
@@ -156,7 +156,7 @@ async fn a_stopping_server_lets_requests_end() {
             assert!(begun.elapsed() < Duration::from_secs(5), "{}", server.log());
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Running requests are answered to their end.
+        // The server still answers running requests.
         for _ in 0..3 {
             sender.send(values_of(vec![0x11])).await.unwrap();
             assert_eq!(answers.message().await.unwrap().unwrap().statuses, [i32::from(BoardStatus::Ok)]);
@@ -179,7 +179,7 @@ async fn grace_has_an_end() {
     drop(sender);
     server.end().exits(0).says(&[events::STOPPING]);
 
-    // A second signal ends the server at once, in spite of the grace period.
+    // A second signal ends the server at once, despite the grace period.
     let mut server = serve(&["--grace", "3600"]);
     let idle = TcpStream::connect(server.address()).unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -233,7 +233,7 @@ async fn any_bytes_are_survived() {
             send(&[], length * 37);
             send(preface, length * 11);
             send(&[preface, settings].concat(), length * 23);
-            // A frame of each kind with a length that is not kept.
+            // Sends a frame of each kind with a false length.
             send(
                 &[preface, settings, &[0, 0xff, length as u8, length as u8 % 12, 5, 0, 0, 0, 1]].concat(),
                 length,
@@ -251,10 +251,10 @@ async fn any_bytes_are_survived() {
     let mut client = client(&server).await;
     client.get_value(text("2 0 / 0 2 / 0 0")).await.unwrap();
 
-    // Well-formed requests whose message is junk.
+    // Sends well-formed requests with junk messages.
     let mut raw = tonic::client::Grpc::new(channel(&server).await);
     for round in 0..50u8 {
-        // Field 1, a message of 250 bytes, of which fewer come.
+        // Announces field 1, a message of 250 bytes, but sends fewer bytes.
         let junk: Vec<u8> = [0x0a, 250].into_iter().chain((0..round).map(|i| i.wrapping_mul(37))).collect();
         raw.ready().await.unwrap();
         let path = "/exact2048.v1.Query/GetValue".parse().unwrap();
@@ -264,7 +264,7 @@ async fn any_bytes_are_survived() {
     server.stop();
 }
 
-/// Sends bytes as they are.
+/// A codec that sends bytes unchanged.
 struct Junk;
 
 impl tonic::codec::Codec for Junk {

@@ -1,4 +1,4 @@
-//! Access to servers: certificates, tokens, and addresses that others can reach.
+//! Access to servers: certificates, tokens, and addresses that other machines can reach.
 
 use crate::common;
 
@@ -29,7 +29,7 @@ fn query(server: &Server, options: &[Vec<String>]) -> Finished {
     exact2048([&["query", "--server", &server.url, "--json", BOARD], &options[..]].concat())
 }
 
-/// `serve` with options that it refuses.
+/// Requires that `serve` refuses options.
 #[track_caller]
 fn refused(options: &[&str], code: i32, words: &[&str]) {
     let run = run();
@@ -59,7 +59,7 @@ fn tls_encrypts_and_names_the_server() {
     let asked = query(&server, &[ca.trust()]);
     fails(asked, &["192.0.2.1", "subjectAltName"], "certificate for another name");
     assert!(server.stop().stderr.contains(events::CERTIFICATE_REFUSED));
-    // A client with TLS is refused by a server without it.
+    // A server without TLS refuses a client with TLS.
     let server = serve(&[]);
     let encrypted = server.url.replace("http", "https");
     let asked =
@@ -68,7 +68,7 @@ fn tls_encrypts_and_names_the_server() {
     assert!(server.stop().stderr.contains(events::CLIENT_WITH_TLS));
 }
 
-/// A failure names these facts once, has no words of libraries, and is a section of the snapshots.
+/// Requires that a failure names each fact once, has no texts from libraries, and equals a section of the snapshots.
 #[track_caller]
 fn fails(finished: Finished, facts: &[&str], section: &str) {
     let finished = finished.exits(1).prints(section);
@@ -165,7 +165,7 @@ fn a_token_is_asked_for_and_not_logged() {
         assert!(log.contains(words), "{words:?} is missing from {log}");
     }
 
-    // From the environment, on both sides, and over loopback without TLS.
+    // Both sides read the token from the environment and connect over loopback without TLS.
     let variables = [("EXACT2048_TOKEN", TOKEN)];
     let server = Server::start_with(&run(), &[], &variables);
     query(&server, &[]).exits(1).says(&["Unauthenticated"]);
@@ -174,7 +174,7 @@ fn a_token_is_asked_for_and_not_logged() {
     server.stop();
 }
 
-/// Process managers ask for health without a token.
+/// Process managers can request the health without a token.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn health_needs_no_token_and_reflection_does() {
     use tonic_health::pb::HealthCheckRequest;
@@ -237,7 +237,7 @@ fn invalid_files_and_tokens() {
     refused(&["--token-file", &short[1]], 2, &["token", "openssl rand"]);
 }
 
-/// Runs the commands of docs/tls.md as they stand.
+/// Runs the commands of docs/tls.md unchanged.
 #[test]
 fn the_commands_of_the_guide_make_certificates_that_work() {
     if !has_openssl() {
@@ -268,17 +268,17 @@ fn the_commands_of_the_guide_make_certificates_that_work() {
     let server = serve(&[identity("server"), trust.clone()]);
     assert!(!server.log().contains("WARN"), "{}", server.log());
     query(&server, &[trust.clone(), identity("client")]).exits(0);
-    // Workers are clients and servers in one.
+    // A worker is both a client and a server.
     query(&server, &[trust.clone(), identity("server")]).exits(0);
     let by_name = server.url.replace("127.0.0.1", "localhost");
     let asked = [trust.clone(), identity("client")].concat();
     let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
     exact2048([&["query", "--server", &by_name, BOARD], &asked[..]].concat()).exits(0);
     server.stop();
-    // The guide's command for the names of its certificates.
+    // Runs the guide's command that prints the names of a certificate.
     assert!(run(block("-noout")).contains("X509v3 Subject Alternative Name"));
 
-    // A common mistake: a certificate of version 1.
+    // Makes a certificate of version 1, a common mistake.
     let of_version_1 =
         "openssl req -new -newkey rsa:2048 -nodes -keyout v1.key -out v1.csr -subj /CN=localhost 2>&1
         openssl x509 -req -in v1.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 1 -out v1.pem 2>&1";

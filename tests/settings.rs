@@ -1,12 +1,12 @@
-//! Options and environment variables with any contents: the program works, or refuses them with exit code 2. It never panics
-//! and repeats no secret.
+//! Options and environment variables with arbitrary contents. The program works, or refuses them with exit code 2. It never
+//! panics and never prints a secret.
 
 use std::fs;
 use std::path::Path;
 
 use crate::common::{Finished, Place, Solved, command, exact2048, try_solve};
 
-/// Variables of a store unless a test sets one of them: nothing answers there.
+/// Default variables of a store at an address without a server. Tests override one of them.
 const STORE: [(&str, &str); 4] = [
     ("AWS_ACCESS_KEY_ID", "key"),
     ("AWS_SECRET_ACCESS_KEY", "secret"),
@@ -14,7 +14,7 @@ const STORE: [(&str, &str); 4] = [
     ("AWS_ALLOW_HTTP", "true"),
 ];
 
-/// Variables of a store with values that none of them takes. The word `hush` stands for a secret.
+/// Variables of a store with invalid values. The word `hush` represents a secret.
 const REFUSED: [(&str, &str); 12] = [
     ("AWS_ENDPOINT_URL", "127.0.0.1:9000/hush"),
     ("AWS_ENDPOINT_URL", "\"http://hush\""),
@@ -30,7 +30,7 @@ const REFUSED: [(&str, &str); 12] = [
     ("https_proxy", "\"http://hush:3128\""),
 ];
 
-/// Runs the program with the variables of a store, one of them as given.
+/// Runs the program with the variables of a store, and sets one of them to `value`.
 fn with(args: &[&str], (name, value): (&str, &str)) -> Finished {
     let finished = Finished::new(command(args).envs(STORE).env(name, value).output().unwrap());
     let said = format!("{}{}", finished.stdout, finished.stderr);
@@ -45,7 +45,7 @@ fn a_variable_of_a_store_is_refused_by_its_name() {
     }
 }
 
-/// Servers and workers refuse them when they start, a worker before it knows which stores its jobs are in.
+/// Servers and workers refuse invalid variables at their start. A worker does so before it knows the stores of its jobs.
 #[test]
 fn every_command_that_uses_stores_refuses_such_a_variable() {
     let (url, place) = ("s3://bucket/run", Place::new());
@@ -148,7 +148,7 @@ fn no_token_is_shown() {
     exact2048(status).exits(2).says(&["UTF-16"]);
 }
 
-/// Variables that many programs read: nonsense in them changes nothing.
+/// Invalid values in variables that many programs read have no effect.
 #[test]
 fn nonsense_in_other_variables_is_harmless() {
     let solved = Solved::new("--board 2x2");
@@ -179,7 +179,7 @@ fn nonsense_in_other_variables_is_harmless() {
     }
 }
 
-/// Other programs write to stdout for `-`. Here it would be a file or a folder of that name.
+/// Other programs write to stdout for `-`. In this program, `-` would be the name of a file or folder.
 #[test]
 fn a_hyphen_names_no_file_or_folder() {
     let (solved, place) = (Solved::new("--board 2x2"), Place::new());
@@ -201,7 +201,7 @@ fn a_hyphen_names_no_file_or_folder() {
     }
 }
 
-/// The same happens in a container without a home.
+/// The cache is also unwritable in a container without a home directory.
 #[test]
 fn an_unwritable_cache_names_the_option() {
     let place = Place::new();

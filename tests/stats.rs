@@ -1,4 +1,4 @@
-//! Statistics of perfect play against the definition, written down plainly.
+//! Statistics of perfect play, compared with a simple form of the definition.
 
 use crate::common;
 
@@ -16,7 +16,7 @@ use exact2048_stats::{KeptStatistics, StatisticsView};
 use exact2048_worker::{Heap, Tuning};
 use serde_json::Value;
 
-/// Games, by where they end.
+/// Results of games, by their ends.
 #[derive(Default)]
 struct Ends {
     by_layer: BTreeMap<u64, f64>,
@@ -26,7 +26,7 @@ struct Ends {
     states: u64,
 }
 
-/// Follows all games with the moves that a run stores, board by board.
+/// Follows all games with the best moves of a run, board by board.
 fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     let size: BoardSize = size.parse().unwrap();
     let oracle = Oracle::new(&Run::open(run).unwrap()).unwrap();
@@ -73,7 +73,7 @@ fn follow(run: &std::path::Path, size: &str, target: Option<u8>) -> Ends {
     ends
 }
 
-/// Statistics that are followed, not those that the run keeps.
+/// Recomputed statistics, instead of the run's stored statistics.
 fn stats(run: &Solved, options: &[&str]) -> Value {
     let mut found = on_run(&run.run(), "stats", &[options, &["--again", "--json"]].concat()).exits(0).json();
     found["seconds"] = 0.into();
@@ -105,7 +105,7 @@ fn best_moves_that_are_stored_and_worked_out_come_to_the_same_in_wide_lanes() {
     assert!(apart <= bounds.iter().sum(), "{apart} apart, {bounds:?}");
 }
 
-/// Compares what the program says with all games.
+/// Compares the output of the program with the results of all games.
 fn check(stats: &Value, ends: &Ends, target: Option<u8>, at: &str) {
     let near = |value: &Value, wanted: f64| {
         close(number(value), wanted, 1e-12 * wanted.max(1.0), at);
@@ -118,7 +118,7 @@ fn check(stats: &Value, ends: &Ends, target: Option<u8>, at: &str) {
         Some(target) => ends.by_tile.get(&(1 << target)).copied().unwrap_or(0.0),
     };
     near(&stats["value"]["value"], value);
-    // The value of the start is what comes of it, but for what means of the run were rounded.
+    // The expected result equals the value of the start, up to the roundings of the run's means.
     let bounds = [&stats["value"]["error"], &stats["perfect"]["error"]].map(number);
     let apart = (number(&stats["value"]["value"]) - number(&stats["perfect"]["value"])).abs();
     assert!(apart <= bounds.iter().sum(), "{at}: {apart} apart, {bounds:?}");
@@ -141,7 +141,7 @@ fn check(stats: &Value, ends: &Ends, target: Option<u8>, at: &str) {
     near(&stats["last_layer"]["mean"], mean);
 }
 
-/// Neither threads nor memory change a bit, and what the cutoff leaves out bounds what it changes.
+/// Threads and memory change no bit. The share that the cutoff leaves out bounds the change of the results.
 #[test]
 fn cutoffs_are_accounted_for() {
     let run = Solved::new("--board 3x2 --keep 16");
@@ -175,13 +175,13 @@ fn cutoffs_are_accounted_for() {
     }
 }
 
-/// The time is kept too, so that equal times show that no game was followed again.
+/// The time is stored too, so equal times show that the games were not followed again.
 #[test]
 fn kept_statistics_are_printed_again() {
     let run = Solved::new("--board 3x2 --keep 16");
     let stats = |options: &[&str]| on_run(&run.run(), "stats", &[options, &["--json"]].concat()).exits(0);
     let first = stats(&["--threads", "1"]);
-    // Too little memory to follow anything.
+    // With so little memory, the program cannot follow any game.
     let second = stats(&["--memory", "1KiB"]).says(&["--again"]);
     assert_eq!(second.stdout, first.stdout);
     on_run(&run.run(), "stats", &["--memory", "1KiB", "--again"]).exits(2);
@@ -204,7 +204,7 @@ fn kept_statistics_are_printed_again() {
     }
 }
 
-/// Nothing but the time changes where there is no memory, so that all waits in scratch files.
+/// With so little memory that all boards wait in scratch files, only the time changes.
 #[test]
 fn memory_changes_no_bit() {
     for options in ["--board 3x2 --keep 40 --disk 1MB", "--board 3x2 --values best-move --precision 64"] {
@@ -266,7 +266,7 @@ fn interruptions_change_no_bit() {
         fs::write(&file, damaged).unwrap();
         assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
     }
-    // Opening a FIFO in the usual way would wait for a writer forever.
+    // A blocking open of a FIFO would wait forever for a writer.
     fs::remove_file(&file).unwrap_or(());
     common::make_fifo(&file);
     assert_eq!(follow(Some(progress.clone()), 0.0, usize::MAX), (all.clone(), steps));
@@ -278,7 +278,7 @@ fn interruptions_change_no_bit() {
     assert_eq!(follow(Some(progress), 1e-9, usize::MAX).1, steps, "of another cutoff");
 }
 
-/// Without a finished game there are no statistics. A deleted run is not made again.
+/// Without finished games, there are no statistics. The program does not recreate a deleted run.
 #[test]
 fn statistics_of_nothing_and_of_a_deleted_run() {
     let solved = Solved::new("--board 2x2");
@@ -297,7 +297,7 @@ fn statistics_of_nothing_and_of_a_deleted_run() {
     let found = StatisticsView::follow(&run, &*follower, 0.0, &mut |_| ()).unwrap();
     let kept = KeptStatistics::of_run(&gone.join("cones"), &run);
     assert!(kept.keep(&found).is_err() && !gone.exists());
-    // Nor is anything made in an empty folder in its place.
+    // The program makes no files in an empty folder in place of the run either.
     fs::create_dir(&gone).unwrap();
     assert!(kept.keep(&found).is_err());
     fs::remove_dir(&gone).unwrap();

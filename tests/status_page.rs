@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 const TOKEN: &str = "0123456789abcdef";
 const STATUS: &str = "api/v1/status";
 
-/// A coordinator with a page, and the URL of that.
+/// A coordinator with a page, and the URL of the page.
 #[track_caller]
 fn coordinator(store: &Path, options: &[&str]) -> (Server, String) {
     let store = store.to_str().unwrap();
@@ -27,7 +27,7 @@ fn coordinator(store: &Path, options: &[&str]) -> (Server, String) {
     (server, page)
 }
 
-/// Without what changes from one look to the next.
+/// Removes the fields that change between two calls.
 fn still(mut status: Value) -> Value {
     status["workers"]
         .as_array_mut()
@@ -64,7 +64,7 @@ fn the_page_has_the_numbers_of_status_with_the_token() {
         assert_eq!(refused.json()["error"]["code"], "UNAUTHENTICATED");
         assert!(refused.headers.contains("www-authenticate: bearer"), "{refused:?}");
     }
-    // The page is for anyone, since it holds nothing of the cluster; it may ask its own server and nothing else.
+    // Anyone may load the page, because it has no data of the cluster. It may call only its own server.
     for path in ["", "status.js", "api.js", "style.css", "icon.svg"] {
         let file = get(&page, path);
         assert_eq!(file.status, 200, "{path}");
@@ -123,13 +123,13 @@ async fn a_browser_shows_jobs_as_they_proceed() {
     worker.stop();
     server.stop();
     browser.until("!document.querySelector('#away').hidden").await;
-    // The console of the browser has the refused token and the refused connections.
+    // The console of the browser reports the refused token and the refused connections.
     let expected = |line: &String| line.contains("401") || line.contains("ERR_CONNECTION_REFUSED");
     let complaints = browser.complaints().await;
     assert!(complaints.iter().all(expected), "{complaints:?}");
 }
 
-/// Messages of workers are shown as text and never as markup, also on a narrow screen.
+/// The page shows messages of workers as text and never as markup, even on a narrow screen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn messages_of_workers_are_text() {
     let Some(browser) = Browser::open(320, 640).await else { return };

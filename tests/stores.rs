@@ -1,8 +1,8 @@
 //! Runs in an S3 store, with the whole program: solving, crashes, two writers, damage, copies.
 //!
-//! Needs a server: `scripts/ci-s3.sh` starts some and runs this against each. `EXACT2048_TEST_S3` is the URL of a
-//! bucket or prefix that the tests may write to, the usual variables say how to reach it. Without it nothing is
-//! tested, unless `EXACT2048_REQUIRE_S3` is set.
+//! Needs a server: `scripts/ci-s3.sh` starts several servers and runs these tests against each. `EXACT2048_TEST_S3` is the
+//! URL of a bucket or prefix that the tests may write to. The usual variables configure the access. Without
+//! `EXACT2048_TEST_S3`, the tests are skipped, unless `EXACT2048_REQUIRE_S3` is set.
 
 use crate::{common, disk};
 
@@ -35,7 +35,7 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// `None` where there is no store to test with.
+    /// `None` without a store for tests.
     fn new(test: &str) -> Option<Self> {
         let Ok(base) = std::env::var("EXACT2048_TEST_S3") else {
             assert!(
@@ -79,7 +79,7 @@ impl Bucket {
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Solves to the end, with the result that this job always has.
+    /// Solves to the end, and requires the fingerprint of this job.
     #[track_caller]
     fn is_solved(&self) -> Value {
         let summary = self.solve_failing("").exits(0).json();
@@ -88,7 +88,7 @@ impl Bucket {
         summary
     }
 
-    /// Runs the usual client of S3, as people would to copy a run.
+    /// Runs the usual client of S3, as users do to copy a run.
     fn aws(&self, args: &[&str]) {
         let done = Command::new("aws").args(["s3"]).args(args).output().unwrap();
         assert!(done.status.success(), "aws s3 {args:?}: {}", String::from_utf8_lossy(&done.stderr));
@@ -149,7 +149,7 @@ fn a_run_is_solved_queried_and_copied() {
     let answer = |run: &str| exact2048(["query", "--json", "--run", run, "2 2 / 0 0 / 0 0"]).exits(0).json();
     let in_store = bucket.call("query", &["--json", "2 2 / 0 0 / 0 0"]).exits(0).json();
 
-    // The copy is a run like any other, and can be solved again.
+    // The copy is an ordinary run, and `solve` can repair it.
     assert_eq!(answer(copy.to_str().unwrap()), in_store);
     exact2048(["verify", "--run", copy.to_str().unwrap()]).exits(0);
     std::fs::remove_file(common::shards(&copy).remove(0)).unwrap();
@@ -160,7 +160,7 @@ fn a_run_is_solved_queried_and_copied() {
     let shard = format!("{}/shards/{}", bucket.url, bucket.shards()[0]);
     let cache = bucket.cache();
     exact2048(["inspect", "--cache", cache.to_str().unwrap(), &shard]).exits(0);
-    // Solving it again changes nothing but the journal; another job is refused and changes nothing at all.
+    // A second solve changes only the journal. Another job is refused and changes nothing.
     let shards = bucket.shards();
     bucket.is_solved();
     assert_eq!(bucket.shards(), shards);
@@ -179,7 +179,7 @@ fn a_run_begun_in_a_directory_is_finished_in_a_store() {
     bucket.is_solved();
 }
 
-/// The limit counts the objects of the run. A solve that was killed during a removal resumes and deletes the rest.
+/// The limit counts the objects of the run. A solve that is killed during a removal resumes and deletes the rest.
 #[test]
 fn a_limit_of_the_disk_removes_objects() {
     let Some(bucket) = Bucket::new("limit") else { return };
@@ -244,7 +244,8 @@ fn a_cluster_solves_in_a_store_that_fails_now_and_then() {
     assert!(proxy.requests() > 50, "{} requests took that way", proxy.requests());
 }
 
-/// With a full store the job fails, names the remedy, and keeps its committed shards. With room it resumes from there.
+/// With a full store, the job fails, names the remedy, and preserves its committed shards. With free space, it resumes from
+/// these shards.
 #[test]
 fn a_job_whose_store_is_full_resumes_when_there_is_room() {
     let Some(bucket) = Bucket::new("full") else { return };
@@ -259,7 +260,7 @@ fn a_job_whose_store_is_full_resumes_when_there_is_room() {
     cluster.client("submit", &JOB).exits(0);
     cluster.client("status", &["3x2", "--watch"]).exits(1);
     let failed = cluster.client("status", &["3x2", "--json"]).exits(0).json();
-    // Five times, and those within a lease count as one.
+    // The job fails after five retries. Failures within one lease count as one.
     assert_eq!(text(&failed["state"]), "failed", "{failed}");
     assert!(whole(&failed["retries"]) >= 5, "{failed}");
     let reason = text(&failed["failure"]);
@@ -271,7 +272,7 @@ fn a_job_whose_store_is_full_resumes_when_there_is_room() {
     let shown = cluster.client("status", &["3x2"]).exits(0).stdout;
     assert!(shown.contains(advice), "{advice:?} is missing from: {shown}");
 
-    // The way up stays as it was committed.
+    // The upward pass stays committed.
     cluster.on_run("verify", &["--partial"]);
     let committed = bucket.shards_of("3x2");
     assert!(
@@ -285,8 +286,8 @@ fn a_job_whose_store_is_full_resumes_when_there_is_room() {
     assert!(committed.iter().all(|name| shards.contains(name)), "{committed:?} became {shards:?}");
 }
 
-/// A worker that joins with an empty cache takes what was committed before from the others, and the store is not asked
-/// for any of it.
+/// A worker that joins with an empty cache copies the committed shards from other workers. It reads none of them from the
+/// store.
 #[test]
 fn workers_take_copies_from_each_other() {
     let Some(bucket) = Bucket::new("peers") else { return };
@@ -295,7 +296,7 @@ fn workers_take_copies_from_each_other() {
     let proxy = Proxy::start_with(store_address(), move |_, line| {
         if line.starts_with("PUT ") && line.contains("/shards/values-") {
             begun.store(true, Ordering::Relaxed);
-            // Nothing of the way down is committed before there are other workers.
+            // Blocks commits of the downward pass until another worker has joined.
             in_time("the gate opens", || open.load(Ordering::Relaxed).then_some(()));
         }
         Fate::Passes
@@ -305,7 +306,7 @@ fn workers_take_copies_from_each_other() {
     cluster.client("submit", &JOB).exits(0);
     in_time("the way down begins", || way_down.load(Ordering::Relaxed).then_some(()));
     cluster.start_worker("three");
-    // The next one begins the way down anew, with all three: they have other lanes than before.
+    // The next coordinator restarts the downward pass with all three workers. Their lanes differ from before.
     cluster.restart_coordinator();
     gate.store(true, Ordering::Relaxed);
     watch(&cluster.coordinator.url, "3x2");
@@ -316,7 +317,7 @@ fn workers_take_copies_from_each_other() {
     cluster.is_solved();
 }
 
-/// Where the store itself listens.
+/// The address of the store itself.
 fn store_address() -> SocketAddr {
     let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
     let server = endpoint.strip_prefix("http://").unwrap().trim_end_matches('/');
@@ -332,7 +333,7 @@ struct StoreCluster<'a> {
 }
 
 impl<'a> StoreCluster<'a> {
-    /// With two workers.
+    /// Starts a cluster with two workers.
     #[track_caller]
     fn start(bucket: &'a Bucket, variables: &[(&'a str, &'a str)]) -> Self {
         let coordinator = start_coordinator(bucket, "127.0.0.1:0", variables);
@@ -341,7 +342,7 @@ impl<'a> StoreCluster<'a> {
         cluster
     }
 
-    /// Kills the coordinator, and starts it again under its address.
+    /// Kills the coordinator, and restarts it at the same address.
     #[track_caller]
     fn restart_coordinator(&mut self) {
         let address = self.coordinator.address().to_string();
@@ -372,7 +373,7 @@ impl<'a> StoreCluster<'a> {
         exact2048([&place, options].concat()).exits(0)
     }
 
-    /// Waits for the job 3x2, and requires the result that it always has.
+    /// Waits for the job 3x2, and requires its fingerprint.
     #[track_caller]
     fn is_solved(&self) {
         watch(&self.coordinator.url, "3x2");
@@ -389,7 +390,7 @@ fn start_coordinator(bucket: &Bucket, listen: &str, variables: &[(&str, &str)]) 
     Server::launch(&args, variables)
 }
 
-/// Solves by a cluster.
+/// Solves the job with a cluster.
 #[track_caller]
 fn a_cluster_solves(bucket: &Bucket, variables: &[(&str, &str)]) {
     let cluster = StoreCluster::start(bucket, variables);
@@ -397,13 +398,13 @@ fn a_cluster_solves(bucket: &Bucket, variables: &[(&str, &str)]) {
     cluster.is_solved();
 }
 
-/// A process that sleeps while another takes the run over cannot commit when it wakes.
+/// A process that sleeps while another process takes over the run cannot commit when it wakes.
 #[test]
 fn the_earlier_of_two_writers_is_fenced_off() {
     let Some(bucket) = Bucket::new("fence") else { return };
     let sleeper = bucket.start("store.before_record=1*sleep(6000)");
     in_time("the first writer opens the run", || {
-        // Without the client of S3, whose start takes a good part of the time that the first writer sleeps.
+        // Does not use the client of S3, because its start takes a large part of the time that the first writer sleeps.
         let found = bucket.call("info", &[]);
         (found.code == Some(0) && !bucket.reader().shard_files().unwrap().is_empty()).then_some(())
     });
@@ -488,14 +489,14 @@ fn a_run_without_its_journal_is_not_started_over_in_silence() {
     bucket.is_solved();
 }
 
-/// Needs no store: the test plays one that knows no bucket.
+/// Needs no store. The test acts as a store without buckets.
 #[test]
 fn a_bucket_that_does_not_exist() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
         for stream in listener.incoming().map_while(Result::ok) {
-            // Reads one request a connection to its end.
+            // Reads one request per connection to its end.
             let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
             let _ = lines.find(String::is_empty);
             let body = "<?xml version=\"1.0\"?><Error><Code>NoSuchBucket</Code></Error>";
@@ -541,13 +542,13 @@ fn missing_and_wrong_settings_are_named() {
     let refused = call(&[keys[0], keys[1], nowhere, ("AWS_ALLOW_HTTP", "true"), cache], "s3://bucket/x");
     let refused = refused.exits(1).says(&["s3://bucket/x/manifest.json"]);
     assert!(!refused.stderr.contains("very-secret"), "{refused:?}");
-    // The program warns while it waits. It has nothing to resume.
+    // The program warns while it waits. There is nothing to resume.
     assert!(refused.stderr.lines().count() >= 2, "{refused:?}");
     assert_section("store that does not answer", refused.last_line());
     assert!(begun.elapsed() < Duration::from_secs(60), "it took too long to give up");
 }
 
-/// Needs no store: the test plays one that accepts connections and sends nothing. The coordinator ends at the signal.
+/// Needs no store. The test acts as a store that accepts connections and sends nothing. The coordinator ends at the signal.
 #[test]
 fn a_coordinator_ends_while_its_store_does_not_answer() {
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -570,7 +571,7 @@ fn a_coordinator_ends_while_its_store_does_not_answer() {
         ("AWS_ALLOW_HTTP", "true"),
     ]);
     let mut coordinator = coordinator.env("AWS_ENDPOINT_URL", endpoint).spawn().unwrap();
-    // It has asked the store.
+    // Waits until the coordinator has contacted the store.
     let (_asked, _) = silent.accept().unwrap();
     assert!(signal(coordinator.id(), "TERM"));
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Output of the commands around the solver. Their crates test the numbers.
+//! Output of the commands for related systems. The crates of these commands test the numbers.
 
 use crate::common;
 
@@ -17,7 +17,7 @@ fn a_bag_is_described() {
     {
         assert!(shown.contains(line), "{line:?} is missing from {shown}");
     }
-    // No digit is shown that the error does not allow, and all that it allows.
+    // The output shows exactly the digits that the error allows.
     assert!(shown.contains("\nmoves         938.8099173553"), "{shown}");
 
     let json = run("bag --target 2048 --json --simulate 1000 --seed 3").exits(0).json();
@@ -102,11 +102,11 @@ fn the_perfect_player_scores_what_the_run_says() {
     let played = on_run(&dir, "play", &["--player", "perfect", "--games", "4000", "--json"]).exits(0).json();
     let (mean, half) = (&played["score"]["mean"], &played["score"]["half_width"]);
     let difference = (mean.as_f64().unwrap() - value.as_f64().unwrap()).abs();
-    // Three times the half width of 95%: wrong for one seed in 10^8, and not for this one.
+    // The tolerance is three times the half width at 95%. One seed in 10^8 exceeds it, and this seed does not.
     assert!(difference < 3.0 * half.as_f64().unwrap(), "{played} {value}");
 }
 
-/// Long games reach the damaged shard, so the rest would be a wrong sample of the player's games.
+/// Long games reach the damaged shard. The other games would be a biased sample of the player's games.
 #[test]
 fn games_on_a_damaged_run_are_not_summed_up() {
     let solved = Solved::new("--board 3x2");

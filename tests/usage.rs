@@ -12,7 +12,7 @@ use common::{
 };
 use exact2048_storage::RunDir;
 
-/// Refused as wrong usage, with nothing on stdout.
+/// Requires that the program refuses options as wrong usage, with an empty stdout.
 #[track_caller]
 fn refused(options: &str, words: &[&str]) {
     let place = Place::new();
@@ -52,7 +52,7 @@ fn transcripts_of_wrong_usage_of_servers_and_clients() {
     assert_usage("net");
 }
 
-/// Transcripts with `run`, a solved run of 2x2, and `enumerated`, one without values.
+/// Checks transcripts with `run`, a solved run of 2x2, and `enumerated`, a run of 2x2 without values.
 #[cfg(all(feature = "net", feature = "export"))]
 #[test]
 fn transcripts_on_runs() {
@@ -72,7 +72,7 @@ fn transcript_of_help() {
     assert_transcript("help", Place::new().path());
 }
 
-/// A section that no test compares would stay wrong.
+/// An unused section could have a wrong text unnoticed.
 #[test]
 fn all_sections_of_snapshots_are_used() {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests");
@@ -199,7 +199,7 @@ fn unknown_options_and_help() {
     assert!(exact2048(["--version"]).exits(0).stdout.starts_with("exact2048 "));
 }
 
-/// The refusal names the least memory, and with just that the job runs.
+/// The error names the least memory, and the job runs with exactly that memory.
 #[test]
 fn too_little_memory() {
     for (board, threads) in [("2x2", 1), ("3x2", 3), ("4x2", 2)] {
@@ -234,7 +234,7 @@ fn a_directory_that_holds_another_job() {
     assert_eq!(layers(&solved.run()), before);
 }
 
-/// `--large` changes speed and not results, so a run resumes with any value.
+/// `--large` changes the speed but not the results, so a run resumes with any value.
 #[test]
 fn the_split_is_no_part_of_the_job() {
     let solved = Solved::new("--board 3x2 --large 3");
@@ -264,7 +264,7 @@ fn directories_without_a_run() {
     }
     assert!(!missing.exists(), "reading made a directory");
     assert!(files(&empty).is_empty(), "reading made files");
-    // Solving uses an empty directory, and refuses one with other files like one with another job.
+    // `solve` accepts an empty directory. It refuses a directory with other files like a run of another job.
     try_solve(&other, "--board 2x2").exits(2).says(&["other", "holiday.jpg"]);
     assert_eq!(files(&other).len(), 1);
     try_solve(&file, "--board 2x2").exits(2).says(&["file"]);
@@ -281,7 +281,7 @@ fn directories_that_cannot_be_written() {
     try_solve(Path::new("/proc/run"), "--board 2x2").exits(1).says(&["/proc"]);
 }
 
-/// Shells leave `--run=~/x` and `s3:` as they are, so each would become a folder of that name.
+/// Shells do not expand `--run=~/x` and `s3:`, so each would become a folder of that name.
 #[test]
 fn places_that_only_look_like_paths() {
     let place = Place::new();
@@ -325,7 +325,7 @@ fn one_writer_at_a_time() {
     on_run(&solved.run(), "verify", &[]).exits(0);
     on_run(&solved.run(), "query", &["2 2 / 0 0"]).exits(0);
     drop(writer);
-    // Processes that other tests are starting may hold the lock for a moment, as they hold all files of this one.
+    // New processes of other tests may hold the lock for a moment, because they inherit the open files of this process.
     let begun = std::time::Instant::now();
     while try_solve(&solved.run(), "--board 2x2").code != Some(0) {
         assert!(begun.elapsed() < std::time::Duration::from_secs(60), "the lock stays");
@@ -368,7 +368,7 @@ fn spellings_of_a_board() {
         &[" 2  0/0 4 "],
         &["2,./.,4"],
         &["2 0\n0 4"],
-        // The words of a board without quotes.
+        // A board without quotes arrives as several words.
         &["2", "0", "/", "0", "4"],
         &["2,.", "/", ".,4"],
     ];
@@ -444,7 +444,7 @@ fn lines_without_an_answer_do_not_stop_the_others() {
     assert_eq!(values(&unreachable), [false, true]);
 }
 
-/// Queries boards in bytes that may not be text.
+/// Queries boards in bytes that may be invalid text.
 fn query_bytes(run: &Path, options: &[&str], bytes: &[u8]) -> Finished {
     let input = run.join("bytes");
     fs::write(&input, bytes).unwrap();
@@ -452,7 +452,7 @@ fn query_bytes(run: &Path, options: &[&str], bytes: &[u8]) -> Finished {
     Finished::new(query.stdin(fs::File::open(&input).unwrap()).output().unwrap())
 }
 
-/// Bytes that are not text make their line an error, and no other.
+/// Bytes that are not text cause an error only for their line.
 #[test]
 fn lines_of_other_bytes() {
     let solved = Solved::new("--board 2x2");
@@ -473,7 +473,7 @@ fn lines_of_other_bytes() {
     query_bytes(&solved.run(), &[], &utf16).exits(2).says(&["UTF-16", "iconv"]);
 }
 
-/// The program never holds a long line whole, because it may be as long as a disk. The test limits its memory.
+/// The program never stores a whole long line, because a line may fill a disk. The test limits the program's memory.
 #[test]
 fn long_lines() {
     let solved = Solved::new("--board 2x2");
@@ -482,8 +482,8 @@ fn long_lines() {
     fs::write(&input, &long).unwrap();
     let binary = env!("CARGO_BIN_EXE_exact2048");
     let mut query = std::process::Command::new("bash");
-    // The limit is one of address space. Stacks of threads take some megabytes each; without the variable, heaps take 64 MiB
-    // each.
+    // The limit is on address space. The stack of each thread takes some megabytes. Without the variable, each heap takes
+    // 64 MiB.
     query.args(["-c", "cat \"$0\" | (ulimit -v 400000; exec \"$@\")"]).env("MALLOC_ARENA_MAX", "1");
     query.arg(&input).args([binary, "query", "--json", "--run", solved.run().to_str().unwrap(), "-"]);
     let finished = Finished::new(query.output().unwrap());

@@ -1,4 +1,4 @@
-//! `verify`: right runs pass, and no run that is wrong does, though all its files are whole.
+//! `verify`: right runs pass, and wrong runs fail even if all their files are intact.
 
 use crate::common;
 
@@ -41,7 +41,7 @@ fn problems_of(run: &Run) -> Vec<Problem> {
     outcome.problems
 }
 
-/// Requires that `verify` finds a run wrong.
+/// Requires that `verify` finds problems in a run, and returns them.
 #[track_caller]
 fn is_refused(run: &Path, what: &str) -> String {
     let problems = problems(run);
@@ -126,8 +126,9 @@ fn no_changed_bit_goes_unnoticed() {
     assert_eq!(problems(&run), Vec::<String>::new());
 }
 
-/// Each entry of a run is removed with its value, and each hole filled, which only the rules reveal. This includes one of two
-/// images of a board in a row, which leaves all counts and the fingerprint unchanged.
+/// Removes each entry of a run with its value, and fills each gap. Only the rules reveal these changes.
+///
+/// For two images of a board in one row, the change of one image leaves all counts and the fingerprint unchanged.
 #[test]
 fn entries_can_neither_be_taken_away_nor_added() {
     let solved = Solved::new("--board 2x2 --large 3");
@@ -139,7 +140,7 @@ fn entries_can_neither_be_taken_away_nor_added() {
             let (key, bytes) = forge.shards[shard].items[item].clone();
             let row_bytes = columns(&run, key.lane).div_ceil(8);
             let (columns, values) = (columns(&run, key.lane), forge.find(ShardKind::Values, key));
-            // The rows of small boards fit in a part, and their occupancy in front is as long as makes the length right.
+            // The rows of small boards fit in one part. The length of its leading occupancy follows from its total length.
             let occupancy = (0..bytes.len())
                 .find(|&n| n + row_bytes * ones(&bytes[..n]) == bytes.len() && n > 0 && ones(&bytes[..n]) > 0)
                 .unwrap();
@@ -151,7 +152,7 @@ fn entries_can_neither_be_taken_away_nor_added() {
                     let mut forge = forge.clone();
                     forge.shards[shard].items[item].1[at] ^= bit;
                     if ones(&forge.shards[shard].items[item].1[at - column / 8..][..row_bytes]) == 0 {
-                        // The row goes as a whole: its bit in the occupancy, and its bytes.
+                        // Removes the whole row: its occupancy bit and its bytes.
                         take_row(&mut forge.shards[shard].items[item].1, row, occupancy, row_bytes);
                     }
                     if let Some((shard, item)) = values {
@@ -177,7 +178,7 @@ fn entries_can_neither_be_taken_away_nor_added() {
     assert!(removed >= 110 && added > 0 && images > 0, "{removed} removed, {added} added, {images} images");
 }
 
-/// Each value is changed alone. With two images of a board in a row, only queries of one image would see the change.
+/// Changes each value alone. With two images of a board in a row, only queries of one image would see the change.
 #[test]
 fn no_image_has_another_value_than_its_board() {
     let solved = Solved::new("--board 2x2 --large 3");
@@ -204,8 +205,8 @@ fn no_image_has_another_value_than_its_board() {
     assert!(images > 0);
 }
 
-/// A row without an entry, an entry of a missing row, and an item without entries change no state. The format forbids
-/// them nevertheless.
+/// A row without an entry, an entry of a missing row, and an item without entries change no state. Nevertheless, the
+/// format forbids them.
 #[test]
 fn nothing_stands_for_no_state() {
     let solved = Solved::new("--board 2x2 --large 3");
@@ -235,7 +236,7 @@ fn nothing_stands_for_no_state() {
         for layer in (4..=params.last_layer().0).step_by(2).map(Layer) {
             for lane in lanes(&params) {
                 let key = ItemKey { layer: layer.0, lane: lane.code(), part: 0 };
-                // Where values are stored there would have to be an item of them too.
+                // Skips layers with stored values, because they would also need an item of values.
                 if params.kept.keeps(layer) || whole.find(ShardKind::Reach, key).is_some() {
                     continue;
                 }
@@ -258,15 +259,16 @@ fn ones(bytes: &[u8]) -> usize {
     bytes.iter().map(|byte| byte.count_ones() as usize).sum()
 }
 
-/// Takes an occupied row out of a reach item, unless it is the only one.
+/// Removes an occupied row from a reach item, unless it is the only row.
 fn take_row(item: &mut Vec<u8>, row: usize, occupancy: usize, row_bytes: usize) {
     let occupied = (0..8 * occupancy).filter(|&i| item[i / 8] >> (i % 8) & 1 == 1).nth(row).unwrap();
     item[occupied / 8] ^= 1 << (occupied % 8);
     item.drain(occupancy + row * row_bytes..occupancy + (row + 1) * row_bytes);
 }
 
-/// A board is moved from its canonical row to the row of its mirror image, which no query reads. Only masks with very many
-/// configs have rows that are not canonical.
+/// Moves a board from its canonical row to the row of its mirror image. No query reads that row.
+///
+/// Only masks with very many configs have rows that are not canonical.
 #[test]
 fn boards_in_rows_that_are_not_canonical_are_refused() {
     let place = Place::new();
@@ -280,14 +282,14 @@ fn boards_in_rows_that_are_not_canonical_are_refused() {
     let configs = Configs::new(10, 4);
     let mirror = |row: usize| {
         let config = configs.config(10, 22, row as u32);
-        // The first digit is the highest: neighbours in a row of the board change places.
+        // Swaps neighbours in a row of the board. The first digit is the highest.
         let mirrored = (0..10).fold(0, |m, cell| m | (config >> (4 * cell) & 15) << (4 * (cell ^ 1)));
         configs.rank(10, 22, mirrored) as usize
     };
     let row = (0..rows).find(|&row| bytes[row / 8] >> (row % 8) & 1 == 1 && mirror(row) != row).unwrap();
     let other = mirror(row);
     assert!(other > row && other < rows);
-    // Each occupied row has one byte behind the occupancy, and its only column is marked: none has to move.
+    // Each occupied row has one byte after the occupancy, with its only column marked. So no byte has to move.
     bytes[row / 8] ^= 1 << (row % 8);
     bytes[other / 8] ^= 1 << (other % 8);
     forge.write();
@@ -295,7 +297,7 @@ fn boards_in_rows_that_are_not_canonical_are_refused() {
     assert!(found.contains("canonical"), "{found}");
 }
 
-/// Two states change places with their values: all states are there, and no query finds the right one.
+/// Two states swap their values. All states exist, but queries would find wrong values.
 #[test]
 fn values_cannot_change_places() {
     let solved = Solved::new("--board 2x2");
@@ -321,7 +323,7 @@ fn values_cannot_change_places() {
     assert!(swapped > 10, "{swapped}");
 }
 
-/// The journal has the number of states and their fingerprint. Missing and wrong ones are problems.
+/// The journal has the number of states and their fingerprint. Missing and wrong entries are problems.
 #[test]
 fn the_journal_must_count_the_contents_of_shards() {
     let solved = Solved::new("--board 2x2");
@@ -437,7 +439,7 @@ fn unfinished_runs_are_reported() {
 fn missing_layers_are_not_reported_as_checked() {
     let place = Place::new();
     let run = place.join("run");
-    // With little room on the disk, states are committed in several ranges.
+    // With a low disk limit, states are committed in several ranges.
     let args = solve_args(&run, "--board 3x3 --objective reach:512 --disk 2.4MB");
     let died = command(args).env("FAILPOINTS", "journal.linked=1*off->return").output().unwrap();
     assert!(!died.status.success());
@@ -450,7 +452,7 @@ fn missing_layers_are_not_reported_as_checked() {
     on_run(&run, "verify", &["--layers", &above]).exits(1).prints("verify of missing layers");
 }
 
-/// Checks a span of a run, which must be right.
+/// Checks a span of a run, and requires that it is right.
 fn check(run: &Run, span: Span) -> CheckOutcome {
     let go_on = AtomicBool::new(false);
     let verifier = Verifier::new(run, 2, &go_on, &|_| {}).unwrap();
@@ -459,13 +461,13 @@ fn check(run: &Run, span: Span) -> CheckOutcome {
     outcome
 }
 
-/// A small run that keeps some layers and whose values are in three committed ranges, cut below two layers.
+/// A small run that stores some layers. Its values are in three committed ranges, split below the layers of `cuts`.
 fn run_in_ranges(keep: &str, cuts: [u32; 2]) -> Solved {
     let solved = Solved::new(&format!("--board 3x3 --objective reach:32 --keep {keep}"));
     let mut forge = Forge::open(&solved.run());
     forge.split_values(&cuts);
     forge.write();
-    // Problems of wrong fingerprints have the right ones.
+    // Takes the right fingerprints from the reported problems.
     for range in [cuts[0], cuts[1], 4] {
         let name = format!("fingerprint of layers {range} to ");
         let fingerprint = |problem: Problem| match problem {
@@ -480,7 +482,7 @@ fn run_in_ranges(keep: &str, cuts: [u32; 2]) -> Solved {
     solved
 }
 
-/// Spans of all layers together check the whole run. Each needs only its own shards and the next ones.
+/// Spans of all layers together check the whole run. Each span needs only its own shards and the next shards.
 #[test]
 fn a_run_can_be_checked_in_pieces() {
     for (keep, cuts) in [("2/4", [80, 40]), ("3/7", [72, 28]), ("1/1", [78, 40])] {
@@ -511,7 +513,7 @@ fn check_in_pieces(solved: &Solved) {
     assert!(whole(&json["states"]) < states);
 }
 
-/// A stopped check names the remaining layers, and checking these completes it.
+/// A stopped check names the remaining layers. A check of these layers completes it.
 #[test]
 fn a_stopped_check_can_be_resumed() {
     let solved = run_in_ranges("2/4", [80, 40]);
@@ -546,7 +548,7 @@ fn a_layer_selects_its_whole_commit() {
     let solved = Solved::new("--board 2x2");
     let run = solved.run();
     let json = on_run(&run, "verify", &["--layers", "20..21", "--json"]).exits(0).json();
-    // All values of so small a run are one committed range.
+    // In such a small run, all values are in one committed range.
     assert_eq!(json["layers"], json!([4, 60]));
     assert_eq!(json["verdict"], "right");
 }
@@ -561,7 +563,7 @@ fn an_interrupted_check_prints_how_to_resume() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A signal before the program handles it would end it without output.
+    // Waits until the program handles the signal. An earlier signal would end the program without output.
     let status = format!("/proc/{}/status", child.id());
     let listens = |status: String| {
         let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:\t")).unwrap_or("0");
@@ -575,7 +577,7 @@ fn an_interrupted_check_prints_how_to_resume() {
     common::signal(child.id(), "INT");
     let ended = common::Finished::new(child.wait_with_output().unwrap());
     match ended.code {
-        // It was faster than the signal.
+        // The check was faster than the signal.
         Some(0) => {}
         _ => {
             let ended = ended.exits(130).says(&["--layers 4.."]);

@@ -1,4 +1,4 @@
-//! A worker as its operators and its peers see it: real processes.
+//! A worker from the view of its operators and its peers: real processes.
 
 use crate::common;
 
@@ -25,10 +25,10 @@ use tonic::{Code, Request, Response, Status};
 
 const TOKEN: &str = "a-token-that-nobody-guesses";
 
-/// Metrics of all servers, which are there once there was a request.
+/// Prefix of the metrics of all servers. These metrics exist after the first request.
 const OF_ALL_SERVERS: &str = "exact2048_request";
 
-/// Waits until metrics have a text.
+/// Waits until the metrics contain a text.
 #[track_caller]
 fn scrape_until(server: &Server, wanted: &str) -> String {
     let begun = Instant::now();
@@ -42,7 +42,7 @@ fn scrape_until(server: &Server, wanted: &str) -> String {
     }
 }
 
-/// The names that are explained, and those that have samples; a histogram by the name of its count.
+/// The names with a description, and the names with samples. A histogram has the name of its count.
 fn names(metrics: &str) -> (BTreeSet<&str>, BTreeSet<&str>) {
     let helped = metrics.lines().filter_map(|line| line.strip_prefix("# HELP ")?.split(' ').next());
     let sampled = metrics.lines().filter(|line| line.starts_with("exact2048_"));
@@ -130,7 +130,7 @@ fn lines_of_an_epoch_name_job_and_worker() {
     for words in [events::EPOCH_BEGINS, events::SHARD_WRITTEN, events::EPOCH_ENDS] {
         for line in logged_until(worker, words) {
             assert_eq!(line["job"], "2x2", "{line}");
-            // The same name as in the log of the coordinator and in `status`.
+            // The epoch has the same name as in the log of the coordinator and in `status`.
             assert!(text(&line["epoch"]).starts_with("1."), "{line}");
             assert_eq!(line["worker"], logged_until(worker, events::WORKER_STARTS)[0]["worker"], "{line}");
         }
@@ -161,7 +161,7 @@ fn a_worker_of_another_kind_of_server_ends() {
     server.stop();
 }
 
-/// A caller with these files and this token.
+/// A caller with these TLS files and this token.
 async fn caller(worker: &Server, tls: TlsFiles, token: Option<&str>) -> ExchangeClient<Connected> {
     let token = token.map(|token| Token::new(token, "a test").unwrap());
     let options = ClientOptions { server: worker.url.clone(), tls, token, insecure: false };
@@ -177,7 +177,7 @@ async fn answers(mut caller: ExchangeClient<Connected>) -> [Status; 2] {
     [fetched, caller.push(tokio_stream::iter([hello])).await.map(drop).unwrap_err()]
 }
 
-/// Blocks and shards of a job pass here, so that this port is guarded as the coordinator's is.
+/// The blocks and shards of a job pass through this port, so it has the same protection as the coordinator's port.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn only_authorised_callers_push_and_fetch() {
     exact2048_net::install_crypto();
@@ -187,7 +187,7 @@ async fn only_authorised_callers_push_and_fetch() {
     let start = |options: &[Vec<String>]| {
         let options = options.concat();
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        // Peers are heard whether or not there is a coordinator.
+        // The worker accepts peers even without a coordinator.
         start_worker("https://127.0.0.1:9", &place.join("cache"), &options)
     };
     let of = |statuses: [Status; 2]| statuses.map(|status| status.code());
@@ -201,16 +201,16 @@ async fn only_authorised_callers_push_and_fetch() {
         let refused = of(answers(caller(&worker, known(), token).await).await);
         assert_eq!(refused, [Code::Unauthenticated; 2], "{token:?}");
     }
-    // With the token, and no certificate or one of another CA.
+    // Tests callers with the token, but without a certificate or with a certificate of another CA.
     let identity = other.identity("peer");
     let stranger = TlsFiles { cert: file(&identity, 1), key: file(&identity, 3), ..trusting(&ca) };
     for tls in [trusting(&ca), stranger] {
         let token = Some(Token::new(TOKEN, "a test").unwrap());
         let options = ClientOptions { server: worker.url.clone(), tls, token, insecure: false };
-        // With TLS 1.3 a client finishes before the server has checked its certificate.
+        // With TLS 1.3, a client finishes the handshake before the server has checked the client's certificate.
         if let Ok(connected) = connect(&options).await {
             let refused = answers(ExchangeClient::new(connected)).await;
-            // Errors with a source come from the connection, and not from the worker.
+            // An error with a source is from the connection, not from the worker.
             assert!(refused.iter().all(|status| status.source().is_some()), "{refused:?}");
         }
     }
@@ -218,7 +218,7 @@ async fn only_authorised_callers_push_and_fetch() {
     assert!(!log.contains("nobody"), "{log}");
 }
 
-/// A coordinator as far as a worker meets it, that answers pulls in its own way.
+/// The part of a coordinator that a worker needs, with scripted answers to pulls.
 struct Scripted(fn(v1::PullRequest) -> Answer<v1::PullResponse>);
 
 type Answer<T> = Result<Response<T>, Status>;
@@ -261,7 +261,7 @@ impl Coordinator for Scripted {
 }
 
 impl Scripted {
-    /// Serves as long as the runtime lives, and says where.
+    /// Serves until the runtime ends, and returns the URL.
     async fn start(self) -> String {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -272,7 +272,7 @@ impl Scripted {
     }
 }
 
-/// An idle worker stops without an answer too, because it has no work that others must repeat.
+/// An idle worker stops even without an answer, because it has no work that other workers must repeat.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_idle_worker_stops_without_an_answer() {
     let coordinator = Scripted(|pull| {

@@ -1,17 +1,18 @@
 //! A slow, simple solver that shares no code with the solver under test.
 //!
-//! Boards are plain arrays of exponents, and sets and values are hash maps. Every board is moved and
-//! spawned into separately. Values are expected remaining scores, not the potentials that the solver
-//! stores. They have 128-bit fixed point with 80 fraction bits, so they are exact compared with the
-//! solver's 64 bits. Probabilities to lose are minimised directly, not computed from those to win.
+//! Boards are plain arrays of exponents, and sets and values are hash maps. The solver treats every board separately.
+//! Values are expected remaining scores, not the potentials that the solver under test stores. They have 128-bit fixed
+//! point with 80 fraction bits, so they are exact compared with the 64 bits of the solver under test. This solver
+//! minimises the probability of a loss directly, and does not compute it from the probability of a win.
 //!
-//! It is a crate, so that it can be optimised. Without optimisation, it would take a tenth of the time of all tests.
+//! This code is a separate crate, so the compiler can optimise it. Without optimisation, it would take a tenth of the time
+//! of all tests.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![allow(missing_docs, reason = "only tests use it")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// Exponents row by row, 0 for an empty cell; cells beyond the board are 0.
+/// Exponents row by row, 0 for an empty cell. Cells beyond the board are 0.
 pub type Board = [u8; 16];
 
 /// A value in units of 2^-80.
@@ -32,16 +33,16 @@ pub struct Game {
     rows: usize,
     cols: usize,
     objective: Objective,
-    /// A spawned tile is a 4 with probability `fours / of`.
+    /// Weight of a 4: a spawned tile is a 4 with probability `fours / of`.
     fours: u128,
     of: u128,
-    /// Numerator and denominator of the discount: a win after n moves counts as its n-th power.
+    /// Numerator and denominator of the discount. A win after n moves counts as the n-th power of the discount.
     discount: [u128; 2],
-    /// Whether spawns are the worst for the player instead of random.
+    /// Whether an adversary chooses the spawns, instead of chance.
     worst: bool,
     /// For each symmetry, the source of each cell.
     symmetries: Vec<Vec<usize>>,
-    /// For each direction, the lines that slide, each from the wall outward.
+    /// For each direction, the sliding lines, each with its cells from the wall outward.
     lines: [Vec<Vec<usize>>; 4],
 }
 
@@ -69,7 +70,7 @@ pub fn as_f64(value: Value) -> f64 {
 }
 
 impl Game {
-    /// The game of options of `solve`: `3x2`, `score` or `reach:16`, `1/10`.
+    /// Creates the game for options of `solve`: `3x2`, `score` or `reach:16`, `1/10`.
     pub fn new(board: &str, objective: &str, spawn4: &str) -> Self {
         let (rows, cols) = board.split_once('x').unwrap();
         let (rows, cols): (usize, usize) = (rows.parse().unwrap(), cols.parse().unwrap());
@@ -117,13 +118,13 @@ impl Game {
         }
     }
 
-    /// The same game with a discount, such as `19/20`.
+    /// Returns the same game with a discount, for example `19/20`.
     pub fn discounted(self, discount: &str) -> Self {
         let (numerator, denominator) = discount.split_once('/').unwrap();
         Self { discount: [numerator.parse().unwrap(), denominator.parse().unwrap()], ..self }
     }
 
-    /// The same game against an adversary.
+    /// Returns the same game against an adversary.
     pub fn against_the_worst(self) -> Self {
         Self { worst: true, ..self }
     }
@@ -159,7 +160,7 @@ impl Game {
         self.images(board).into_iter().min().unwrap()
     }
 
-    /// Makes a move: the board afterwards and the score; `None` if nothing changes.
+    /// Makes a move. Returns the board after it and the score; `None` if nothing changes.
     pub fn slide(&self, board: &Board, direction: usize) -> Option<(Board, u32)> {
         let mut after = Board::default();
         let mut score = 0;
@@ -181,13 +182,13 @@ impl Game {
         (after != *board).then_some((after, score))
     }
 
-    /// The legal moves: direction, board afterwards, score.
+    /// The legal moves, each as direction, board after the move, and score.
     pub fn moves(&self, board: &Board) -> Vec<(usize, Board, u32)> {
         let slide = |d| self.slide(board, d).map(|(after, score)| (d, after, score));
         (0..4).filter_map(slide).collect()
     }
 
-    /// Whether spawns are the worst for the player.
+    /// Whether an adversary chooses the spawns.
     pub fn has_adversary(&self) -> bool {
         self.worst
     }
@@ -224,7 +225,7 @@ impl Game {
         starts
     }
 
-    /// The canonical starts, each once.
+    /// The distinct canonical starts.
     pub fn canonical_starts(&self) -> Vec<Board> {
         let set: HashSet<Board> = self.starts().iter().map(|start| self.canonical(start)).collect();
         let mut starts: Vec<Board> = set.into_iter().collect();
@@ -232,8 +233,8 @@ impl Game {
         starts
     }
 
-    /// All layers up to `until`. A board is reachable if starts, moves and spawns of 2s and 4s lead to
-    /// it, with any probability. Won boards are not counted, and have no successors.
+    /// All layers up to `until`. A board is reachable if moves and spawns of 2s and 4s lead from a start to the board, with
+    /// any probability. Won boards do not count, and have no successors.
     pub fn enumerate(&self, until: u32) -> BTreeMap<u32, Layer> {
         let mut layers = BTreeMap::<u32, Layer>::new();
         for start in self.starts() {
@@ -341,8 +342,9 @@ impl Game {
         })
     }
 
-    /// The mean over all starts with their probabilities, and over the starts of layers 4, 6 and 8,
-    /// each place and order counted once. Against an adversary, the least values instead.
+    /// The mean over all starts with their probabilities, and the means over the starts of layers 4, 6 and 8.
+    ///
+    /// Each place and order counts once. Against an adversary, returns the least values instead of means.
     pub fn start_values(&self, solution: &Solution) -> (f64, BTreeMap<u32, f64>) {
         if self.worst {
             let of = |start: &Board| (self.sum(start), as_f64(solution.values[&self.canonical(start)]));
@@ -362,7 +364,7 @@ impl Game {
         let mut by_layer = BTreeMap::<u32, (Value, u128)>::new();
         let (mut weighted, mut weights) = (0, 0);
         for start in self.starts() {
-            // The last bits are dropped, so that the weighted sum fits.
+            // Drops the last bits, so the weighted sum fits.
             let value = solution.values[&self.canonical(&start)] >> 16;
             let fours = start.iter().filter(|&&e| e == 2).count() as u32;
             let weight = self.fours.pow(fours) * (self.of - self.fours).pow(2 - fours);
