@@ -74,7 +74,7 @@ async fn pulls_of_any_content_do_no_harm() {
     coordinator.server.stop();
 }
 
-/// A reproducible sequence of numbers. Many are small or at the limits, because such numbers reveal most errors.
+/// A reproducible sequence of numbers. Many are small or at the limits, because such numbers tend to reveal errors.
 fn random_numbers() -> impl FnMut() -> u64 {
     let mut state = 0x2545_f491_4f6c_dd1du64;
     move || {

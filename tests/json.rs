@@ -57,7 +57,7 @@ impl Page {
         self.fields.extend(names.into_iter().map(|name| (command.to_owned(), name)));
     }
 
-    /// Finds the entry of the page for a field, which may be listed with a similar object.
+    /// Finds the page's entry for a field. The entry may belong to a similar object.
     fn resolve(&self, (command, name): &Field) -> Field {
         let like = |(of, (command_of_like, like)): (&Field, &Field)| {
             let rest = inside(name, &of.1).filter(|_| &of.0 == command)?;

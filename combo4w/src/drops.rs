@@ -28,7 +28,7 @@ type Place = (Turn, Cell);
 pub(crate) fn resting(field: Field, piece: Piece, drops: Drops) -> Vec<Field> {
     let shapes: [_; 4] = std::array::from_fn(|turn| piece.cells(turn));
     let fit = |(turn, at): Place| field.fit(&shapes[turn], at);
-    // No cell of a square is more than three from its corner.
+    // A cell of a square is at most three columns and rows from the square's corner.
     let above = field.height() + 2;
     let entries = (0..4).flat_map(|turn| (-3..=3).map(move |x| (turn, (x, above))));
     let entries: Vec<Place> = entries.filter(|&place| fit(place).is_some()).collect();

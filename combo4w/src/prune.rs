@@ -2,7 +2,7 @@
 //!
 //! A state j *simulates* a state i, i ≤ j, if j can do everything that i can. More precisely, the probabilities of i's
 //! branches can be moved completely to j's branches under one condition. Probability moves from a branch of i to a branch
-//! of j only if some successor in j's branch simulates each successor in i's branch.
+//! of j only if each successor in i's branch is simulated by some successor in j's branch.
 //!
 //! The search for the greatest such relation begins with all pairs that the values allow. It removes the pairs that fail
 //! the condition, until all remaining pairs meet it. Because i ≤ j implies V(i) ≤ V(j), a branch with j does not need i.

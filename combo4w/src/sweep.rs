@@ -1,4 +1,4 @@
-//! One sweep: computes the values of a level's outlooks from those of the next level.
+//! One sweep: computes the values of a level's outlooks from the values of the next level.
 //!
 //! A sweep computes *lives*: the expected number of placements plus one, or 0 for a combo that has ended. With W for lives,
 //! the equation of a state is W = 1 + the mean over the drawn pieces of the largest W after a placement.

@@ -67,7 +67,7 @@ pub struct PlayedMove {
     pub exponent: u8,
 }
 
-/// Rules of a game in addition to those of the board.
+/// Rules of a game in addition to the rules of the board.
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     /// Exponent of the target tile. A game that reaches it is won and ends.

@@ -13,7 +13,7 @@ use crate::engine::{Engine, LegalMoves};
 #[derive(Clone, Debug)]
 pub struct ManyGames {
     engine: Engine,
-    /// Exponent of the target tile, which ends a game.
+    /// Exponent of the target tile. This tile ends a game.
     target: Option<u8>,
     games: Vec<Game>,
 }

@@ -153,7 +153,7 @@ impl LossTable {
         other.worst.iter().for_each(|&worst| self.rank(engine, worst));
     }
 
-    /// Divides the sums over sampled games by the number of games, which turns them into means.
+    /// Divides the sums over sampled games by the number of games to compute means.
     pub(super) fn divide(&mut self, games: u64) {
         let groups = self.by_layer.values_mut().chain(self.by_largest.values_mut());
         groups.chain([&mut self.all]).for_each(|losses| losses.divide(games as f64));
