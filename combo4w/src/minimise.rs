@@ -104,7 +104,7 @@ mod tests {
     fn only_equivalent_states_are_merged() {
         let end = || vec![(vec![], 1)];
         // States 0 and 1 end. States 2 and 3 continue with 0 or 1, or end, at the same probabilities. State 4 does so at
-        // other probabilities. State 5 may choose 2.
+        // other probabilities. State 5 may choose 2 or 3.
         let branches = vec![
             end(),
             end(),
