@@ -31,7 +31,7 @@ fn connect(to: SocketAddr, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(to).unwrap()).collect()
 }
 
-/// Repeats a request until the server answers, with a short timeout.
+/// Repeats a request until the server answers. Fails after a minute.
 #[track_caller]
 fn answered(server: &Server) {
     let begun = Instant::now();

@@ -202,7 +202,7 @@ async fn failures_of_workers_are_shown() {
     let begun = Instant::now();
     let activity =
         || coordinator.ask(&["status", "--json"]).exits(0).json()["workers"][0]["activity"].clone();
-    // The new worker gets no work during its first second.
+    // After this report, the worker still gets no work for a second.
     while activity() != "waiting" {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", activity());
         worker.pull().await.unwrap();

@@ -100,7 +100,7 @@ fn kept_reach_that_a_record_removes_is_missing() {
     on_run(&run, "query", &["2 2 / 0 0"]).exits(1).prints("query without kept reach");
     let found = on_run(&run, "verify", &["--json"]).exits(1).json();
     assert_eq!((text(&found["verdict"]), &found["removed"]), ("unfinished", &info["passes"][0]["removed"]));
-    // No layer needs reach that lies between kept layers.
+    // No command needs the removed reach between kept layers.
     assert_eq!(text(&solve(&run, JOB)["fingerprint"]), patient.fingerprint);
     on_run(&run, "query", &["2 2 / 0 0"]).exits(0);
     let info = on_run(&run, "info", &["--json"]).exits(0).json();
