@@ -31,9 +31,9 @@ Examples:
   exact2048 evaluate --player random --run runs/3x3 --no-losses
   exact2048 evaluate --player monte-carlo:runs=20 --run runs/3x3 --games 200
 
-If a player's moves depend only on the board, or are uniformly random, the command computes the probability of every \
-reachable board. Then nothing is sampled, and the bound on the error is proven. Probabilities below the cutoff \
-are dropped and their sum is printed. Any other player plays games. The loss of a move is the value of the board less \
+If the moves of a built-in player depend only on the board, or are uniformly random, the command computes the \
+probability of every reachable board. Then nothing is sampled, and the bound on the error is proven. Probabilities \
+below the cutoff are dropped and their sum is printed. Any other player, and every program of cmd:, plays games. The loss of a move is the value of the board less \
 that of the move, both under perfect play from there on.
 
 docs/players.md lists the players and their parameters.")]
