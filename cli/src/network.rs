@@ -67,7 +67,7 @@ pub struct ServerArgs {
     /// Require client certificates from this CA, PEM
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Require the token in this file from clients [default: the token in EXACT2048_TOKEN, if set]
+    /// Require the token in this file from callers; a worker also sends it [default: the token in EXACT2048_TOKEN, if set]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Listen beyond loopback without encryption or without authentication of clients, in trusted networks only
