@@ -186,6 +186,16 @@ mod tests {
         assert_eq!(states("reach:2048", Some(60)), 44_219_889.0);
     }
 
+    /// Compares the enumeration of 4x4 to 64 with the published one, layer by layer.
+    #[test]
+    fn the_enumeration_of_4x4_to_64_agrees_with_the_published_one() {
+        let numbers = |line: &str| -> Vec<u64> { line.split(',').map(|cell| cell.parse().unwrap()).collect() };
+        let ours = include_str!("../../docs/results/4x4-64-layers.csv").lines().skip(1).map(numbers);
+        let published = PUBLISHED_4X4_TO_64.lines().skip(1).map(numbers);
+        let live: Vec<Vec<u64>> = ours.map(|row| vec![row[0], row[1] - row[2]]).collect();
+        assert_eq!(live, published.collect::<Vec<_>>());
+    }
+
     #[test]
     fn knowledge_depends_on_measured_runs() {
         for (board, objective, until, known) in [
