@@ -189,7 +189,8 @@ mod tests {
     /// Compares the enumeration of 4x4 to 64 with the published one, layer by layer.
     #[test]
     fn the_enumeration_of_4x4_to_64_agrees_with_the_published_one() {
-        let numbers = |line: &str| -> Vec<u64> { line.split(',').map(|cell| cell.parse().unwrap()).collect() };
+        let numbers =
+            |line: &str| -> Vec<u64> { line.split(',').map(|cell| cell.parse().unwrap()).collect() };
         let ours = include_str!("../../docs/results/4x4-64-layers.csv").lines().skip(1).map(numbers);
         let published = PUBLISHED_4X4_TO_64.lines().skip(1).map(numbers);
         let live: Vec<Vec<u64>> = ours.map(|row| vec![row[0], row[1] - row[2]]).collect();
