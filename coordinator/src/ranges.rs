@@ -11,7 +11,7 @@ use crate::task::Totals;
 /// Minimum size in bytes of a member's shard that justifies a file.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// Longest time between commits, if the range may end there. In the upward pass, an interruption loses at most
+/// Longest time between commits. It is exceeded if no range may end at the layers finished by then. In the upward pass, an interruption loses at most
 /// this much work. In the downward pass, it loses the work since the last cut (see [`Segment::may_end_at`]).
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -20,8 +20,8 @@ pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 pub struct RangePolicy {
     /// Smallest size in bytes.
     pub least_bytes: u64,
-    /// Largest size in bytes while much data waits, because fewer and larger shards are written faster. It equals
-    /// `least_bytes` if the computation waits for the writes.
+    /// Largest size in bytes. While much unwritten data waits, ranges grow up to this size, because fewer and larger
+    /// shards are written faster. It equals `least_bytes` if the computation stops during writes.
     pub most_bytes: u64,
     /// Time after the last written range at which any size suffices.
     pub interval: Duration,
@@ -43,6 +43,8 @@ pub enum RangeOrder {
 /// Finished but uncommitted layers of a segment, in the order of the pass. Only one range is written at a time, so
 /// the committed layers are always a prefix of the segment.
 ///
+/// A *position* is the number of a layer in the segment, in the order of the pass.
+///
 /// All times are relative to the same moment.
 #[derive(Debug)]
 pub struct Ranges {
@@ -56,8 +58,9 @@ pub struct Ranges {
     sums: VecDeque<Sum>,
     /// Number of positions that every member has finished.
     frontier: u32,
-    /// Number of bytes of the positions from `written` to `frontier`, and of the positions being written.
+    /// Bytes of the positions from `written` to `frontier`, including those being written.
     ready_bytes: u64,
+    /// Bytes of the positions being written.
     ordered_bytes: u64,
     /// Number of written positions.
     written: u32,
@@ -210,8 +213,8 @@ impl Ranges {
         self.ordered_bytes
     }
 
-    /// Returns whether the data that waits for the current write fills at least `ranges` further ranges of about
-    /// its size. Returns false while no range is being written.
+    /// Returns whether the data that waits for the current write to end fills at least `ranges` more ranges as large
+    /// as the one being written. Returns false while no range is being written.
     pub fn is_behind(&self, ranges: u64, policy: &RangePolicy) -> bool {
         let range_bytes = self.ordered_bytes.max(policy.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes

@@ -162,7 +162,7 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut, no values are stored, but few must be computed. If no layer of the range is just below a
+            // Above the last cut no values are stored, but only few values must be computed there. If no layer of the range is just below a
             // cut, the wanted layer must suffice.
             layers.push(layer);
         }
@@ -189,13 +189,13 @@ fn without_values(advice: Advice) -> Position {
     Position { answer: StateAnswer::BestMove(advice), gap: 0.0, share: 0.0 }
 }
 
-/// Chooses the positions that fit the kind best, in descending order. Prefers positions that look different.
+/// Chooses the positions that fit the kind best, the best fit first. Prefers positions that look different.
 fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Position> {
     match kind {
         PositionKind::Gap => found.sort_by(|a, b| b.gap.total_cmp(&a.gap)),
         PositionKind::Close => found.sort_by(|a, b| a.gap.total_cmp(&b.gap)),
         PositionKind::Only => found.sort_by(|a, b| b.share.total_cmp(&a.share)),
-        // Any position fits, so chooses evenly from all layers.
+        // Any position fits, so choose evenly from all layers.
         PositionKind::Any => return evenly_spaced(found, limit),
     }
     different(&found.iter().map(|position| position.answer.state().1).collect::<Vec<_>>(), limit)

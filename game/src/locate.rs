@@ -54,9 +54,9 @@ pub struct Locator {
 /// Row numbers of a class.
 #[derive(Debug)]
 struct ClassRanks {
-    /// First row of each canonical mask, and the number of rows at the end.
+    /// First row of each canonical mask. The last element is the number of rows in total.
     first_row: Box<[u32]>,
-    /// Canonical configs of each mask that numbers only its canonical configs ([`has_table`]). Computed on first use.
+    /// Canonical configs of each mask whose rows number only canonical configs; see [`has_table`]. Computed on first use.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
@@ -184,7 +184,8 @@ impl Locator {
         class.canonical[mask].get_or_init(|| RankSet::new(self.space.canonical_ranks(of_mask, id.small_sum)))
     }
 
-    /// Counts the columns of every lane with the number and sum of large tiles of `lane`, by huge tiles.
+    /// Counts the columns of every lane that has as many large tiles as `lane`, with the same sum. The keys are the
+    /// huge tiles.
     fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
         let params = self.space.params();
         let all =
@@ -272,7 +273,8 @@ impl RowBoards {
 #[derive(Debug)]
 struct OrbitCounts {
     /// Number of configs that a symmetry preserves, as `fixed[ones][twos][fours][half_sum]`. The indices are the
-    /// numbers of cycles of 1, 2 and 4 cells, and half of the small sum. All cells of a cycle have the same digit.
+    /// numbers of cycles of 1, 2 and 4 cells, and half of the small sum. All cells of a cycle have the same digit,
+    /// which is the exponent of their tile.
     fixed: Vec<Vec<Vec<Vec<u64>>>>,
 }
 

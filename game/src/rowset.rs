@@ -6,7 +6,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bitset::{BitSet, Number, Ranks, last_word};
 
-/// Number of a canonical skeleton among all canonical skeletons of its class.
+/// Number of a skeleton in its class. A mask with many configs also numbers noncanonical skeletons; their rows stay
+/// empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Row(pub u32);

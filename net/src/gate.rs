@@ -2,8 +2,8 @@
 //!
 //! A browser can reach the loopback ports of its machine, and so can the pages in the browser. If the name of a
 //! page resolves to loopback (DNS rebinding), the page could read answers of a server without a token. The gate
-//! refuses such requests, because they contain the page's host name. Pages of other origins cannot read answers,
-//! but would take the server's time.
+//! refuses such requests, because they contain the page's host name. The gate also
+//! refuses requests from pages of other origins. Such a page cannot read answers, but takes the server's time.
 //!
 //! Ports for gRPC do not check names. Browsers speak HTTP/2 only within TLS, and then the certificate must contain
 //! the name.

@@ -12,7 +12,8 @@ const BLOCK_BYTES: u64 = 4096;
 /// Approximate space of a file's name in its folder.
 const NAME_BYTES: u64 = 256;
 
-/// Bytes reserved for the journal. They allow the journal to record a removal of shards even on a full disk.
+/// Bytes reserved for the journal. With them, the journal can record a removal even at
+/// the limit.
 const JOURNAL_BYTES: u64 = 128 << 10;
 
 /// Usual upper bound on the bytes of a removal record.

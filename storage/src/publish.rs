@@ -264,7 +264,7 @@ impl Listed {
         temp_target(&self.name)
     }
 
-    /// Disk space of the file, in the same measure as for [`files`](crate::TypedRun); 0 if it was deleted meanwhile.
+    /// Disk space of the file, counted as for the disk use of the run; 0 if the file was deleted meanwhile.
     pub(crate) fn cost(&self) -> Result<u64, StorageError> {
         let is_there = fs::symlink_metadata(&self.path).is_ok();
         Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })

@@ -37,7 +37,7 @@ Examples:
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
   exact2048 solve --board 3x3 --run s3://bucket/3x3
 
-solve creates the run, or resumes it if the run has the same job. Repeat the command to resume an interrupted run or to \
+solve creates the run, or resumes it if the run has the same parameters. Repeat the command to resume an interrupted run or to \
 repair one with damaged shards. For runs in stores see docs/stores.md.
 
 A layer is the set of all boards with the same tile sum. Before a large job the command estimates its disk and memory, \
@@ -52,8 +52,8 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
     /// Limit the size of the run on disk, for example to 60GB, including scratch files and the journal. Never exceeded.
-    /// Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed, and enumerated
-    /// again if space is short. You can set or change the limit of an existing run; nothing of a finished run is removed
+    /// Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed. If space
+    /// is short, needed data is removed too, and enumerated again later. You can set or change the limit of an existing run; nothing of a finished run is removed
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Compute with this many threads [default: all cores]

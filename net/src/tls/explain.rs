@@ -73,7 +73,7 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
 
 /// Explains why a client refuses a server's certificate.
 fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
-    // The signature is invalid if another CA has the same name.
+    // A bad signature also means the wrong CA: a CA with the same name signed another certificate.
     if !matches!(bad, Bad::UnknownIssuer | Bad::BadSignature) {
         return format!("the server's certificate cannot be trusted: {}", of_certificate(bad)).into();
     }

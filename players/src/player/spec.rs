@@ -34,7 +34,7 @@ pub enum PlayerSpec {
     },
     /// Tiles weighted along snakes.
     LinearPaths(LinearPathsParams),
-    /// A model with the largest tile in a corner.
+    /// The move after which the board is nearest to a model: tiles that descend along a snake from a corner.
     Corner(CornerParams),
     /// The move with the highest mean score of random games.
     MonteCarlo {

@@ -35,8 +35,8 @@ const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
 
-/// Largest number of objects listed to check that a prefix is unused. Leftovers of an interrupted probe do not count
-/// as use.
+/// Largest number of objects listed to check that a prefix is unused. Leftovers of an interrupted check of the
+/// store do not count as use.
 const LOOKED_AT: usize = 100;
 
 /// An open run with a journal of arbitrary JSON.
