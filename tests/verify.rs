@@ -471,7 +471,9 @@ fn run_in_ranges(keep: &str, cuts: [u32; 2]) -> Solved {
     for range in [cuts[0], cuts[1], 4] {
         let name = format!("fingerprint of layers {range} to ");
         let fingerprint = |problem: Problem| match problem {
-            Problem::Content { what, expected, .. } => what.starts_with(&name).then_some(expected),
+            Problem::Content { what, expected, .. } => {
+                what.starts_with(&name).then(|| expected[..32].to_owned())
+            }
             Problem::File(_) => None,
         };
         let run = Run::open(&solved.run()).unwrap();
