@@ -49,7 +49,8 @@ fn tls_encrypts_and_names_the_server() {
     fails(query(&server, std::slice::from_ref(&foreign)), &[&foreign[1], "--tls-ca"], "another CA");
     fails(query(&server, &[]), &["--tls-ca"], "no CA");
     let plain = server.url.replace("https", "http");
-    fails(exact2048(["query", "--server", &plain, BOARD]), &["https://"], "server with TLS");
+    // The server's alert may arrive or the closed connection alone, so the cause is not always known.
+    exact2048(["query", "--server", &plain, BOARD]).exits(1).says(&["TLS", "https://"]);
     let log = server.stop().stderr;
     for words in ["protection=TLS", "peer=127.0.0.1:", events::CLIENT_WITHOUT_TLS] {
         assert!(log.contains(words), "{words:?} is missing from {log}");
