@@ -4,13 +4,13 @@
 //! the folder of the cache, and holds a lock on the file while it runs.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Read, Seek, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::identity::{make_folder, open};
+use super::identity::{make_folder, open, read_words, rewrite};
 
 /// Prefix of the name of a claim; a number follows.
 const NAME: &str = "memory-";
@@ -54,7 +54,8 @@ impl MemoryClaim {
             Some(place) => place,
             None => new_place(folder)?,
         };
-        write(&mut held, bytes).with_context(|| cannot_use(&path))?;
+        rewrite(&mut held, &format!("{bytes} {}\n", std::process::id()))
+            .with_context(|| cannot_use(&path))?;
         Ok(Self { bytes, _held: held })
     }
 }
@@ -113,27 +114,10 @@ fn new_place(folder: &Path) -> Result<(PathBuf, File)> {
 }
 
 /// Reads the bytes of a claim, and the process that has it. An unfinished file claims nothing.
-///
-/// # Errors
-///
-/// If the file holds something else. This program does not overwrite such a file.
 fn read(file: &mut File) -> io::Result<(u64, u32)> {
-    let mut bytes = Vec::new();
-    file.take(64).read_to_end(&mut bytes)?;
-    let is_ours = |text: &String| text.bytes().all(|byte| byte.is_ascii_digit() || b" \n".contains(&byte));
-    let Some(text) = String::from_utf8(bytes).ok().filter(is_ours) else {
-        let problem = "expected a worker's claim on memory, found something else. Move it away, or choose another folder for the cache";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
-    };
-    let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
+    let words = read_words(file, "a worker's claim on memory", u8::is_ascii_digit)?;
     let claim = words.and_then(|(bytes, process)| Some((bytes.parse().ok()?, process.parse().ok()?)));
     Ok(claim.unwrap_or((0, 0)))
-}
-
-fn write(file: &mut File, bytes: u64) -> io::Result<()> {
-    file.rewind()?;
-    file.set_len(0)?;
-    file.write_all(format!("{bytes} {}\n", std::process::id()).as_bytes())
 }
 
 #[cfg(test)]

@@ -101,30 +101,50 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The secret and the incarnation in a file; `None` where the file is new, or was not written to its end. A file that
-/// holds something else is not this program's to write over.
-fn read(file: &mut File) -> io::Result<Option<(Secret, Incarnation)>> {
+/// Reads the two words in a file of a worker; `None` if the file is new or unfinished.
+///
+/// # Errors
+///
+/// If the file holds other bytes than `is_ours` accepts. This program does not overwrite such a file.
+pub(super) fn read_words(
+    file: &mut File,
+    content: &str,
+    is_ours: fn(&u8) -> bool,
+) -> io::Result<Option<(String, String)>> {
     let mut bytes = Vec::new();
     file.take(64).read_to_end(&mut bytes)?;
     let text = String::from_utf8(bytes).ok();
-    let is_ours = |text: &String| text.bytes().all(|byte| byte.is_ascii_hexdigit() || b" \n".contains(&byte));
-    let Some(text) = text.filter(is_ours) else {
-        let what = "expected the secret of a worker, found something else. Move it away, or choose another folder for the cache";
-        return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+    let Some(text) = text.filter(|text| text.bytes().all(|byte| is_ours(&byte) || b" \n".contains(&byte)))
+    else {
+        let problem = format!(
+            "expected {content}, found something else. Move it away, or choose another folder for the cache"
+        );
+        return Err(io::Error::new(io::ErrorKind::InvalidData, problem));
     };
     let words = text.strip_suffix('\n').and_then(|line| line.split_once(' '));
+    Ok(words.map(|(first, second)| (first.to_owned(), second.to_owned())))
+}
+
+/// Replaces the contents of a file of a worker.
+pub(super) fn rewrite(file: &mut File, text: &str) -> io::Result<()> {
+    file.rewind()?;
+    file.set_len(0)?;
+    file.write_all(text.as_bytes())
+}
+
+/// Reads the secret and the incarnation in a file.
+fn read(file: &mut File) -> io::Result<Option<(Secret, Incarnation)>> {
+    let words = read_words(file, "the secret of a worker", u8::is_ascii_hexdigit)?;
     Ok(words.and_then(|(secret, incarnation)| {
-        let bits = u128::from_str_radix(secret, 16).ok().filter(|_| secret.len() == 2 * Secret::BYTES)?;
-        let incarnation = u64::from_str_radix(incarnation, 16).ok()?;
+        let bits = u128::from_str_radix(&secret, 16).ok().filter(|_| secret.len() == 2 * Secret::BYTES)?;
+        let incarnation = u64::from_str_radix(&incarnation, 16).ok()?;
         Some((Secret::new(bits.to_be_bytes()), Incarnation(incarnation)))
     }))
 }
 
 fn write(file: &mut File, secret: Secret, incarnation: Incarnation) -> io::Result<()> {
-    file.rewind()?;
-    file.set_len(0)?;
     let bits = u128::from_be_bytes(*secret.bytes());
-    file.write_all(format!("{bits:032x} {:x}\n", incarnation.0).as_bytes())?;
+    rewrite(file, &format!("{bits:032x} {:x}\n", incarnation.0))?;
     file.sync_all()
 }
 
