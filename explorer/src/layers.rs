@@ -53,8 +53,8 @@ pub async fn layer(
     let last = run.layers.last().map(|last| last.layer);
     let counts = *counts.ok_or_else(|| no_such_layer(layer, last))?;
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
-    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
-        oracle.values_as(&sample(oracle, layer, most, seed, question.wanted)?, question)
+    let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
+        oracle.values_as(&sample(oracle, layer, most, seed, limits.wanted)?, limits)
     };
     let values = explorer.ask_heavy(run.oracle()?, question).await?;
     let values: ValueSums = values.into_iter().flatten().collect();

@@ -115,10 +115,10 @@ pub async fn positions(
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
     let is_less_better = less_is_better(run.params.objective);
-    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
+    let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         let (mut found, mut sampled, mut layers_of, mut removed) = (Vec::new(), 0, Vec::new(), None);
         for &layer in &layers {
-            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, question.wanted) {
+            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, limits.wanted) {
                 Err(error @ QueryError::ReachRemoved(_)) => {
                     removed.get_or_insert(error);
                     continue;
@@ -128,10 +128,10 @@ pub async fn positions(
             layers_of.push(layer.0);
             sampled += boards.len();
             if oracle.params().best_moves {
-                let advice = oracle.advise_all(&boards, question.wanted)?.into_iter().flatten();
+                let advice = oracle.advise_all(&boards, limits.wanted)?.into_iter().flatten();
                 found.extend(advice.filter(|advice| advice.moves.iter().count() > 1).map(without_values));
             } else {
-                let evaluations = oracle.evaluate_as(&boards, question)?.into_iter().flatten();
+                let evaluations = oracle.evaluate_as(&boards, limits)?.into_iter().flatten();
                 found.extend(evaluations.filter_map(|evaluation| position(evaluation, kind, is_less_better)));
             }
         }

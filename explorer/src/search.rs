@@ -97,10 +97,10 @@ pub async fn search(
     };
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let with_values = !run.params.best_moves;
-    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
-        let found = scan(oracle, layer, &pattern, from, limit, question)?;
+    let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
+        let found = scan(oracle, layer, &pattern, from, limit, limits)?;
         let values = match with_values {
-            true => oracle.values_as(&found.boards, question)?,
+            true => oracle.values_as(&found.boards, limits)?,
             false => vec![None; found.boards.len()],
         };
         Ok((found, values))
@@ -117,7 +117,7 @@ fn scan(
     pattern: &BoardPattern,
     from: ScanPlace,
     limit: usize,
-    question: &QuestionLimits<'_>,
+    limits: &QuestionLimits<'_>,
 ) -> Result<Scan, QueryError> {
     let symmetries = Symmetries::new(oracle.params().board);
     let (mut boards, mut scanned, mut first) = (Vec::new(), 0, from.state);
@@ -125,7 +125,7 @@ fn scan(
         if scanned >= SCANNED {
             return Ok(Scan { boards, scanned, next: Some(ScanPlace { part, state: 0 }) });
         }
-        if !(question.wanted)() {
+        if !(limits.wanted)() {
             return Err(QueryError::GivenUp);
         }
         for (state, &board) in oracle.states_of(key)?.iter().enumerate().skip(std::mem::take(&mut first)) {

@@ -78,7 +78,7 @@ pub async fn values(
             let mut places = places_of(evaluation, &run.params);
             let boards: Vec<Board> = places.iter().map(|place| place.board).collect();
             let question =
-                move |oracle: &Oracle, question: &QuestionLimits<'_>| oracle.values_as(&boards, question);
+                move |oracle: &Oracle, limits: &QuestionLimits<'_>| oracle.values_as(&boards, limits);
             let (values, _) = explorer.turns().ask(oracle, None, question).await?;
             for (place, value) in places.iter_mut().zip(values) {
                 place.spawn.value = value;

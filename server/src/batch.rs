@@ -57,13 +57,13 @@ async fn answer_one(
     }
     let boards: Arc<[u64]> = boards.into();
     let best_moves_only = oracle.params().best_moves && !with_values;
-    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
+    let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         if best_moves_only {
-            advice(oracle, &boards, with_moves, question)
+            advice(oracle, &boards, with_moves, limits)
         } else if with_moves {
-            evaluations(oracle, &boards, question)
+            evaluations(oracle, &boards, limits)
         } else {
-            values(oracle, &boards, question)
+            values(oracle, &boards, limits)
         }
     };
     let (mut response, cost) = turns.ask(oracle, Some(threads), question).await?;
@@ -76,10 +76,10 @@ async fn answer_one(
 fn values(
     oracle: &Oracle,
     packed: &[u64],
-    question: &QuestionLimits<'_>,
+    limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
-    let values = oracle.values_as(&boards_of(packed, size), question)?;
+    let values = oracle.values_as(&boards_of(packed, size), limits)?;
     let status = |(value, &packed): (&Option<f64>, &u64)| status_of(value.is_some(), packed, size);
     Ok(BatchGetValuesResponse {
         statuses: values.iter().zip(packed).map(status).collect(),
@@ -93,11 +93,11 @@ fn values(
 fn evaluations(
     oracle: &Oracle,
     packed: &[u64],
-    question: &QuestionLimits<'_>,
+    limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
     let mut response = BatchGetValuesResponse::default();
-    for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), question)?.into_iter().zip(packed) {
+    for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), limits)?.into_iter().zip(packed) {
         response.statuses.push(status_of(answer.is_ok(), packed, size));
         response.values.push(answer.as_ref().map_or(0.0, |answer| answer.value));
         response.answers.push(answer.map_or_else(|_| GetValueResponse::default(), |a| packed_value(&a)));
@@ -110,12 +110,12 @@ fn advice(
     oracle: &Oracle,
     packed: &[u64],
     with_moves: bool,
-    question: &QuestionLimits<'_>,
+    limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
     let size = oracle.params().board;
     let mut response = BatchGetValuesResponse::default();
     for (advice, &packed) in
-        oracle.advise_all(&boards_of(packed, size), question.wanted)?.into_iter().zip(packed)
+        oracle.advise_all(&boards_of(packed, size), limits.wanted)?.into_iter().zip(packed)
     {
         let status = match advice {
             Ok(_) => BoardStatus::BestMoveOnly.into(),

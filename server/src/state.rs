@@ -25,11 +25,11 @@ pub async fn answer_state(
 ) -> Result<(StateAnswer, v1::Cost), Status> {
     let best_move_only = oracle.params().best_moves && !with_values;
     // For a single board, "unreachable" counts as an answer with a cost.
-    let question = move |oracle: &Oracle, question: &QuestionLimits<'_>| {
+    let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         Ok(if best_move_only {
-            oracle.advise_all(&[board], question.wanted)?.swap_remove(0).map(StateAnswer::BestMove)
+            oracle.advise_all(&[board], limits.wanted)?.swap_remove(0).map(StateAnswer::BestMove)
         } else {
-            oracle.evaluate_as(&[board], question)?.swap_remove(0).map(StateAnswer::Values)
+            oracle.evaluate_as(&[board], limits)?.swap_remove(0).map(StateAnswer::Values)
         })
     };
     let (answer, cost) = turns.ask(oracle, None, question).await?;
