@@ -346,7 +346,7 @@ async fn an_unsolved_run_is_an_error_and_read_again() {
         assert!(begun.elapsed() < Duration::from_secs(10), "{}", server.log());
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    server.stop().says(&[events::RUN_SOLVED]);
+    server.stop().says(&[events::RUN_READABLE]);
 
     solve(&place.join("enumerated"), "--board 2x2 --until-layer 20");
     let server = Server::start(&place.join("enumerated"), &[]);

@@ -54,9 +54,7 @@ pub const STOPPING: &str = "stopping";
 pub const ALL_ANSWERED: &str = "stopped: all requests were answered";
 /// A server stops at once, after a second signal.
 pub const SECOND_SIGNAL: &str = "second signal";
-/// A query server has found its run solved.
-pub const RUN_SOLVED: &str = "run is solved and readable";
-/// A query server can read its run again.
+/// A query server has found its run solved, or can read it again.
 pub const RUN_READABLE: &str = "run is solved and readable";
 /// A query server cannot read a part of its run.
 pub const RUN_UNREADABLE: &str = "part of the run is unreadable";
@@ -78,7 +76,7 @@ pub const NO_TOKEN: &str = "no token";
 pub const WRONG_TOKEN: &str = "the token is wrong";
 
 /// All messages.
-pub const ALL: [&str; 38] = [
+pub const ALL: [&str; 37] = [
     WORKER_JOINED,
     WORKER_LEFT,
     WORKER_LOST,
@@ -106,7 +104,6 @@ pub const ALL: [&str; 38] = [
     STOPPING,
     ALL_ANSWERED,
     SECOND_SIGNAL,
-    RUN_SOLVED,
     RUN_READABLE,
     RUN_UNREADABLE,
     STARTS_UNREADABLE,
