@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use super::estimates::JobEstimate;
 use super::job_run::{Contents, DiskLimit, JobRun, RecordError};
-use super::queue::QueueRecord;
+use super::queue_records::QueueRecord;
 use super::shell::{HeldRun, Shell};
 use super::{AppendError, is_out_of_files, observe, recheck, records};
 

@@ -2,7 +2,8 @@
 //!
 //! | Module | Its job |
 //! |---|---|
-//! | `queue` | which jobs there are, in a journal that also says which coordinator owns the store |
+//! | `queue` | the journal of jobs; its owner is the coordinator of the store |
+//! | `queue_records` | the records of this journal, and the jobs that they leave |
 //! | `owned` | a journal that this process owns: an append that failed is made once |
 //! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
 //! | [`Shell`] (`shell`) | calls the pure code with the time |
@@ -27,6 +28,7 @@ mod observe;
 mod owned;
 mod page;
 mod queue;
+mod queue_records;
 mod recheck;
 mod records;
 mod requests;

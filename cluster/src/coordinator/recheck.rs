@@ -13,7 +13,7 @@ use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::queue::QueueRecord;
+use super::queue_records::QueueRecord;
 use super::shell::{Check, Shell};
 
 /// How many threads read shards. As many shards are on the disk, and as many frames in memory, at once: a coordinator

@@ -23,7 +23,7 @@ use tonic::{Code, Status};
 
 use super::carry_out::gone;
 use super::job_run::Contents;
-use super::queue::{JobOutcome, QueueRecord};
+use super::queue_records::{JobOutcome, QueueRecord};
 use super::shell::{Known, Shell};
 use super::{AppendError, is_out_of_files};
 use crate::view::state_name;

@@ -8,7 +8,8 @@ use exact2048_storage::Location;
 use tokio_util::sync::CancellationToken;
 
 use super::gate::Gate;
-use super::queue::{Queue, QueuedJob};
+use super::queue::Queue;
+use super::queue_records::QueuedJob;
 use super::shell::{Known, Shell};
 use crate::random;
 
