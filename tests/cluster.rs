@@ -82,7 +82,7 @@ fn hand_over(options: &str) {
     assert_eq!(text(&info["progress"]), "unfinished");
     // A job with another choice of stored values is refused.
     let other = cluster.client(&["submit", "--board", "4x2", "--keep", "8", "--name", "begun"]).exits(2);
-    other.prints("job with another choice of layers");
+    other.prints(&format!("job with another choice of layers than {options}"));
     let job = cluster.submit(&format!("{options} --name begun"));
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), expected.fingerprint());

@@ -180,7 +180,7 @@ fn verify_finds_a_flipped_bit() {
         std::fs::write(&shard, bytes).unwrap();
         let problems = run.problems(&[]);
         assert!(problems.contains(file_name(&shard)), "{problems}");
-        assert_section("flipped bit", &problems.replace(file_name(&shard), "[SHARD]"));
+        assert_section(&format!("flipped bit in {kind}"), &problems.replace(file_name(&shard), "[SHARD]"));
     }
 }
 

@@ -27,6 +27,7 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"process [0-9]+( on [^ ;:,)]+)?".to_owned(), "process [PID]"),
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z".to_owned(), "[TIME]"),
         (r"[0-9][0-9.]* (ms|s|min|h)(?-u:\b)".to_owned(), "[DURATION]"),
+        (r"[0-9]+\.[0-9]+(µs|ms|s)(?-u:\b)".to_owned(), "[DURATION]"),
         (r"[0-9][0-9.]* ([KMGT]i|[kMGT])?B(?-u:\b)".to_owned(), "[SIZE]"),
         (r"[0-9]+ (?P<kind>(other |more )?bytes)".to_owned(), "[N] $kind"),
         (r"checksum: [0-9]+".to_owned(), "checksum: [HASH]"),
@@ -48,11 +49,12 @@ pub fn normalised(text: &str) -> String {
 
 /// Requires that a text equals section `name` in the snapshots of the calling test file.
 ///
-/// All sections of a test file are in one snapshot file, so a reworded sentence changes one file.
+/// All sections of a test file are in one snapshot file, so a reworded sentence changes one file. A section that two
+/// tests use has one text: overwriting it with another one would hide a failure of the first test.
 #[track_caller]
 pub fn assert_section(name: &str, text: &str) {
-    static FILE: Mutex<()> = Mutex::new(());
-    let _one_at_a_time = FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    static SEEN: Mutex<BTreeMap<(PathBuf, String), String>> = Mutex::new(BTreeMap::new());
+    let mut seen = SEEN.lock().unwrap_or_else(PoisonError::into_inner);
     let test = Path::new(Location::caller().file()).file_stem().unwrap();
     let file = folder().join(test).with_extension("txt");
     let before = fs::read_to_string(&file).unwrap_or_default();
@@ -61,6 +63,8 @@ pub fn assert_section(name: &str, text: &str) {
         .filter_map(|section| section.trim_start_matches(SECTION).split_once('\n'))
         .collect();
     let text = normalised(text);
+    let first = seen.entry((file.clone(), name.to_owned())).or_insert_with(|| text.clone());
+    assert_eq!(*first, text, "two texts of section {name}: give each its own section");
     sections.insert(name, &text);
     let sections: Vec<String> =
         sections.iter().map(|(name, text)| format!("{SECTION}{name}\n{}\n", text.trim_end())).collect();
