@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::keepalive::KeepAlive;
-use crate::line_limiter::LineLimiter;
+use crate::log_limiter::LogLimiter;
 use crate::share::{Permit, PermitPool};
 
 /// Pause after a failed accept. The usual cause, too many open files, takes time to pass.
@@ -19,8 +19,8 @@ pub struct Accept {
     listener: TcpListener,
     pool: PermitPool,
     keepalive: KeepAlive,
-    failures: LineLimiter,
-    turned_away: LineLimiter,
+    failures: LogLimiter,
+    turned_away: LogLimiter,
 }
 
 impl Accept {

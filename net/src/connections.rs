@@ -19,7 +19,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 use crate::accept::Accept;
-use crate::line_limiter::LineLimiter;
+use crate::log_limiter::LogLimiter;
 use crate::share::Permit;
 use crate::stream::Stream;
 use crate::tls::explain;
@@ -57,8 +57,8 @@ pin_project! {
 /// Limiters of log lines about failed connections, because any client can cause such lines.
 #[derive(Debug, Default)]
 struct Log {
-    handshakes: LineLimiter,
-    silent: LineLimiter,
+    handshakes: LogLimiter,
+    silent: LogLimiter,
 }
 
 /// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if any, may

@@ -18,7 +18,7 @@ pub mod descriptors;
 pub mod gate;
 pub mod keepalive;
 pub mod limits;
-pub mod line_limiter;
+pub mod log_limiter;
 pub mod logs;
 pub mod monitoring;
 pub mod pages;

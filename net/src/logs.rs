@@ -1,10 +1,7 @@
 //! Logs on stderr, for people or as JSON lines.
 
 use std::io::{self, Write};
-use std::num::NonZero;
-use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::Directive;
 
@@ -85,53 +82,6 @@ impl<W: Write> Write for Plain<W> {
     }
 }
 
-/// Passes a burst of log lines of one kind, and then one line per second. Use it for lines that any client of a
-/// port can cause, so that no client can fill the disk.
-#[derive(Debug)]
-pub struct LogLimiter(Mutex<Passed>);
-
-/// Number of lines that pass at once.
-const BURST: u32 = 100;
-
-#[derive(Debug)]
-struct Passed {
-    room: u32,
-    /// End of the time that `room` accounts for.
-    since: Option<Instant>,
-    left_out: u64,
-}
-
-impl LogLimiter {
-    /// Creates a limiter that has passed no line yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        Self(Mutex::new(Passed { room: BURST, since: None, left_out: 0 }))
-    }
-
-    /// Returns `None` if the line must be dropped. Otherwise returns the number of lines dropped since the last
-    /// passed line, if any.
-    #[must_use]
-    pub fn passes(&self, now: Instant) -> Option<Option<NonZero<u64>>> {
-        let mut passed = self.0.lock();
-        let since = *passed.since.get_or_insert(now);
-        let seconds = now.saturating_duration_since(since).as_secs();
-        passed.since = Some(since + Duration::from_secs(seconds));
-        passed.room = passed.room.saturating_add(u32::try_from(seconds).unwrap_or(BURST)).min(BURST);
-        if passed.room == 0 {
-            passed.left_out += 1;
-            return None;
-        }
-        passed.room -= 1;
-        Some(NonZero::new(std::mem::take(&mut passed.left_out)))
-    }
-}
-
-impl Default for LogLimiter {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Rounds a time to milliseconds, for log lines.
 pub fn seconds(time: std::time::Duration) -> f64 {
     (time.as_secs_f64() * 1000.0).round() / 1000.0
@@ -153,18 +103,5 @@ mod tests {
         Plain(&mut written).write_all(line.as_bytes()).unwrap();
         let expected = "WARN a worker failed failure=\\u{1b}[2Jx\\n2026-01-01 ERROR forged\n";
         assert_eq!(String::from_utf8(written).unwrap(), expected);
-    }
-
-    #[test]
-    fn lines_beyond_the_burst_pass_one_per_second() {
-        let (lines, now) = (LogLimiter::new(), Instant::now());
-        let passed = (0..20_000).filter(|_| lines.passes(now).is_some()).count();
-        assert_eq!(passed, 100);
-        assert_eq!(lines.passes(now + Duration::from_millis(900)), None);
-        assert_eq!(lines.passes(now + Duration::from_millis(1100)), Some(NonZero::new(19_901)));
-        assert_eq!(lines.passes(now + Duration::from_millis(1900)), None);
-        assert_eq!(lines.passes(now + Duration::from_millis(2000)), Some(NonZero::new(1)));
-        assert_eq!(lines.passes(now + Duration::from_secs(1000)), Some(None));
-        assert_eq!((0..200).filter(|_| lines.passes(now + Duration::from_secs(1000)).is_some()).count(), 99);
     }
 }

@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::connections::Peer;
-use crate::line_limiter::LineLimiter;
+use crate::log_limiter::LogLimiter;
 
 /// Answers in progress.
 #[derive(Debug)]
 pub struct Readers {
     answers: Mutex<Vec<Weak<Reader>>>,
     patience: Duration,
-    log: LineLimiter,
+    log: LogLimiter,
 }
 
 /// The client of an answer.
@@ -32,7 +32,7 @@ pub struct Reader {
 impl Readers {
     /// Creates the list of answers. Each may stay unread for `patience`.
     pub fn new(patience: Duration) -> Self {
-        Self { answers: Mutex::default(), patience, log: LineLimiter::default() }
+        Self { answers: Mutex::default(), patience, log: LogLimiter::default() }
     }
 
     /// Adds an answer.

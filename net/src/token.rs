@@ -12,7 +12,7 @@ use tonic::service::Interceptor;
 use tonic::{Request, Status};
 
 use crate::connections::Peer;
-use crate::line_limiter::LineLimiter;
+use crate::log_limiter::LogLimiter;
 
 /// Minimum length of a token. 16 characters of base 64 are 96 bits, which cannot be guessed over a network.
 const MIN_LENGTH: usize = 16;
@@ -105,7 +105,7 @@ impl Token {
 #[derive(Clone, Debug)]
 pub struct CheckToken {
     token: Option<Token>,
-    log: Arc<LineLimiter>,
+    log: Arc<LogLimiter>,
 }
 
 impl CheckToken {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use exact2048_net::line_limiter::LineLimiter;
+use exact2048_net::log_limiter::LogLimiter;
 use exact2048_net::status;
 use exact2048_net::text::with_causes;
 use exact2048_solution::{Blame, QueryError, ReadError};
@@ -11,7 +11,7 @@ use tonic::Status;
 
 /// Limiter of log lines about failed requests. It is needed because any client may repeatedly request unreadable
 /// states.
-static LINES: LineLimiter = LineLimiter::new();
+static LINES: LogLimiter = LogLimiter::new();
 
 /// Returns the status of a failed request. Errors that name files of the server are only logged, not returned.
 pub fn of_query(error: &QueryError) -> Status {

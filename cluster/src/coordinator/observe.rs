@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use exact2048_coordinator::cluster::{Append, Event, JobState, WorkerId};
-use exact2048_net::logs::LogLimiter;
+use exact2048_net::log_limiter::LogLimiter;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
 use exact2048_solution::RunError;
@@ -81,7 +81,7 @@ static REFUSED: LogLimiter = LogLimiter::new();
 
 /// Logs that what a worker says makes no sense; `worker` is `None` where that goes for its id, too.
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
-    if let Some(left_out) = NOT_UNDERSTOOD.passes(Instant::now()) {
+    if let Some(left_out) = NOT_UNDERSTOOD.permit(Instant::now()) {
         let worker = worker.map(tracing::field::display);
         tracing::warn!(worker, %what, left_out, "invalid pull");
     }
@@ -89,7 +89,7 @@ pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
 
 /// Logs that a worker is refused.
 pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
-    if let Some(left_out) = REFUSED.passes(Instant::now()) {
+    if let Some(left_out) = REFUSED.permit(Instant::now()) {
         tracing::warn!(%worker, %why, left_out, "worker refused");
     }
 }
@@ -98,14 +98,14 @@ pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
 pub fn log_event(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
-            if let Some(left_out) = JOINED.passes(Instant::now()) {
+            if let Some(left_out) = JOINED.permit(Instant::now()) {
                 let what = if *again { "worker restarted" } else { "worker joined" };
                 tracing::info!(%worker, threads, memory_bytes, address, left_out, "{what}");
             }
         }
         Event::WorkerLost { worker, leaving } => {
             counter!(WORKERS_LOST).increment(u64::from(!leaving));
-            let Some(left_out) = LOST.passes(Instant::now()) else { return };
+            let Some(left_out) = LOST.permit(Instant::now()) else { return };
             if *leaving {
                 tracing::info!(%worker, left_out, "worker left");
             } else {
@@ -113,13 +113,13 @@ pub fn log_event(event: &Event) {
             }
         }
         Event::WorkerFailed { worker, epoch, failure } => {
-            if let Some(left_out) = FAILED.passes(Instant::now()) {
+            if let Some(left_out) = FAILED.permit(Instant::now()) {
                 let epoch = epoch.map(|epoch| epoch.to_string());
                 tracing::warn!(%worker, epoch, %failure, left_out, "worker failed");
             }
         }
         Event::WorkerWell { worker } => {
-            if let Some(left_out) = WELL.passes(Instant::now()) {
+            if let Some(left_out) = WELL.permit(Instant::now()) {
                 tracing::info!(%worker, left_out, "worker recovered");
             }
         }

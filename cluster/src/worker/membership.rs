@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret, Share};
-use exact2048_net::logs::LogLimiter;
+use exact2048_net::log_limiter::LogLimiter;
 use metrics::counter;
 use tokio::sync::watch;
 use tonic::Status;
@@ -81,7 +81,7 @@ pub fn not_in(epoch: EpochId) -> Status {
 pub fn denied(epoch: EpochId) -> Status {
     static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);
-    if let Some(left_out) = LINES.passes(Instant::now()) {
+    if let Some(left_out) = LINES.permit(Instant::now()) {
         tracing::warn!(%epoch, left_out, "caller refused: wrong secret of the epoch");
     }
     Status::permission_denied(format!("expected the secret of epoch {epoch}, found another"))
