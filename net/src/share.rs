@@ -2,9 +2,9 @@
 //!
 //! An address gets another permit while it holds fewer than three times the number of free permits. So a greedy
 //! address gets three quarters of the permits and leaves a quarter free. Two greedy addresses get three sevenths
-//! each and leave a seventh. Some permits always stay free, and the shares shrink as more addresses compete.
-//! Without competition the limit has no effect. (In switches this method is the dynamic threshold of Choudhury and
-//! Hahne.)
+//! each and leave a seventh. As more addresses compete, their shares and the number of free permits shrink.
+//! The limit never affects an address that holds no permit. (In switches this method is the dynamic threshold of
+//! Choudhury and Hahne.)
 
 use std::collections::HashMap;
 use std::net::IpAddr;
