@@ -136,7 +136,7 @@ impl PlayWork {
         let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
         check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
         let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
-        // The work continues without requests, so the next request gets its answer at once.
+        // The work continues after its request has ended, so a later request gets its answer at once.
         let mut progress = |at: StatsProgress| {
             sender.send_replace(PlayState::Working(at.share));
         };
@@ -172,7 +172,7 @@ fn check_size(states: u64) -> Result<(), Status> {
         return Ok(());
     }
     Err(Status::failed_precondition(format!(
-        "the run has {} states, and this server computes how perfect games end for up to {}. Run \
+        "the run has {} states, and this server computes these statistics only for runs of up to {} states. Run \
          \"exact2048 stats\", which has no such limit and keeps the answer for this server",
         count(states),
         count(MOST_STATES)
@@ -214,7 +214,8 @@ pub async fn perfect_play(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // This check comes before the state is read. A thread that ends in between has already sent its last state.
+    // Check the thread before reading the state. A thread sends its last state before it ends, so if it has ended, the
+    // state that is read below is the last one.
     let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {

@@ -2,8 +2,8 @@
 //!
 //! A browser can reach the loopback ports of its machine, and so can the pages in the browser. If the name of a
 //! page resolves to loopback (DNS rebinding), the page could read answers of a server without a token. The gate
-//! refuses such requests, because they contain the page's host name. The gate also
-//! refuses requests from pages of other origins. Such a page cannot read answers, but takes the server's time.
+//! refuses such requests, because they contain the page's host name. The gate also refuses requests from pages of
+//! other origins. Such a page cannot read answers, but takes the server's time.
 //!
 //! Ports for gRPC do not check names. Browsers speak HTTP/2 only within TLS, and then the certificate must contain
 //! the name.
@@ -117,12 +117,12 @@ impl Gate {
                 let found = named.map_or_else(|| "none".to_owned(), |host| plain_words(host, MOST_NAME));
                 format!(
                     "expected the host localhost or a loopback address, found {found}; use one of \
-                     these, or let the server allow this host or require a token"
+                     these, or configure the server to allow this host or to require a token"
                 )
             }
             Refused::Page => {
                 "expected a request from this server's pages or an allowed origin, found one from another \
-                              origin; let the server allow that origin"
+                              origin; configure the server to allow that origin"
                     .to_owned()
             }
         };

@@ -35,8 +35,8 @@ pub struct Args {
     /// Work for this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
     coordinator: String,
-    /// Advertise this name or address to other workers, with a port unless it is that of --listen [default: the local
-    /// address of the route to the coordinator]
+    /// Advertise this name or address, and optionally a port, to other workers [default: the local address of the route
+    /// to the coordinator, and the port of --listen]
     #[arg(long, value_name = "HOST[:PORT]", value_parser = Advertise::from_str)]
     advertise: Option<Advertise>,
     /// Compute with this many threads [default: all cores]
@@ -68,7 +68,7 @@ fn network_threads(threads: usize) -> usize {
 pub fn main(args: &Args) -> Result<()> {
     install_crypto();
     args.server.start_logs()?;
-    // The coordinator names the stores of jobs later, so check the environment now.
+    // The worker learns later which stores its jobs use, so check all S3 variables of the environment now.
     exact2048_storage::check_environment().map_err(|error| Failure::usage(error.to_string()))?;
     let threads = limits::useful_threads(args.threads, None);
     // The compute threads are separate from these network threads.
@@ -183,7 +183,7 @@ fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
     let free = limits::free_memory_bytes().unwrap_or_else(limits::memory_bytes);
     let claim = MemoryClaim::take(&folder(args)?, asked, free, &exact2048_run::machine::resident_bytes)?;
     if claim.bytes < least {
-        return Err(refusal("is all that other processes leave, too little for any job", claim.bytes).into());
+        return Err(refusal("is 3/4 of the free memory, too little for any job", claim.bytes).into());
     }
     Ok(claim)
 }
