@@ -99,7 +99,7 @@ fn state(job: &Job, workers: &[Worker]) -> &'static str {
     }
 }
 
-/// The rate of a running job, extended by `beside`, and its totals so far, most important first.
+/// The rate of a running job and its totals so far, most important first. `beside` adds a history to the rate.
 ///
 /// If the job reports trouble, returns only the trouble. Returns nothing for a job outside a pass.
 pub fn details(job: &Job, beside: impl FnOnce(String) -> String) -> Vec<String> {

@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn weights_are_moved_after_others_if_necessary() {
         let can = |from: &[u32], to: &[u32], fits: &[Targets]| can_move(from.iter().copied(), to, fits);
-        assert!(can(&[1, 1], &[1, 1], &[0b11, 0b01]), "the first gives way");
+        assert!(can(&[1, 1], &[1, 1], &[0b11, 0b01]), "the first weight moves to the second target");
         assert!(!can(&[1, 1], &[1, 1], &[0b01, 0b01]));
         assert!(can(&[1, 2], &[1, 1], &[0b10, 0b11]), "thirds onto halves");
         assert!(!can(&[2, 1], &[1, 1], &[0b10, 0b11]));

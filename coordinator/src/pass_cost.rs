@@ -21,8 +21,7 @@ struct Costs {
     column: f64,
     /// Cost of a row of a class with transitions that are computed once and kept.
     class_row: f64,
-    /// Cost of a row that occurs in a block of a larger class. Its transitions are not kept but computed for each
-    /// block.
+    /// Cost of a row that occurs in a block of any other class. Its transitions are computed anew for each block.
     row_made_anew: f64,
     /// Cost of a row of a block.
     row: f64,
@@ -34,8 +33,8 @@ struct Costs {
     entry_of_huge: f64,
 }
 
-/// Costs for comparing runs with each other. They are fitted to the times of runs of 4x2, 3x3, 5x2, 4x3 and 4x4,
-/// whole and to tiles.
+/// Costs for comparing runs with each other. They are fitted to the times of runs of 4x2, 3x3, 5x2, 4x3 and 4x4.
+/// Some of these runs compute the score, others the probability of reaching a tile.
 const RUN_UP: Costs = Costs {
     block: 22e-6,
     column: 1.46e-6,
@@ -58,8 +57,8 @@ const RUN_DOWN: Costs = Costs {
 };
 
 /// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of
-/// runs of 3x3, 5x2 and 4x3 to 256 and 512. They also fit the ratio of the two passes of a whole 4x3 run. No
-/// single fit serves both purposes.
+/// runs of 3x3, 5x2, and 4x3 with `reach:256` and `reach:512`. They also fit the ratio of the two passes of a
+/// whole 4x3 run. No single fit serves both purposes.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -88,7 +87,7 @@ const LARGE_BLOCK: f64 = (1 << 18) as f64;
 /// there.
 const HUGE_BLOCK: f64 = (1 << 25) as f64;
 
-/// Number of a lane's first layers that compute its index maps.
+/// Number of layers that compute the index maps of a lane. They are the first layers of the lane.
 const MAPS_LAYERS: usize = 8;
 
 /// Ratio of the time of a downward pass with 64-bit values to its time with 32-bit values.
@@ -108,7 +107,7 @@ pub struct PassCost {
 pub struct RemainingCost {
     /// Remaining cost of the current pass.
     pub of_pass: f64,
-    /// Cost of the whole current pass. It is raised to the remaining cost, which is higher if reach is enumerated
+    /// Cost of the whole current pass, or the remaining cost if that is higher. It is higher if reach is enumerated
     /// twice.
     pub whole_pass: f64,
     /// Cost of the later passes.
@@ -122,9 +121,9 @@ struct LayerWork {
     /// Number of columns with maps that are computed in this layer.
     columns: f64,
     rows: f64,
-    /// Number of rows of kept classes that first occur in this layer.
+    /// Number of rows of the classes that are kept and do not occur in an earlier layer.
     class_rows: f64,
-    /// Number of rows in blocks of classes that are not kept, reduced to the rows that occur.
+    /// Number of rows that occur in blocks of classes that are not kept.
     rows_made_anew: f64,
     entries_made_anew: f64,
     entries: f64,
@@ -288,8 +287,8 @@ mod tests {
         [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase))
     }
 
-    /// Compares the times of both passes with those of a 3x3 run on the same machine, within some minutes. The
-    /// times of 4x3 follow from its rates while the machine was otherwise idle.
+    /// Compares the times of both passes with those of a 3x3 run. Both runs were measured on the same machine, only
+    /// minutes apart. The times of 4x3 follow from its rates while the machine was otherwise idle.
     #[test]
     fn large_runs_take_about_the_time_that_small_ones_predict() {
         let of_sample = seconds("3x3", "score", Precision::Bits32, None);
@@ -315,6 +314,9 @@ mod tests {
     fn the_passes_of_the_largest_run_have_the_measured_ratio() {
         let cost = cost_of("4x3", "score", Precision::Bits32, Some(4));
         let times = cost.of_pass(Phase::BackUp) / cost.of_pass(Phase::Enumerate);
-        assert!((1.9..2.9).contains(&times), "the way down takes {times} times as long as the way up");
+        assert!(
+            (1.9..2.9).contains(&times),
+            "the downward pass takes {times} times as long as the upward pass"
+        );
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 /// Events per second, weighted exponentially by age.
 ///
-/// Work begins slowly because tables are computed first. So the memory of the rate is short at first and grows
-/// with the observed time.
+/// The *memory* of a rate is the age at which an event has 1/e of the weight of a new event. Work begins slowly
+/// because tables are computed first. So the memory is short at first and grows with the observed time.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Rate {
     begun: Option<Duration>,
@@ -20,13 +20,12 @@ pub struct Rate {
     last: Duration,
 }
 
-/// Memory of a rate: the age at which an event has 1/e of the weight of a new event. The memory is this fraction
-/// of the observed time, within the bounds `MEMORY_S` in seconds.
+/// Memory of a rate as a fraction of the observed time. It stays within the bounds `MEMORY_S`, in seconds.
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
-/// Fraction of the memory within which events may belong to one batch of reports. The events of a batch count as
-/// evenly spread since the batch before.
+/// Fraction of the memory within which events may belong to one batch of reports. The rate spreads the
+/// events of a batch evenly over the time since the previous batch.
 const TAKEN: f64 = 0.1;
 
 /// Observed time in seconds that an estimate requires.

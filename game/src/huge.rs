@@ -10,13 +10,13 @@ use crate::columns::Sequence;
 /// Smallest exponent from which tiles can be huge.
 pub const LEAST_HUGE: u8 = 8;
 
-/// Smallest exponent of huge tiles in runs without huge tiles. No tile has this exponent.
+/// Value of [`Params::huge`](crate::Params::huge) for runs without huge tiles. No tile has such a large exponent.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
 /// Number of tiles of each huge exponent on a board: four bits per exponent, with [`LEAST_HUGE`] in the lowest bits.
 ///
-/// By the tile bound, reachable boards have at most ten tiles of each exponent. A caller may pass a board with sixteen
-/// equal tiles. These count as 15 tiles, which match no lane.
+/// A reachable board of n cells has at most n + 2 − e tiles of exponent e, so at most ten of each huge exponent.
+/// A caller may pass a board with sixteen equal tiles. These count as 15 tiles, which match no lane.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 pub struct HugeTiles(pub(crate) u32);
 
@@ -56,7 +56,7 @@ impl HugeTiles {
     }
 
     /// Returns the huge tiles that a move with `merges` merges of large tiles can lead to. The result of a merge may
-    /// be huge. A huge result is made of two huge tiles or of two other large tiles.
+    /// be huge. A huge result is made of two huge tiles, or of two large tiles that are not huge.
     pub fn after(self, merges: u8, from: u8) -> BTreeSet<Self> {
         self.changed(merges, from, |exponent| {
             let pairs = if exponent < from { merges } else { self.count(exponent) / 2 };
@@ -69,7 +69,8 @@ impl HugeTiles {
         self.changed(merges, from, |exponent| Change { most: self.count(exponent + 1), halves: 2, made: -1 })
     }
 
-    /// Returns the tiles after each choice of at most `merges` pairs that make a huge tile.
+    /// Returns the tiles after each choice of at most `merges` merges with a huge result. `change` gives the effect of
+    /// a merge of two tiles of an exponent.
     fn changed(self, merges: u8, from: u8, change: impl Fn(u8) -> Change) -> BTreeSet<Self> {
         let mut found = vec![(self, merges)];
         for exponent in (from - 1..MAX_EXPONENT).filter(|_| from <= MAX_EXPONENT) {

@@ -56,7 +56,7 @@ pub struct Locator {
 struct ClassRanks {
     /// First row of each canonical mask. The last element is the number of rows in total.
     first_row: Box<[u32]>,
-    /// Canonical configs of each mask whose rows number only canonical configs; see [`has_table`]. Computed on first use.
+    /// Canonical configs of each mask for which [`has_table`] holds. Computed on first use.
     canonical: Box<[OnceLock<RankSet>]>,
 }
 
@@ -430,7 +430,8 @@ mod tests {
         }
     }
 
-    /// Samples boards of blocks that are too large to check whole, with masks below and above the limit of a table.
+    /// Samples boards of blocks that are too large to check whole. For some of their masks [`has_table`] holds, for
+    /// others it does not.
     #[test]
     fn boards_of_large_blocks_have_the_places_of_the_solver() {
         for (board, objective, large, step) in
@@ -439,7 +440,7 @@ mod tests {
             let locator = locator(board, objective, large);
             let params = locator.space().params();
             let all = lanes(params);
-            // Lanes that are small enough to list, with every number of large tiles.
+            // Lanes with few columns, so their columns can be listed. Any number of large tiles is allowed.
             let few = all.iter().filter(|&&lane| ColumnRanks::new(params, lane).len() < 5000);
             for &lane in few.step_by(step) {
                 let (first, last) = layer_range(params, lane);

@@ -6,8 +6,8 @@ use bytemuck::{Pod, Zeroable};
 
 use crate::bitset::{BitSet, Number, Ranks, last_word};
 
-/// Number of a skeleton in its class. A mask with many configs also numbers noncanonical skeletons; their rows stay
-/// empty.
+/// Number of a skeleton in its class. If a mask has many configs, its noncanonical skeletons also have numbers. Their
+/// rows stay empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]
 pub struct Row(pub u32);
@@ -51,7 +51,7 @@ pub struct RowSet {
 }
 
 impl RowSet {
-    /// Builds the set of all of `rows` rows, in which the slot of a row equals its number.
+    /// Builds the set of the first `rows` rows. The slot of each row equals the number of the row.
     pub fn all(rows: usize) -> Self {
         Self::new(BitSet::below(rows))
     }

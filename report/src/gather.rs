@@ -281,7 +281,7 @@ impl Work<'_> {
         };
         let valued = is_wanted.then(|| reader.states(layer)).transpose()?;
         if self.values == ReportedValues::All {
-            // Without the layers above, values are known but moves are not.
+            // If the run no longer stores the reach of the next layers, values are known but moves are not.
             let moves = match reader.moves(layer) {
                 Err(QueryError::ReachRemoved(_)) => None,
                 moves => Some(moves?),

@@ -311,7 +311,8 @@ pub(crate) fn list_if_there(folder: &Path) -> Result<Vec<Listed>, StorageError> 
     }
 }
 
-/// Removes leftovers of interrupted processes from `folder`. Only the holder of the lock may write there.
+/// Removes leftovers of interrupted processes from `folder`. The caller holds the run's lock, so no other process
+/// writes there.
 pub(crate) fn remove_temps(folder: &Path) -> Result<(), StorageError> {
     list(folder)?.iter().filter(|entry| entry.is_temp()).try_for_each(Listed::remove)
 }

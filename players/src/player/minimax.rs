@@ -9,13 +9,13 @@ use crate::engine::{Engine, LegalMoves};
 /// Takes the move with the best worst case by a heuristic.
 ///
 /// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the worst spawns:
-/// the spawns with the largest sum of the board's roughness (minus its smoothness) and its number of groups of equal tiles.
+/// the spawns that maximise the number of groups of equal tiles minus the smoothness of the board.
 ///
-/// The heuristic after a move is 0.1 smoothness + monotonicity + 2.7 ln(empty cells) + the largest exponent. The source
-/// deepens for 100 ms. This search counts boards instead, so the same board has the same move on every machine. In the
-/// source, a 2048 wins and ends the search; here the game continues.
+/// The heuristic after a move is 0.1 smoothness + monotonicity + 2.7 ln(empty cells) + the largest exponent.
 ///
-/// Source: M. Overlan (github.com/ovolve/2048-AI).
+/// The source is the program of M. Overlan (github.com/ovolve/2048-AI). It deepens for 100 ms. This search counts
+/// boards instead, so the same board has the same move on every machine. In the source, a 2048 wins and ends the
+/// search; here the game continues.
 pub struct Minimax {
     /// Number of boards after which no deeper search begins.
     pub positions: u32,
@@ -220,10 +220,10 @@ mod tests {
     fn parts_of_the_heuristic_are_those_of_the_source() {
         let engine = Engine::new("3x3".parse().unwrap(), Default::default());
         let board = Board::parse("2 0 8 / 2 4 0 / 0 0 16", engine.size()).unwrap();
-        // Rows 1 to 3 and 1 to 2; columns 1 to 1 and 3 to 4.
+        // Adjacent exponents in rows: 1 and 3, 1 and 2. In columns: 1 and 1, 3 and 4.
         assert_eq!(smoothness(&engine, board), -(2.0 + 1.0 + 0.0 + 1.0));
-        // Rows rise by 2, by 1 and fall by 2, rise by 4: 2 against 7. Columns: 1 to 1 to 0, 0 to 2 to 0, 3 to 4: fall
-        // by 1 and 2, rise by 2 and 1.
+        // Exponents of the rows are 1, 3; 1, 2, 0; 0, 4: the falls add up to 2, the rises to 2 + 1 + 4. Exponents of
+        // the columns are 1, 1, 0; 0, 2, 0; 3, 4: the falls add up to 1 + 2, the rises to 2 + 1.
         assert_eq!(monotonicity(&engine, board), -(2.0 + 3.0));
         assert_eq!(groups(&engine, board), 4.0);
         let value = heuristic(&engine, board);
