@@ -114,7 +114,7 @@ async fn a_browser_shows_jobs_as_they_proceed() {
     browser.until("document.querySelector('#workers td')?.textContent.length > 0").await;
     browser.until("document.querySelector('.job .state')?.textContent === 'done'").await;
     let card = browser.js("document.querySelector('.job').innerText").await;
-    for words in ["3x3-reach512-keep16", "reach:512", "14,314,189", "e8321969", ", at most ", " of 6.0 MB"] {
+    for words in ["3x3-reach512-keep16", "reach:512", "14,314,189", "e8321969", ", peak ", " of 6.0 MB"] {
         assert!(text(&card).contains(words), "{words:?} is missing: {card}");
     }
     let summary = browser.text("summary").await;

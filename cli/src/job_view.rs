@@ -131,7 +131,7 @@ fn disk(job: &Job) -> Option<(String, String)> {
     let DiskUse { limit_bytes, bytes, peak_bytes } = job.disk?;
     let [limit, now, most] =
         [limit_bytes, bytes, peak_bytes].map(|bytes| SizeUnits::of(limit_bytes).size(bytes));
-    Some((now, format!("at most {most} of {limit}")))
+    Some((now, format!("peak {most} of {limit}")))
 }
 
 /// The activity of a worker.

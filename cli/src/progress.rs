@@ -51,7 +51,7 @@ impl Disk {
             Self::Limited(allowance) => {
                 let sizes = SizeUnits::of(allowance.limit_bytes());
                 format!(
-                    "{} on disk, at most {} of {}",
+                    "{} on disk, peak {} of {}",
                     sizes.size(allowance.taken_bytes()),
                     sizes.size(allowance.peak_bytes()),
                     sizes.size(allowance.limit_bytes())

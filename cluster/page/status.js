@@ -108,7 +108,7 @@ function taken(job) {
   if (job.bytes_on_disk === undefined) return ["Written", size(job.bytes)];
   const limit = job.disk_limit_bytes ?? 0;
   const [now, most, all] = [job.bytes_on_disk, job.peak_disk_bytes ?? 0, limit].map((bytes) => size(bytes, limit));
-  return ["Disk", `${now}, at most ${most} of ${all}`];
+  return ["Disk", `${now}, peak ${most} of ${all}`];
 }
 
 /** @param {Job} job */
