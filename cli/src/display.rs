@@ -131,7 +131,7 @@ impl ProgressLine {
         Self::with_share_of(name, "")
     }
 
-    /// Creates a line with words after the share: `59.9% of the way up`.
+    /// Creates a line with words after the share: `59.9% of the upward pass`.
     pub fn with_share_of(name: &'static str, of: &'static str) -> Self {
         let bar = columns().map(|_| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

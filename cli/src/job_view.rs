@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn lines_show_the_state_of_the_job() {
         let text = line(&job(), &[]);
-        let progress = "running: 59.9% of the way up, time left unknown, layer 54 of 104, ";
+        let progress = "running: 59.9% of the upward pass, time left unknown, layer 54 of 104, ";
         assert!(text.starts_with(progress), "{text}");
         for word in ["2,500 states", "2 workers", "1 retry"] {
             assert!(text.contains(word), "{text}");
@@ -339,7 +339,7 @@ mod tests {
     #[test]
     fn the_share_names_the_pass_and_the_time_the_whole_job() {
         let job = Job { eta_seconds: Some(3.0), job_eta_seconds: Some(17.0), ..job() };
-        let wanted = "59.9% of the way up, 3 s; whole job 17 s";
+        let wanted = "59.9% of the upward pass, 3 s; whole job 17 s";
         let (mut one, mut all) = (Vec::new(), Vec::new());
         write_one(&mut one, &job, &[]).unwrap();
         write_all(&mut all, std::slice::from_ref(&job), &[]).unwrap();
@@ -350,10 +350,10 @@ mod tests {
         }
         let table = String::from_utf8(all).unwrap();
         assert!(
-            table.contains(" 59.9% of the way up ") && table.contains(" 3 s; whole job 17 s "),
+            table.contains(" 59.9% of the upward pass ") && table.contains(" 3 s; whole job 17 s "),
             "{table}"
         );
         let down = Job { pass: Pass::BackUp.into(), eta_seconds: Some(17.0), ..job };
-        assert!(line(&down, &[]).starts_with("running: 59.9% of the way down, 17 s, layer"));
+        assert!(line(&down, &[]).starts_with("running: 59.9% of the downward pass, 17 s, layer"));
     }
 }

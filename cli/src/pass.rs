@@ -1,4 +1,4 @@
-//! The progress of a run or a job in words: `59.9% of the way up, 3 s; whole job 17 s`.
+//! The progress of a run or a job in words: `59.9% of the upward pass, 3 s; whole job 17 s`.
 //!
 //! The share and the first time refer to the current pass, upward or downward, and the second time to both passes.
 
@@ -9,8 +9,8 @@ use crate::units;
 /// Words for the pass. Messages print them after its finished share.
 pub fn way(phase: Phase) -> &'static str {
     match phase {
-        Phase::Enumerate => " of the way up",
-        Phase::BackUp => " of the way down",
+        Phase::Enumerate => " of the upward pass",
+        Phase::BackUp => " of the downward pass",
     }
 }
 

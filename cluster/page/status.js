@@ -93,7 +93,7 @@ function ofJob(job, hasIdle) {
 /** The share of the pass that is done; of a running job also the time left. @param {Job} job */
 function progressOf(job) {
   if (job.phase === null) return share(job.done);
-  const done = `${share(job.done)} of the way ${job.phase === "enumerate" ? "up" : "down"}`;
+  const done = `${share(job.done)} of the ${job.phase === "enumerate" ? "upward" : "downward"} pass`;
   if (job.state !== "running") return done;
   const [pass, whole] = [job.eta_seconds, job.job_eta_seconds];
   if (pass === null || whole === null) return `${done}, time left unknown`;
