@@ -38,12 +38,12 @@ pub trait SolveWatch: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum RunSolveError {
     /// It was asked to stop.
-    #[error("stopped; {0} is intact, and solving it again goes on from there")]
+    #[error("stopped; {0} is intact. Solve it again to resume")]
     Stopped(Place),
     /// The rest of the run does not fit into the disk limit.
     #[error(
-        "a limit of the disk of {limit_bytes} bytes is too small: what is left of this run needs at least {needed_bytes}; what \
-         is committed is safe, and with more it goes on from there"
+        "the disk limit of {limit_bytes} bytes is too small; the rest of this run needs at least {needed_bytes} bytes. \
+         Committed data is safe; solve the run again with a higher limit to resume"
     )]
     OverDisk {
         /// The limit.

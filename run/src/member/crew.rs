@@ -35,7 +35,7 @@ pub enum CrewError {
     #[error(transparent)]
     Run(#[from] RunError),
     /// The threads could not be started.
-    #[error("cannot start {threads} compute threads: {error}; ask for fewer")]
+    #[error("cannot start {threads} compute threads: {error}; choose fewer")]
     Threads {
         /// How many were asked for.
         threads: usize,
@@ -43,7 +43,7 @@ pub enum CrewError {
         error: rayon::ThreadPoolBuildError,
     },
     /// A task panicked, and the panic was printed.
-    #[error("a task panicked, as said above: this is a defect of exact2048; what is committed is safe")]
+    #[error("a task panicked and printed a message. This is a bug in the program; committed data is safe")]
     Panicked,
 }
 

@@ -227,16 +227,18 @@ impl<L: Leader> Member<L> {
         let (is_elsewhere, is_awaited) =
             self.crew.with_plan(|plan| (plan.is_elsewhere(layer, lane), plan.awaits(layer, lane)));
         if !is_elsewhere || self.seat.owners.owner(lane) != from {
-            return Err(bad("that worker has no such block in this epoch".to_owned()));
+            return Err(bad("expected a block of the sender in this epoch, found another".to_owned()));
         }
         let found = payload.checksum();
         if found != checksum {
-            return Err(bad(format!("its bytes have checksum {found:016x}, expected {checksum:016x}")));
+            return Err(bad(format!("expected checksum {checksum:016x}, found {found:016x}")));
         }
         match self.crew.dispatch().tally().take(layer, lane, checksum) {
             Arrival::New => {}
             Arrival::Again => return Ok(()),
-            Arrival::Other => return Err(bad("another one came before, with other contents".to_owned())),
+            Arrival::Other => {
+                return Err(bad("expected the contents of the earlier block, found others".to_owned()));
+            }
         }
         if !is_awaited {
             return Ok(());

@@ -92,7 +92,8 @@ impl Checkpoint {
             let mut bytes = [0; 8];
             input.read_exact(&mut bytes).map(|()| u64::from_le_bytes(bytes))
         };
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "no numbers of this run");
+        let damaged =
+            || io::Error::new(io::ErrorKind::InvalidData, "expected the layer and the sums of this run");
         let next = Layer(u32::try_from(number()?).map_err(|_| damaged())?);
         let numbers: Vec<u64> = (0..number()?).map(|_| number()).collect::<io::Result<_>>()?;
         let sums = empty.with_numbers(&numbers).ok_or_else(damaged)?;

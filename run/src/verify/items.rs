@@ -183,6 +183,6 @@ impl Items {
 pub fn item_text(layer: u32, lane: u64, part: u32) -> String {
     let (sum, tiles) = lane_tiles(lane);
     let huge: Vec<u64> = (8..16).flat_map(|e| (0..lane >> (4 * e) & 15).map(move |_| 1 << e)).collect();
-    let among = if huge.is_empty() { String::new() } else { format!(", {huge:?} of them") };
+    let among = if huge.is_empty() { String::new() } else { format!(", huge tiles {huge:?}") };
     format!("item of layer {layer}, {tiles} large tiles of sum {sum}{among}, part {part}")
 }

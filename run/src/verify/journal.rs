@@ -43,13 +43,13 @@ fn what_is_wrong(commit: &Commit, last_layer: u32) -> Option<(String, String)> {
     let counted: Vec<Layer> = commit.layers.iter().map(|counts| counts.layer).collect();
     match commit.phase {
         Phase::Enumerate if commit.fingerprint.is_some() => {
-            Some(("no fingerprint".to_owned(), "one".to_owned()))
+            Some(("no fingerprint".to_owned(), "a fingerprint".to_owned()))
         }
         Phase::Enumerate if !(first..=last).step_by(2).map(Layer).eq(counted.iter().copied()) => {
             let expected = format!("counts of each of its {} layers", (last - first) / 2 + 1);
             Some((expected, format!("counts of {} layers", counted.len())))
         }
-        Phase::BackUp if !counted.is_empty() => Some(("no counts".to_owned(), "some".to_owned())),
+        Phase::BackUp if !counted.is_empty() => Some(("no counts".to_owned(), "counts".to_owned())),
         Phase::BackUp if commit.fingerprint.is_none() => {
             Some(("a fingerprint".to_owned(), "none".to_owned()))
         }

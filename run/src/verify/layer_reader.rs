@@ -90,7 +90,7 @@ impl<'a> LayerReader<'a> {
             && values.len() != reach.len()
         {
             let what = format!("items of layer {layer}");
-            let expected = format!("{}, as many as reach has", reach.len());
+            let expected = format!("{} as in reach", reach.len());
             return Err(values.problem_of_all(what, expected, values.len().to_string()));
         }
         let part = |i: usize| self.part(&reach, values.as_ref(), best.as_ref(), i);
@@ -121,10 +121,10 @@ impl<'a> LayerReader<'a> {
         let bad = |expected: String, found: String| Err(reach.problem(item, expected, found));
         let (key, bytes) = (item.key(), reach.bytes(item));
         let Some(block) = self.layout.block(key.layer, key.lane) else {
-            return bad("a lane that has boards in its layer".to_owned(), "one that has none".to_owned());
+            return bad("a lane with boards in its layer".to_owned(), "one without".to_owned());
         };
         if key.part as usize >= block.parts() {
-            return bad(format!("a part below {}", block.parts()), key.part.to_string());
+            return bad(format!("a part number below {}", block.parts()), key.part.to_string());
         }
         let rows = block.rows(key.part as usize);
         let (occupancy, bits) = bytes.split_at(rows.len().div_ceil(8).min(bytes.len()));
@@ -132,19 +132,23 @@ impl<'a> LayerReader<'a> {
         let row_bytes = block.columns().div_ceil(8);
         let length = rows.len().div_ceil(8) + occupied * row_bytes;
         if bytes.len() != length {
-            return bad(format!("{length} bytes for {occupied} rows"), format!("{} bytes", bytes.len()));
+            return bad(
+                format!("{length} bytes for {occupied} occupied rows"),
+                format!("{} bytes", bytes.len()),
+            );
         }
         if occupied == 0 {
-            return bad("an entry, or no item".to_owned(), "an item without one".to_owned());
+            return bad("an item with an entry".to_owned(), "one without".to_owned());
         }
         if has_bit_from(occupancy, rows.len()) {
-            return bad(format!("{} rows", rows.len()), "an occupied one that is not among them".to_owned());
+            let expected = format!("occupied rows among the first {}", rows.len());
+            return bad(expected, "an occupied row beyond them".to_owned());
         }
         let marked = Marked { block, rows, occupancy, bits };
         for (row, bits) in marked.occupied() {
             if has_bit_from(bits, marked.block.columns()) {
-                let expected = format!("{} columns", marked.block.columns());
-                return bad(expected, format!("an entry of row {row} that is not in one of them"));
+                let expected = format!("entries in the first {} columns", marked.block.columns());
+                return bad(expected, format!("an entry of row {row} beyond them"));
             }
             if bits.iter().all(|&byte| byte == 0) {
                 return bad("an entry in each occupied row".to_owned(), format!("none in row {row}"));
@@ -198,7 +202,7 @@ impl<'a> LayerReader<'a> {
                 }
                 RowSymmetry::Smaller => {
                     let found = format!("{} in row {number}", self.text(part.boards[start]));
-                    return Err(reach.problem(&item, "boards in canonical rows only".to_owned(), found));
+                    return Err(reach.problem(&item, "only boards in canonical rows".to_owned(), found));
                 }
             }
         }
@@ -254,7 +258,7 @@ impl<'a> LayerReader<'a> {
             let skeleton = |board: u64| (board & row.small_cells) == row.small;
             let in_row = in_row.into_iter().filter(|&image| skeleton(image)).count();
             if images.len() != in_row {
-                let expected = format!("all {in_row} images of {} that its row has", self.text(canonical));
+                let expected = format!("all {in_row} images of {} in its row", self.text(canonical));
                 return Err((expected, format!("{} of them", images.len())));
             }
             if let Some(other) = images.iter().find(|image| image.2 != value) {
@@ -286,7 +290,7 @@ impl<'a> LayerReader<'a> {
     ) -> Result<&'i [u8], Problem> {
         let Some(item) = values.get(i).filter(|item| item.key() == key) else {
             let what = format!("values {}", item_text(key.layer, key.lane, key.part));
-            return Err(values.problem_of_all(what, "one, as reach has it".to_owned(), "none".to_owned()));
+            return Err(values.problem_of_all(what, "an item as in reach".to_owned(), "none".to_owned()));
         };
         let (bytes, width) = (values.bytes(&item), self.width());
         if bytes.len() != count * width {
@@ -428,9 +432,9 @@ impl<'a> LayerReader<'a> {
     /// A state that is not there, although a spawn of an afterstate.
     pub fn missing_problem(&self, after: u64, board: u64) -> Problem {
         let (layer, text, after) = (tile_sum(board), self.text(board), self.text(after));
-        let expected = format!("{text}, a spawn of the afterstate {after}");
+        let expected = format!("{text}, a successor of the afterstate {after}");
         let what = format!("states of layer {layer}");
-        self.problem(ShardKind::Reach, layer, what, expected, "no such state".to_owned())
+        self.problem(ShardKind::Reach, layer, what, expected, "none".to_owned())
     }
 
     /// A stored move that is not the one that comes first among the best.

@@ -177,7 +177,7 @@ impl Descent<'_> {
         let missing: Vec<u64> = of_layer.filter(|start| !is_state(start)).copied().collect();
         for start in missing {
             let expected = format!("the start {}", self.reader.text(start));
-            self.states_problem(layer, expected, "no such state".to_owned());
+            self.states_problem(layer, expected, "none".to_owned());
         }
     }
 
@@ -203,7 +203,7 @@ impl Descent<'_> {
             pairs.into_iter().filter(|(_, journal, found)| *journal != found.to_string())
         {
             let what = format!("number of {of} of layer {layer}");
-            let expected = format!("{found} as the shards have it");
+            let expected = format!("{found} as in the shards");
             let problem = journal::problem(self.verifier.run(), what, expected, journal);
             self.outcome.problems.push(problem);
         }
@@ -215,8 +215,8 @@ impl Descent<'_> {
         missing.sort_unstable();
         for (after, board) in missing.into_iter().take(MOST_PROBLEMS) {
             let (text, after) = (self.reader.text(board), self.reader.text(after));
-            let expected = format!("{text}, a spawn of the afterstate {after} of layer {layer}");
-            self.states_problem(Layer(tile_sum(board)), expected, "no such state".to_owned());
+            let expected = format!("{text}, a successor of the afterstate {after} of layer {layer}");
+            self.states_problem(Layer(tile_sum(board)), expected, "none".to_owned());
         }
     }
 
@@ -258,7 +258,7 @@ impl Descent<'_> {
             self.outcome.checked.fingerprints += 1;
             if commit.fingerprint != Some(share) {
                 let what = format!("fingerprint of layers {} to {}", commit.first, commit.last);
-                let expected = format!("{share:032x}, that of the states and their values");
+                let expected = format!("{share:032x} from the states and their values");
                 let found = commit.fingerprint.map_or("none".to_owned(), |found| format!("{found:032x}"));
                 self.outcome.problems.push(journal::problem(self.verifier.run(), what, expected, found));
             }
@@ -287,8 +287,8 @@ impl Descent<'_> {
         let not_start = |board: &u64| self.starts.binary_search(board).is_err();
         let alone: Vec<u64> = states.not_led_to().filter(not_start).take(MOST_PROBLEMS).collect();
         for board in alone {
-            let found = format!("{}, which no move and spawn leads to", self.reader.text(board));
-            self.states_problem(layer, "starts and spawns of lower layers only".to_owned(), found);
+            let found = format!("{}, which is neither", self.reader.text(board));
+            self.states_problem(layer, "only starts and successors of lower states".to_owned(), found);
         }
     }
 }

@@ -291,13 +291,13 @@ impl Sampler<'_> {
     fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u64, u64), Problem> {
         let Some((board, stored)) = self.reader.nth_value(key, nth)? else {
             let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
-            let expected = format!("more than {nth}, as there are values");
+            let expected = format!("more than {nth} for its values");
             return Err(self.reader.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
         };
         let board = self.game.geometry().canonical(board);
         let found = self.reader.value(board)?;
         if found != Some(stored) {
-            let what = format!("value of {} where its row and column are", self.reader.text(board));
+            let what = format!("value of {} at its row and column", self.reader.text(board));
             let found = found.map_or("none".to_owned(), |found| found.to_string());
             return Err(self.reader.problem(ShardKind::Values, key.layer, what, stored.to_string(), found));
         }
@@ -318,7 +318,7 @@ impl Sampler<'_> {
             };
             answers += 1;
             if answer != value.to_string() {
-                let what = format!("what a query answers for {}", self.reader.text(board));
+                let what = format!("answer to a query of {}", self.reader.text(board));
                 let expected = value.to_string();
                 return Err(self.reader.problem(ShardKind::Reach, tile_sum(board), what, expected, answer));
             }

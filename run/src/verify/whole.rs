@@ -51,7 +51,7 @@ impl Verifier<'_> {
             let expected =
                 format!("{} of layers {} to {}", commit.phase.shard_kind(), commit.first, commit.last);
             let found = format!("{} of layers {} to {}", record.kind, record.first_layer, record.last_layer);
-            return Err(content(shard, "what the journal says it holds", expected, found));
+            return Err(content(shard, "kind and layers in the journal", expected, found));
         }
         compare(shard, "bytes", shard.record.bytes, reader.file_bytes())?;
         compare(shard, "frames", shard.record.frames, reader.frames().len() as u64)?;
@@ -67,8 +67,7 @@ impl Verifier<'_> {
             let holder = catalog.find(kind, key);
             let is_misplaced = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();
             if is_misplaced || holder.is_none_or(|holder| holder.serial != shard.serial) {
-                let expected =
-                    format!("items of layers and lanes that are looked for in this shard of {kind}");
+                let expected = format!("only items that queries find in this {kind} shard");
                 return Err(content(shard, "items", expected, item_text(key.layer, key.lane, key.part)));
             }
         }
