@@ -109,7 +109,7 @@ pub fn log_event(event: &Event) {
             if *leaving {
                 tracing::info!(%worker, left_out, "worker left");
             } else {
-                tracing::warn!(%worker, left_out, "worker lost: silent for longer than its lease");
+                tracing::warn!(%worker, left_out, "worker lost, silent for longer than its lease");
             }
         }
         Event::WorkerFailed { worker, epoch, failure } => {
@@ -159,7 +159,7 @@ pub fn log_event(event: &Event) {
             tracing::info!(%job, ranges, first, last, "unneeded reach removed");
         }
         Event::DiskLimitReached { job, epoch, times } => {
-            tracing::info!(%job, %epoch, times, "disk limit reached, making room");
+            tracing::info!(%job, %epoch, times, "disk limit reached, freeing space");
         }
         Event::Misread(claim) => {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);

@@ -54,7 +54,10 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
             return Err(wrong(format!("expected kind {expected}, found {}", record.kind)));
         }
         if !files.insert(record.file.clone()) {
-            return Err(wrong(format!("another worker has also written {}", record.file)));
+            return Err(wrong(format!(
+                "expected a file that no other worker has written, found {}",
+                record.file
+            )));
         }
         records.push(record);
     }

@@ -91,8 +91,10 @@ fn share_message(assignment: &Assignment) -> v1::Share {
 }
 
 fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
-    let parameters =
-        message.parameters.as_ref().ok_or_else(|| WireError::field("parameters", "are missing"))?;
+    let parameters = message
+        .parameters
+        .as_ref()
+        .ok_or_else(|| WireError::field("parameters", "expected parameters, found none"))?;
     let params = params_of(parameters).map_err(|error| error.within("parameters"))?;
     let (first, last) = layers_of(message.first_layer, message.last_layer)?;
     if last > params.last_layer() {

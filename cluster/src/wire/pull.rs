@@ -151,7 +151,7 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
 }
 
 fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
-    let shard = written.shard.ok_or_else(|| WireError::field("shard", "is missing"))?;
+    let shard = written.shard.ok_or_else(|| WireError::field("shard", "expected a shard, found none"))?;
     let shard = write_of(shard).map_err(|error| error.within("shard"))?;
     if written.record.len() > MAX_RECORD_BYTES {
         let what = format!("expected at most {MAX_RECORD_BYTES} bytes, found {}", written.record.len());

@@ -159,7 +159,9 @@ impl Exchange for ExchangeService {
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {
         let mut messages = request.into_inner();
         let first = tokio::time::timeout(PATIENCE, messages.message()).await;
-        let first = first.map_err(|_| Status::deadline_exceeded("no hello arrived in time"))??;
+        let first = first.map_err(|_| {
+            Status::deadline_exceeded(format!("expected a hello within {} s, found none", PATIENCE.as_secs()))
+        })??;
         let Some(PushRequest { content: Some(Content::Hello(hello)) }) = first else {
             return Err(invalid("hello", "expected a hello at the start of the stream"));
         };
@@ -171,7 +173,7 @@ impl Exchange for ExchangeService {
         };
         let worker = WorkerId(worker);
         let Some(from) = epoch.member(worker) else {
-            let what = format!("worker {worker} is not another member of epoch {}", epoch.number());
+            let what = format!("expected another member of epoch {}, found worker {worker}", epoch.number());
             return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {
@@ -220,7 +222,11 @@ impl Incoming {
         let lane = Lane::from_code(block.lane)
             .ok_or_else(|| invalid("block.lane", "expected the code of a lane"))?;
         if block.bytes > most_bytes {
-            return Err(invalid("block.bytes", "the block is longer than this worker's memory"));
+            let what = format!(
+                "expected at most {most_bytes} bytes, the memory of this worker, found {}",
+                block.bytes
+            );
+            return Err(invalid("block.bytes", what));
         }
         let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
         let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
@@ -229,13 +235,16 @@ impl Incoming {
     }
 
     fn add(&mut self, bytes: Bytes) -> Result<(), Status> {
-        if bytes.len() > self.whole - self.bytes.len() {
-            return Err(invalid("block.bytes", "found more bytes than the block's stated length"));
+        let left = self.whole - self.bytes.len();
+        if bytes.len() > left {
+            let what = format!("expected at most {left} more bytes of the block, found {}", bytes.len());
+            return Err(invalid("block.bytes", what));
         }
-        let is_short = bytes.len() < LEAST_PIECE_BYTES;
+        let length = bytes.len();
         self.bytes.push(bytes);
-        if is_short && !self.is_whole() {
-            return Err(invalid("more", "the piece of the block is too short"));
+        if length < LEAST_PIECE_BYTES && !self.is_whole() {
+            let what = format!("expected at least {LEAST_PIECE_BYTES} bytes in this piece, found {length}");
+            return Err(invalid("more", what));
         }
         Ok(())
     }

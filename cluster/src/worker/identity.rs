@@ -88,7 +88,10 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     let file = open_with(&mut options, OFlags::NOFOLLOW, path)?;
     let owner = file.metadata()?.uid();
     if owner != geteuid().as_raw() {
-        let what = format!("it belongs to user {owner}; remove it, or choose another folder for the cache");
+        let user = geteuid().as_raw();
+        let what = format!(
+            "expected a file of user {user}, found one of user {owner}; remove it, or choose another folder for the cache"
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     // It may have been made by hand, or where files have no owners.

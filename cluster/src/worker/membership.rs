@@ -82,7 +82,7 @@ pub fn denied(epoch: EpochId) -> Status {
     static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);
     if let Some(left_out) = LINES.permit(Instant::now()) {
-        tracing::warn!(%epoch, left_out, "caller refused: wrong secret of the epoch");
+        tracing::warn!(%epoch, left_out, "caller refused, wrong secret of the epoch");
     }
     Status::permission_denied(format!("expected the secret of epoch {epoch}, found another"))
 }
