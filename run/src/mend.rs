@@ -8,11 +8,15 @@ use exact2048_solution::{Catalog, CatalogShard, Commit, JournalRecord, Run, RunE
 use exact2048_storage::StorageError;
 use parking_lot::Mutex;
 
-/// Takes the shards out of a run that have to be made again. Of a run that lacks nothing, every byte is read, as
-/// [`damaged_shards`] does, and the journal says which commits do not count any more: nothing is read like that once making
-/// them again was begun. Of another one those go that are not there: the others are read when they are needed, and a run of
-/// days goes on at once. What is not there may come back, and so the journal says nothing of it. Where it is stopped before
-/// all was read, nothing is taken out.
+/// Removes the shards from a run's catalog that must be recomputed.
+///
+/// If the run lacks nothing, or its last record is a retraction, every byte is read, as by [`damaged_shards`]. The
+/// commits of damaged shards are retracted in the journal.
+///
+/// Otherwise only absent shards are removed. The other shards are read when they are needed, so a run of days resumes at
+/// once. An absent shard may return, so the journal does not mention it.
+///
+/// If `is_stopped` becomes true before everything is read, nothing is removed.
 ///
 /// # Errors
 ///

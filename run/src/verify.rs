@@ -1,10 +1,13 @@
 //! Checks a run with code that the solver does not share.
 //!
-//! Everything that decides what is right is written here a second time, from the text of the rules and of
-//! `docs/dev/format.md`, and in another way than the solver's: moves and symmetries act on whole boards as packed
-//! numbers (`geometry`), rows and columns are numbered anew (`layout`), the bounds of the game (`game`), the scale of
-//! values, means and rounding are worked out anew (`values`), and states are looked up one by one in hash tables
-//! (`moves`) where the solver's kernels go through rows of a product structure.
+//! This module implements the rules a second time, from their text and from `docs/dev/format.md`. Its methods differ
+//! from those of the solver:
+//!
+//! * Moves and symmetries act on whole boards as packed numbers (`geometry`).
+//! * Rows and columns are numbered anew (`layout`).
+//! * The bounds of the game (`game`) and the scale of values, means and rounding (`values`) are derived anew.
+//! * States are looked up one by one in hash tables (`moves`). The solver's kernels traverse rows of a product structure
+//!   instead.
 //!
 //! Shared with the solver are
 //!
@@ -17,8 +20,8 @@
 //!
 //! [`Verifier::shards`] reads every byte. [`Verifier::all_states`] goes through the layers downward and checks
 //!
-//! * that every marked entry is in the row and column that its board belongs to, and every image that its row has
-//!   is marked, with the same value: a query finds each state;
+//! * that every marked entry is in the row and column of its board;
+//! * that every image in the row of a marked entry is marked with the same value, so that a query finds each state;
 //! * that every successor of a state is a state, and that every state but the starts is a successor;
 //! * that the numbers of states and afterstates are those of the journal;
 //! * that every stored value is the one that the values of the state's successors give, bit for bit;

@@ -40,8 +40,10 @@ pub struct Shortage {
     pub is_certain: bool,
 }
 
-/// Before a segment, or after one that found no room, removes what has to go so that the rest of the run fits, with
-/// `times` times the usual headroom left free. Returns what is missing even then. A finished run keeps what it holds.
+/// Frees disk space, so that the rest of the run fits.
+///
+/// Called before a segment, and after a segment that found too little space. Leaves `times` times the usual headroom
+/// free, and returns the bytes that are still missing. A finished run keeps all its data.
 pub fn make_room(run: &mut Run, times: u64) -> Result<Shortage, RunError> {
     let is_finished = run.missing().is_empty();
     let Some(allowance) = run.dir().allowance().cloned().filter(|_| !is_finished) else {

@@ -144,8 +144,8 @@ pub struct Member<L> {
     seat: Arc<Seat>,
     crew: Crew<L>,
     stop: Arc<AtomicBool>,
-    /// For each member, the number of layers of which it has sent all blocks, in the direction of the pass; the number
-    /// of all layers for members that have no blocks for this one.
+    /// Number of layers of which each member has sent all blocks, in the direction of the pass. For a member without
+    /// blocks for this one, it is the number of all layers.
     frontiers: Mutex<Vec<u32>>,
 }
 

@@ -1,8 +1,9 @@
-//! How far games were followed, in a file: large boards take longer than machines stay up.
+//! Checkpoint file of followed games, because large boards take longer than machines stay up.
 //!
-//! A file has a line that says what it belongs to, the layer to go on with, the sums so far, and the chances of the
-//! afterstates from which spawns lead there and further, all numbers with their least significant byte first; and the
-//! checksum of all of it. A file that is damaged, or belongs to something else, is ignored.
+//! The first line names the run, its values and the cutoff. The next layer, the sums so far, and the chances of
+//! afterstates follow. These are the afterstates from which spawns lead to the next layer or beyond. All numbers are
+//! little-endian. The checksum of everything ends the file. A damaged file is ignored, and so is a file with another
+//! first line.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -1,9 +1,9 @@
 //! Statistics of perfect play: one pass upward through the layers with the chance that a game reaches each
 //! state, block by block, by the kernels that solve runs.
 //!
-//! Which move is best is worked out a span of layers at a time, from the next values above that are stored, and forgotten
-//! when games have passed: so a run that keeps few values needs neither memory nor disk for all of its moves. A span costs
-//! what solving it did, and reach that was removed is enumerated again.
+//! Best moves are computed for one span of layers at a time, from the next stored values above. They are released when
+//! the games have passed the span. So a run with few stored values needs neither memory nor disk for all of its moves.
+//! A span costs as much as solving it did, and removed reach is enumerated again.
 
 mod checkpoint;
 mod sums;

@@ -205,9 +205,10 @@ fn all_of(lanes: &Lanes) -> usize {
     lanes.values().map(Vec::len).sum()
 }
 
-/// Divides the parts of a layer, which are in the order of their lanes, into those that are worked on at once: of so many
-/// boards at most, or a single larger part. A lane that would fit one slice is not divided, since what is made for a lane
-/// is made for each slice anew.
+/// Divides the parts of a layer, in the order of their lanes, into slices.
+///
+/// The parts of a slice are processed at once. A slice has `most` boards at most, or a single larger part. A lane that
+/// fits one slice is not divided, because each slice repeats the preparation of its lanes.
 fn slices(parts: &[Part], most: usize) -> Vec<Range<usize>> {
     let (mut slices, mut room, mut end) = (Vec::<Range<usize>>::new(), 0, 0);
     for lane in parts.chunk_by(|a, b| a.lane == b.lane) {

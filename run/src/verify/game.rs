@@ -78,8 +78,10 @@ impl Game {
         &self.values
     }
 
-    /// The code of a board's lane: from the lowest bit on the number of its large tiles, in 8 bits, their sum, in 24, and
-    /// how many huge tiles of each exponent from 8 on there are, 4 each.
+    /// Returns the code of a board's lane.
+    ///
+    /// From the lowest bit on, the code has the number of large tiles in 8 bits and their sum in 24 bits. The numbers of
+    /// huge tiles of each exponent from 8 on follow, in 4 bits each.
     #[inline]
     pub fn lane(&self, board: u64) -> u64 {
         board.to_le_bytes().iter().map(|&two| self.lane_codes[usize::from(two)]).sum()
@@ -139,8 +141,9 @@ fn largest_exponent(params: &Params) -> u8 {
     by_cells.min(by_objective).min(by_layer)
 }
 
-/// The exponents of the heaviest board: at most n + 2 - e cells hold a tile of 2^e or more, for every e from 3
-/// on, and any number of cells a 4.
+/// Returns the exponents of the heaviest board.
+///
+/// For every e from 3 on, at most n + 2 - e cells hold a tile of 2^e or more. Any number of cells can hold a 4.
 fn heaviest_board(cells: u8, largest: u8) -> impl Iterator<Item = u8> {
     (0..cells).map(move |before| (cells + 1 - before).max(2).min(largest))
 }

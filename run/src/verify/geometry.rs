@@ -1,9 +1,8 @@
 //! Moves and symmetries, written from the rules' text for eight boards at a time.
 //!
-//! A board is a number with four bits a cell, the cells row by row from the lowest bits on. So all lines
-//! of a board slide at once: what stands at the same distance from the wall is cut out of the number and
-//! shifted to the wall's place, and from there on a step works on all lines together. Eight boards side by
-//! side fill the registers of a vector unit.
+//! A board is a number with four bits a cell, the cells row by row from the lowest bits on. So all lines of a board
+//! slide at once. The tiles at one distance from the wall are masked and shifted to the wall. From then on, each step
+//! works on all lines together. Eight boards side by side fill the registers of a vector unit.
 
 use exact2048_game::BoardSize;
 use multiversion::multiversion;
@@ -219,8 +218,10 @@ fn slide(boards: &mut [u64], direction: &Direction) {
     }
 }
 
-/// Slides all lines, of `N` cells each: tiles move as far as they can, two equal ones that meet merge, those
-/// nearest the wall first, and what has merged does not merge again.
+/// Slides all lines, of `N` cells each.
+///
+/// Tiles move as far as they can. Two equal tiles that meet merge, those nearest the wall first. A merged tile does not
+/// merge again.
 #[inline(always)]
 fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
     // The tiles at each distance from the wall, all shifted to the wall.

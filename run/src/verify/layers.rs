@@ -276,8 +276,10 @@ impl Descent<'_> {
         parts.par_iter().map(of_part).reduce(|| 0, u128::wrapping_add)
     }
 
-    /// Every state of a layer of the span, which is number `at` of those above, must be a start or have been led
-    /// to; nothing is said where a layer that can lead there is not committed.
+    /// Requires that every state of a layer is a start or a successor.
+    ///
+    /// `at` is the index of the layer in `above`. Nothing is reported for a layer outside the span, or if a layer that
+    /// can lead to this one is not committed.
     fn check_led_to(&mut self, layer: Layer, at: usize) {
         let Some(Some(states)) = self.above.get(at) else { return };
         let known = self.above.iter().take(at).all(Option::is_some) && self.span.contains(layer);

@@ -184,8 +184,10 @@ impl<'a> Layout<'a> {
         (block.row_count() > 0 && block.columns() > 0).then_some(block)
     }
 
-    /// Forgets what no block of a layer needs, given the lanes of that layer, ascending: the columns of other lanes;
-    /// and other classes, but only if they have become many, because other layers may need them again.
+    /// Releases the columns and classes that no block of a layer needs.
+    ///
+    /// `lanes` has the lanes of the layer in ascending order. The columns of other lanes are released. Other classes are
+    /// released only if there are many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
         self.columns.lock().retain(|lane| lanes.binary_search(&lane).is_ok());
         let mut classes = self.classes.lock();

@@ -1,7 +1,7 @@
 //! Successors of the states of a layer, and the values of these states, computed from the layers above.
 //!
-//! A spawn leaves the large tiles as they are, so that all states that an afterstate can become are in one lane:
-//! the afterstates of a layer are gathered by lane, and each lane needs two small tables of states.
+//! A spawn does not change the large tiles, so all successors of an afterstate are in one lane. So the afterstates of a
+//! layer are grouped by lane, and each lane needs two small tables of states.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,13 @@
 //! Checks some stored values, drawn by chance, against the values that follow from the stored ones above them.
 //!
-//! Values whose successors lie below the same cut are checked together: all that they lead to, up to the stored layers,
-//! is listed layer by layer, each state once, and valued downward again. First come those that lead to little, on all
-//! threads side by side; then the others, one after the other, all threads together. What takes more memory than allowed
-//! is left out, and said so. Of the states in between, whose values are not stored, some are asked of the oracle, so that
-//! answers to queries are checked too. Where the run stores best moves, those of the drawn states and of these are checked,
-//! too.
+//! Values whose successors lie below the same cut are checked together, as a group. All states that they lead to, up to
+//! the stored layers, are listed layer by layer, each state once. Then these states are valued downward.
+//!
+//! Groups that lead to few states are first, on all threads side by side. The other groups follow one after the other,
+//! each on all threads. Values that need more memory than allowed are left out and reported.
+//!
+//! The oracle is asked for some of the states whose values are not stored, so answers to queries are checked too. If the
+//! run stores best moves, those of the drawn states and of some other listed states are checked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,16 +41,19 @@ const LITTLE_BYTES: u64 = 64 << 20;
 /// Bytes of parts that the oracle keeps.
 const ORACLE_CACHE: u64 = 64 << 20;
 
-/// How often a group of values, or a part of it, may turn out to take too much memory before the rest is left out: each time
-/// it has been listed up to there.
+/// Most attempts of a group, or of its parts, that may exceed the memory before the rest is left out.
+///
+/// Each attempt lists states until it exceeds the memory.
 const MOST_FAILURES: u32 = 12;
 
 /// States between stored layers that are asked of the oracle, of each group of values that are checked together, and those
 /// whose best moves are checked.
 const ASKED: u64 = 4;
 
-/// The oracle is asked for states of the uppermost layers that have so many, since these lead to little: an answer takes it
-/// far more for each state that it follows from than the check does.
+/// Least total of the uppermost layers from which states for the oracle are drawn.
+///
+/// These states lead to few others. The oracle needs far more time than the check for each state that an answer depends
+/// on.
 const NEAR: u64 = 1 << 16;
 
 impl Verifier<'_> {

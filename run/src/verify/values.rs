@@ -162,8 +162,9 @@ impl ValueForm {
     }
 }
 
-/// The sum of numbers that are not negative, each rounded to a multiple of 2^(e − 48), a tie to the even one, where 2^e
-/// is the largest power of two that is no larger than the largest of them.
+/// Sum of non-negative numbers, each rounded to a multiple of 2^(e − 48).
+///
+/// A tie is rounded to the even multiple. 2^e is the largest power of two that is not above the largest number.
 fn coarse_sum(numbers: &[f64]) -> f64 {
     const DIGITS: u32 = 52;
     let exponent = |number: f64| (number.to_bits() >> DIGITS) as u32;
@@ -198,9 +199,10 @@ fn to_nearest_64(sum: u128, count: u64) -> u64 {
     whole.wrapping_add(u64::from(2 * rest >= count))
 }
 
-/// `sum / count` to the nearest integer; of two that are equally near, the one that IEEE arithmetic gives, where
-/// dividing is multiplying by the reciprocal and a tie goes to the even one. That product is off by less than
-/// 2^-20, so that it matters only within 2^-16 of a tie.
+/// Rounds `sum / count` to the nearest integer, with ties as in IEEE arithmetic.
+///
+/// There, a division is a multiplication by the reciprocal, and a tie is rounded to the even integer. The product is off
+/// by less than 2^-20, so it matters only within 2^-16 of a tie.
 fn to_nearest_32(sum: u128, count: u64) -> u64 {
     let near_tie = |rest: u64| (2 * rest).abs_diff(count) <= count >> 16;
     match u64::try_from(sum) {
@@ -209,8 +211,10 @@ fn to_nearest_32(sum: u128, count: u64) -> u64 {
     }
 }
 
-/// Bits after the binary point: with 32 bits a value all that the largest value leaves; with 64 as many less as
-/// the weights of the spawns of a full board need, and one for rounding.
+/// Number of bits after the binary point.
+///
+/// With 32 bits a value, these are all bits that the largest value leaves. With 64 bits, there are fewer, because the
+/// weights of the spawns of a full board need some bits, and rounding needs one.
 fn fraction_bits(params: &Params, largest: u64) -> u32 {
     let digits = |n: u64| u64::BITS - n.leading_zeros();
     match params.precision {
