@@ -90,7 +90,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
     if owner != geteuid().as_raw() {
         let user = geteuid().as_raw();
         let what = format!(
-            "expected a file of user {user}, found one of user {owner}; remove it, or choose another folder for the cache"
+            "expected a file of user {user}, found one of user {owner}; remove it, or choose another folder for the \
+             cache"
         );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
