@@ -3,7 +3,7 @@
 use exact2048_coordinator::cluster::JobId;
 use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 
-/// Longest name: those of files may be longer, but nobody wants to read them.
+/// Longest name in bytes. File names may be longer, but are hard to read then.
 pub const MAX_BYTES: usize = 63;
 
 /// Where the coordinator keeps its queue, beside the runs: no job may have this name.

@@ -1,4 +1,4 @@
-//! Secrets: random numbers that nobody can guess.
+//! Secrets: random numbers that cannot be guessed.
 
 use exact2048_coordinator::cluster::{Secret, Secrets};
 use rand::rngs::StdRng;

@@ -1,5 +1,5 @@
-//! Carries out what the pure code asks for: appends, opening and letting go of runs, and reading of shards. Blocks on
-//! the store, while pulls are answered.
+//! Carries out the orders of the pure code: appends, opening and release of runs, and reading of shards. The code
+//! blocks on the store while pulls are answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ pub(super) enum Work {
     },
     /// Checks that the store and the run of a job are in their place.
     Look(JobId),
-    /// To let go of the runs that are not needed any more, so that others may open them.
+    /// Releases the runs that are no longer needed, so that other processes can open them.
     Release,
 }
 
@@ -191,7 +191,7 @@ impl Shell {
     ) -> Result<Option<Opened>, AppendError> {
         let found = self.with(|state, _| {
             let known = state.jobs.get_mut(job).filter(|_| state.cluster.is_opening(ticket))?;
-            // A run that is still open is let go of first, as it holds the lock.
+            // An open run is released first, because it holds the lock.
             drop(known.held.take());
             Some((known.location.clone(), known.params.clone(), known.disk_limit))
         });
@@ -220,7 +220,7 @@ impl Shell {
         Ok(is_held.map(|()| Opened { params, holdings, stored, missing_bytes, least_memory, workload, cost }))
     }
 
-    /// Looks whether the store and the run of a job are in their place, and tells the cluster. Blocks on the store.
+    /// Checks that the store and the run of a job are in place, and reports to the cluster. Blocks on the store.
     fn find_run(self: &Arc<Self>, job: &JobId) {
         let location = self.with(|state, _| state.jobs.get(job).map(|known| known.location.clone()));
         let looked = match (self.queue.lock().require_store(), location) {
@@ -237,7 +237,7 @@ impl Shell {
         self.with(|state, now| state.cluster.store_checked(now, job, found));
     }
 
-    /// Lets go of the runs that are not needed any more, so that others may open them.
+    /// Releases the runs that are no longer needed, so that other processes can open them.
     fn release(self: &Arc<Self>) {
         let runs: Vec<HeldRun> = self.with(|state, _| {
             let not_needed = state.not_needed();

@@ -1,4 +1,4 @@
-//! Sees that a worker is where it says before it may be given work: where anybody may ask, anybody can make up workers.
+//! Checks that a worker is at its stated address before it gets work, because any caller can invent workers.
 //!
 //! The coordinator calls the worker under the address that its pull gives, with a challenge that only a process with the
 //! worker's secret can answer. This costs one connection for each start of a worker, and for each time that it was lost.
@@ -19,16 +19,19 @@ use subtle::ConstantTimeEq;
 use crate::random;
 use crate::wire::proof_of;
 
-/// How many workers are called at the same time, at most. One address gets three quarters of that, so that somebody who
-/// makes up workers there does not keep out those elsewhere. Each call may keep one of the threads busy that look names
-/// up and write journals, of which there are 512.
+/// Most workers that are called at the same time.
+///
+/// One address gets at most three quarters of these calls, so a caller that invents workers there does not keep out
+/// workers elsewhere. A call may occupy one of the 512 threads that look up names and write journals.
 const AT_ONCE: usize = 256;
 
 /// How long it may take to meet a worker.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// For how long a call that was given up keeps its place: the system may still be looking the name up, on a thread that
-/// nobody can call back. Where nothing else is configured, three name servers are asked twice for five seconds each.
+/// Time for which an abandoned call keeps its place.
+///
+/// The system may still be looking up the name, on a thread that cannot be interrupted. By default, it asks three name
+/// servers twice, for five seconds each.
 const LOOKED_UP_AFTER: Duration = Duration::from_secs(30);
 
 /// Bytes that a worker's answer may have; it is a proof of 32.
@@ -108,7 +111,7 @@ impl Gate {
         };
         let client = ClientOptions { server: address.clone(), ..client.clone() };
         let (incarnation, secret) = (pull.incarnation, caller.secret);
-        // A task of its own, which keeps its place even if the caller does not wait for it.
+        // A separate task keeps the place even if the caller does not wait for it.
         let call = tokio::spawn(async move {
             let met = tokio::time::timeout(PATIENCE, meet(&client, incarnation, &secret)).await;
             if met.is_err() {
@@ -129,7 +132,7 @@ impl Gate {
     }
 }
 
-/// Whether whoever answers at an address is the worker that registered with it, and no other process.
+/// Whether the process that registered an address answers there.
 async fn meet(client: &ClientOptions, incarnation: Incarnation, secret: &Secret) -> Result<bool, String> {
     let challenge = random::secret().map_err(|error| with_causes(&error))?;
     let connected = connect(client).await.map_err(|error| with_causes(&error))?;

@@ -1,9 +1,9 @@
-//! For how long a pull waits for something new to say, decided without a clock.
+//! Decides without a clock how long a pull waits for news.
 //!
-//! A pull that has nothing new to hear is held, so that workers learn of new work at once and yet need not ask all
-//! the time. What is urgent is answered at once: new work, work that is over, a shard to write. What only has to
-//! arrive sooner or later (how far the others are, which reports have arrived) is gathered for some milliseconds:
-//! layers of small boards are finished faster than they could be told one by one.
+//! A pull without news is held, so workers learn of new work at once and need not ask all the time. Urgent news is
+//! answered at once: new work, ended work, and a shard to write. Other news is gathered for some milliseconds: the
+//! progress of other members, and acknowledgements of reports. Layers of small boards are finished faster than single
+//! answers could report them.
 
 use std::time::Duration;
 
@@ -47,10 +47,10 @@ pub enum PullDecision {
     Wait(Duration),
 }
 
-/// Whether a pull is answered now.
+/// Decides whether a pull is answered now.
 ///
-/// `before` is the last answer to the worker, `now` what the next would be, `has_reports` whether the pull brings
-/// reports that are to be acknowledged, `waited` how long it has waited, and `most` how long it may.
+/// `before` is the last answer to the worker, and `now` is the next one. `has_reports` states whether the pull brings
+/// reports to acknowledge. `waited` is the time that the pull has waited, and `most` is the limit of that time.
 #[must_use]
 pub fn hold(
     before: Option<&LastReply>,

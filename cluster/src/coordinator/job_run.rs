@@ -203,19 +203,22 @@ impl JobRun {
         self.journal.journal().map(stored).unwrap_or_default()
     }
 
-    /// Appends a record to the journal, in these steps: after a failure the run is opened again, and if the record turns
-    /// out to be there, nothing is left to do; the shards that it names are looked at, 104 bytes of each; it is appended;
-    /// the shards of reach that it removes are removed, or left to whoever opens the run next. So the same record may be
-    /// appended again after a failure: it will be there once.
+    /// Appends a record to the journal. After a failure, the same record may be appended again.
     ///
-    /// `confirm` says whether this process still owns the store; it is asked before a run is opened again, which
-    /// fences others off.
+    /// 1. After a failure, the run is opened again. If the record is already there, nothing is left to do.
+    /// 2. The shards that the record names are checked, 104 bytes of each.
+    /// 3. The record is appended.
+    /// 4. The shards of reach that the record removes are removed, or left to the next opening of the run.
+    ///
+    /// So a repeated record is in the journal once. `confirm` returns whether this process still owns the store. It is
+    /// called before a run is opened again, because that fences others off.
     ///
     /// # Errors
     ///
-    /// [`RecordError::Shard`] if a shard is not what the record says; [`RecordError::Counts`]; [`AppendError::Fenced`] if
-    /// another process owns the store; [`AppendError::Foreign`] if another has written to this
-    /// journal, or removed records of it. After [`AppendError::Failed`] it is uncertain whether the record is there.
+    /// * [`RecordError::Shard`] if a shard differs from its record, and [`RecordError::Counts`].
+    /// * [`AppendError::Fenced`] if another process owns the store.
+    /// * [`AppendError::Foreign`] if another process has written to this journal, or removed records of it.
+    /// * [`AppendError::Failed`]; then it is uncertain whether the record is there.
     pub fn append(
         &mut self,
         record: &JournalRecord,
@@ -252,7 +255,7 @@ impl JobRun {
         Ok(())
     }
 
-    /// Counts what a record has added, and removes what it lets go of.
+    /// Counts the shards that a record has added, or removes those that it has released.
     fn note_appended(&mut self, record: &JournalRecord) {
         let Some(run) = self.journal.journal() else { return };
         let counted = self.counted.take();
@@ -307,7 +310,7 @@ fn remove(run: &Run, needless: &[ShardRecord]) {
     }
 }
 
-/// Looks whether the shards of a record that is to be appended are there, and are what it says.
+/// Checks that the shards of a record are there and match it, before it is appended.
 fn look(run: &Run, record: &Record) -> Result<(), RecordError> {
     let begun = Instant::now();
     loop {

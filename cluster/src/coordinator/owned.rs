@@ -1,8 +1,8 @@
-//! A journal that this process owns and appends to, while appends may fail: each record is there once.
+//! Journal that this process owns. Each record is there once, although appends may fail.
 //!
-//! After a failure nobody knows whether the record is in the journal: the answer may have been lost. So before anything
-//! else is appended the journal is opened again, and what it holds tells. That fences off every other process that has it
-//! open, so that it is not done where somebody else has taken the journal over meanwhile.
+//! After a failure, the record may be in the journal, because the answer may have been lost. So the journal is opened
+//! again before the next append, and its contents decide. Opening fences off every other process that has the journal
+//! open. So the journal is not opened if another process has taken it over meanwhile.
 
 use exact2048_storage::{Location, RunId};
 
@@ -15,9 +15,10 @@ pub trait Journal: Sized {
     /// Why it cannot be opened or appended to.
     type Error;
 
-    /// Opens the journal of this run in a place again; `None` where it does not hold what is expected, and then nobody is
-    /// fenced off. `is_expected` is told the number of its entries, and the last one if that is a record. Blocks on the
-    /// store.
+    /// Opens the journal of this run in a place again.
+    ///
+    /// Returns `None` if the contents are not as expected; then no process is fenced off. `is_expected` receives the
+    /// number of entries, and the last entry if that is a record. Blocks on the store.
     ///
     /// # Errors
     ///
@@ -146,9 +147,10 @@ impl<J: Journal> OwnedJournal<J> {
         Ok((self.open.insert(journal), found))
     }
 
-    /// Appends a record, in these steps: the journal is opened again if the last append has failed; if that was the
-    /// append of this very record and it is there, nothing is left to do; else it is appended. So the same record may be
-    /// appended again after a failure.
+    /// Appends a record. After a failure, the same record may be appended again.
+    ///
+    /// If the last append has failed, the journal is opened again first. If that append was of the same record, and the
+    /// record is there, nothing is left to do.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The queue of jobs, in the journal of a place of its own: the process that writes there owns the store.
+//! Queue of jobs, in the journal of a separate place. The process that writes there owns the store.
 
 use exact2048_storage::{ErrorKind, Location, Place, RunDir, RunId, StorageError, TypedRun};
 use serde_json::json;
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(names(&Queue::open(&store).unwrap().1), [("a", true)]);
     }
 
-    /// A queue that is away is nobody else's: this coordinator waits for it, and makes nothing in its place (finding B1).
+    /// An absent queue has no other owner, so this coordinator waits and creates nothing in its place (finding B1).
     #[test]
     fn a_queue_that_is_away_is_waited_for() {
         let place = tempfile::tempdir().unwrap();
@@ -322,7 +322,7 @@ mod tests {
         Journal::append(queue.journal.heal().unwrap().0, &b).unwrap();
         queue.journal.lose_answer(&b, true);
         queue.append(&b).unwrap();
-        // It is there, and nobody asks for it again.
+        // It is there, and no call appends it again.
         Journal::append(queue.journal.heal().unwrap().0, &submitted("c")).unwrap();
         queue.journal.lose_answer(&submitted("c"), false);
         queue.append(&submitted("d")).unwrap();

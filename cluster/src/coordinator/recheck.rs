@@ -1,5 +1,5 @@
-//! The shards of a job that is done, read again because somebody asks for it: what is lost or damaged of them is
-//! computed again. Those of other jobs are read by their workers, which say what they cannot read.
+//! Rereads the shards of a finished job on request. Lost and damaged shards are computed again. Workers read the shards
+//! of other jobs, and report those that they cannot read.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -6,8 +6,9 @@ use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
 use exact2048_solution::{JournalRecord, Record, Removal, Retraction, WorkTime};
 use exact2048_storage::{Attempt, ShardRecord};
 
-/// Requires that a worker's record of a shard is of the shard that it was told to write. What the record says of
-/// the file is looked at before it is committed.
+/// Requires that a worker's record describes the shard that was ordered.
+///
+/// The record is compared with the file before the commit.
 ///
 /// # Errors
 ///

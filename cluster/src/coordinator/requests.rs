@@ -1,10 +1,10 @@
 //! Requests of clients to a coordinator.
 //!
-//! A change is checked, then written to the queue, then made: what a client was told survives a restart, and what it
-//! was refused leaves no trace.
+//! A change is checked, then written to the queue, then made. So a confirmed change survives a restart, and a refused
+//! change leaves no trace.
 //!
-//! A request changes nothing before its turn. A caller that gives up drops the request, which has no effect then. In its
-//! turn the request runs in a task of its own, so that queue and cluster stay the same whatever the caller does.
+//! A request changes nothing before its turn. If the caller gives up, the request is dropped and has no effect. In its
+//! turn the request runs in a separate task, so queue and cluster agree whatever the caller does.
 
 use std::sync::Arc;
 

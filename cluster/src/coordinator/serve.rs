@@ -18,10 +18,12 @@ use super::shell::Shell;
 /// The name of the service in health checks; the server as a whole has an empty name there.
 const SERVICE: &str = "exact2048.v1.Coordinator";
 
-/// The call that every worker has under way all the time: it has room of its own, which no client takes.
+/// Method that every worker is always calling. It has reserved permits, which no client takes.
 const PULL: &str = "/exact2048.v1.Coordinator/Pull";
 
-/// Runs a coordinator until `stop`, with its page for browsers where that has an address. An append that is under way then is made first.
+/// Runs a coordinator until `stop`, with its page for browsers if that has an address.
+///
+/// An append that is under way at `stop` is made first.
 ///
 /// # Errors
 ///

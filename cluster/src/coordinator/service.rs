@@ -26,8 +26,9 @@ use crate::wire::{
     cluster_status, params_of, pull_of, refusal_status, secret_of, unreachable_status, wire_status,
 };
 
-/// Those who watch all jobs are told what has changed five times a second, and less often where there are more jobs than
-/// this: each message names them all.
+/// Most jobs whose changes a client that watches all jobs receives five times a second.
+///
+/// With more jobs, changes are sent less often, because each message names all jobs.
 const JOBS_AT_ONCE: u32 = 500;
 
 /// Answers clients and workers.
@@ -228,7 +229,7 @@ impl Watcher {
     }
 }
 
-/// Whether nothing happens to a job any more unless somebody asks for it.
+/// Whether a job does not change any more without a request.
 fn has_stopped(job: &v1::Job) -> bool {
     !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
 }

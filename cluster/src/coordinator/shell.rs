@@ -27,8 +27,9 @@ use super::queue::Queue;
 use super::{AppendError, observe};
 use crate::wire::{Answer, OpeningId, cluster_status};
 
-/// How often the shell looks whether another coordinator has taken over: appends would notice it only when there is
-/// something to append.
+/// Interval at which the shell checks that no other coordinator has taken over.
+///
+/// Appends would notice a takeover, but only when there is something to append.
 const CONFIRM: Duration = Duration::from_secs(10);
 
 /// A coordinator.
@@ -197,7 +198,7 @@ impl Shell {
             observe::log_event(&event);
             self.follow(&mut state, event);
         }
-        // When the coordinator is stopping, nobody receives this any more.
+        // While the coordinator is stopping, this has no receiver any more.
         for append in state.cluster.take_appends() {
             let _ = self.work.send(Work::Append(append));
         }
@@ -352,7 +353,7 @@ impl Shell {
         }
     }
 
-    /// Looks now and then whether another coordinator has taken over.
+    /// Checks now and then that no other coordinator has taken over.
     pub(super) async fn keep_watch(self: Arc<Self>) {
         while self.stop.run_until_cancelled(tokio::time::sleep(CONFIRM)).await.is_some() {
             let queue = Arc::clone(&self.queue);

@@ -86,7 +86,7 @@ async fn send_pieces(
                 Ok(FetchResponse { data })
             }
             Err(error) => {
-                // Where nobody takes it, nobody needs it.
+                // A peer that has stopped reading does not need the error.
                 let _ = pieces.send(Err(Status::internal(format!("cannot read the copy: {error}")))).await;
                 return;
             }

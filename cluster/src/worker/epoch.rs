@@ -162,7 +162,7 @@ impl Running {
 /// the same worker: a block that came late would take the place of one of that epoch.
 #[derive(Debug, Default)]
 struct Intake {
-    /// Read while a block is taken in.
+    /// Locked for reading while a block is accepted.
     is_closed: RwLock<bool>,
 }
 
@@ -174,7 +174,7 @@ impl Intake {
         (!*is_closed).then(accept)
     }
 
-    /// Waits for blocks that are being taken in, and lets no more in.
+    /// Waits for blocks that are being accepted, and accepts no more.
     fn close(&self) {
         *self.is_closed.write() = true;
     }

@@ -27,8 +27,10 @@ use super::membership::{Joined, Membership, Presence, admit, denied, not_in, rea
 use super::observe;
 use crate::wire::{proof_of, secret_of, wire_status};
 
-/// Blocks of fewer bytes than this are accepted on the thread that receives messages, where there is memory to spare: that
-/// takes some milliseconds at most, and less than to wake another thread for each.
+/// Size in bytes below which a block is accepted on the receiving thread.
+///
+/// This needs memory to spare, and takes some milliseconds at most. Waking another thread for each block would take
+/// longer.
 const SMALL_BYTES: usize = 4 << 20;
 
 /// All pieces of a block but the last have at least this many bytes, so that little is kept beside each.
@@ -42,7 +44,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// copy.
 const FETCH_PATIENCE: Duration = Duration::from_secs(1);
 
-/// All blocks that are on their way here together may have the memory divided by this. A larger one is taken in alone.
+/// Divisor of the memory: the share for all incoming blocks together. A larger block is accepted alone.
 const INCOMING_SHARE: u64 = 8;
 
 /// Room for blocks is counted in units of this many bytes, so that 32 bits are enough for more than 4 GiB.
@@ -213,7 +215,7 @@ struct Incoming {
     checksum: u64,
     whole: usize,
     bytes: BytesList,
-    /// Its part of the room, until it is taken in.
+    /// Its part of the space for incoming blocks, until it is accepted.
     room: Option<OwnedSemaphorePermit>,
 }
 

@@ -80,8 +80,10 @@ fn explained(folder: &Path, error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Opens a file of a worker, which nobody but its owner may read. In a folder that others can write to it may be a link of
-/// theirs, or a file from which they know the secret: such a file is not taken.
+/// Opens a file of a worker that only its owner may read.
+///
+/// If other users can write to the folder, the file may be their link, or a file whose secret they know. Such a file is
+/// refused.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.create(true).truncate(false).read(true).write(true).mode(0o600);
@@ -191,7 +193,7 @@ mod tests {
         }
     }
 
-    /// Else whoever can write to the folder would have a file of the worker's user overwritten.
+    /// Otherwise a user that can write to the folder could have a file of the worker's user overwritten.
     #[test]
     fn a_link_is_not_followed() {
         let folder = tempfile::tempdir().unwrap();

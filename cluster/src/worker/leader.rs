@@ -18,7 +18,7 @@ use parking_lot::{Condvar, Mutex};
 use super::observe;
 use super::outbox::Outbox;
 
-/// How often the thread that writes shards looks whether the epoch is over.
+/// Interval at which the thread that writes shards checks whether the epoch is over.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// The coordinator of an epoch.
@@ -66,7 +66,7 @@ impl Orders {
         }
     }
 
-    /// The epoch is over: nobody waits for orders any longer.
+    /// Ends the wait for orders, because the epoch is over.
     pub fn end(&self) {
         self.waiting.lock().is_over = true;
         self.changed.notify_one();

@@ -82,7 +82,7 @@ impl Room {
         Self { waiting: Mutex::new(0), sent: Condvar::new(), stop, closed: AtomicBool::new(false) }
     }
 
-    /// Waits until there is room for so many bytes, or nobody wants them any more.
+    /// Waits until there is space for so many bytes, or until they are no longer needed.
     fn enter(&self, bytes: usize) {
         let is_over = || self.closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();

@@ -14,7 +14,7 @@ use crate::wire::secret_of;
 /// Proof material of a worker's process for its address check.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
-    /// The secret that it sends with each pull: nobody else can pull in its name.
+    /// Secret that it sends with each pull, so no other process can pull in its name.
     pub secret: Secret,
     /// Which start of the worker it is.
     pub incarnation: Incarnation,

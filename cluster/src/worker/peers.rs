@@ -61,7 +61,7 @@ struct Peer {
 }
 
 impl PeerCopies {
-    /// Asks nobody yet. Must be called within a runtime.
+    /// Creates a value that asks no peers yet. Must be called within a runtime.
     pub fn new(sender: Sender) -> Self {
         let Sender { worker, client } = sender;
         Self { me: worker, client, runtime: Handle::current(), patience: PATIENCE, peers: Mutex::default() }
@@ -73,7 +73,7 @@ impl PeerCopies {
         *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
     }
 
-    /// Asks nobody from now on.
+    /// Asks no peers from now on.
     pub fn leave(&self) {
         self.peers().clear();
     }
@@ -108,7 +108,7 @@ impl PeerCopies {
                 if !matches!(status.code(), Code::NotFound | Code::ResourceExhausted) {
                     peer.given_up.store(true, Ordering::Relaxed);
                 }
-                // Where nobody reads on, nobody needs to know.
+                // A reader that has stopped does not need the error.
                 let _ = send.send(Err(io::Error::other(words_of(&status)))).await;
             }
         });

@@ -359,11 +359,10 @@ impl Process {
             let stop = Arc::new(AtomicBool::new(false));
             self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
             counter!(observe::EPOCHS).increment(1);
-            // Where nobody takes it the process is ending.
+            // If it has no receiver, the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
-        // The runner left it by itself, since it failed: pulls do not name it any more, so that the coordinator does
-        // not withdraw it.
+        // The runner left it after a failure. Pulls no longer name it, so the coordinator does not withdraw it.
         let left = EpochId(self.left.load(Ordering::Relaxed));
         if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
             self.leave_epoch();

@@ -22,7 +22,7 @@ use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use crate::wire::Assignment;
 
-/// How often a worker whose disk is full looks whether it has room again, and for how many bytes that has to be.
+/// Interval at which a worker with a full disk checks for free space, and the bytes that must be free.
 const FULL_PAUSE: Duration = Duration::from_secs(5);
 const FULL_BYTES: usize = 64 << 20;
 
@@ -57,7 +57,7 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runs epochs until no more can come. Must be called on a thread of its own that has entered a runtime.
+    /// Runs epochs until no more can arrive. Must be called on a separate thread that has entered a runtime.
     pub fn run(mut self, starts: &Receiver<Start>) {
         let mut early = VecDeque::new();
         while let Some(Start { assignment, stop }) = early.pop_front().or_else(|| starts.recv().ok()) {

@@ -251,7 +251,7 @@ async fn copies_are_for_members_of_the_epoch() {
     assert_eq!(client.fetch(other).await.unwrap_err().code(), Code::FailedPrecondition);
 }
 
-/// Two blocks that would each fit, and do not together: the second waits until the first is taken in.
+/// Two blocks fit alone but not together, so the second waits until the first is accepted.
 #[tokio::test]
 async fn blocks_on_their_way_are_bounded_over_all_streams() {
     let room = Room::new(64 << 10);

@@ -83,7 +83,7 @@ fn assigned(number: u64) -> Answer {
     }
 }
 
-/// Else the coordinator would wait for a worker that hangs in an epoch that is over, and blame nobody.
+/// Otherwise the coordinator would wait for a worker that hangs in an ended epoch, and blame no worker.
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -103,7 +103,7 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     assert_eq!(named(&process), Some(EpochId(2)));
 }
 
-/// Else a worker that is to stop would wait for an epoch that nobody withdraws any more.
+/// Otherwise a stopping worker would wait for an epoch that is not withdrawn any more.
 #[tokio::test]
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();
