@@ -22,7 +22,7 @@ pub struct Choice {
     pub kept: KeptLayers,
     /// Disk needs of the run.
     pub needs: ForecastTotals,
-    /// Whether layers must be enumerated twice.
+    /// Whether layers must be enumerated twice to stay within the limit.
     pub is_tight: bool,
     /// The next larger choice of layers, and the bytes that the larger choice needs.
     pub more: Option<(KeptLayers, u64)>,
@@ -32,7 +32,7 @@ pub struct Choice {
 pub struct Choices {
     forecast: Forecast,
     limit_bytes: u64,
-    /// Number of bytes of scratch files that can stay until the run is solved.
+    /// Number of bytes of scratch files that can occupy the disk until the run is solved.
     scratch_bytes: u64,
 }
 
@@ -43,7 +43,7 @@ impl Choices {
         Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
     }
 
-    /// Number of bytes of scratch files that can stay until the run is solved.
+    /// Number of bytes of scratch files that can occupy the disk until the run is solved.
     pub fn scratch_bytes(&self) -> u64 {
         self.scratch_bytes
     }
@@ -76,7 +76,7 @@ impl Choices {
             let scratch = match self.scratch_bytes {
                 0 => String::new(),
                 bytes => format!(
-                    ", of which scratch files take {} because memory is short; give more --memory or more --disk",
+                    "; scratch files take {} because memory is short; give more --memory or more --disk",
                     sizes.at_least(bytes)
                 ),
             };
@@ -134,9 +134,11 @@ pub fn candidates() -> impl Iterator<Item = KeptLayers> {
     std::iter::once(KeptLayers::ALL).chain(some)
 }
 
-/// Number of states within 8 layers that follow from a state halfway up a game, if two layers in every 16 are kept. The
-/// next two constants give the growth of this number with the layers. All three were measured on 5x2 and 4x3, up to a
-/// large part of their layers.
+/// Number of states in the cone of a state in the middle of a game, if two layers in every 16 are kept. Such a cone
+/// spans 8 layers.
+///
+/// The number of states grows with a power of the number of layers. The next two constants give the exponent for boards
+/// of 10 cells, and its increase for each further cell. All three constants were measured on 5x2 and 4x3.
 const CONE_STATES: f64 = 40e3;
 const CONE_GROWTH_OF_10_CELLS: f64 = 5.2;
 const CONE_GROWTH_A_CELL: f64 = 1.65;
@@ -147,7 +149,7 @@ const CONE_SECONDS: f64 = 1.2e-6;
 /// Thread seconds for listing a state of a layer that is backed up whole.
 const LISTED_SECONDS: f64 = 0.1e-6;
 
-/// Largest number of listed states. More states would not fit.
+/// Largest number of listed states. More states would not fit into the memory or the cache.
 const MOST_LISTED: f64 = 300e6;
 
 /// Factor by which storing best moves lengthens a solve. Measured: 1.25 on 3x3 and 1.4 on 5x2.
@@ -198,7 +200,7 @@ impl LayerCost {
         if params.best_moves { cost.with_best_moves() } else { cost }
     }
 
-    /// Adds the cost of best moves. The passes must not include it already.
+    /// Adds the cost of best moves. `passes` must not include this cost already.
     pub fn with_best_moves(self) -> Self {
         Self { longer: WITH_BEST_MOVES, ..self }
     }
@@ -211,9 +213,9 @@ impl LayerCost {
 
     /// Estimated seconds to query a state halfway between kept layers.
     ///
-    /// Returns the smaller of the times for the state's cone and for whole layers. Whole layers are backed up above the
-    /// state. Between the kept layers, they are also enumerated, because their reach is no longer stored. The time of the
-    /// solve is the upper bound.
+    /// Returns the smaller of two times, and at most the time of the solve. The first is the time for the state's cone.
+    /// The second is the time to enumerate all layers between the kept layers, whose reach is no longer stored, and to
+    /// back up the layers above the state.
     pub fn query_seconds(&self, kept: KeptLayers) -> f64 {
         let (period, above) = (f64::from(kept.period()), f64::from(kept.period()) / 2.0);
         let growth = CONE_GROWTH_OF_10_CELLS + CONE_GROWTH_A_CELL * (self.cells - 10.0);
@@ -262,12 +264,12 @@ impl Choice {
         let peak = sizes.size(peak_bytes.min(limit_bytes));
         let (limit, end) = (sizes.size(limit_bytes), sizes.size(end_bytes));
         let mut text = format!(
-            "note: of the {limit} of --disk this run takes about {peak} at most and {end} in the end; {}",
+            "note: this run takes at most about {peak} of the {limit} of --disk, and {end} in the end; {}",
             layer_cost.text(self.kept, self.is_tight)
         );
         let more = self.more.map(|(kept, bytes)| (kept, sizes.at_least(bytes)));
         if let Some((kept, size)) = more.filter(|(_, size)| layer_cost.has_values && *size != limit) {
-            text += &format!("; with {size} it would keep {}", kept_text(kept, false));
+            text += &format!("; with {size} the run would keep {}", kept_text(kept, false));
         }
         text
     }
@@ -357,7 +359,7 @@ mod tests {
         assert_eq!(time_text(costs[1].query_seconds(KeptLayers::TWO_IN_FOUR)), "a few milliseconds");
     }
 
-    /// A query computes at most the layers of a solve. On 3x2, a solve takes some milliseconds.
+    /// A query computes at most the layers of a solve. On 3x2, a solve takes a few milliseconds.
     #[test]
     fn no_query_takes_longer_than_the_solve() {
         for board in ["2x2", "3x2", "4x2", "3x3"] {

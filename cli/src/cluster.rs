@@ -115,7 +115,7 @@ pub fn failure(status: &Status) -> anyhow::Error {
     let reason = status.get_details_error_info().map(|info| info.reason);
     match status.code() {
         Code::InvalidArgument => Failure::usage(message).into(),
-        // Same exit code as for `solve` in the place of another job.
+        // The exit code is the same as for `solve` in the directory of another job.
         Code::FailedPrecondition if reason.as_deref() == Some("OTHER_RUN") => Failure::usage(message).into(),
         Code::FailedPrecondition if reason.as_deref() == Some("DOES_NOT_FIT") => {
             anyhow!("{message} (--memory SIZE and --threads N of exact2048 worker)")

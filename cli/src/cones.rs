@@ -24,8 +24,8 @@ const FOLDER: &str = "cones";
 /// Options of the cache of computed values.
 #[derive(clap::Args, Default, Debug)]
 pub struct ConeOptions {
-    /// Cache computed values and statistics in this folder for later commands; runs can share it [default: cones in the
-    /// folder of the run, none for a run in a store]
+    /// Cache computed values and statistics in this folder for later commands; several runs can share the folder
+    /// [default: cones in the folder of the run, none for a run in a store]
     #[arg(long, value_name = "DIR", value_parser = crate::parsing::local_path())]
     cone_cache: Option<PathBuf>,
     /// Limit the total size of cached values, 0 to cache nothing; the least recently used are evicted first [default: 4GiB]
@@ -34,7 +34,7 @@ pub struct ConeOptions {
 }
 
 impl ConeOptions {
-    /// The folder and the size limit of the cache for a run, if anything is cached. Creates a folder given by
+    /// The folder and the size limit of the cache for a run; `None` if nothing is cached. Creates a folder given by
     /// `--cone-cache`.
     pub fn files(&self, location: &Location) -> Option<(PathBuf, u64)> {
         let bytes = self.cone_cache_size.map_or(KEPT_BYTES, |size| size.as_u64());
@@ -47,7 +47,7 @@ impl ConeOptions {
         (bytes > 0).then_some((folder, bytes))
     }
 
-    /// The file for the statistics of an open run, if anything is cached.
+    /// The file for the statistics of an open run; `None` if nothing is cached.
     pub fn kept_statistics(&self, run: &Run, location: &Location) -> Option<KeptStatistics> {
         self.files(location).map(|(folder, _)| KeptStatistics::of_run(&folder, run))
     }
@@ -96,7 +96,7 @@ impl Cost {
             (0, _) => "looked up in earlier results".to_owned(),
             (computed, _) => {
                 let stored = units::several(self.stored_states, "stored value");
-                format!("{} worked out from {stored}", units::several(computed, "state"))
+                format!("{} computed from {stored}", units::several(computed, "state"))
             }
         };
         format!("{what}, {time}{with}")

@@ -107,7 +107,7 @@ fn bar(share: f64, columns: usize) -> String {
     format!("[{:<length$}]", format!("{}{head}", "=".repeat(full)))
 }
 
-/// Style of a live line without other elements than its text.
+/// Style of a live line that shows only its text.
 pub fn bare_style() -> ProgressStyle {
     ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }

@@ -1,5 +1,5 @@
-//! Exit codes of all commands. Code 2 means wrong usage, or a place with other contents. Code 3 means an unreachable
-//! state, 130 an interruption, and 1 any other failure.
+//! Exit codes of all commands. Code 2 means wrong usage, or that a given location has other contents. Code 3 means an
+//! unreachable state, 130 an interruption, and 1 any other failure.
 
 use std::fmt;
 use std::io;
@@ -125,7 +125,7 @@ pub fn code(error: &anyhow::Error) -> u8 {
     }
     let is_usage = match error.downcast_ref::<RunError>() {
         Some(RunError::Params(_)) => true,
-        // The named place has other contents.
+        // The given location has other contents.
         _ => remedy::kind(error).is_some_and(|(kind, _)| kind == storage::ErrorKind::Occupied),
     };
     if is_usage { 2 } else { 1 }

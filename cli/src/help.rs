@@ -15,7 +15,7 @@ const NARROWEST: usize = 40;
 /// Suffix of a text that names a page of the documentation. An installed program does not include these pages.
 pub const PLACE_OF_PAGES: &str = "docs/ is in the source code of exact2048";
 
-/// Prefix of pages in texts.
+/// Prefix of the name of a page in a text.
 pub const PAGE: &str = "docs/";
 
 /// Heading of the example commands.
@@ -24,7 +24,7 @@ const EXAMPLES: &str = "Examples:";
 /// Formats the examples and notes at the end of the help of a command and its subcommands.
 ///
 /// In the `after_help` of a command, the indented lines below `Examples:` are commands. Other indented lines stay
-/// unchanged. The rest are paragraphs to wrap.
+/// unchanged. Lines without an indent form paragraphs, which are wrapped.
 pub fn with_examples(command: Command) -> Command {
     let columns = terminal::of_anything().clamp(NARROWEST, WIDEST);
     let mut command = with_place_of_pages(command).term_width(columns);
@@ -43,7 +43,7 @@ pub fn with_place_of_pages(command: Command) -> Command {
 
 fn with_own_end(command: Command, columns: usize) -> Command {
     let command = command.mut_subcommands(|sub| with_own_end(sub, columns));
-    // By default clap refers to a longer help if an option has possible values, but there is none.
+    // If an option has possible values, clap's default text refers to a longer help, which no command has.
     let command = command.mut_args(|option| match option.get_id().as_str() {
         "help" => option.help("Print help"),
         _ => option,
@@ -129,7 +129,7 @@ fn joined(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// The arguments of a command without quotes, up to a pipe or a redirection.
+    /// The words of a command without quotes, up to a pipe or a redirection.
     fn words(command: &str) -> Vec<String> {
         let words = shell::written_words(command).into_iter();
         let of_program = words.take_while(|word| !["|", ">", "<"].contains(word));
@@ -180,7 +180,7 @@ mod tests {
                 // The command may be in a substitution: job=$(exact2048 ...).
                 let line = line.rsplit_once("$(").map_or(&*line, |(_, inner)| inner.trim_end_matches(')'));
                 let mut words = words(line);
-                // Expand as a shell does.
+                // Expand the tilde as a shell does.
                 for word in words.iter_mut().filter(|word| word.starts_with("~/")) {
                     word.replace_range(..1, "/home/user");
                 }

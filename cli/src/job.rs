@@ -13,7 +13,7 @@ pub struct JobArgs {
     #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
     /// Choose the objective: score; reach:TILE for the highest probability of ever holding TILE; lose:TILE for the lowest
-    /// probability of never holding it, precise even where that is tiny
+    /// probability of never holding it, precise even if it is tiny
     #[arg(long, default_value = "score", value_name = "WHAT")]
     objective: Objective,
     /// Set the probability that a spawned tile is a 4: a decimal or a fraction, stored exactly. With 0 or 1, states that
@@ -39,9 +39,9 @@ pub struct JobArgs {
     /// Divide the work by tiles of at least 2^N: changes speed and memory, not results
     #[arg(long, value_name = "N", hide = true)]
     huge: Option<u8>,
-    /// Choose the layers whose values are stored: N for 2 in every N (3 or more), all, or starts for only those of the
-    /// starts. Other values are computed on demand. Changes the size of the run and the time of queries, not results
-    /// [default: 4, or as many as --disk has room for; with --values best-move 128; or as in the existing run]
+    /// Choose the layers whose values are stored: N for 2 layers in every N (3 or more), all, or starts for only the
+    /// layers of the starts. Other values are computed on demand. Changes the size of the run and the time of queries,
+    /// not results [default: 4, or as many as fit in --disk; 128 with --values best-move; or as in the existing run]
     #[arg(long, value_name = "N|all|starts", allow_negative_numbers = true)]
     keep: Option<KeptLayers>,
     /// Choose what is stored: layers for the values of the layers that --keep chooses, or best-move to add the best move of

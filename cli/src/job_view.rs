@@ -13,8 +13,8 @@ use crate::summary::RunSummary;
 use crate::units::SizeUnits;
 use crate::{pass, units};
 
-/// The state of a job in a word. A running job with only idle workers is starting: the coordinator is opening its run, or
-/// giving more workers time to join.
+/// The state of a job in a word. A running job with only idle workers is starting, because the coordinator is opening
+/// its run or is giving more workers time to join.
 fn doing_name(job: &Job, workers: &[Worker]) -> &'static str {
     let is_free = |worker: &Worker| worker.activity() == WorkerActivity::Waiting;
     match job.state() {

@@ -91,10 +91,10 @@ fn require_at_least(least: u64, memory_bytes: u64, params: &Params, threads: usi
 
 /// Tunes the allocator so that resident memory stays close to live memory.
 ///
-/// The allocator returns large blocks to the system as soon as they are freed. The threshold grows with `heap_limit`
-/// because each such block costs a system call and fresh pages. The allocator gets one arena per busy thread because
-/// every arena retains freed memory. With its default number, 3x3 in 69 MiB held 50 to 73 MiB, depending on the timing of
-/// the threads.
+/// The allocator returns blocks above a threshold to the system as soon as they are freed. The threshold grows with
+/// `heap_limit`, because each such block costs a system call and fresh pages. The allocator gets one arena per busy
+/// thread, because every arena retains freed memory. With the default number of arenas, a solve of 3x3 with a limit of
+/// 69 MiB held 50 to 73 MiB, depending on the timing of the threads.
 pub fn tune_allocator(heap_limit: usize, threads: usize) {
     #[cfg(target_env = "gnu")]
     {

@@ -31,8 +31,8 @@ const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 /// Remedy for a missing or wrong token.
 const TOKEN: &str = "give a file with its token by --token-file, or set EXACT2048_TOKEN to the token";
 
-/// Default limits on concurrent connections and requests of coordinators and workers. They are high because peers call all
-/// the time.
+/// Default limits on concurrent connections and requests of coordinators and workers. They are high because peers call
+/// continually.
 const OF_CLUSTERS: (usize, usize) = (8192, 4096);
 
 /// Parses an address to listen on.
@@ -76,16 +76,16 @@ pub struct ServerArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
     #[arg(long, value_name = "ADDR", value_parser = crate::network::listen_address)]
     metrics_listen: Option<SocketAddr>,
-    /// Also accept requests under this host name on loopback without a token; can be repeated [always accepted:
-    /// localhost and the addresses of loopback]
+    /// Also accept this host name in HTTP requests, if the server listens on loopback without a token; can be repeated
+    /// [always accepted: localhost and the addresses of loopback]
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
-    /// Limit concurrent connections; others wait. One address gets at most three quarters of them [default: 1024, in a
-    /// cluster 8192]
+    /// Limit concurrent connections; others wait. One address gets at most three quarters of the limit [default: 1024,
+    /// in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: Option<u32>,
-    /// Limit concurrent requests, including streams; others are refused. One address gets at most three quarters of them;
-    /// pulls of workers are counted separately [default: 256, in a cluster 4096]
+    /// Limit concurrent requests, including streams; others are refused. One address gets at most three quarters of the
+    /// limit; pulls of workers are counted separately [default: 256, in a cluster 4096]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_requests: Option<u32>,
     /// Give running requests this many seconds to end after SIGTERM or SIGINT
@@ -289,7 +289,7 @@ fn token(file: Option<&PathBuf>) -> Result<Option<Token>> {
     }
 }
 
-/// Whether an error means conflicting options, an unusable token or URL, or a place with other contents.
+/// Whether an error means conflicting options, an unusable token or URL, or a location with other contents.
 pub fn is_usage(error: &anyhow::Error) -> bool {
     let of_tls = |error: &TlsError| matches!(error, TlsError::Half { .. } | TlsError::CaAlone);
     let serve = match error.downcast_ref::<ServeError>() {
@@ -302,7 +302,7 @@ pub fn is_usage(error: &anyhow::Error) -> bool {
         Some(ConnectError::Transport { .. }) | None => false,
         Some(_) => true,
     };
-    // The named place has other contents.
+    // The given location has other contents.
     let queue = matches!(
         error.downcast_ref::<QueueError>(),
         Some(QueueError::NotAQueue { .. } | QueueError::IsARun { .. })

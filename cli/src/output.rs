@@ -9,15 +9,15 @@ use comfy_table::{CellAlignment, Table};
 use crate::display::{cut, paragraph};
 use crate::{shell, terminal};
 
-/// Width of the names of fields in columns.
+/// Width of the names of fields, in characters.
 const NAMES: usize = 14;
 
-/// Columns of the terminal on stdout; `None` if stdout is not a terminal.
+/// Number of columns of the terminal on stdout; `None` if stdout is not a terminal.
 pub fn columns() -> Option<usize> {
     terminal::of_stdout()
 }
 
-/// A table without lines. Columns are aligned right, except the columns in `left`.
+/// A table without ruled lines. Columns are aligned right, except the columns in `left`.
 pub fn table(header: &[&str], left: &[usize], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING).set_header(header.to_vec()).add_rows(rows);
@@ -61,8 +61,8 @@ fn stacked(header: &[&str], row: &[String], columns: usize) -> String {
 
 /// Writes a table that fits the terminal, and returns the headers of omitted columns.
 ///
-/// Omits the columns in `drop`, in their order, until the table fits. If it is still too wide, cuts the widest texts. If
-/// stdout is not a terminal, writes the whole table.
+/// Omits the columns in `drop` one by one, in that order, until the table fits. If the table is still too wide, cuts
+/// the texts of the widest column. If stdout is not a terminal, writes the whole table.
 pub fn write_fitting<'a>(
     out: &mut impl Write,
     header: &[&'a str],
@@ -149,7 +149,7 @@ pub fn write_sentence(out: &mut impl Write, sentence: &str) -> io::Result<()> {
     }
 }
 
-/// Writes the command that queries a solved run. The command has separate lines, so a user can copy it.
+/// Writes the command that queries a solved run. The command is on its own lines, so a user can copy it.
 pub fn write_next(out: &mut impl Write, run: &OsStr) -> io::Result<()> {
     let command = format!("  exact2048 query --run {} \"BOARD\"", shell::quote(run));
     let command = columns().map_or(command.clone(), |columns| shell::folded(&command, columns));

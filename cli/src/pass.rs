@@ -14,7 +14,7 @@ pub fn way(phase: Phase) -> &'static str {
     }
 }
 
-/// The time left in the pass and in the whole job. Prints it only once if both times are the same.
+/// The time left in the pass and in the whole job. If both times are about the same, prints only one.
 pub fn time_left(pass: Option<f64>, job: Option<f64>) -> String {
     match pass.zip(job) {
         None => "time left unknown".to_owned(),

@@ -99,7 +99,7 @@ fn locate(text: &OsString, settings: &StoreSettings) -> anyhow::Result<Location>
     })
 }
 
-/// Runs with their names, for commands that accept several.
+/// Runs with their names, for commands that accept several runs.
 ///
 /// # Errors
 ///
@@ -109,7 +109,8 @@ pub fn named(runs: &[OsString]) -> anyhow::Result<Vec<(String, OsString)>> {
     for given in runs {
         let (name, place) = name_of(given);
         if named.iter().any(|(other, _)| *other == name) {
-            let message = format!("two runs have the name {name}; give one another name with --run NAME=DIR");
+            let message =
+                format!("two runs have the name {name}; give one of them another name with --run NAME=DIR");
             return Err(Failure::usage(message).into());
         }
         named.push((name, place));

@@ -33,7 +33,8 @@ impl Needs {
 
     /// The needs in words.
     pub fn text(&self) -> String {
-        format!("about {} states, {} on disk", units::rough(self.states), units::size(self.disk_bytes))
+        let (states, bytes) = (units::rough(self.states), units::size(self.disk_bytes));
+        format!("this run has about {states} states and takes {bytes} on disk")
     }
 }
 
@@ -49,8 +50,8 @@ pub struct FreeRoom {
 /// Smallest disk use of a job, in bytes, that causes a note.
 const LEAST_NOTED_BYTES: u64 = 1 << 30;
 
-/// Upper estimate of the memory of a job: bytes of any job, and bytes per state. No job with ample memory has used as
-/// much.
+/// Upper estimate of the memory of a job: a fixed number of bytes, and bytes per state. Even jobs with ample memory
+/// have used less.
 const MOST_MEMORY: (u64, f64) = (64 << 20, 16.0);
 
 /// Notes and warnings to print before a job that may use `memory_limit` bytes of memory.
@@ -58,14 +59,14 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let mut notes = Vec::new();
     match room.disk_bytes {
         Some(free) if free < needs.disk_bytes => notes.push(format!(
-            "warning: this takes {}, and {} are free there. The run stops when the disk is full. Commits stay: free \
+            "warning: {}, but only {} are free there. The run stops when the disk is full. Its commits stay, so free \
              some space and repeat the command to resume",
             needs.text(),
             units::size(free)
         )),
         _ if needs.disk_bytes >= LEAST_NOTED_BYTES => {
             let free = room.disk_bytes.map(|free| format!("; {} are free there", units::size(free)));
-            notes.push(format!("note: this takes {}{}", needs.text(), free.unwrap_or_default()));
+            notes.push(format!("note: {}{}", needs.text(), free.unwrap_or_default()));
         }
         _ => {}
     }
@@ -73,8 +74,8 @@ pub fn notes(needs: &Needs, memory_limit: u64, room: &FreeRoom) -> Vec<String> {
     let memory_bytes = memory_limit.min(any + (a_state * needs.states) as u64);
     if let Some(free) = room.memory_bytes.filter(|free| *free < memory_bytes) {
         notes.push(format!(
-            "warning: up to {} of memory may be used, and {} are free now. The system may kill the process: free memory or \
-             give a smaller --memory",
+            "warning: the run may use up to {} of memory, but only {} are free now. The system may kill the process, so \
+             free memory or give a smaller --memory",
             SizeUnits::of(memory_limit).size(memory_bytes),
             SizeUnits::of(memory_limit).size(free)
         ));
@@ -112,7 +113,7 @@ mod tests {
             ("3x3", "score", None, 48_713_519.0, 50e6),
             ("3x3", "reach:512", None, 14_314_189.0, 16.7e6),
             ("2x5", "score", None, 1_814_373_350.0, 1.6e9),
-            // Stores every other layer. The bytes follow from those of the stored layers.
+            // Keeps half of the layers. The expected bytes were computed from those of the layers that a run stored.
             ("4x3", "score", None, 1.153e12, 8.4e11),
             ("4x3", "score", Some(224), 792_386_098.0, 29.5e6),
         ] {
@@ -128,14 +129,23 @@ mod tests {
         let needs = needs("4x3", "score", None);
         let room = |disk, memory| FreeRoom { disk_bytes: Some(disk), memory_bytes: Some(memory) };
         let said = notes(&needs, 12 << 30, &room(73 << 30, 3 << 30));
-        assert!(said[0].starts_with("warning: this takes about 1.2 T states, 790.7 GiB on disk"), "{said:?}");
+        assert!(
+            said[0].starts_with("warning: this run has about 1.2 T states and takes 790.7 GiB"),
+            "{said:?}"
+        );
         assert!(said[0].contains("73.0 GiB are free"), "{said:?}");
         assert!(said[1].contains("12.0 GiB of memory") && said[1].contains("3.0 GiB are free"), "{said:?}");
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
-        assert_eq!(said, ["note: this takes about 1.2 T states, 790.7 GiB on disk; 9.0 TiB are free there"]);
+        assert_eq!(
+            said,
+            ["note: this run has about 1.2 T states and takes 790.7 GiB on disk; 9.0 TiB are free there"]
+        );
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
         let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));
-        assert_eq!(said, ["note: this takes about 1.2 T states, 60.0 GiB on disk; 73.0 GiB are free there"]);
+        assert_eq!(
+            said,
+            ["note: this run has about 1.2 T states and takes 60.0 GiB on disk; 73.0 GiB are free there"]
+        );
     }
 
     #[test]

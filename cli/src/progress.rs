@@ -86,7 +86,7 @@ impl Course {
         self.all = self.finished + cost.of(segment) + later;
     }
 
-    /// Records the finished work at a time.
+    /// Records the cost of the finished work at the time `now`.
     fn reach(&mut self, done: f64, now: Duration) {
         self.pace.add((done - self.done).max(0.0), now);
         self.done = self.done.max(done);

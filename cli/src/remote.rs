@@ -177,7 +177,7 @@ fn evaluation(answer: &GetValueResponse) -> Evaluation {
             after: Board(m.packed_afterstate),
             score: m.score,
             value: m.value,
-            // Older servers have only the error bound of the board.
+            // Older servers send only the error bound of the board.
             error_bound: m.error_bound.unwrap_or(answer.error_bound),
             worst_spawn: (m.packed_worst_spawn != 0).then_some(Board(m.packed_worst_spawn)),
             is_best: m.best,

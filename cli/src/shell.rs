@@ -26,8 +26,8 @@ pub fn quote(word: &OsStr) -> String {
     }
 }
 
-/// Folds a command at `columns` characters with backslashes, so all lines can be copied together. Does not split words, or
-/// options from their values.
+/// Folds a command at `columns` characters with backslashes, so all lines can be copied together. Keeps words whole,
+/// and options on the same line as their values.
 pub fn folded(command: &str, columns: usize) -> String {
     let indent: String = command.chars().take_while(|c| *c == ' ').collect();
     let mut lines: Vec<String> = Vec::new();
@@ -48,8 +48,8 @@ pub fn folded(command: &str, columns: usize) -> String {
     if width(command) <= columns { command.to_owned() } else { lines.join("\n") }
 }
 
-/// Splits a command into parts that must stay on one line. Parts are an option with its value, or a pipe or redirection
-/// with the next word.
+/// Splits a command into parts that must stay on one line. A part is one word, an option with its value, or a pipe or
+/// redirection with the next word.
 fn parts(command: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     let mut takes_next = false;

@@ -41,7 +41,7 @@ impl Sparkline {
         }
     }
 
-    /// Time left in the last bar, after starting a new one if it is full.
+    /// Time left in the last bar. Starts a new bar if the last bar is full.
     fn room(&mut self) -> Duration {
         if self.sums.is_empty() || self.filled == self.interval {
             if self.sums.len() == MOST {

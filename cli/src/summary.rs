@@ -83,7 +83,7 @@ pub fn recorded_seconds(run: &Run) -> f64 {
 pub fn report_excess(taken: u64, limit: u64) {
     if taken > limit {
         display::print_note(&format!(
-            "note: this run takes {}, more than the {} of --disk; nothing is removed because it is finished",
+            "note: this run takes {}, more than the {} of --disk; nothing is removed because the run is finished",
             units::size(taken),
             units::size(limit),
         ));
@@ -155,7 +155,7 @@ impl RunSummary {
         write_field(out, "phase", self.phase)?;
         self.write_counts(out)?;
         self.write_results(out)?;
-        let most = self.peak_disk_bytes.map(|bytes| format!(", at most {}", self.disk_units.size(bytes)));
+        let most = self.peak_disk_bytes.map(|bytes| format!(", peak {}", self.disk_units.size(bytes)));
         write_field(out, "on disk", self.disk_units.size(self.bytes_on_disk) + &most.unwrap_or_default())?;
         match self.peak_rss_bytes {
             Some(bytes) => write_field(out, "peak memory", units::size(bytes)),

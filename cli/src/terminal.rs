@@ -20,12 +20,12 @@ fn columns_of(stream: impl AsFd + IsTerminal, fewest: usize) -> Option<usize> {
     Some(terminal_size_of(stream).map_or(USUAL, |(Width(columns), _)| usize::from(columns).max(fewest)))
 }
 
-/// Columns of the terminal on stdout; `None` if stdout is not a terminal.
+/// Number of columns of the terminal on stdout; `None` if stdout is not a terminal.
 pub fn of_stdout() -> Option<usize> {
     columns_of(io::stdout(), FEWEST_OF_TABLES)
 }
 
-/// Columns of the terminal on stderr; `None` if stderr is not a terminal.
+/// Number of columns of the terminal on stderr; `None` if stderr is not a terminal.
 pub fn of_stderr() -> Option<usize> {
     columns_of(io::stderr(), FEWEST_OF_LINES)
 }

@@ -50,7 +50,7 @@ pub fn about(seconds: f64) -> String {
     if words.is_empty() { "0 s".to_owned() } else { words.join(" ") }
 }
 
-/// A share of a whole: `19.8%`. Never prints 100% before the end.
+/// A share of a whole: `19.8%`. Rounds down, so only a complete whole is 100%.
 pub fn percent(share: f64) -> String {
     let shown = (share * 1000.0).floor() / 10.0;
     format!("{:.1}%", shown.clamp(0.0, 100.0))
