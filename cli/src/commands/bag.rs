@@ -1,4 +1,4 @@
-//! `exact2048 bag`: how many moves a win takes at least, with tiles in a bag instead of on a board.
+//! `exact2048 bag`: the number of moves to a tile, if tiles lie in a bag instead of on a board.
 
 mod steps;
 
@@ -36,10 +36,10 @@ pub struct Args {
     /// Set the probability that a spawned tile is a 4: a decimal or a fraction, stored exactly
     #[arg(long, default_value = "0.1", value_name = "P")]
     spawn4: Spawn4,
-    /// Compute with fractions instead of f64 with an error bound; for targets up to 131072
+    /// Compute with exact fractions, not with f64 and an error bound; for targets up to 131072
     #[arg(long)]
     exact: bool,
-    /// Also run the chain at random this many times, as a check
+    /// Also simulate this many random runs of the chain, as a check
     #[arg(long, value_name = "RUNS", value_parser = clap::value_parser!(u64).range(2..=10_000_000_000))]
     simulate: Option<u64>,
     /// Set the seed of the random runs; the same seed gives the same runs
@@ -73,15 +73,15 @@ const MOST_DRAWN: usize = 250;
 const MOST_EXACT: u64 = 131_072;
 
 /// Names of steps that several outputs share.
-const ENDS: &str = "where it ends";
-const TIMES: &str = "how long each tile takes";
+const ENDS: &str = "ends of the chain";
+const TIMES: &str = "moves until each tile";
 
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     if args.exact && args.target > MOST_EXACT && !args.dot {
         return Err(Failure::usage(format!(
-            "--exact: expected a target of at most {}, because fractions take hours above; omit --exact for f64 with an \
-             error bound",
+            "--exact: expected a target of at most {}, because fractions of larger targets take hours; omit \
+             --exact for f64 with an error bound",
             count(MOST_EXACT)
         ))
         .into());
@@ -225,7 +225,7 @@ impl<T: Shown> Answer<'_, T> {
                 output::write_field(out, name, units::interval(of.value, of.half_width, 4))?;
             }
         }
-        writeln!(out, "\nMoves until a tile is there:")?;
+        writeln!(out, "\nMoves until each tile first appears:")?;
         let tiles = self.times.tiles.iter().map(|time| {
             let quantile = |p| count(time.quantile(p));
             vec![

@@ -29,6 +29,6 @@ pub fn main(args: &Args) -> Result<()> {
     let mut command = Cli::command();
     let name = command.get_name().to_owned();
     clap_complete::generate(args.shell, &mut command, name, &mut script);
-    // One write, because the generator panics if the reader closes the pipe.
+    // Writes the script to memory first, because the generator panics if the reader closes the pipe.
     Ok(io::stdout().write_all(&script)?)
 }

@@ -19,7 +19,7 @@ use crate::place::StoreOptions;
 /// Default port.
 const PORT: u16 = 2049;
 
-/// Time limit of a request. It is long because submitting a job can require the journal of a run in a distant store.
+/// Time limit of a request. It is long because a submitted job can require reading a run's journal in a distant store.
 const REQUEST_TIME: Duration = Duration::from_secs(120);
 
 /// Options of `coordinator`.
@@ -34,10 +34,11 @@ Examples:
   exact2048 submit --coordinator http://127.0.0.1:2049 --board 3x3
 
 STORE/coordinator holds the queue, and STORE/JOB the run of each job. A coordinator that is restarted with the same
-store resumes its jobs. Only one coordinator can own a store. On SIGTERM it finishes running commits, then exits.
-docs/cluster.md is the guide.")]
+store resumes its jobs. Only one coordinator can own a store. On SIGTERM the coordinator finishes its current
+commits, then exits. docs/cluster.md is the guide.")]
 pub struct Args {
-    /// Keep the queue and the runs here: a directory that all workers share, file:///DIR, or s3://BUCKET/PREFIX
+    /// Keep the queue and the runs at this location: a directory that all workers share, file:///DIR, or
+    /// s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR|URL")]
     store: OsString,
     #[command(flatten)]

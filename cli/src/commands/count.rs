@@ -32,10 +32,11 @@ pub struct Args {
     /// Set the rows and columns, for example 4x4: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", group = "what")]
     board: Option<BoardSize>,
-    /// Count boards with tiles below this one, a power of two from 8 to 131072 [default: no limit]
+    /// Count boards whose tiles are all below this tile, a power of two from 8 to 131072 [default: no limit]
     #[arg(long, value_name = "TILE", conflicts_with = "run")]
     target: Option<u64>,
-    /// Count for the board of this run and compare with its states: a directory, file:///DIR, or s3://BUCKET/PREFIX
+    /// Count for the board of this run and compare the counts with its states: a directory, file:///DIR, or
+    /// s3://BUCKET/PREFIX
     #[arg(long, value_name = "DIR|URL", group = "what")]
     run: Option<OsString>,
     #[command(flatten)]

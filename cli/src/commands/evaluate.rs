@@ -33,8 +33,8 @@ Examples:
 
 If the moves of a built-in player depend only on the board, or are uniformly random, the command computes the \
 probability of every reachable board. Then nothing is sampled, and the bound on the error is proven. Probabilities \
-below the cutoff are dropped and their sum is printed. Any other player, and every program of cmd:, plays games. The loss of a move is the value of the board less \
-that of the move, both under perfect play from there on.
+below the cutoff are dropped and their sum is printed. Any other player, and every cmd: program, plays games. The loss \
+of a move is the value of the board minus the value of the move, both under perfect play afterwards.
 
 docs/players.md lists the players and their parameters.")]
 pub struct Args {
@@ -212,8 +212,8 @@ struct Report<'a> {
     oracle: &'a Oracle,
 }
 
-/// Smallest number of games with a loss for an estimate by losses. With this number or more, the normal approximation
-/// suffices.
+/// Smallest number of games with a loss that allows an estimate by losses. From this number on, the normal
+/// approximation is good enough.
 const LEAST_LOSSY_GAMES: u64 = 30;
 
 /// An estimate and its 95% confidence interval.

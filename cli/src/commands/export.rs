@@ -29,11 +29,11 @@ Examples:
   exact2048 export --run runs/3x3 --what policy --layers 500..600 --format npy -o 3x3-policy
   exact2048 export --run runs/5x2 --what states --sample 1000000 --format csv -o 5x2-sample
 
-The command writes files of some million rows to the data/ folder of DIR, each for a range of layers. If you repeat \
-it, it writes only files that are missing or damaged. Rows ascend by layer and by canonical board. A row has the board \
-(packed, four bits per cell), its value, layer, largest tile and number of empty cells. With policy, a row also has \
-the best moves as bits (left 1, right 2, up 4, down 8) and the value of each move. The value of an illegal move is \
-missing (NULL, an empty field, or NaN with a mask). Values of layers that the run does not store are computed. \
+The command writes files to the data/ folder of DIR. Each file has a range of layers, with a few million rows. A \
+repeated command writes only files that are missing or damaged. Rows ascend by layer and by canonical board. A row has \
+the board (packed, four bits per cell), its value, layer, largest tile and number of empty cells. With policy, a row \
+also has the best moves as bits (left 1, right 2, up 4, down 8) and the value of each move. The value of an illegal move \
+is missing (NULL, an empty field, or NaN with a mask). Values of layers that the run does not store are computed. \
 docs/export.md describes the tables.")]
 pub struct Args {
     #[command(flatten)]

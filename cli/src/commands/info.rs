@@ -209,16 +209,16 @@ fn write_pass(out: &mut impl Write, pass: &Pass, info: &Info<'_>) -> io::Result<
 fn write_advice(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     match (info.progress, &info.writer) {
         ("solved" | "enumerated", _) => Ok(()),
-        (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is working on it."),
+        (_, Some(writer)) => writeln!(out, "\nUnfinished: {writer} is working on the run."),
         _ if info.format_version != FORMAT_VERSION => writeln!(
             out,
-            "\nThis program can read the run but not resume it. Finish it with version 0.1,\n\
-             or solve the board again in another place."
+            "\nThis program can read the run but not resume it. Finish the run with\n\
+             version 0.1, or solve the board again in another directory."
         ),
         ("damaged", None) => writeln!(
             out,
             "\nRepeat the solve command of this run to recompute the lost shards. If a\n\
-             cluster made it, use exact2048 resume."
+             cluster made the run, use exact2048 resume."
         ),
         (_, None) => writeln!(out, "\nRepeat the solve command of this run to resume it."),
     }

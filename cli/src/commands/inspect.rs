@@ -167,7 +167,7 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
     output::write_field(
         out,
         "size",
-        format!("{}, {} of it index", bytes(shard.file_bytes), bytes(shard.index_bytes)),
+        format!("{}, of which the index takes {}", bytes(shard.file_bytes), bytes(shard.index_bytes)),
     )?;
     output::write_field(
         out,
@@ -188,7 +188,7 @@ fn write_for_people(out: &mut impl Write, shard: &Shard<'_>) -> io::Result<()> {
         out,
         "frames",
         format!(
-            "{}, {} in {}: {:.2} times smaller",
+            "{}, {} compressed to {}: {:.2} times smaller",
             units::count(shard.frames.len()),
             bytes(shard.raw_bytes),
             bytes(shard.encoded_bytes),

@@ -21,7 +21,8 @@ Examples:
 
 A layer is a tile sum. States and afterstates are counted up to rotation and reflection. Layers without states are
 omitted. For an unfinished run, the committed layers are listed. The states include dead states, in which no move is
-legal. --dead counts them by reading all states of the run, which takes seconds for some hundred million.")]
+legal. With --dead, the command reads all states of the run to count the dead states. This takes a few seconds for a few
+hundred million states.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -110,7 +111,7 @@ fn counted(run: &Run, args: &Args) -> Result<Vec<Counted>> {
     if unknown > 0 {
         let layers = units::several(unknown, "layer");
         display::print_note(&format!(
-            "note: {layers} without a count of dead states: their states are no longer stored"
+            "note: the dead states of {layers} are not counted, because the run no longer stores their states"
         ));
     }
     Ok(found)

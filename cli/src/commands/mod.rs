@@ -68,9 +68,9 @@ pub enum Command {
     /// Export tables of states, afterstates or best moves: Parquet, NumPy, CSV
     #[cfg(feature = "export")]
     Export(export::Args),
-    /// Count the boards that are possible, without enumerating them
+    /// Compute upper bounds on the number of boards, without enumerating them
     Count(count::Args),
-    /// Compute how many moves a win takes at least, with tiles in a bag instead of on a board
+    /// Compute a lower bound on the moves of a win, with tiles in a bag instead of on a board
     Bag(bag::Args),
     /// Compute exactly how long combos last in a field four columns wide
     Combo(combo::Args),

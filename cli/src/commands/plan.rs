@@ -31,14 +31,15 @@ Examples:
   exact2048 plan --board 4x3 --disk 60GB
   exact2048 plan --board 4x3 --threads 8 --json | jq .policies
 
-The table has a row for each choice of kept layers, and one with best moves. It shows the peak and final disk of a \
-solve, its time, and the time to query the value of a state halfway between kept layers. With less disk than the peak, \
-layers are enumerated twice; the table shows the lowest possible --disk. The command estimates times from the speed at \
-which it solves 3x3 on this machine, which takes some seconds. On measured boards they were off by up to a third.")]
+The table has a row for each choice of kept layers, and one row with best moves. It shows the peak and final disk use \
+of a solve, its time, and the time to query the value of a state halfway between kept layers. With less disk than the \
+peak, layers are enumerated twice; the table shows the lowest possible --disk. The command estimates times from the \
+speed at which it solves 3x3 on this machine, which takes a few seconds. On measured boards the estimated times were \
+off by up to a third.")]
 pub struct Args {
     #[command(flatten)]
     job: JobArgs,
-    /// Print the layers that this disk limit would keep, for example 60GB
+    /// Print which layers a solve with this disk limit would keep, for example 60GB
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Check whether this much memory is enough [default: half of the memory of this machine or container]
@@ -67,10 +68,10 @@ struct Plan {
     /// Lower and upper estimates of the number of states, if not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_range: Option<[f64; 2]>,
-    /// Upper bound on the number of states, from formulas. It is a text because it can be large.
+    /// Upper bound on the number of states, from formulas. It is a string, because many readers round large numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     states_at_most: Option<String>,
-    /// Whether a run of the same kind was measured.
+    /// Whether a run with the same states was solved and measured.
     measured_before: bool,
     /// Factor by which the estimates of disk and hours can be too high or too low.
     off_by_at_most: f64,
@@ -209,7 +210,7 @@ fn at_most(params: &Params) -> Result<Option<String>> {
         let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
         return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
     };
-    // The layers up to `until_layer` contain no larger tile.
+    // No board up to `until_layer` contains this tile.
     let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
     let Ok(bounds) = Bounds::new(params.board, Some(target), |_| ()) else { return Ok(None) };
     let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until));
@@ -350,7 +351,7 @@ impl Plan {
         }
         if !self.measured_before {
             let sentence = format!(
-                "No run like this was measured: disk and time may be {0} times as much, or one part in {0}.",
+                "No run like this was measured, so disk and time may differ from the estimates by a factor of {}.",
                 self.off_by_at_most
             );
             writeln!(out)?;

@@ -57,7 +57,7 @@ pub struct Args {
     /// Set the probability that a spawned tile is a 4 [default: 0.1, or that of the run]
     #[arg(long, value_name = "P", conflicts_with = "run")]
     spawn4: Option<Spawn4>,
-    /// End a game when it holds this tile [default: never, or at the tile of the run's objective]
+    /// End a game when its board holds this tile [default: never, or at the tile of the run's objective]
     #[arg(long, value_name = "TILE", value_parser = tile)]
     until: Option<u8>,
     /// Play by the rules of the program printed in the win-fraction paper: one tile in four is a 4, and moves that change
@@ -164,7 +164,7 @@ fn show(
     moves: u64,
 ) -> io::Result<()> {
     if on_screen {
-        // Move to the top left and clear the screen below.
+        // Moves the cursor to the top left and clears the screen.
         write!(out, "\x1b[H\x1b[J")?;
     }
     let (rows, cols) = (engine.size().rows(), engine.size().cols());
@@ -189,7 +189,8 @@ const BATCH: u64 = 16;
 /// Largest number of failed games that are reported individually.
 const MOST_REPORTED: u64 = 5;
 
-/// Error of a record that cannot be written. It is a `Failure`, because the summary may still have a reader.
+/// Error of a record that cannot be written. It is a `Failure`, because the program treats a bare broken-pipe
+/// error as a closed stdout, which is no failure.
 fn not_recorded(args: &Args, error: &io::Error) -> Failure {
     let file = args.record.as_deref().unwrap_or(Path::new(""));
     Failure::failed(format!("cannot write {}: {error}", file.display()))
@@ -232,8 +233,8 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
             let (game, failure) = play(&table.engine, id, &mut *player, &table.rules, |_, _| {});
             match failure {
                 None => {}
-                // A program may fail in a single game. But if a run cannot answer, every game that reaches the same boards
-                // fails. These are nearly all long games.
+                // A player's program may fail in a single game. But if the run cannot answer for a board, every game
+                // that reaches this board fails, so stop all games.
                 Some(PlayerError::Query(error)) if !matches!(error, QueryError::Unreachable { .. }) => {
                     return Err(error.into());
                 }
@@ -275,7 +276,7 @@ fn play_all(args: &Args, table: &Table) -> Result<()> {
     write_for_people(&mut out, args, table, &stats, seconds)
 }
 
-/// Quantiles of the scores that are printed.
+/// Printed quantiles of the scores.
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
 fn write_for_people(

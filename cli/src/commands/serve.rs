@@ -41,11 +41,11 @@ Examples:
       127.0.0.1:2048 exact2048.v1.Query/GetValue
 
 Beyond loopback a server needs TLS and a token or client certificates. The server rereads an unsolved run until it is
-solved. On SIGTERM or SIGINT it finishes running requests, then exits. docs/serving.md describes the calls, the limits
-and the metrics, and docs/explorer.md the explorer for browsers (--http).")]
+solved. On SIGTERM or SIGINT the server finishes its current requests, then exits. docs/serving.md describes the calls,
+the limits and the metrics. docs/explorer.md describes the explorer for browsers (--http).")]
 pub struct Args {
     /// Serve the run at this location: a directory, file:///DIR, or s3://BUCKET/PREFIX (keys from the environment). Can be
-    /// repeated; requests that name no run use the first
+    /// repeated; requests that name no run use the first run
     #[arg(long = "run", value_name = "[NAME=]DIR|URL", required = true)]
     runs: Vec<OsString>,
     #[command(flatten)]
@@ -60,11 +60,12 @@ pub struct Args {
     /// Limit the memory for decoded parts of the runs, for example to 1GiB
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "256MiB")]
     memory: ByteSize,
-    /// Limit the memory for values that a run does not store. Each concurrent computation (--cones) gets an equal part, and
-    /// the cache of earlier results gets one
+    /// Limit the memory for values that a run does not store. Each concurrent computation (--cones) gets an equal
+    /// part, and so does the cache of earlier results
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, default_value = "2GiB")]
     cone_memory: ByteSize,
-    /// Limit the concurrent computations of slow values; others wait, and excess requests are refused and can be retried
+    /// Limit the concurrent computations of values that a run does not store. Other computations wait; excess requests
+    /// are refused and can be retried
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
     cones: u16,
     #[command(flatten)]
@@ -99,13 +100,13 @@ pub fn main(args: &Args) -> Result<()> {
     let threads = limits::useful_threads(args.threads, None);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
-        // Threads for the oracle. Batches, the explorer and single requests get `threads` each, and each slow computation
-        // gets one.
+        // Threads for the oracle. Batches, the explorer and single requests get `threads` each. Each computation of
+        // values that are not stored gets one thread.
         .max_blocking_threads(3 * threads + usize::from(args.cones))
         .enable_all()
         .build()
         .context("cannot start a runtime")?;
-    // Each slow computation uses all of these threads.
+    // Each computation of values that are not stored uses all of these threads.
     rayon::ThreadPoolBuilder::new().num_threads(threads).build_global().context("cannot start threads")?;
     run_to_end(runtime, serve(args, threads))
 }

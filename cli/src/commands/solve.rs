@@ -37,8 +37,8 @@ Examples:
   exact2048 solve --board 4x3 --run runs/4x3-224 --until-layer 224 --memory 8GiB
   exact2048 solve --board 3x3 --run s3://bucket/3x3
 
-solve creates the run, or resumes it if the run has the same parameters. Repeat the command to resume an interrupted run or to \
-repair one with damaged shards. For runs in stores see docs/stores.md.
+solve creates the run, or resumes it if the run has the same parameters. Repeat the command to resume an interrupted \
+run, or to repair a run with damaged shards. For runs in stores see docs/stores.md.
 
 A layer is the set of all boards with the same tile sum. Before a large job the command estimates its disk and memory, \
 and with --disk also its time. The printed times are those of the run, summed over all processes that worked on it.")]
@@ -51,9 +51,10 @@ pub struct Args {
     /// of this machine or container]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
-    /// Limit the size of the run on disk, for example to 60GB, including scratch files and the journal. Never exceeded.
-    /// Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed. If space
-    /// is short, needed data is removed too, and enumerated again later. You can set or change the limit of an existing run; nothing of a finished run is removed
+    /// Limit the size of the run on disk, for example to 60GB, including scratch files and the journal. The run never
+    /// exceeds the limit. Without --keep, the run keeps as many layers as fit. It removes reachability data that it no
+    /// longer needs. If space is short, it also removes needed data and enumerates the data again later. You can set or
+    /// change the limit of an existing run; nothing of a finished run is removed
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Compute with this many threads [default: all cores]
@@ -156,13 +157,13 @@ fn remove_lost_shards(run: &mut Run, threads: usize, stop: &AtomicBool) -> Resul
 
 /// Returns the parameters of the job.
 ///
-/// An existing run determines the split and the kept layers, unless options give them. For a new run, the memory
-/// determines the split. A disk limit without `--keep` determines the kept layers.
+/// An existing run determines the kept layers and the split: the bounds of large and huge tiles. Options override both.
+/// For a new run, the memory determines the split. A disk limit without `--keep` determines the kept layers.
 fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     let (mut params, held) = (args.job.params()?, Run::find_params(location)?);
     let tuning = limits::worker_tuning(memory_limit(args), threads);
     match &held {
-        // The split of a different job may not be valid for this one. A later check reports the difference.
+        // The split of a different job may not be valid for this job. A later check reports the difference.
         Some(held) if (held.board, held.objective) == (params.board, params.objective) => {
             params = Params { large: held.large, huge: held.huge, ..params };
         }

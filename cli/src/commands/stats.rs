@@ -30,16 +30,16 @@ Examples:
   exact2048 stats --run runs/5x2 --cutoff 1e-15 --json | jq .tiles
 
 The command propagates the probability of each state upward through the layers, along the best moves.
-Of equal moves it follows the one that --values best-move would store. Nothing is sampled. Probabilities
-below the cutoff are dropped and their sum is printed: every share of games that make these moves is
-exact within that sum.
+Of equal moves the command follows the move that --values best-move would store. Nothing is sampled.
+Probabilities below the cutoff are dropped and their sum is printed. For games that make these moves, no printed share
+is off by more than this sum.
 
---csv prints a row for each layer with the states that were followed. The row has the shares of games that
+--csv prints a row for each layer. The row has the number of followed states, and the shares of games that
 reach the layer, that end in it, and that end in it with each largest tile.
 
-An interrupted command can be resumed, even after hours. The run keeps the statistics (see --cone-cache),
-so the same command prints them at once the next time, and the explorer and report use them. Statistics
-with a cutoff above the default are not kept.")]
+Repeat an interrupted command to resume it from its last checkpoint. The run keeps the statistics (see
+--cone-cache), so the same command prints them at once the next time, and the explorer and report use
+them. Statistics with a cutoff above the default are not kept.")]
 pub struct Args {
     #[command(flatten)]
     place: RunPlace,
@@ -68,7 +68,7 @@ pub struct Args {
     csv: bool,
 }
 
-/// Shares of games. For each share, the output has the layer by which so many games have ended.
+/// Shares of games. For each share, the output has the layer by which this share of the games has ended.
 const QUANTILES: [f64; 5] = [0.01, 0.1, 0.5, 0.9, 0.99];
 
 /// Interval of checkpoints. An interruption loses at most this time and a span of layers.
@@ -103,8 +103,8 @@ fn warn_of_room(run: &Run, memory_bytes: u64) {
     let (folder, needed) = (std::env::temp_dir(), span_bytes(run));
     if let Some(free) = free_disk(&folder).filter(|free| free.saturating_add(memory_bytes / 2) < needed) {
         display::print_note(&format!(
-            "warning: if memory is short, up to {} of best moves go to {}, where {} are free. Set TMPDIR to a folder with \
-             more room",
+            "warning: if memory is short, the command writes up to {} of best moves to {}, where {} are free. Set \
+             TMPDIR to a folder with more free space",
             units::size(needed),
             folder.display(),
             units::size(free)

@@ -35,7 +35,7 @@ Examples:
   exact2048 status --coordinator http://head:2049 4x3 --json | jq .job_eta_seconds
 
 With --watch and a JOB the command ends when the job ends. The exit code is 0 if the job is done, 1 if it failed or was
-cancelled. With --watch and --json it prints one object per line for every change.")]
+cancelled. With --watch and --json the command prints one object per line for every change.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
@@ -83,7 +83,7 @@ fn result(job: &Job) -> Option<RunSummary> {
         return None;
     }
     let place = Location::parse(&OsString::from(&job.run_url), &StoreSettings::default()).ok()?;
-    // Reading a store costs requests, and the store's keys may be missing here.
+    // Reading a store costs requests, and this process may lack the store's keys.
     place.as_folder()?;
     RunSummary::new(&Run::open(place).ok()?, None, None).ok()
 }

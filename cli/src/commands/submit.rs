@@ -29,17 +29,17 @@ Examples:
   job=$(exact2048 submit --coordinator http://head:2049 --board 3x3)
   exact2048 status --coordinator http://head:2049 $job --watch
 
-The command prints the name of the job, which is also the name of its run in the store. If the store has a run of that \
-name and the same job, the job resumes it; without --keep the run keeps its choice of layers. A job that exceeds the \
-memory of every worker is refused at once.")]
+The command prints the name of the job, which is also the name of its run in the store. If the store already has a run \
+with this name and the same parameters, the job resumes the run. Without --keep, such a run keeps its choice of \
+layers. A job that exceeds the memory of every worker is refused at once.")]
 pub struct Args {
     #[command(flatten)]
     place: CoordinatorPlace,
     #[command(flatten)]
     job: JobArgs,
     /// Limit the size of the run in the store, for example to 60GB, including its journal; scratch files use the disks of
-    /// the workers. Without --keep, the layers to keep are chosen to fit. Reachability data that is not needed is removed,
-    /// and enumerated again if space is short
+    /// the workers. Without --keep, the run keeps as many layers as fit. It removes reachability data that it no longer
+    /// needs. If space is short, it also removes needed data and enumerates the data again later
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     disk: Option<ByteSize>,
     /// Set the name of the job: 1 to 63 of a-z, 0-9, '.', '_' and '-' [default: made of the options, for example 4x3]

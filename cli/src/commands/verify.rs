@@ -29,13 +29,14 @@ Examples:
   exact2048 verify --run runs/5x2 --sample 10000
 
 The command first reads every byte of every shard. Then it checks all states from the highest layer down, or a \
-sample of the stored values. It computes each value again from those of its successors and compares them bit for bit. \
-Without --sample it also checks that queries find each state, and that the states are exactly those reached by moves \
-and spawns. The counts must match the journal, and the fingerprint the states and values. If the run stores few layers \
-(see solve --keep), one value of a sample can take minutes and gigabytes: begin with --sample 5.
+sample of the stored values. It computes each value again from the values of its successors and compares both results \
+bit for bit. Without --sample it also checks that queries find each state, and that the states are exactly those \
+reached by moves and spawns. The counts must match the journal, and the fingerprint must match the states and values. \
+If the run stores few layers (see solve --keep), one value of a sample can take minutes and gigabytes. Begin \
+with --sample 5.
 
-The rules, symmetries, numbering, scale and rounding are implemented a second time here. Only the code that reads the \
-manifest, the journal and the shards is shared with the solver.
+The command has its own implementation of the rules, symmetries, numbering, scale and rounding. It shares with the \
+solver only the code that reads the manifest, the journal and the shards.
 
 The exit code is 0 if everything in the requested part is right, 1 if anything is wrong or missing, 130 if interrupted. \
 An unfinished run counts as missing data unless --partial is given.")]

@@ -29,8 +29,8 @@ Examples:
       --threads 32 --memory 200GiB --cache /local/cache
 
 Any number of workers can join and leave at any time. A worker presents its certificate and token to the coordinator
-and to other workers, and requires them from other workers. On SIGTERM it hands back its running work. docs/cluster.md
-is the guide.")]
+and to other workers, and requires them from other workers. On SIGTERM it hands back its unfinished work.
+docs/cluster.md is the guide.")]
 pub struct Args {
     /// Work for this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]

@@ -17,9 +17,9 @@ Examples:
   exact2048 combo minimise --hold --previews 2
   exact2048 combo minimise --draw bag --previews 1 --json | jq .rounds
 
-The command merges equivalent states. Then it prunes successors that are never better than another, and merges \
-again, until nothing changes. At the end it compares all values with those of `combo solve`. Pruning examines pairs \
-of states, so it is skipped if more than 20,000 states remain.")]
+The command merges equivalent states. Then it prunes successors that are never better than another \
+successor, and merges again, until nothing changes. At the end it compares all values with those of `combo solve`. \
+Pruning examines pairs of states, so it is skipped if more than 20,000 states remain.")]
 pub struct Args {
     #[command(flatten)]
     solved: SolvedArgs,

@@ -15,7 +15,7 @@ use crate::{Failure, limits};
 /// Options for the first field.
 #[derive(clap::Args, Debug)]
 pub struct FieldArgs {
-    /// Begin with this many filled cells, which most pieces leave: 3 (columns 3,0,0,0) or 6 (3,3,0,0)
+    /// Begin with this many filled cells, a number that most placements preserve: 3 (columns 3,0,0,0) or 6 (3,3,0,0)
     #[arg(long, default_value = "3", value_parser = ["3", "6"], value_name = "CELLS")]
     cells: String,
     /// Begin with this field instead: rows from the top, X or . for each cell, separated by /

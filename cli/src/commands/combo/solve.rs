@@ -19,8 +19,8 @@ Examples:
   exact2048 combo solve --cells 6 --hold --previews 2 --drops hard
   exact2048 combo solve --hold --previews 3 --json | jq .mean
 
-Values are expected further placements before the next piece is drawn. Each has an interval that contains the true \
-value.")]
+The value of a state is the expected number of further placements under the best policy. A state is the position \
+before the next piece is drawn. Each value has an interval that contains the true value.")]
 pub struct Args {
     #[command(flatten)]
     solved: SolvedArgs,

@@ -45,7 +45,7 @@ struct LocalRun {
     turn: Mutex<()>,
 }
 
-/// Memory for a cone in each of several concurrent threads, in bytes. It suffices for some hundred thousand states.
+/// Memory for a cone in each of several concurrent threads, in bytes. It suffices for a few hundred thousand states.
 const TRIAL_BYTES: u64 = 16 << 20;
 
 impl Answerer {

@@ -1,4 +1,4 @@
-//! Answers boards from standard input, one per line. Lines that arrive faster than their answers form batches.
+//! Answers boards from standard input, one per line. If lines arrive faster than answers, several lines form a batch.
 //!
 //! One thread reads, several threads answer, and the caller prints in order. The first free thread gets a batch, and the
 //! caller gets the receiver of its answers. Queues are short, so the reader does not run far ahead.
@@ -21,7 +21,7 @@ use crate::failure::{self, Failure};
 /// timeout.
 const TOGETHER: usize = 256;
 
-/// Largest number of bytes of a line. A board has a few hundred in any notation.
+/// Largest number of bytes of a line. A board takes at most a few hundred bytes in any notation.
 const LONGEST: u64 = 4096;
 
 /// Number of printed characters of a refused line.
@@ -94,7 +94,7 @@ fn read_lines(size: BoardSize) -> Receiver<io::Result<Line>> {
     lines
 }
 
-/// The bytes of the next line, truncated to one more than the limit; `None` at the end.
+/// The bytes of the next line, truncated to one more than the limit; `None` at the end of the input.
 fn next_line(input: &mut impl BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     if input.take(LONGEST + 1).read_until(b'\n', &mut bytes)? == 0 {
@@ -171,7 +171,8 @@ fn answer_batches(
     printed
 }
 
-/// The next line and the lines that are already read, up to a line that could not be read; `None` at the end.
+/// The next line and the lines that are already read, up to a line that could not be read; `None` at the
+/// end of the input.
 fn next_batch(lines: &Receiver<io::Result<Line>>) -> Option<(Vec<Line>, Option<io::Error>)> {
     let mut batch = Vec::new();
     let mut next = lines.recv().ok()?;

@@ -37,8 +37,8 @@ the tile. The value of a move includes the score of the move. Moves are equal if
 their stored values have the same bits.
 
 If the run stores best moves (solve --values best-move), the answer is a best move
-without values unless --value is given. Of equal moves it is the first on the stored
-image of the board; see docs/policies.md.
+without values unless --value is given. Of equal moves the answer is the first on
+the stored image of the board; see docs/policies.md.
 
 If the run does not store a value (solve --keep), the command computes it from the
 next stored layers, to the same bits, and caches it. If the run keeps fewer layers
@@ -52,7 +52,7 @@ pub struct Args {
     source: Source,
     #[command(flatten)]
     store: StoreOptions,
-    /// Ask the run of the server with this name [default: the first]
+    /// Query the run with this name on the server [default: the first run]
     #[arg(long, value_name = "NAME", requires = "server", conflicts_with = "run")]
     server_run: Option<String>,
     #[command(flatten)]

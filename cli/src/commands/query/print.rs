@@ -42,7 +42,7 @@ struct Refusal<'a> {
 }
 
 impl Printer {
-    /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take some tenths of a second.
+    /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take a few tenths of a second.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         let proved = match &answer.answer {
             StateAnswer::Values(of) if !self.json => certainty::proved(&self.params, of.value, [of.board]),

@@ -78,9 +78,10 @@ struct Missing {
     last: u32,
 }
 
-/// A problem. Solving again repairs damage.
+/// A problem that the check found.
 #[derive(Debug, Serialize)]
 struct ProblemRow {
+    /// Whether solving again repairs the problem.
     damage: bool,
     text: String,
 }
@@ -197,7 +198,11 @@ impl Report {
                 )?;
             }
             if self.best_moves > 0 {
-                write_field(out, "best moves", format!("{}: none is better", count(self.best_moves)))?;
+                write_field(
+                    out,
+                    "best moves",
+                    format!("{}: no other move is better", count(self.best_moves)),
+                )?;
             }
         } else if let Some([first, last]) = self.layers {
             let removed = self.removed.iter().flat_map(|&[first, last]| Layer(first).to(Layer(last)));
@@ -257,13 +262,13 @@ impl Report {
             print_note(
                 "do not use this run: its files are intact, but their contents are wrong. Solving or resuming the run \
                  would not detect this, and everything computed from the wrong part is wrong too. Solve the board again \
-                 in another place and verify that run. If that fails too, the program has a bug: please report it with \
-                 the lines above",
+                 in another directory and verify the new run. If that fails too, the program has a bug: please report it \
+                 with the lines above",
             );
         } else if !self.problems.is_empty() {
             print_note(&format!(
                 "to repair {run}, repeat its solve command, which recomputes lost and damaged shards; if a cluster made \
-                 it, use exact2048 resume. Then verify it again"
+                 the run, use exact2048 resume. Then verify the run again"
             ));
         }
         for Missing { of, first, last } in &self.missing {
@@ -273,7 +278,7 @@ impl Report {
             let (layers, values) = (units::layers(&self.removed), count(self.values_left_out));
             print_note(&format!(
                 "not checked: layers {layers}, whose reachable states are no longer stored, and {values} stored values \
-                 that follow from theirs; --sample N can check values through such layers"
+                 that depend on these layers; --sample N can check values through such layers"
             ));
         } else if self.values_left_out > 0 {
             let values = count(self.values_left_out);
