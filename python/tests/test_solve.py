@@ -43,7 +43,7 @@ def test_a_run_keeps_its_storage_options(tmp_path: pathlib.Path) -> None:
     run = exact2048.solve("3x2", tmp_path / "run", keep="16", best_moves=True)
     again = exact2048.solve("3x2", tmp_path / "run")
     assert again.fingerprint == run.fingerprint and again.has_best_moves
-    with pytest.raises(exact2048.UsageError, match="kept layers is 16, and 4 was asked for"):
+    with pytest.raises(exact2048.UsageError, match="kept layers 4, found 16"):
         exact2048.solve("3x2", tmp_path / "run", keep="4")
     with pytest.raises(exact2048.UsageError, match="never converted"):
         exact2048.solve("3x2", tmp_path / "run", best_moves=False)

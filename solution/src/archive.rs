@@ -29,9 +29,9 @@ pub enum ReadError {
     Payload(#[from] PayloadError),
     /// An item that must be there is not.
     #[error(
-        "the shard of {} that covers layer {} lacks {} of lane {:#x}, part {}. Remove the shard: it is computed again \
-         when the run is continued",
-        .kind.shard(), .part.layer, .kind, .part.lane, .part.part
+        "expected {} of lane {:#x}, part {}, in the {} shard that covers layer {}, found none; remove the shard and \
+         resume the run to recompute it",
+        .kind, .part.lane, .part.part, .kind.shard(), .part.layer
     )]
     ItemMissing {
         /// The kind of the missing item.
@@ -41,13 +41,13 @@ pub enum ReadError {
     },
     /// A state that others lead to is not among those that are reachable.
     #[error(
-        "the shard of reach that covers layer {} lacks a state of lane {:#x}, part {}, that others lead to. Remove the \
-         shard: it is computed again when the run is continued",
-        .0.layer, .0.lane, .0.part
+        "expected all reachable states of lane {:#x}, part {}, in the reach shard that covers layer {}, found one \
+         missing; remove the shard and resume the run to recompute it",
+        .0.lane, .0.part, .0.layer
     )]
     StateMissing(ItemKey),
     /// No shard covers the layer.
-    #[error("no {kind:?} shard covers layer {layer}: it is computed when the run is continued")]
+    #[error("no {kind} shard covers layer {layer}; resume the run to compute it")]
     NotCovered {
         /// Kind of shard.
         kind: ShardKind,
@@ -189,16 +189,16 @@ mod tests {
     fn what_is_missing_is_missed_in_its_own_shard() {
         let part = ItemKey { layer: 8, lane: 2, part: 3 };
         for (kind, shard, word) in [
-            (ItemKind::Reach, ShardKind::Reach, "lacks states"),
-            (ItemKind::Values, ShardKind::Values, "lacks values"),
-            (ItemKind::BestMoves, ShardKind::Values, "lacks best moves"),
+            (ItemKind::Reach, ShardKind::Reach, "expected states"),
+            (ItemKind::Values, ShardKind::Values, "expected values"),
+            (ItemKind::BestMoves, ShardKind::Values, "expected best moves"),
         ] {
             let error = ReadError::ItemMissing { kind, part };
             assert_eq!(error.blames(), Some(Blame::Item(shard, kind.key(part))));
             assert_eq!(ItemKind::part(kind.key(part)), part);
             let text = error.to_string();
-            assert!(text.contains(&format!("the shard of {shard}")) && text.contains(word), "{text}");
-            assert!(text.contains("part 3."), "{text}");
+            assert!(text.contains(&format!("the {shard} shard")) && text.contains(word), "{text}");
+            assert!(text.contains("part 3,"), "{text}");
         }
     }
 }

@@ -58,7 +58,7 @@ impl WorkTime {
     /// The fault of a time that was read from a journal.
     fn fault(self) -> Option<String> {
         let is_time = (0.0..=MOST_SECONDS).contains(&self.seconds);
-        (!is_time).then(|| format!("it took {:e} s, expected 0 to {MOST_SECONDS:e}", self.seconds))
+        (!is_time).then(|| format!("expected 0 to {MOST_SECONDS:e} s of work, found {:e}", self.seconds))
     }
 }
 
@@ -238,7 +238,9 @@ impl Catalog {
                 return Ok(());
             }
             JournalRecord::Amendment(_) if self.has_values() => {
-                return Err("it changes what a value is, and values are committed before it".to_owned());
+                return Err(
+                    "expected an amendment only before committed values, found one after them".to_owned()
+                );
             }
             JournalRecord::Amendment(_) => return Ok(()),
             JournalRecord::Removal(Removal { removed }) => {
@@ -252,19 +254,19 @@ impl Catalog {
         }
         let expected = threads.len().max(1);
         if shards.len() != expected || threads.len() > MOST_SHARDS {
-            return Err(format!("it has {} shards, expected {}", shards.len(), expected.min(MOST_SHARDS)));
+            return Err(format!("expected {} shards, found {}", expected.min(MOST_SHARDS), shards.len()));
         }
         // Names lead nowhere else: shards are read, listed and removed by them.
         let is_name = |shard: &ShardRecord| !shard.file.is_empty() && shard.id().file() == shard.file;
         if let Some(shard) = shards.iter().find(|shard| !is_name(shard)) {
-            return Err(format!("{:?} is no name of a shard in the run's folder", shard.file));
+            return Err(format!("expected the name of a shard in the run's folder, found {:?}", shard.file));
         }
         let Commit { first, last, .. } = commit;
         if [first, last].iter().any(|layer| Layer::of_sum(layer.0).is_none())
             || first > last
             || last > self.params.last_layer()
         {
-            return Err(format!("it is of the layers {first} to {last}, which the board does not have"));
+            return Err(format!("expected a range of layers of the board, found {first} to {last}"));
         }
         let owners = (!threads.is_empty()).then(|| self.owners(threads));
         let commit = Arc::new(commit);

@@ -93,11 +93,7 @@ impl PayloadError {
 
     /// An item of a place where the run has no boards.
     pub(crate) fn no_boards(key: ItemKey) -> Self {
-        Self::new(
-            key,
-            "items of lanes that have boards in their layer".to_owned(),
-            "one of another".to_owned(),
-        )
+        Self::new(key, "a lane with boards in this layer".to_owned(), "a lane without boards".to_owned())
     }
 }
 
@@ -233,8 +229,8 @@ impl Parts {
                 *word = u64::from_le_bytes(padded);
             }
             if row.last().is_some_and(|last| last & !last_word(self.columns) != 0) {
-                let expected = format!("no bit behind column {}", self.columns);
-                return Err(PayloadError::new(key, expected, format!("one in row {i}")));
+                let expected = format!("bits of {} columns only", self.columns);
+                return Err(PayloadError::new(key, expected, format!("a bit beyond them in row {i}")));
             }
         }
         Ok(())

@@ -114,7 +114,7 @@ impl OpenShards {
 
 /// The failure of those who have waited for another one's attempt.
 fn not_opened(place: &Place) -> StorageError {
-    let source = io::Error::new(io::ErrorKind::TimedOut, "it could not be opened a moment ago");
+    let source = io::Error::new(io::ErrorKind::TimedOut, "another attempt to open it has just failed");
     StorageError::Io { doing: "open", place: place.clone(), source }
 }
 

@@ -398,7 +398,7 @@ impl Oracle {
     fn no_place(&self, layer: Layer, board: Board) -> QueryError {
         self.unreachable(
             board,
-            &format!(": layer {layer} has no place for it, so that a shard below is wrong"),
+            &format!(": layer {layer} has no place for it, so a shard of a lower layer is wrong"),
         )
     }
 

@@ -30,21 +30,21 @@ pub enum QueryError {
     Read(#[from] ReadError),
     /// Computing the value takes more memory than allowed.
     #[error(
-        "the value is not stored, and takes more memory to work out than it may: {0}. More memory helps, a state nearer to \
-         the next stored layers, or a run that stores more of them"
+        "the value is not stored and cannot be computed: {0}; give more memory, choose a state nearer to the next \
+         stored layers, or use a run that stores more layers"
     )]
     TooLarge(TooLarge),
     /// The run stores values alone.
-    #[error("the run stores no best moves, but values: they say which move is best")]
+    #[error("the run stores values but no best moves; compare the values of the moves instead")]
     NoBestMoves,
     /// The run no longer stores which boards games reach in a layer.
     #[error(
-        "the states of layer {0} are not stored any more: they were removed to keep the run small. A run of the same job \
-         without a limit of the disk stores those of all layers"
+        "the states of layer {0} are no longer stored, because the run removed them to save disk space; use a run of \
+         the same job without a disk limit"
     )]
     ReachRemoved(Layer),
     /// The answer is no longer wanted.
-    #[error("the question was given up before it was answered")]
+    #[error("the question was cancelled before it was answered")]
     GivenUp,
 }
 

@@ -313,7 +313,9 @@ impl StateReader<'_> {
     fn missing(&self, board: Board) -> QueryError {
         match self.oracle.entry(board) {
             Some(entry) => ReadError::StateMissing(entry.key).into(),
-            None => self.oracle.unreachable(board, ": a board leads to it, so that a shard below is wrong"),
+            None => {
+                self.oracle.unreachable(board, ": a board leads to it, so a shard of a lower layer is wrong")
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ pub enum RunError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// The parameters in the manifest are not understood.
-    #[error("the manifest of {place} does not describe a run: {reason}")]
+    #[error("cannot interpret the manifest of {place}: {reason}")]
     Manifest {
         /// The run.
         place: Place,
@@ -22,7 +22,7 @@ pub enum RunError {
         reason: String,
     },
     /// A record of the journal is not understood.
-    #[error("record {number} of the journal of {place} is not understood: {reason}")]
+    #[error("cannot interpret record {number} of the journal of {place}: {reason}")]
     Journal {
         /// The run.
         place: Place,
@@ -33,9 +33,9 @@ pub enum RunError {
     },
     /// There are more shards that no record of the journal names than an interrupted command leaves.
     #[error(
-        "{place} lacks records of its journal: {shards} of its shards ({bytes} bytes) are named by none, more than an \
-         interrupted command leaves. Restore the folder journal from a copy; or have these shards discarded: \
-         what they hold is computed again"
+        "expected a journal record for every shard of {place}, found none for {shards} of its shards ({bytes} bytes), \
+         more than an interrupted command leaves; restore the folder journal from a copy, or discard these shards to \
+         recompute their contents"
     )]
     UnnamedShards {
         /// The run.
@@ -47,8 +47,8 @@ pub enum RunError {
     },
     /// The run is to be written to, and an earlier program made it.
     #[error(
-        "{place} is a run of format {found}, which this program reads but does not continue: finish it with version 0.1, \
-         or solve anew in another place"
+        "{place} has format {found}, which this program can read but not resume; finish the run with version 0.1, or \
+         solve the board again in another place"
     )]
     OlderFormat {
         /// The run.
@@ -58,9 +58,9 @@ pub enum RunError {
     },
     /// Layers that were enumerated again came out in another way.
     #[error(
-        "layer {} of {place} has {} states and {} afterstates, and had {} and {} when it was enumerated first: the memory or \
-         the processor of a machine makes mistakes, or the program does. What is committed is as it was", now.layer,
-        now.states, now.afterstates, before.states, before.afterstates
+        "expected {} states and {} afterstates in layer {} of {place}, as enumerated before, found {} and {}; the memory \
+         or the processor of a machine is faulty, or the program has a bug. Committed data is unchanged",
+        before.states, before.afterstates, now.layer, now.states, now.afterstates
     )]
     CountedOtherwise {
         /// The run.
@@ -75,9 +75,8 @@ pub enum RunError {
     Params(#[from] ParamsError),
     /// The directory holds a run of the same job that stores other things of it.
     #[error(
-        "{place} holds this job with another choice of what is stored: its {field} is {found}, and {wanted} was asked for. \
-         What a run stores is chosen when it is made, and never converted: go on with what this one stores, or solve the \
-         job anew in another place"
+        "{place} holds this job with other stored data: expected {field} {wanted}, found {found} (stored data is never \
+         converted); resume the run with its own choice, or solve the job again in another place"
     )]
     StoredOtherwise {
         /// The run.
@@ -91,8 +90,8 @@ pub enum RunError {
     },
     /// The directory holds a run with other parameters.
     #[error(
-        "{place} holds another job: its {field} is {found}, and {wanted} was asked for; choose another place, or ask for \
-         what it holds"
+        "{place} holds another job: expected {field} {wanted}, found {found}; choose another place, or request the job \
+         of this run"
     )]
     OtherJob {
         /// The run.
@@ -134,19 +133,19 @@ impl RunError {
 pub enum MissingValues {
     /// The run only enumerates, up to this layer, and never gets values.
     #[error(
-        "this run is not solved: it only enumerates, up to layer {0}; a run of the whole board has values"
+        "this run is not solved because it only enumerates, up to layer {0}; use a run of the whole board"
     )]
     OnlyEnumerates(u32),
     /// Layers are still to be enumerated or backed up, this segment first.
     #[error(
-        "this run is not solved: there is still to {} layers {} to {}; continue it", .0.phase.name(), .0.first, .0.last
+        "this run is not solved because it must still {} layers {} to {}; resume it", .0.phase.name(), .0.first, .0.last
     )]
     Unfinished(Segment),
     /// Layers are still to be enumerated or backed up, but the run has an older format, which this program does not
     /// continue.
     #[error(
-        "this run is not solved: there is still to {} layers {} to {}, and it has an older format; finish it with version \
-         0.1, or solve anew in another place", .0.phase.name(), .0.first, .0.last
+        "this run is not solved because it must still {} layers {} to {}, and its format is older; finish it with \
+         version 0.1, or solve the board again in another place", .0.phase.name(), .0.first, .0.last
     )]
     OlderFormat(Segment),
 }
