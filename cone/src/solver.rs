@@ -45,8 +45,8 @@ pub enum Progress {
 /// Error of a cone that exceeds the memory limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error(
-    "the states between layer {first} and the next stored layers exceed the memory limit of {limit_bytes} bytes: the \
-     {states} states up to layer {reached} already need {needed_bytes}"
+    "expected at most {limit_bytes} bytes for the states between layer {first} and the next stored layers, found \
+     {needed_bytes} already for the {states} states up to layer {reached}"
 )]
 pub struct TooLarge {
     /// Bytes allowed.

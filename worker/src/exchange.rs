@@ -236,11 +236,11 @@ fn split_item(payload: &mut impl Buf) -> Option<(u32, Bytes)> {
 }
 
 fn unknown(layer: Layer, lane: Lane) -> PayloadError {
-    PayloadError::new(Parts::key(layer, lane, 0), "a block of this run".into(), "one that it has not".into())
+    PayloadError::new(Parts::key(layer, lane, 0), "a block of this run".into(), "an unknown block".into())
 }
 
 fn out_of_order(layer: Layer, lane: Lane, part: u32) -> PayloadError {
-    PayloadError::new(Parts::key(layer, lane, part), "ascending parts".into(), "one that is lower".into())
+    PayloadError::new(Parts::key(layer, lane, part), "ascending parts".into(), "a lower part".into())
 }
 
 fn cut_off(layer: Layer, lane: Lane, bytes: usize) -> PayloadError {

@@ -41,7 +41,12 @@ impl<V: Value> Follower<'_, V> {
     ///
     /// Those of `input`; and if the chances are of another run.
     pub fn read_afterstates(&self, layer: Layer, input: &mut dyn Read) -> io::Result<()> {
-        let other_run = || io::Error::new(io::ErrorKind::InvalidData, "the chances are of another run");
+        let other_run = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "expected chances of this run, found chances of another run",
+            )
+        };
         for _ in 0..read_u32(input)? {
             let lane = Lane::from_code(u64::from_le_bytes(read_bytes(input)?)).ok_or_else(other_run)?;
             let tables = self.worker.tables.lane(lane).ok_or_else(other_run)?;
