@@ -27,7 +27,8 @@ pub enum EvaluateError {
     Player(#[from] PlayerError),
     /// The boards of a few layers exceed the memory limit.
     #[error(
-        "the player reaches too many boards: layer {layer} needs {bytes} bytes at once, and the memory limit is {limit}"
+        "expected at most {limit} bytes for the boards that the player reaches, found {bytes} at layer {layer}; raise \
+         the limit"
     )]
     Memory {
         /// The layer.

@@ -32,19 +32,19 @@ pub enum CommandError {
         source: std::io::Error,
     },
     /// The program ended, or closed its input or output.
-    #[error("{command:?} ended without an answer: expected left, right, up or down")]
+    #[error("expected left, right, up or down from {command:?}, found the end of its output")]
     Ended {
         /// The command.
         command: String,
     },
     /// The program did not answer in time.
-    #[error("{command:?} did not answer within {} s: expected left, right, up or down", PATIENCE.as_secs())]
+    #[error("expected left, right, up or down from {command:?} within {} s, found no answer", PATIENCE.as_secs())]
     Silent {
         /// The command.
         command: String,
     },
     /// The program's answer is not a move.
-    #[error("{command:?} answered {answer:?}: expected left, right, up or down")]
+    #[error("expected left, right, up or down from {command:?}, found {answer:?}")]
     Answer {
         /// The command.
         command: String,

@@ -74,7 +74,7 @@ pub enum PlayerError {
     #[error(transparent)]
     Query(#[from] QueryError),
     /// The chosen move changes nothing.
-    #[error("{} changes nothing on {board}", direction.name())]
+    #[error("expected a legal move on {board}, found {}", direction.name())]
     Illegal {
         /// The move.
         direction: Move,

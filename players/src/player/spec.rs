@@ -85,13 +85,13 @@ pub enum Decides {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SpecError {
     /// No player has this name.
-    #[error("there is no player {name:?}: expected one of {}", PlayerSpec::NAMES.join(", "))]
+    #[error("expected one of {}, found {name:?}", PlayerSpec::NAMES.join(", "))]
     Unknown {
         /// The name given.
         name: String,
     },
     /// The player does not have the parameter.
-    #[error("{player} has no parameter {name:?}: expected {expected}")]
+    #[error("parameters of {player}: expected {expected}, found {name:?}")]
     Parameter {
         /// The player.
         player: &'static str,
@@ -101,7 +101,7 @@ pub enum SpecError {
         expected: &'static str,
     },
     /// The parameter's value is invalid.
-    #[error("{name}={value} is not possible: expected {expected}")]
+    #[error("{name}: expected {expected}, found {value:?}")]
     Value {
         /// The parameter.
         name: &'static str,
@@ -393,29 +393,29 @@ mod tests {
     fn errors_list_the_valid_players_and_parameters() {
         for (text, says) in [
             ("best", "expected one of random, greedy"),
-            ("random:depth=3", "random has no parameter \"depth\": expected none"),
-            ("expectimax:deep=3", "expectimax has no parameter \"deep\": expected depth or cutoff"),
+            ("random:depth=3", "parameters of random: expected none, found \"depth\""),
+            ("expectimax:deep=3", "parameters of expectimax: expected depth or cutoff"),
             ("expectimax:depth=3,depth=4", "each once"),
-            ("expectimax:depth=0", "depth=0 is not possible: expected 1 to 12, or auto"),
+            ("expectimax:depth=0", "depth: expected 1 to 12, or auto, found \"0\""),
             ("expectimax:cutoff=2", "a number from 0 to 1"),
-            ("monte-carlo:runs=many", "runs=many is not possible"),
+            ("monte-carlo:runs=many", "found \"many\""),
             ("cmd:", "cmd:./mine"),
             ("minimax:positions=0", "expected a number from 1"),
-            ("minimax:depth=3", "minimax has no parameter \"depth\": expected positions, once"),
-            ("linear-paths:paths=4", "paths=4 is not possible: expected 8 or 2"),
+            ("minimax:depth=3", "parameters of minimax: expected positions, once, found \"depth\""),
+            ("linear-paths:paths=4", "paths: expected 8 or 2, found \"4\""),
             ("linear-paths:length=4", "expected paths, ratio or depth"),
             ("linear-paths:depth=9", "expected 0 to 8"),
             ("corner:corner=north", "expected top-left, top-right, bottom-left or bottom-right"),
             (
                 "corner:forbidden=up",
-                "forbidden=up with corner=top-left is not possible: expected a move away",
+                "expected a move away from the corner, found \"up with corner=top-left\"",
             ),
             ("corner:forbidden=away", "expected left, right, up or down"),
-            ("win-fraction:runs=0", "runs=0 is not possible"),
-            ("win-fraction:steps=", "steps= is not possible"),
+            ("win-fraction:runs=0", "runs: expected a number from 1"),
+            ("win-fraction:steps=", "found \"\""),
             ("win-fraction:games=3", "expected runs, steps or count"),
-            ("win-fraction:count=3", "count=3 is not possible: expected games or steps"),
-            ("perfect:depth=3", "perfect has no parameter \"depth\": expected none"),
+            ("win-fraction:count=3", "count: expected games or steps, found \"3\""),
+            ("perfect:depth=3", "parameters of perfect: expected none, found \"depth\""),
         ] {
             let error = text.parse::<PlayerSpec>().unwrap_err().to_string();
             assert!(error.contains(says), "{text}: {error}");
