@@ -82,8 +82,8 @@ pub enum ExportError {
     },
     /// The layers exceed the memory limit.
     #[error(
-        "the largest exported layers need up to {needed_bytes} bytes of memory, and the limit is {limit_bytes}: raise it, or \
-         export fewer layers"
+        "expected at most {limit_bytes} bytes for the largest exported layers, found up to {needed_bytes}; raise the \
+         limit, or export fewer layers"
     )]
     Memory {
         /// Largest number of bytes needed at once.
@@ -92,7 +92,7 @@ pub enum ExportError {
         limit_bytes: u64,
     },
     /// The number of a layer's rows differs from the run's count.
-    #[error("expected {expected} rows in layer {layer}, as the run counted, found {found}: verify the run")]
+    #[error("expected {expected} rows in layer {layer}, as the run counted, found {found}; verify the run")]
     Count {
         /// The layer.
         layer: Layer,

@@ -95,7 +95,10 @@ impl Games {
     /// Begins a game with a given board.
     fn place(&mut self, game: usize, board: &Bound<'_, PyAny>) -> PyResult<()> {
         if game >= self.games.len() {
-            return Err(UsageError::new_err(format!("there is no game {game} of {}", self.games.len())));
+            return Err(UsageError::new_err(format!(
+                "expected a game from 0 to {}, found {game}",
+                self.games.len() - 1
+            )));
         }
         let board = read(board, self.games.size())?.one()?.boards()[0];
         self.games.place(game, board);
@@ -167,7 +170,10 @@ impl Games {
     /// The board of a game.
     fn board(&self, game: usize) -> PyResult<Board> {
         if game >= self.games.len() {
-            return Err(UsageError::new_err(format!("there is no game {game} of {}", self.games.len())));
+            return Err(UsageError::new_err(format!(
+                "expected a game from 0 to {}, found {game}",
+                self.games.len() - 1
+            )));
         }
         Ok(Board { packed: self.games.board(game), size: self.games.size() })
     }
