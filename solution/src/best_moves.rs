@@ -1,10 +1,10 @@
 //! Best moves of a part's states, as a shard stores them (`docs/dev/format.md`).
 //!
 //! A reader knows a state's board, and so which moves are legal. Of n legal moves, at most n − 1 yes-or-no decisions
-//! say which is best: first whether it is the best move of the state before in the row, as is most often so, then
-//! whether it is each of the others, in their order. How probable a yes is follows from earlier decisions under the
-//! same circumstances: the legal moves, the best move of the state before in the row, and that of the state above in
-//! the column.
+//! say which is best. The first decision is whether it is the best move of the state before in the row, as is most
+//! often so. The others are whether it is each of the other moves, in their order. The probability of a yes follows
+//! from earlier decisions under the same circumstances. These are the legal moves, the best move of the state before in
+//! the row, and that of the state above in the column.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::legal::{MoveSet, RowLegality};

@@ -1,7 +1,7 @@
 //! Arithmetic coding of decisions between yes and no: a decision that was expected with probability p takes −log₂ p bits.
 //!
-//! The format of the code is our own to say (`docs/dev/format.md`), and it must not change with the version of a library:
-//! hence these few lines, which are the carry-propagating range coder that compressors have used for decades.
+//! The project defines the format of the code (`docs/dev/format.md`), and it must not change with the version of a
+//! library. So this module implements the carry-propagating range coder that compressors have used for decades.
 
 /// A probability that adapts: of a yes, in units of 2^-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

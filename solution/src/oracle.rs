@@ -1,7 +1,7 @@
 //! The value of a state: looked up where its layer's values are kept, else computed.
 //!
-//! Any other state is backed up from the kept layers above it exactly as the solver did (its *cone*, see the crate
-//! `exact2048-cone`), so that every answer is the solver's own value, bit for bit.
+//! The oracle backs up any other state from the kept layers above it, exactly as the solver did. The states that it
+//! needs for that are the *cone* (see the crate `exact2048-cone`). So every answer is the solver's own value, bit for bit.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,8 +56,8 @@ const CONE_BYTES: u64 = 1 << 30;
 /// Default limit on bytes of solved cones that an oracle keeps in memory.
 const SOLVED_BYTES: u64 = 256 << 20;
 
-/// The most boards of a batch that are worked on together: enough that what they have in common is read and solved
-/// once, and few enough that what they lead to takes some tens of MiB.
+/// The most boards of a batch that are worked on together. They are enough that their common parts are read and solved
+/// once, and few enough that the states after them take some tens of MiB.
 const TOGETHER: usize = 1 << 16;
 
 /// Like [`TOGETHER`], for boards whose moves are asked for too: each of them leads to some tens of states.

@@ -4,9 +4,9 @@ use exact2048_game::{Lane, Params};
 
 /// The rule that gives every lane its one owner among the members of an epoch.
 ///
-/// Few lanes are alive in one layer, and a few of them hold most of its states. So what is next to each other, in the sum of
-/// large tiles or in their number, goes to different members: `examples/scale` shows 5x2 on two threads take 1.2
-/// times as long where lanes of one sum stay together, though a quarter fewer blocks are pushed then.
+/// Few lanes are alive in one layer, and a few of them hold most of its states. So the rule gives neighbours, in the
+/// sum of large tiles or in their number, to different members. In `examples/scale`, 5x2 on two threads takes 1.2 times
+/// as long if lanes of one sum stay together, although a quarter fewer blocks are pushed then.
 ///
 /// Where lanes are divided by huge tiles, those with the same ones are a *family*, and few moves lead from one family to
 /// another. So families are dealt out instead, each to one member, or where there are many members to a few.
@@ -56,8 +56,10 @@ impl Owners {
     }
 }
 
-/// Turns of a smooth weighted round robin: each member as often as its weight says, spread out as evenly
-/// as that allows, so that few consecutive turns are already shared out about fairly.
+/// Turns of a smooth weighted round robin.
+///
+/// Each member has as many turns as its weight says. They are spread out as evenly as possible, so that few consecutive
+/// turns are already shared out about fairly.
 fn turns(threads: &[u32]) -> Vec<u16> {
     let mut weights: Vec<u64> =
         threads.iter().map(|&threads| u64::from(threads.clamp(1, MOST_WEIGHT))).collect();

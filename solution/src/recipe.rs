@@ -1,9 +1,9 @@
 //! The steps that a run still needs, and the data that it no longer needs to store.
 //!
 //! Both follow from the parameters, above all from which layers are kept, and from what is committed. The passes know
-//! nothing of it: they go through one [`Segment`] after the other, each time the first step of the recipe as it is then.
-//! Where reach is not stored any more it is enumerated again, from the next two layers below whose reach is stored:
-//! kept layers always have theirs, so that every cut is a checkpoint.
+//! nothing of it. They process one [`Segment`] after the other, each time the first step of the recipe as it is then.
+//! Reach that is no longer stored is enumerated again, from the next two layers below whose reach is stored. Kept
+//! layers always have theirs, so every cut is a checkpoint.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -193,8 +193,10 @@ impl<'a> Recipe<'a> {
         steps.push(Phase::BackUp, gap.first, last);
     }
 
-    /// Whether everything that a segment builds on is stored: on the way up the reach of the two layers below it; on
-    /// the way down its own, and the values of all layers above.
+    /// Whether all inputs of a segment are stored.
+    ///
+    /// In the upward pass, these are the reach of the two layers below it. In the downward pass, they are its own
+    /// reach, and the values of all layers above.
     pub fn has_inputs(&self, segment: Segment) -> bool {
         let (first, last) = (segment.first.index(), segment.last.index());
         let have_reach =

@@ -50,8 +50,10 @@ impl Segment {
         Self { phase: self.phase, first: a.min(b), last: a.max(b) }
     }
 
-    /// Whether a shard may end with a layer: with any on the way up; on the way down only with the lower layer of a
-    /// cut, from which all below follows, or with the last layer of the pass.
+    /// Whether a shard may end with a layer.
+    ///
+    /// In the upward pass, any layer may end a shard. In the downward pass, only the lower layer of a cut may, because
+    /// all layers below follow from it, and the last layer of the pass.
     pub fn may_end_at(self, layer: Layer, kept: KeptLayers) -> bool {
         match self.phase {
             Phase::Enumerate => true,

@@ -1,7 +1,7 @@
 //! Best moves of states, of a run that stores them.
 //!
-//! Where several moves are best, the run stores the one that comes first on the stored image of the board; an answer is
-//! the same move on the board as asked for.
+//! If several moves are best, the run stores the first of them on the stored image of the board. An answer is the same
+//! move on the requested board.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

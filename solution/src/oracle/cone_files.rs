@@ -1,8 +1,8 @@
 //! Solved cones on disk, for later questions: a folder of files, of which the least recently used go first.
 //!
-//! A file is written under a temporary name and then renamed. Nothing is synced: checksums cover all of it, a file that
-//! is damaged or cut off is removed and its cone solved again, and files of other runs are passed over. Processes may
-//! share a folder. Other files in it are left alone. A failure here only costs time, and is not reported.
+//! A file is written under a temporary name and then renamed. Nothing is synced, because checksums cover all of a file.
+//! A file that is damaged or cut off is removed and its cone solved again. Files of other runs are skipped. Processes
+//! may share a folder. Other files in it are left alone. A failure here only costs time, and is not reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};

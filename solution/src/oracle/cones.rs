@@ -16,8 +16,8 @@ use super::layer_solver::FoundValues;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::archive::ReadError;
 
-/// The most states whose cones are solved together where the next cut is near: enough that what they have in common is
-/// read once, and few enough that what they lead to takes some MiB.
+/// The most states whose cones are solved together where the next cut is near. They are enough that their common parts
+/// are read once, and few enough that the states after them take some MiB.
 const SHALLOW_TOGETHER: usize = 512;
 
 /// Layers below a cut whose values are kept with the decoded parts of the run. Further down there are too many, and solved
@@ -258,8 +258,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The values of some states: from their cone, or where kernels are at hand and the cone is not a small part of its
-    /// layers, from these layers, backed up whole.
+    /// The values of some states, from their cone. If kernels are at hand and the cone is not a small part of its
+    /// layers, these layers are backed up whole instead.
     fn solve_cone_or_layers(
         &self,
         states: &[(Layer, Board)],

@@ -1,8 +1,8 @@
 //! Decoded parts of blocks, kept up to a number of bytes: what makes the second question about a part cheap.
 //!
-//! A part holds which of its entries are reachable and a value for each that is: read from the shard where the
-//! layer's values are kept, and else filled in as they are computed. So a value is searched for once, as long
-//! as its part stays in the cache.
+//! A part holds which of its entries are reachable, and a value for each of these. The value is read from the shard if
+//! the layer's values are kept, and else filled in when it is computed. So a value is searched for once, as long as its
+//! part stays in the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};

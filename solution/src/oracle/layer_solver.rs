@@ -149,9 +149,10 @@ impl Oracle {
         reader.between(first).into_iter().map(|layer| reader.states_of(layer)).sum()
     }
 
-    /// The values of states, from all layers between the lowest of theirs and the next stored ones, which the kernels
-    /// back up whole; `None` if there are no kernels, or a cone may take too little memory for that. As many of the
-    /// lower layers as fit are given whole.
+    /// The values of states; `None` if there are no kernels, or a cone may take too little memory for that.
+    ///
+    /// The kernels back up whole layers, from the lowest layer of the states up to the next stored ones. The result has
+    /// all states of as many of the lower layers as fit.
     ///
     /// # Errors
     ///

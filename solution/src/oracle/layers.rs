@@ -1,9 +1,9 @@
 //! Whole layers: all their states in the order of their canonical boards, with values.
 //!
-//! A question about a board looks up the entry of that board; here each part of a layer is decoded once, and gives the
-//! boards of its entries. Values that are not stored are backed up from the next stored layers: by the kernels of the
-//! solver where those are at hand ([`LayerSolver`]), else layer by layer with what the crate `exact2048-cone` knows of
-//! whole layers, which takes several times as long.
+//! A question about a board looks up the entry of that board. Here each part of a layer is decoded once, and gives the
+//! boards of its entries. Values that are not stored are backed up from the next stored layers. The kernels of the
+//! solver do this where they are at hand ([`LayerSolver`]). Else the crate `exact2048-cone` backs up layer by layer,
+//! which takes several times as long.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -89,8 +89,10 @@ impl Oracle {
         }
     }
 
-    /// The value that the stored value of a state, or of one of its afterstates, stands for as seen from the state
-    /// `board`: the score of the move is part of it. As seen from the afterstate itself, it is not.
+    /// The number that a stored value stands for, as seen from the state `board`.
+    ///
+    /// The value is of that state or of one of its afterstates. The score of the move is part of the number. As seen
+    /// from the afterstate itself, it is not.
     #[inline]
     pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
         self.number(stored, board)

@@ -3,8 +3,8 @@
 use exact2048_game::Board;
 use rayon::prelude::*;
 
-/// Before they are sorted, boards are dealt out to places by at most this many of the highest bits in which they
-/// differ, so that most places get a few boards.
+/// Most bits by which boards are dealt out to places before they are sorted. These are the highest bits in which boards
+/// differ, so most places get a few boards.
 const MOST_DEALT_BITS: u32 = 16;
 
 /// Places that a thread sorts at a time.

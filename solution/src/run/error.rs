@@ -58,8 +58,8 @@ pub enum RunError {
     },
     /// Layers that were enumerated again came out in another way.
     #[error(
-        "expected {} states and {} afterstates in layer {} of {place}, as enumerated before, found {} and {}; the memory \
-         or the processor of a machine is faulty, or the program has a bug. Committed data is unchanged",
+        "expected {} states and {} afterstates in layer {} of {place}, as enumerated before, found {} and {}; the \
+         memory or the processor of a machine is faulty, or the program has a bug. Committed data is unchanged",
         before.states, before.afterstates, now.layer, now.states, now.afterstates
     )]
     CountedOtherwise {
