@@ -1,6 +1,7 @@
-//! Long lists that reuse memory, since fresh pages cost about as much as filling them. Lists of two megabytes and more are
-//! taken from an [`Arena`]; the memory of a shorter list is kept when it is dropped, for the next list of about the
-//! same length.
+//! Long lists that reuse memory, since fresh pages cost about as much as filling them.
+//!
+//! Lists of two megabytes and more are taken from an [`Arena`]. The memory of a shorter list is kept when it is
+//! dropped, for the next list of about the same length.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

@@ -137,8 +137,8 @@ impl<V: Value> Worker<V> {
         })
     }
 
-    /// Backs up the states of a block, and finds their best moves where the run stores these; gives what `of` makes of
-    /// them, or the default for a block without states.
+    /// Backs up the states of a block, and finds their best moves where the run stores these. Returns the result of
+    /// `of` on them, or the default for a block without states.
     fn states_of<R: Default>(
         &self,
         layer: Layer,

@@ -23,9 +23,10 @@ const ROW_BYTES: u64 = 50;
 const TRANSITION_BYTES: u64 = 2 * ROW_BYTES;
 
 impl Tuning {
-    /// This tuning, changed so that all classes of the run keep their transitions, if that pays and there is room: if
-    /// the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a step a
-    /// block, 0.1 s for 4x3.
+    /// This tuning, changed so that all classes of the run keep their transitions if that pays and the memory suffices.
+    ///
+    /// That pays if the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost:
+    /// a step a block, 0.1 s for 4x3.
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let rows = Rows::of(params);

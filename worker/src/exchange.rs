@@ -2,8 +2,8 @@
 //!
 //! The payload of states has the items of all parts of a block as [`Parts`] stores them, without compression. The
 //! payload of afterstates' values has one bit a row of the class, which says whether the row is sent. Then it has for
-//! each sent row one bit a column and the values of the columns whose bits are set; or if rows are short, no bits and
-//! all values. Bits are in words of 8 bytes, and all numbers are little endian. An empty payload is a block without
+//! each sent row one bit a column and the values of the columns whose bits are set. If rows are short, it has no bits
+//! and all values. Bits are in words of 8 bytes, and all numbers are little endian. An empty payload is a block without
 //! entries. Payloads come from other machines, so nothing in them is trusted.
 
 use std::sync::Arc;
@@ -97,8 +97,9 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`:
-    /// only of the afterstates that moves lead to from states of these lanes. Empty where there are none. Reads the
+    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`.
+    ///
+    /// Has only the afterstates that moves lead to from states of these lanes. Empty where there are none. Reads the
     /// states of these lanes if they are not held.
     ///
     /// # Errors

@@ -1,9 +1,9 @@
 //! The fingerprint: a sum over all states that depends on nothing but boards and values.
 //!
 //! It adds, modulo 2^128, the hash of every state once, so it does not depend on order, on shards, or on the split
-//! between skeleton and sequence. Of a board its canonical image is hashed: of its first images, those whose sets of
-//! empty cells, of 2s and of 4s come first, the one with the smallest words. The small tiles alone say which images
-//! come first, so for nearly all rows one image serves all columns.
+//! between skeleton and sequence. Of a board its canonical image is hashed. A board's first images are those whose sets
+//! of empty cells, of 2s and of 4s are first in order. The canonical image is the one of them with the smallest words.
+//! The small tiles alone determine the first images, so for nearly all rows one image serves all columns.
 
 use std::iter::Peekable;
 use std::ops::{Range, RangeInclusive};

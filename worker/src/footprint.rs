@@ -110,8 +110,9 @@ impl<V: Value> Worker<V> {
         Need { areas: 0, other: enumerate_bytes(rows, columns) as usize }
     }
 
-    /// The memory to find out which afterstates of a block are to be backed up: for what spawns do, and for values of
-    /// states that have to be read or unpacked.
+    /// The memory to find the afterstates of a block that are to be backed up.
+    ///
+    /// It is for the effects of spawns, and for values of states that have to be read or unpacked.
     pub(crate) fn means_input_need(&self, layer: Layer, lane: Lane) -> Need {
         let (rows, columns) = self.shape(layer, lane);
         let is_at_hand =

@@ -342,8 +342,10 @@ mod tests {
         assert_eq!(frames_of(&[7, 3 * FRAME_BYTES, 7]), [[0], [1], [2]]);
     }
 
-    /// However items are cut into parts and blocks, and whenever blocks are handed in: a shard has every item once, values
-    /// before best moves and those of a lane before those of the next, and its bytes are the same, wherever frames waited.
+    /// A shard has every item once, however items are cut into parts and blocks, and whenever blocks are handed in.
+    ///
+    /// Values are before best moves, and those of a lane before those of the next. The bytes of the shard are the same,
+    /// wherever frames waited.
     #[test]
     fn a_shard_follows_from_its_items() {
         let place = tempfile::tempdir().unwrap();

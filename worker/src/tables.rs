@@ -89,9 +89,10 @@ impl MapCache {
         maps.chain(permutations).chain(columns).sum()
     }
 
-    /// At the end of a task, keeps the maps that it made, or drops them if there is no `room`. Lanes come in the same order
-    /// in every layer: if there are more maps than there is room for, it saves more to keep the same ones for long than to
-    /// replace them in turn.
+    /// Keeps the maps that a task made, at its end, or drops them if there is no `room`.
+    ///
+    /// Lanes have the same order in every layer. So if not all maps fit, it saves more to keep the same ones for long
+    /// than to replace them in turn.
     fn settle(&mut self, room: bool) {
         for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
             if room {
@@ -258,9 +259,10 @@ impl Tables {
         known.filter_map(|lane| Some(lane.maps.try_lock().ok()?.heap_bytes())).sum()
     }
 
-    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last what is known of
-    /// shapes; all are made again where they are needed. Lanes come in about the same order in every layer, so the maps
-    /// that were used last are not needed for the longest time.
+    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last the known shapes.
+    ///
+    /// All are made again where they are needed. Lanes have about the same order in every layer, so the maps that were
+    /// used last are not needed for the longest time.
     pub fn forget_maps(&self, enough: impl Fn() -> bool) {
         let known = self.lanes.values().filter_map(|slot| slot.try_lock()?.clone());
         let last_use = |lane: Arc<LaneTables>| {
@@ -282,8 +284,10 @@ impl Tables {
         }
     }
 
-    /// Drops what is known of shapes, where it takes much of the memory. It only grows, by shapes of lanes that are done
-    /// with, while making anew what the lanes at work need takes a small part of the time that their layers take.
+    /// Drops the known shapes if they take much of the memory.
+    ///
+    /// They only grow, by shapes of finished lanes. To make the shapes of the lanes at work again takes a small part of
+    /// the time of their layers.
     pub fn forget_many_shapes(&self) {
         if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
             self.patterns.clear_shapes();
@@ -423,8 +427,9 @@ const MANY_SHAPES: usize = 16;
 const MADE_AT_ONCE: usize = 32;
 
 impl LaneMaps<'_> {
-    /// Calls `apply` with the maps of patterns, in order: once with all of them, or where memory is short several times, each
-    /// time with as many as there is room for. The first argument says which they are.
+    /// Calls `apply` with the maps of patterns, in order, once with all of them.
+    ///
+    /// If memory is short, calls it several times, each time with as many as fit. The first argument is their range.
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],

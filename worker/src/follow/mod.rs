@@ -1,7 +1,8 @@
 //! Following games upward along best moves: how likely they reach each entry of a block.
 //!
-//! A state's chance is that of all its images together, and is in the entry that best moves are stored for: in a symmetric row
-//! the one of the smallest column. An afterstate's may be divided among its images, as nothing is decided there.
+//! A state's chance is that of all its images together. It is in the entry that best moves are stored for. In a
+//! symmetric row, this is the entry of the smallest column. An afterstate's chance may be divided among its images,
+//! because nothing is decided there.
 
 mod decide;
 mod kept;

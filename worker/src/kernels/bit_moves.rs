@@ -327,8 +327,10 @@ mod tests {
         }
     }
 
-    /// Few rows are moved one by one and many together, by maps of which all or some columns take part, in pieces and
-    /// whole, from rows of which some have no bit: each bit gets to where its map says.
+    /// Each bit gets to the place that its map gives.
+    ///
+    /// Few rows are moved one by one and many together, in pieces and whole. All or some columns take part in the maps,
+    /// and some of the source rows have no bit.
     #[test]
     fn rows_that_move_together_get_where_each_would() {
         let mut number = numbers(1);

@@ -48,8 +48,8 @@ struct Sources<'a> {
     /// Where in [`AllSources::sources`] the rows after a spawned 2 are; and those after a spawned 4, which are as many.
     twos: Range<usize>,
     fours: Range<usize>,
-    /// Where in [`AllSources::marked`] it is said which entries of the rows after a spawned 2 are states: of the spawns
-    /// that leave columns in order, and only if that is known.
+    /// The range of [`AllSources::marked`] that marks which entries of the rows after a spawned 2 are states. It has
+    /// the spawns that leave columns in order, and only if their states are known.
     marked: Range<usize>,
     /// Whether no spawn exchanges columns.
     plain: bool,
