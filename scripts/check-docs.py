@@ -12,7 +12,6 @@ such as What or Who. Folders in LATER still have old comments; their numbers may
 """
 
 import argparse
-import collections
 import functools
 import pathlib
 import re
@@ -34,9 +33,6 @@ BANNED = re.compile(
 PRONOUN = re.compile(r"^(?:What|Who|Whoever|Nobody|Somebody)\b")
 COMMENT = {".rs": r"\s*//[/!]?", ".proto": r"\s*//", ".js": r"\s*//", ".py": r"\s*#", ".sh": r"\s*#", ".toml": r"\s*#"}
 STRING = re.compile(r'(?<!\w)"((?:[^"\\]|\\.)*)"', re.S)
-
-# Problems of the English in code that is to be rebuilt, by its folder: no more than these.
-LATER = {"solution": 21, "worker": 18}
 
 
 def prose(text):
@@ -176,11 +172,6 @@ def problems(path):
             yield from english_problems(where, words)
 
 
-def later(path):
-    """The entry of LATER that a file belongs to."""
-    return next((folder for folder in LATER if path.as_posix().startswith(f"{folder}/")), None)
-
-
 def count(files):
     """Prints the words of the pages and the median length of their sentences."""
     pages = [path for path in files if path.suffix == ".md" and path.name != "CHANGELOG.md"]
@@ -209,18 +200,7 @@ def main():
         sys.exit("error: no file to check")
     if options.count:
         return count(files)
-    found, old = [], collections.Counter()
-    for path in files:
-        for where, problem in problems(path):
-            if folder := later(path):
-                old[folder] += 1
-            else:
-                found.append(f"{path}:{where}: {problem}")
-    found += [
-        f"{folder}: {old[folder]} problems of its English, at most {most} are allowed"
-        for folder, most in LATER.items()
-        if old[folder] > most and not options.files
-    ]
+    found = [f"{path}:{where}: {problem}" for path in files for where, problem in problems(path)]
     print(*found, sep="\n", end="\n" if found else "")
     if found:
         sys.exit(f"error: {len(found)} problems in {len(files)} files")
