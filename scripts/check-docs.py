@@ -8,7 +8,7 @@ Pages (Markdown): lines have at most 120 characters, except rows of tables and l
 lead to a file, and to a heading in it if they name one. Below its title a page has an introduction.
 
 English (pages, comments, texts in strings): no banned word, no sentence over 30 words, no comment that begins with a pronoun
-such as What or Who. Folders in LATER still have old comments; their numbers may only fall.
+such as What or Who.
 """
 
 import argparse
@@ -28,7 +28,8 @@ LINK = re.compile(r"\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+\"[^\"]*\")?\)")
 BANNED = re.compile(
     r"\b(?:told|foretold|foretells?|as ever|besides|by itself|of its own|such as are|(?:let|lets|letting) go of"
     r"|(?:take|takes|taken|taking|took) in|looks? whether|looked whether|(?:come|comes|came) to|(?:be|is|are|was|were|been) at it|worth saying"
-    r"|whoever|nobody|somebody)\b"
+    r"|whoever|nobody|somebody)\b",
+    re.IGNORECASE,
 )
 PRONOUN = re.compile(r"^(?:What|Who|Whoever|Nobody|Somebody)\b")
 COMMENT = {".rs": r"\s*//[/!]?", ".proto": r"\s*//", ".js": r"\s*//", ".py": r"\s*#", ".sh": r"\s*#", ".toml": r"\s*#"}

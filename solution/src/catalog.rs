@@ -331,7 +331,7 @@ impl Catalog {
         replaced
     }
 
-    /// Lets go of the shards of the enumerated ranges that lie within one of `removed`. Their counts stay, once for
+    /// Releases the shards of the enumerated ranges that lie within one of `removed`. Their counts stay, once for
     /// each layer.
     fn remove_reach(&self, removed: &[LayerRange]) {
         let mut ranges = self.write();

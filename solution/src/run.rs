@@ -344,7 +344,7 @@ impl Run {
         }
     }
 
-    /// Lets go of the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then
+    /// Releases the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then
     /// removes these. Where that fails or is interrupted, shards that are left are removed when the run is next opened.
     ///
     /// # Errors
@@ -448,8 +448,8 @@ impl Run {
         Ok(commits)
     }
 
-    /// Looks whether each shard of a record is there, with the length and the header that the record says. Meant for
-    /// records that are to be appended. Costs 104 bytes a shard; what follows the headers is not looked at.
+    /// Checks that each shard of a record exists, with the length and the header in the record. Callers check records
+    /// before they append them. Cost: 104 bytes are read of each shard, its header alone.
     ///
     /// # Errors
     ///

@@ -246,19 +246,19 @@ impl<B> BlockMap<B> {
         block
     }
 
-    /// Lets go of a layer's blocks.
+    /// Releases a layer's blocks.
     pub fn release(&self, layer: Layer) {
         let released = self.0.lock().remove(&layer);
         drop(released); // after the lock: blocks can be large
     }
 
-    /// Lets go of one block.
+    /// Releases one block.
     pub fn release_block(&self, layer: Layer, lane: Lane) {
         let released = self.0.lock().get_mut(&layer).and_then(|lanes| lanes.remove(&lane));
         drop(released); // after the lock, too
     }
 
-    /// Lets go of all blocks.
+    /// Releases all blocks.
     pub fn clear(&self) {
         self.0.lock().clear();
     }

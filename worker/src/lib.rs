@@ -215,29 +215,29 @@ impl<V: Value> Worker<V> {
         Self { kernels: Box::new(kernels), ..self }
     }
 
-    /// Lets go of a layer's states, or of its values.
+    /// Releases a layer's states, or of its values.
     pub fn release_states(&self, layer: Layer) {
         self.reach.release(layer);
         self.values.release(layer);
     }
 
-    /// Lets go of a layer's afterstates, or of their values.
+    /// Releases a layer's afterstates, or of their values.
     pub fn release_afterstates(&self, layer: Layer) {
         self.after_reach.release(layer);
         self.after_values.release(layer);
     }
 
-    /// Lets go of the values of one block's states.
+    /// Releases the values of one block's states.
     pub fn release_block_states(&self, layer: Layer, lane: Lane) {
         self.values.release_block(layer, lane);
     }
 
-    /// Lets go of the values of one block's afterstates.
+    /// Releases the values of one block's afterstates.
     pub fn release_block_afterstates(&self, layer: Layer, lane: Lane) {
         self.after_values.release_block(layer, lane);
     }
 
-    /// Lets go of every block and of items that were not sealed.
+    /// Releases every block and of items that were not sealed.
     pub fn release_all(&self) {
         self.reach.clear();
         self.values.clear();

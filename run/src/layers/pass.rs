@@ -129,7 +129,7 @@ impl LayerPasses {
         Ok(found)
     }
 
-    /// Lets go of what is kept for lanes all of whose layers lie below one.
+    /// Releases what is kept for lanes all of whose layers lie below one.
     pub fn release_lanes_below(&self, layer: Layer) {
         let is_over = |lane: &&Lane| layer_range(&self.params, **lane).1 < layer;
         self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release_lane(lane));

@@ -295,7 +295,7 @@ impl<L: Leader> Crew<L> {
         releases
     }
 
-    /// Lets go of what no task needs any more.
+    /// Releases what no task needs any more.
     fn release(&self, releases: Vec<Release>) {
         for release in releases {
             match release {

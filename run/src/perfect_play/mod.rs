@@ -34,7 +34,7 @@ pub struct PlayProgress {
     pub folder: PathBuf,
     /// The file is not written more often than this.
     pub interval: Duration,
-    /// Told why it cannot be written, as on a full disk: then nothing is kept. Once.
+    /// Called once with the reason if the file cannot be written, for example on a full disk. The file is then not kept.
     pub unkept: fn(&StorageError),
 }
 

@@ -73,7 +73,7 @@ pub(super) struct SolvedLayers {
 }
 
 impl SolvedLayers {
-    /// Lets go of what is below a layer.
+    /// Releases what is below a layer.
     pub(super) fn forget(&mut self, layer: Layer) {
         let first = ItemKey { layer: layer.0, ..ItemKey::default() };
         self.layers = self.layers.split_off(&layer);

@@ -176,7 +176,7 @@ impl StateReader<'_> {
         layers.start().to(*layers.end()).map(of_layer).max().unwrap_or(0)
     }
 
-    /// Lets go of what is below a layer.
+    /// Releases what is below a layer.
     fn forget(&mut self, layer: Layer) {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);

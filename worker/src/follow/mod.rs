@@ -161,17 +161,17 @@ impl<'a, V: Value> Follower<'a, V> {
         Self { worker, best_moves, legality, least, states, afterstates }
     }
 
-    /// Lets go of a layer's states.
+    /// Releases a layer's states.
     pub fn release_states(&self, layer: Layer) {
         self.states.release(layer);
     }
 
-    /// Lets go of a layer's afterstates.
+    /// Releases a layer's afterstates.
     pub fn release_afterstates(&self, layer: Layer) {
         self.afterstates.release(layer);
     }
 
-    /// Lets go of all blocks.
+    /// Releases all blocks.
     pub fn release_all(&self) {
         self.states.clear();
         self.afterstates.clear();
