@@ -12,8 +12,8 @@ const BLOCK_BYTES: u64 = 4096;
 /// Approximate space of a file's name in its folder.
 const NAME_BYTES: u64 = 256;
 
-/// Bytes reserved for the journal. With them, the journal can record a removal even at
-/// the limit.
+/// Bytes reserved for the journal. Because of this reserve, the journal can record a removal when the run has reached
+/// its limit.
 const JOURNAL_BYTES: u64 = 128 << 10;
 
 /// Usual upper bound on the bytes of a removal record.
@@ -27,8 +27,8 @@ pub fn file_cost(bytes: u64) -> u64 {
 
 /// Disk limit of a run and the bytes in use.
 ///
-/// Counts the manifest, journal, shards and scratch files. Each file is counted before it grows, so the limit always
-/// holds.
+/// Counts the manifest, journal, shards and scratch files. Bytes are counted before they are written, so no write of
+/// this process exceeds the limit. The only exception is the record of a removal (`journal_limit_bytes`).
 #[derive(Debug)]
 pub struct Allowance {
     place: Place,
@@ -159,7 +159,7 @@ impl Drop for Taken {
     }
 }
 
-/// A folder for scratch files and the allowance that they count towards.
+/// A folder for scratch files, and the allowance that counts their bytes.
 #[derive(Clone, Debug)]
 pub struct ScratchPlace {
     path: PathBuf,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(allowance.peak_bytes(), 10_000 + 4096 + 256 + JOURNAL_BYTES);
     }
 
-    /// Only the journal may be written, because the removal must be recorded first.
+    /// Only the journal may grow above the limit, because a removal must be recorded before it frees space.
     #[test]
     fn a_limit_below_current_use_leaves_room_for_the_journal() {
         let allowance = allowance(8_000);
@@ -243,7 +243,10 @@ mod tests {
             assert!(allowance.take(1).is_err());
             allowance.take_for_journal(file_cost(4096)).unwrap();
         }
-        assert!(allowance(300_000).take_for_journal(300_000).is_err(), "elsewhere the limit holds");
+        assert!(
+            allowance(300_000).take_for_journal(300_000).is_err(),
+            "with enough free space the limit holds"
+        );
     }
 
     #[test]

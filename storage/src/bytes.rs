@@ -19,13 +19,13 @@ impl Fields<'_> {
     }
 }
 
-/// Converts a 32-bit count or length to an index. Lossless: the crate does not build for smaller address spaces.
+/// Converts a 32-bit count or length to an index. Lossless, because the crate does not build if `usize` is shorter.
 pub(crate) const fn index(value: u32) -> usize {
     const { assert!(usize::BITS >= u32::BITS, "lengths of 32 bits must fit in memory") };
     value as usize
 }
 
-/// Formats a number for messages and JSON, because not every reader of JSON preserves 64-bit integers.
+/// Formats a number as 16 hex digits for messages and JSON, because some JSON readers round 64-bit integers.
 pub(crate) fn hex64(value: u64) -> String {
     format!("{value:016x}")
 }

@@ -1,4 +1,4 @@
-//! Errors of this crate. Each error names the file, the position and the next step.
+//! Errors of this crate. An error names the place of the fault, the fault and, where possible, the next step.
 
 use std::fmt;
 use std::fs;
@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use crate::publish::full_folder;
 use crate::{Place, RunId, ShardId};
 
-/// Kind of an error, grouped by remedy, so callers need not match nested variants.
+/// Kind of an error. All errors with the same remedy have the same kind, so callers need not match each variant.
 ///
 /// Crates that read or write runs through this crate also use these kinds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,9 +21,9 @@ pub enum ErrorKind {
     NotFound,
     /// Something else occupies the requested place.
     Occupied,
-    /// Another process is using the run and may end.
+    /// Another process is writing the run. The same call may succeed after that process ends.
     Busy,
-    /// Another process took over, so this process must stop.
+    /// Another process took over the run, so this process must stop.
     Fenced,
     /// A file of the run is damaged, foreign or missing. A shard can be recomputed; other files must be restored.
     DataLoss,
@@ -78,9 +78,9 @@ impl fmt::Display for Remedy {
 
 /// Any failure of this crate.
 ///
-/// Each text states the expected and the found data and a remedy that fits any program. A program can add its own
-/// command or option, chosen by [`kind`](StorageError::kind). A variant's [`io::Error`] is its `source()` and is not
-/// repeated in the text, so print the whole chain.
+/// Each text states the expected and the found data and a remedy that fits any program. A program can also name the
+/// command or option that helps, depending on [`kind`](StorageError::kind). A variant's [`io::Error`] is its `source()`
+/// and is not repeated in the text, so print the whole chain.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
@@ -93,7 +93,7 @@ pub enum StorageError {
         reason: &'static str,
     },
 
-    /// The place of a new run already holds one.
+    /// The place of a new run already holds a run.
     #[error("{place} already holds a run; resume it, or choose another place")]
     AlreadyARun {
         /// The place given.
@@ -263,7 +263,7 @@ pub enum StorageError {
         file: Place,
     },
 
-    /// A file inspected without a record is not a shard.
+    /// A file that was opened without its journal record is not a shard.
     #[error("{file} is not a shard: expected EX2048SH at its start, found {found}")]
     NotAShard {
         /// The file.
@@ -355,7 +355,7 @@ pub enum StorageError {
         reason: String,
     },
 
-    /// An earlier write through this value failed, so the state on disk is uncertain.
+    /// An earlier write through the same Rust value failed, so the state on disk is uncertain.
     #[error("an earlier write to {place} failed; open the run again to continue from the data on disk")]
     EarlierFailure {
         /// Target of the failed write.
@@ -394,7 +394,8 @@ pub enum StorageError {
     },
 }
 
-/// The `doing` of a [`StorageError::Store`] for requests that change nothing, so there is nothing to resume.
+/// The `doing` of a [`StorageError::Store`] for requests that only read. The text of this error then omits advice to
+/// resume.
 pub(crate) const READING: &str = "reading";
 
 impl StorageError {
@@ -462,7 +463,7 @@ impl StorageError {
         }
     }
 
-    /// Maps the error of a write of known length, as [`io`](Self::io) does.
+    /// Maps the error of a write as [`io`](Self::io) does, and adds the length of the write to [`Full`](Self::Full).
     pub(crate) fn write(place: impl Into<Place>, length: usize, source: io::Error) -> Self {
         match Self::io("write", place, source) {
             Self::Full { place, source, .. } => Self::Full { place, needed: Some(length as u64), source },
@@ -481,8 +482,8 @@ impl StorageError {
     /// Distinguishes a lost shard, which can be recomputed, from a shard that is temporarily unreadable.
     pub(crate) fn read_shard(file: &Place, offset: u64, length: usize, source: io::Error) -> Self {
         let damaged = |found: String| Self::damaged(file, offset, format!("{length} bytes"), found);
-        // A recomputed shard replaces any entry of its name except a non-empty directory, because the contents may
-        // belong to the user.
+        // A recomputed shard replaces a file or an empty directory of its name. A directory with contents stays,
+        // because the contents may belong to the user.
         let is_full = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if file.as_path().is_some_and(is_full) {
             return Self::read(file, full_folder());
@@ -496,7 +497,7 @@ impl StorageError {
                 Self::ShardMissing { file: file.clone() }
             }
             io::ErrorKind::UnexpectedEof => damaged("the end of the file".to_owned()),
-            // A bad sector. Rewriting the shard moves its data to another sector.
+            // The disk has a bad sector. Rewriting the shard moves its data to another sector.
             _ if Errno::from_io_error(&source) == Some(Errno::IO) => damaged(source.to_string()),
             _ => Self::read(file, source),
         }

@@ -140,7 +140,7 @@ impl ShardIdentity {
 
     /// Returns a name that no other shard ever has, for example `reach-000004-000120-000017-0.shard`.
     ///
-    /// The name contains the number of the writer's opening record and a suffix unique to that writer.
+    /// The name contains the number of the writer's opening record and a suffix that the writer uses only once.
     pub(crate) fn unique_name(&self, writer: u64, which: &str) -> String {
         format!("{}-{:06}-{:06}-{writer:06}-{which}.shard", self.kind, self.first_layer, self.last_layer)
     }
@@ -169,7 +169,7 @@ impl ShardIdentity {
 pub struct Attempt {
     /// Number of the opening record of the writer that will commit the shard.
     pub opening: u64,
-    /// The epoch of the work. Abandoned work is retried under another number.
+    /// The epoch of the work. Abandoned work is repeated in a new epoch.
     pub epoch: u64,
     /// The member.
     pub member: u64,
@@ -197,7 +197,7 @@ pub struct ShardName {
     pub first_layer: u32,
     /// The highest layer that its items may have.
     pub last_layer: u32,
-    /// Number of the writer's opening record; `None` for a name from a directory with one writer.
+    /// Number of the writer's opening record; `None` if the writer had no opening record.
     pub writer: Option<u64>,
     /// Cluster epoch in which the shard was made, as in [`Attempt::epoch`].
     pub epoch: Option<u64>,
@@ -230,7 +230,7 @@ impl ShardName {
     }
 }
 
-/// Returns the writer in a shard's name; `None` for a name from a directory with one writer.
+/// Returns the number of the writer's opening record in a shard's name; `None` if the writer had none.
 pub(crate) fn writer_of(file: &str) -> Option<u64> {
     ShardName::parse(file)?.writer
 }

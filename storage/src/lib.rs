@@ -2,17 +2,17 @@
 //! immutable shards of compressed, checksummed items.
 //!
 //! The crate does not know the rules of the game, because keys and payloads are opaque to it. `docs/dev/format.md` is
-//! the only specification of the bytes on disk and of the state that a crash leaves at each point.
+//! the only specification of the bytes on disk and of the files that a crash can leave.
 //!
 //! | Module | Contents |
 //! |---|---|
 //! | [`Location`] (`location`) | the address of a run: a path or a URL |
-//! | [`RunDir`], [`TypedRun`] (`run/`) | the run: manifest, journal, lock, leftovers; the same objects in a directory and in a store |
-//! | [`Shards`] (`run/shards`) | opening committed shards in either medium |
-//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | the sections of a shard, one file each; its writer and its reader |
+//! | [`RunDir`], [`TypedRun`] (`run/`) | the run in a directory or a store: manifest, journal, lock, removal of files |
+//! | [`Shards`] (`run/shards`) | opening committed shards in a directory or a store |
+//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | a module for each section of a shard; writer and reader |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
 //! | [`Peers`] (`peers`) | other processes that may have copies of shards |
-//! | `publish` | temporary file, sync, rename or link, sync of the folder |
+//! | `publish` | atomic creation of a file: temporary file, sync, rename or link, sync of the folder |
 //! | `store/` | object stores: requests, transfers, the cache of shards |
 //! | `sealed` | JSON files that carry their own checksum |
 //!
@@ -30,7 +30,7 @@
 //! let key = ItemKey { layer: 4, lane: 0, part: 0 };
 //! let mut writer = ShardWriter::create(&run, identity)?;
 //! writer.push(Frame::encode(&[(key, b"any bytes")], 3)?)?;
-//! let record = writer.finish()?; // published: complete and named, but no record refers to it yet
+//! let record = writer.finish()?; // published: the file is complete, but no journal record names it yet
 //! run.commit(&serde_json::json!({ "shard": record }))?; // committed
 //!
 //! let reader = run.shards().open(&record, &identity)?;
@@ -79,8 +79,9 @@ pub use store::settings::check_environment;
 
 /// Newest run format that this crate reads, and the format of new runs.
 ///
-/// Covers the meaning of manifest, journal and items. `docs/dev/format.md` states when the number increases.
+/// The version covers the meaning of manifest, journal and items. `docs/dev/format.md` states when the version
+/// increases.
 pub const FORMAT_VERSION: u32 = 2;
 
-/// Newest shard format that this crate reads, and the format of new shards. It has not changed since version 1.
+/// Newest shard format that this crate reads, and the format of new shards. Both run formats use this shard format.
 pub const SHARD_VERSION: u32 = 1;

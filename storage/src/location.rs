@@ -18,11 +18,13 @@ use crate::{Peers, Place, RunId, ShardReader, StorageError, shard};
 pub struct StoreSettings {
     /// Folder for copies of shards and for scratch files. `None`: `exact2048` in the user's cache folder.
     pub cache_folder: Option<PathBuf>,
-    /// Limit in bytes on all copies of shards; a shard in use may exceed it. `None`: 32 GiB.
+    /// Limit in bytes on all copies of shards together. The newest copy stays even if it exceeds the limit. `None`: 32
+    /// GiB.
     pub cache_bytes: Option<u64>,
-    /// How long to keep retrying a failing store. `None`: 180 s.
+    /// Time limit for the retries of a request to the store. `None`: 180 s.
     pub patience: Option<Duration>,
-    /// Retry time before the first answer of the store, when a wrong setting is likelier than an outage. `None`: 20 s.
+    /// Time limit for retries before the first answer of the store, when a wrong setting is likelier than an outage.
+    /// `None`: 20 s.
     pub first_patience: Option<Duration>,
     /// Receives a message when a request gets no answer and is retried, at most once per request.
     pub on_wait: Option<fn(&str)>,
@@ -33,7 +35,7 @@ pub struct StoreSettings {
 impl StoreSettings {
     const CACHE_BYTES: u64 = 32 << 30;
 
-    /// Returns the folder for copies and scratch files, which may not exist yet.
+    /// Returns the folder for copies and scratch files. The folder may not exist yet.
     #[must_use]
     pub fn cache_folder(&self) -> PathBuf {
         self.cache_folder.clone().unwrap_or_else(default_cache_folder)
@@ -172,7 +174,7 @@ impl Location {
         }
     }
 
-    /// Opens the single shard at this location, to inspect a shard without its record.
+    /// Opens the shard at this location without its journal record, to inspect the shard.
     ///
     /// # Errors
     ///

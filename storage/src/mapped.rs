@@ -2,8 +2,8 @@
 //!
 //! The contract of a map: **the mapped bytes neither change nor disappear while the map exists.** Only [`Scratch`]
 //! files are mapped. A scratch file has no name, so no other process can open it. Data is only appended to the file,
-//! and a map covers only bytes appended before the map was created. Files that other processes can reach are read
-//! instead.
+//! and a map covers only bytes appended before the map was created. Files that other processes can open are read, not
+//! mapped.
 //!
 //! A disk error while reading a mapped page ends the process with `SIGBUS`; committed data stays intact. The program
 //! does not notice a disk that loses written data, such as a full thin volume. Scratch files are not synced. A sync
@@ -29,7 +29,7 @@ use crate::publish::TempFile;
 #[derive(Debug)]
 pub struct MappedFile {
     map: Mmap,
-    /// Counts the disk space as long as the map exists.
+    /// Keeps the disk space counted while the map exists.
     _taken: Arc<Taken>,
 }
 
@@ -54,7 +54,7 @@ impl Deref for MappedFile {
     }
 }
 
-/// A nameless file on the run's disk for data that does not fit in memory.
+/// A nameless local file for data that does not fit in memory.
 ///
 /// Append-only. The system frees its space when the file and its maps are dropped, even if the process is killed.
 #[derive(Debug)]

@@ -1,4 +1,5 @@
-//! Other processes that may have copies of committed shards. This process asks them before the store.
+//! Peers: other processes that may have copies of committed shards. This process asks its peers for a shard before it
+//! asks the store.
 
 use std::fmt;
 use std::io::Read;
@@ -19,14 +20,14 @@ pub struct WantedCopy {
     pub writer: Option<u64>,
 }
 
-/// Source of a shard.
+/// Outcome of the request for a copy of a shard.
 #[derive(Debug)]
 pub enum CopyOutcome<'a> {
     /// The cache had a copy, so no peer was asked.
     Cached,
-    /// A peer's copy was intact and is in use.
+    /// A peer's copy was accepted and is in use.
     Taken,
-    /// A peer's copy ended early or is not the shard.
+    /// A peer's copy could not be received or is not the wanted shard.
     Refused(&'a StorageError),
     /// No peer had a copy, so the shard was fetched from the store.
     FromStore,
@@ -34,11 +35,12 @@ pub enum CopyOutcome<'a> {
 
 /// Processes that may have copies. Their data is untrusted and verified like data from the store.
 pub trait Peers: fmt::Debug + Send + Sync {
-    /// Returns copies of a shard, the likeliest first. Each peer is asked only when the iterator reaches it.
+    /// Returns readers of the peers' copies of a shard. The first peers are those that most likely have a copy. Each
+    /// peer is asked only when the iterator reaches it.
     ///
     /// Reading a copy may block, but must end in bounded time.
     fn copies<'a>(&'a self, wanted: &WantedCopy) -> Box<dyn Iterator<Item = Box<dyn Read + 'a>> + 'a>;
 
-    /// Receives the source of a wanted shard, and each refused copy.
+    /// Receives an outcome: each refused copy of a wanted shard, and the source that this process uses.
     fn note(&self, wanted: &WantedCopy, outcome: CopyOutcome<'_>);
 }

@@ -1,4 +1,4 @@
-//! Subject of an error: a file, a folder or an object, with the name of its shard if it is one.
+//! Places that errors name: a file, a folder or an object, and the shard that belongs there, if any.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ impl ShardId {
         Self(name.to_string_lossy().into())
     }
 
-    /// Returns its file name.
+    /// Returns the file name of the shard.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.0
@@ -72,7 +72,7 @@ impl Place {
         }
     }
 
-    /// Returns the shard that is or belongs at this place.
+    /// Returns the shard that belongs at this place, if any.
     #[must_use]
     pub fn shard(&self) -> Option<&ShardId> {
         self.0.shard.as_ref()

@@ -73,7 +73,7 @@ impl TempFile {
         let path = folder.join(format!("{TEMP_PREFIX}{name}-{:032x}", random_bits()));
         let file = File::options().read(true).write(true).create_new(true).open(&path);
         let file = file.map_err(|e| StorageError::io("create", &path, e))?;
-        // Without lock support, abandoned files stay.
+        // If the file system has no locks, abandoned files stay.
         let _ = file.try_lock();
         Ok(Self { file, path, named: true })
     }
@@ -98,7 +98,7 @@ impl TempFile {
         self.file.sync_all().map_err(|e| StorageError::io("sync", &self.path, e))
     }
 
-    /// Renames the file to `name`, replacing any existing entry except a non-empty directory.
+    /// Renames the file to `name`. Replaces a file or an empty folder of that name.
     pub(crate) fn rename_to(mut self, name: &Path) -> Result<(), StorageError> {
         let renamed = match fs::rename(&self.path, name) {
             Err(e) if e.kind() == io::ErrorKind::IsADirectory => {
@@ -187,7 +187,7 @@ pub fn create_file(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>)
     })
 }
 
-/// Checks that a file called `path` can be created, by creating a temporary one in its folder.
+/// Checks that the file `path` can be created, by creating a temporary file in its folder.
 ///
 /// # Errors
 ///
@@ -264,7 +264,7 @@ impl Listed {
         temp_target(&self.name)
     }
 
-    /// Disk space of the file, counted as for the disk use of the run; 0 if the file was deleted meanwhile.
+    /// Disk space of the file as in [`file_cost`]; 0 if the file was deleted meanwhile.
     pub(crate) fn cost(&self) -> Result<u64, StorageError> {
         let is_there = fs::symlink_metadata(&self.path).is_ok();
         Ok(if is_there { file_cost(self.file_bytes()?) } else { 0 })
@@ -347,7 +347,7 @@ mod tests {
         require_creatable(&path).unwrap();
         create_file(&path, |file| file.write_all(b"first")).unwrap();
         let refused = create_file(&path, |file| file.write_all(b"second")).unwrap_err();
-        assert!(!matches!(refused, StorageError::Conflict { .. }), "not a journal record: {refused}");
+        assert!(!matches!(refused, StorageError::Conflict { .. }), "only records conflict: {refused}");
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(list(place.path()).unwrap().len(), 1, "no temporary file is left");
     }

@@ -46,7 +46,8 @@ impl Location {
         Self::objects(objects, address, url.path(), settings)
     }
 
-    /// Returns a prefix of an open store. `url` is only for messages; `prefix` is percent-encoded.
+    /// Returns the location of a prefix in an open store. `url` is the URL of the prefix, for messages and
+    /// [`url`](Self::url); `prefix` is percent-encoded.
     ///
     /// # Errors
     ///

@@ -88,7 +88,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         Ok(files)
     }
 
-    /// Removes shards that no record needs any longer. A reader with an open shard can keep reading that shard.
+    /// Removes shards that no record needs any longer. A reader that holds the file open can still read the shard.
     ///
     /// # Errors
     ///
@@ -157,7 +157,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Removes shards that are not in `referenced`, and returns the bytes freed.
     ///
     /// Interrupted or superseded work leaves such shards. Also removes temporary files of shards; other files stay. If
-    /// the run has opening records, removes only the shards of earlier writers. So a process that was fenced off
+    /// this process has an opening record, removes only the shards of earlier writers. So a process that was fenced off
     /// without notice cannot remove its successor's shards.
     ///
     /// # Errors
@@ -174,8 +174,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Removes unreferenced shards of all writers, as [`remove_unreferenced_shards`](Self::remove_unreferenced_shards)
     /// does for earlier writers.
     ///
-    /// For a run that lost opening records, which makes the numbers in shard names meaningless. Fails if another
-    /// process has opened the run since.
+    /// For a run that lost opening records, because its shard names then do not show which writers are earlier. Fails
+    /// if another process has opened the run for writing after this process.
     ///
     /// # Errors
     ///
@@ -196,7 +196,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         // Files without a shard's name belong to other programs.
         let is_garbage =
             |file: &str| ShardName::parse(file).is_some() && is_over(file) && !referenced.contains(file);
-        // Include temporary files of referenced shards, because such files were rewrites.
+        // Include temporary files of referenced shards, because such files are unfinished rewrites.
         let is_left = |file: &str| !file.ends_with(".shard") || is_over(file);
         let mut freed = 0u64;
         match &self.home {

@@ -90,7 +90,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         // The writer creates each record only after all earlier records. So a missing earlier record was lost and is
         // not merely late.
         let last_listed = || -> Result<Option<u64>, StorageError> {
-            // If the folder was lost with its records, the unrecorded shards reveal the loss.
+            // A missing folder counts as an empty journal. The run's unreferenced shards then reveal lost records.
             Ok(list_if_there(&folder)?.iter().filter_map(|entry| number_of(&entry.name)).max())
         };
         loop {
@@ -250,7 +250,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
                 None => return Ok(number),
             }
         }
-        let by = "other processes, repeatedly while this one opened it".to_owned();
+        let by = "other processes, repeatedly while this process opened the run".to_owned();
         Err(StorageError::TakenOver { place: self.place(), by })
     }
 
@@ -263,7 +263,7 @@ impl<R: Serialize + DeserializeOwned + Clone> Journal<R> {
         }
     }
 
-    /// Tries to append an opening record. If its number is taken, returns the contents of that record.
+    /// Tries to append an opening record. If another record has its number, returns the contents of the other record.
     fn try_to_open(&mut self) -> Result<Option<Bytes>, StorageError> {
         let (sequence, opened) = (self.next, Opening::by_this_process());
         let sealed = seal(&NumberedOpening { run_id: self.run, sequence, opened: &opened })?;

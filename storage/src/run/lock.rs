@@ -1,5 +1,5 @@
-//! The lock of a run, which admits one writer. The system releases the lock when the process ends, whether normally or
-//! not.
+//! The lock of a run, which admits one writer. The system releases the lock when the process ends, even if the process
+//! is killed.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Write};
@@ -42,13 +42,13 @@ impl Lock {
 /// Returns whether a file may be a lock. A lock is empty or contains a process id.
 pub(super) fn may_be_lock(path: &Path) -> bool {
     let mut held = Vec::new();
-    // Acquiring the lock refuses anything that is not a file.
+    // Acquiring the lock later reports anything that is not a file.
     let Ok(file) = open(path) else { return true };
     let read = file.take(64).read_to_end(&mut held);
     read.is_ok() && held.iter().all(|byte| byte.is_ascii_digit() || *byte == b'\n')
 }
 
-/// Acquires the lock. Waits a moment if another process only checks it ([`held_by`]).
+/// Acquires the lock. Retries for 25 ms, because a process that calls [`held_by`] holds the lock for a moment.
 fn try_lock(file: &File) -> Result<(), TryLockError> {
     // Tests simulate a file system that grants the lock to every process.
     #[cfg(feature = "failpoints")]

@@ -35,8 +35,8 @@ const JOURNAL: &str = "journal";
 const SHARDS: &str = "shards";
 const LOCK: &str = "lock";
 
-/// Largest number of objects listed to check that a prefix is unused. Leftovers of an interrupted check of the
-/// store do not count as use.
+/// Largest number of objects listed to check that a prefix is unused. Objects of an interrupted [`Store::probe`] do not
+/// count as use.
 const LOOKED_AT: usize = 100;
 
 /// An open run with a journal of arbitrary JSON.
@@ -115,13 +115,13 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         create_folder(&path.join(JOURNAL))?;
         create_folder(&path.join(SHARDS))?;
         let manifest = Manifest::publish(path, params)?;
-        // Remove leftovers only after the manifest made this process the run's creator. If the lock was granted twice,
-        // they may belong to another process.
+        // Remove temporary files only after the manifest made this process the run's creator. If the lock was granted
+        // twice, earlier temporary files may belong to another process.
         remove_temps(path)?;
         Self::in_folder(path, manifest, Some(Writer::locked(lock)))
     }
 
-    /// Checks that [`create`](Self::create) can succeed here because the place is missing or empty. Changes nothing.
+    /// Checks that a location is missing or empty, as [`create`](Self::create) requires. Changes nothing.
     ///
     /// # Errors
     ///
@@ -144,8 +144,8 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     /// Opens a run for writing.
     ///
     /// In a directory, holds the lock until the value is dropped or the process ends. Removes temporary records of
-    /// interrupted processes. In a store, checks that the store is safe and appends an opening record. After that
-    /// record, no process that opened the run earlier can commit.
+    /// interrupted processes. In a store, checks that the store does not overwrite objects, and appends an opening
+    /// record. After that record, no process that opened the run earlier can commit.
     ///
     /// # Errors
     ///
@@ -203,7 +203,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
         require_folders(path)?;
         let lock = Lock::acquire(path)?;
         for folder in [JOURNAL, SHARDS] {
-            // Copies of a run may lack empty folders. This call does not recreate a run that was just deleted.
+            // Copies of a run may lack empty folders. `create_in_folder` does not recreate a run that was just deleted.
             create_in_folder(&path.join(folder))?;
         }
         // Keep temporary shards, because members of a cluster may still be writing them.

@@ -1,4 +1,4 @@
-//! Opening records. Each record names the process that writes the run after it.
+//! Opening records. Each opening record names the process that may write the run from this record on.
 //!
 //! A store has no lock, because objects do not vanish when a process ends. Instead, a process that opens a run for
 //! writing appends an opening record. The record takes the number that every earlier writer would use for its next

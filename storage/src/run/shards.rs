@@ -68,7 +68,7 @@ impl Shards {
         Err(StorageError::Away { place: self.home.place(), run: self.run, found })
     }
 
-    /// Returns the error, or the error that makes the whole run unavailable. In the latter case no shard is lost.
+    /// Replaces the error of one shard if the whole run is unavailable, because then no shard is lost.
     ///
     /// Costs reading one file, or a request, if a missing run can cause such an error.
     pub(crate) fn explain(&self, error: StorageError) -> StorageError {
@@ -104,9 +104,9 @@ impl Shards {
         place.of_shard(shard.clone())
     }
 
-    /// Opens the shard of a record, which must match `expected`, and verifies its header and index.
+    /// Opens the shard of a record and verifies its header and index. The shard must match `expected`.
     ///
-    /// A shard in a store is fetched unless the cache or a peer has a copy.
+    /// Fetches a shard from a store unless the cache or a peer has a copy.
     ///
     /// # Errors
     ///
@@ -159,8 +159,8 @@ impl Shards {
     /// Checks that the shards of these records exist with the recorded length, header and identity. Returns the
     /// results in order.
     ///
-    /// Data after the headers is not read. Costs 104 bytes per shard, or a HEAD and a GET in a store, several at a
-    /// time.
+    /// Data after the headers is not read. Reads 104 bytes per shard. In a store, costs a HEAD and a GET request per
+    /// shard, and several requests run at the same time.
     ///
     /// # Errors
     ///

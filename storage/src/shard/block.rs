@@ -1,4 +1,5 @@
-//! Blocks: a small header and a payload with one checksum over both. Frames and the index are blocks.
+//! Blocks of a shard file: a small header and a payload, with one checksum over both. Frames and the index are such
+//! blocks. They are unrelated to the solver's blocks of rows and columns.
 
 use xxhash_rust::xxh3::Xxh3Default;
 
@@ -121,8 +122,8 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
 
 /// Verifies `bytes`, found at `offset` of `file`, as a block and returns its content.
 ///
-/// `expected` is the same header, as stated in another part of the file. Checks in this order: length, header,
-/// checksum, codec, claimed length, content.
+/// `expected` is the header that the block must have. Checks in this order: length, header, checksum, codec, claimed
+/// length, content.
 pub(super) fn open(
     file: &Place,
     offset: u64,

@@ -1,4 +1,4 @@
-//! Compression. Each thread keeps its compressor, so small blocks need not allocate one each.
+//! Compression. Each thread reuses one compressor, so a small block does not allocate a compressor.
 
 use std::cell::RefCell;
 use std::io;
@@ -9,7 +9,7 @@ use zstd::bulk::{Compressor, Decompressor};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u32)]
 pub enum Codec {
-    /// Unchanged, because compression did not make it shorter.
+    /// The content unchanged, because compression did not make the content shorter.
     Raw = 0,
     /// One Zstandard frame.
     Zstd = 1,

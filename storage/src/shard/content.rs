@@ -81,7 +81,7 @@ impl Content {
     }
 }
 
-/// A published file that is read in pieces.
+/// A shard file that is read in pieces.
 #[derive(Debug)]
 pub(super) struct ShardFile {
     /// `None` for a nameless file, which cannot be opened again.

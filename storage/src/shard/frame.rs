@@ -1,4 +1,4 @@
-//! Frames: items compressed together on the threads that compute them.
+//! Frames: items compressed together by the threads that compute the items.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -94,7 +94,7 @@ impl Frame {
         }
     }
 
-    /// Decodes all items of a frame that is not, or not yet, in a shard.
+    /// Decodes all items of a frame that is in memory or in a scratch file.
     ///
     /// # Errors
     ///

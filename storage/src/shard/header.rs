@@ -17,7 +17,7 @@ const PREAMBLE_BYTES: usize = 16;
 /// large file.
 const HEADER_LENGTHS: std::ops::RangeInclusive<u32> = 24..=LONGEST_HEADER;
 
-/// Bytes to read from a file to find its header.
+/// Longest valid header. The first bytes of a file, up to this number, contain its whole header.
 pub(super) const LONGEST_HEADER: u32 = 4096;
 
 /// A header. [`Header::parse`] returns only verified headers.
@@ -58,7 +58,7 @@ impl Header {
         (bytes, sum)
     }
 
-    /// Verifies the header of a shard of `file_bytes`, and returns it with its checksum.
+    /// Verifies the header of a shard of `file_bytes` bytes, and returns the header with its checksum.
     ///
     /// `bytes` is the start of the shard, up to [`LONGEST_HEADER`] bytes. Checks in this order: magic, header length,
     /// checksum, version, fields, bounds.

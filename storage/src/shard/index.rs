@@ -116,7 +116,7 @@ impl IndexBuilder {
             raw.extend(offset.to_le_bytes());
             raw.extend(header.to_bytes());
         }
-        // Store columns, because layers and parts repeat and compress to almost nothing.
+        // Store each field as a column, because layers and parts repeat and then compress to almost nothing.
         self.items.iter().for_each(|(key, _)| raw.extend(key.layer.to_le_bytes()));
         self.items.iter().for_each(|(key, _)| raw.extend(key.lane.to_le_bytes()));
         self.items.iter().for_each(|(key, _)| raw.extend(key.part.to_le_bytes()));

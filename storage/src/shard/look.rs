@@ -8,7 +8,7 @@ use crate::{Place, ShardIdentity, StorageError};
 /// Number of bytes at the start of a shard that [`check_head`] needs.
 pub(crate) const HEAD_BYTES: u32 = HEADER_BYTES;
 
-/// Checks that the shard of `file_bytes` starting with `head` has this identity and matches its record.
+/// Checks that a shard of `file_bytes` bytes that starts with `head` has this identity and matches its record.
 pub(crate) fn check_head(
     file: &Place,
     head: &[u8],

@@ -129,8 +129,8 @@ impl ShardReader {
 
     /// Verifies header and index of a shard.
     ///
-    /// Checks in this order: magic, header, expected identity, size of the index, index. This order ensures that no
-    /// other field of an unexpected shard is trusted.
+    /// Checks in this order: magic, header, expected identity, size of the index, index. Because of this order, the
+    /// index of an unexpected shard is never read.
     pub(super) fn new(
         place: &Place,
         mut content: Content,

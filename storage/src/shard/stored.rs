@@ -26,7 +26,7 @@ pub(crate) struct StoredShard {
 }
 
 impl StoredShard {
-    /// Opens the cached copy; `None` if there is no intact copy of the expected shard.
+    /// Opens the cached copy; `None` unless the copy has the header and index of the expected shard.
     pub(crate) fn open_copy(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         if !self.cache.touch(&self.entry) {
             return None;
@@ -46,8 +46,8 @@ impl StoredShard {
         Some(copy)
     }
 
-    /// Fetches an intact copy of the expected shard from a peer and keeps it in the cache; `None` if no peer has such
-    /// a copy.
+    /// Fetches a copy of the expected shard from a peer and keeps the copy in the cache; `None` if no peer has a copy
+    /// with the expected header and index.
     pub(crate) fn take_from_peers(&self, wanted: &WantedCopy, expected: Expected<'_>) -> Option<ShardReader> {
         let peers = self.cache.peers()?;
         let taken = peers.copies(wanted).find_map(|copy| {
@@ -58,7 +58,7 @@ impl StoredShard {
         taken
     }
 
-    /// Fetches the shard from the store and keeps it in the cache if it is the expected shard and intact.
+    /// Fetches the shard from the store, and keeps a copy in the cache if header and index are those expected.
     pub(crate) fn fetch(&self, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let fetch = || self.keep(self.download(expected)?, expected);
         match fetch() {
@@ -80,7 +80,7 @@ impl StoredShard {
         }
     }
 
-    /// Makes a file the cached copy if the file is the expected shard and intact.
+    /// Makes a file the cached copy if it has the expected header and index. Each later read verifies its frame.
     fn keep(&self, mut temp: TempFile, expected: Expected<'_>) -> Result<ShardReader, StorageError> {
         let file = temp.file().try_clone().map_err(|e| StorageError::io("open", temp.path(), e))?;
         let reader = self.reader(ShardFile::of(file, self.entry.clone()), expected)?;
@@ -124,7 +124,7 @@ impl StoredShard {
         }
     }
 
-    /// Converts a read error: a missing object is a missing shard.
+    /// Converts the error of a missing object to the error of a missing shard.
     fn missing(&self, error: StorageError) -> StorageError {
         match error {
             StorageError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -153,7 +153,7 @@ impl StoredShard {
     }
 }
 
-/// Opens the object at the store's own prefix without an expected identity. Keeps no copy.
+/// Opens the object whose name is the store's prefix, without an expected identity. Keeps no copy.
 pub(crate) fn open_lone_object(store: &Arc<Store>, cache: &Cache) -> Result<ShardReader, StorageError> {
     let mut temp = TempFile::create(cache.folder(), "inspect")?;
     store.download("", &mut temp, None)?;

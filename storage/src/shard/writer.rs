@@ -59,7 +59,7 @@ pub(crate) enum Target {
         /// The run to which the shard will belong.
         run: Shards,
     },
-    /// An object. The writer first writes a file in the cache, where it stays as a copy.
+    /// An object. The writer first writes a file in the cache folder, and this file stays as a copy.
     Store {
         store: Arc<Store>,
         cache: Arc<Cache>,
@@ -95,9 +95,9 @@ impl Target {
     }
 }
 
-/// Writes one shard. If it is dropped before [`finish`](Self::finish), it leaves no file behind.
+/// Writes one shard. A writer that is dropped before [`finish`](Self::finish) leaves no file.
 ///
-/// Memory: 24 bytes per item and 32 per frame, and about twice as much in addition during `finish`. Frames are written
+/// Memory: 24 bytes per item and 32 per frame, and about three times as much during `finish`. Frames are written
 /// immediately and not kept in memory. The writer does not borrow the run, but the run must stay open for writing,
 /// because the next writer of the run may remove unfinished shards.
 #[derive(Debug)]
@@ -283,8 +283,8 @@ fn write(temp: &mut TempFile, bytes: &[u8]) -> Result<(), StorageError> {
     written.map_err(|e| StorageError::write(temp.path(), bytes.len(), e))
 }
 
-/// Injects a failure at the fail point `shard.write`: `return(enospc)` simulates a full disk, any other `return`
-/// another I/O error.
+/// Injects a failure at the fail point `shard.write`. There, `return(enospc)` simulates a full disk, and any other
+/// `return` simulates another I/O error.
 fn injected_failure() -> io::Result<()> {
     #[cfg(feature = "failpoints")]
     fail::fail_point!("shard.write", |kind: Option<String>| Err(match kind.as_deref() {

@@ -1,4 +1,4 @@
-//! Stand-in for `store` in a build without object stores. Its `Store` has no values.
+//! Stand-in for the module `store` in a build without object stores.
 
 #[path = "cache.rs"]
 pub(crate) mod cache;
@@ -22,7 +22,7 @@ pub(crate) struct Store {
     never: Infallible,
 }
 
-/// The methods of `Store` in a build with the feature `stores`.
+/// The methods that `Store` has in a build with the feature `stores`.
 impl Store {
     pub(crate) fn child(&self, _: &str) -> Self {
         match self.never {}

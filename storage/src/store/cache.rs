@@ -1,8 +1,9 @@
-//! Cache of store shards that this machine has read or written, kept as files.
+//! Cache of shards in stores: local copies of shards that this machine has read or written.
 //!
-//! A cache is a folder of files, which may be deleted at any time. The run and the header checksum of the shard name
-//! an entry. The checksum covers every byte, so an entry is never stale. Any number of processes may use a cache at
-//! once. Entries appear by a rename and are removed by name, so a process that has an entry open can still read it.
+//! A cache is a folder of files, which may be deleted at any time. The file name of an entry contains the run and the
+//! header checksum of the shard. The checksum covers every byte, so an entry is never stale. Any number of processes
+//! may use a cache at once. Entries appear by a rename and are removed by name, so a process that has an entry open can
+//! still read it.
 
 use std::fs::{self, DirBuilder, File, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -74,7 +75,7 @@ fn make(folder: &Path) -> Result<(), StorageError> {
 fn require_private(folder: &Path) -> Result<(), StorageError> {
     let metadata = fs::symlink_metadata(folder).map_err(|e| StorageError::read(folder, e))?;
     if metadata.is_symlink() {
-        return Err(refused(folder, "another user may have created that link".to_owned()));
+        return Err(refused(folder, "it is a link, which another user may have created".to_owned()));
     }
     if metadata.uid() != geteuid().as_raw() {
         return Err(refused(folder, format!("it belongs to the user {}", metadata.uid())));
@@ -251,7 +252,7 @@ mod tests {
         assert!(!older.exists() && newer.exists() && others.iter().all(|path| path.exists()));
     }
 
-    /// Otherwise other users could put files into the cache or replace its folder.
+    /// Other users could put files into such a folder or replace it.
     #[test]
     fn a_folder_that_others_can_write_to_is_not_used_directly() {
         let place = tempfile::tempdir().unwrap();
@@ -264,7 +265,7 @@ mod tests {
             let cache = Cache::open(&folder, 100).unwrap();
             assert_eq!(cache.folder(), own);
             assert_eq!(fs::metadata(&own).unwrap().mode() & 0o777, 0o700);
-            // Processes that ask for copies look in the same folder.
+            // `StoreSettings::open_copy` uses the same folder.
             let kept = insert(&cache, 1, 10, 0);
             assert_eq!(entry(&folder, RunId([0; 16]), 1), kept);
         }

@@ -1,4 +1,5 @@
-//! Answers that do not come from the store: a wrong scheme, a proxy that refuses, an HTML page.
+//! Faults between this machine and the store: a URL with the wrong scheme, a proxy that refuses, or an HTML page from
+//! another server.
 
 use std::error::Error;
 

@@ -2,10 +2,10 @@
 //!
 //! | Module | Contents |
 //! |---|---|
-//! | [`Store`] (here) | read, create, list and remove objects from synchronous code |
+//! | [`Store`] (this module) | read, create, list and remove objects from synchronous code |
 //! | `transfer` | large objects, in parts and in parallel |
-//! | `patience` | retry requests, and give up in time |
-//! | `misdirected` | answers that do not come from the store |
+//! | `patience` | retry requests within a time limit |
+//! | `misdirected` | faults between this machine and the store |
 //! | `runtime` | run async requests for synchronous code |
 //! | `probe` | check that the store gives the guarantee that commits require |
 //! | `cache` | shards kept as local files |
@@ -42,10 +42,10 @@ use self::patience::{GivenUp, Persistence, is_full, is_no_bucket};
 use crate::error::READING;
 use crate::{Place, StorageError, sealed};
 
-/// How long to keep retrying a failing store, unless a test sets less.
+/// Default time limit for the retries of a request.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Retry time before the first successful request, when a wrong setting is likelier than an outage.
+/// Default time limit before the first successful request, when a wrong setting is likelier than an outage.
 pub(crate) const FIRST_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Timeout of one attempt at a small request.
@@ -75,7 +75,7 @@ pub(crate) struct Store {
 pub(crate) struct Patience {
     /// Time limit of the retries.
     pub(crate) limit: Duration,
-    /// The same before the first successful request.
+    /// Time limit of the retries before the first successful request.
     pub(crate) first: Duration,
     /// Receives a message when a request has failed and is retried, at most once per request.
     pub(crate) on_wait: Option<fn(&str)>,
@@ -234,7 +234,8 @@ impl Store {
         Ok(created.map(drop))
     }
 
-    /// Lists the objects below `folder`, or all objects, at most `at_most` of them. Names are relative to the run.
+    /// Lists the objects below `folder`, or all objects of the run. Returns at most `at_most` objects, with names
+    /// relative to the run.
     pub(crate) fn list(
         &self,
         folder: Option<&str>,

@@ -1,7 +1,7 @@
 //! Retries of a request and their time limit.
 //!
-//! The HTTP client retries a request a few times. This module also bridges an outage of a minute, and retries requests
-//! that the client considers unsafe to repeat. It ends every request within a time limit.
+//! The HTTP client retries a request a few times. This module continues the retries during an outage, by default for
+//! 180 s. It also retries requests that the client considers unsafe to repeat. Every request ends in bounded time.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};

@@ -1,7 +1,7 @@
 //! Probe for the guarantee that commits require: if a name is created twice, the second creation fails.
 //!
-//! Some servers ignore the condition and answer every creation with success. On such a store, two writers would
-//! silently overwrite each other's records.
+//! Some servers ignore the condition (`If-None-Match`) and answer every creation with success. On such a store, two
+//! writers would silently overwrite each other's records.
 
 use super::{Created, Store};
 use crate::publish::TEMP_PREFIX;

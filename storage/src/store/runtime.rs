@@ -24,8 +24,8 @@ thread_local! {
     static PANICKED_AT: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Returns the runtime, created when the first run in a store is opened. The runtime is never dropped, because
-/// dropping it would block.
+/// Returns the runtime, which the first request creates. The runtime is never dropped, because dropping it would
+/// block.
 fn runtime() -> io::Result<&'static Runtime> {
     static RUNTIME: OnceLock<Runtime> = OnceLock::new();
     static MAKING: Mutex<()> = Mutex::new(());
@@ -38,7 +38,7 @@ fn runtime() -> io::Result<&'static Runtime> {
     Ok(RUNTIME.get_or_init(|| made))
 }
 
-/// Suppresses panic messages of the runtime's threads on stderr, because the messages may quote keys.
+/// Suppresses panic messages of the runtime's threads on stderr, because the messages may quote secret keys.
 ///
 /// The error of the request states the code location of the panic.
 fn silence_panics() {

@@ -1,7 +1,7 @@
 //! Settings of an S3 store, from the environment variables that S3 programs share.
 //!
-//! This module trims and checks each value once, because the S3 library panics on invalid values and the HTTP client
-//! ignores an invalid proxy. Kubernetes secrets often end with a line feed.
+//! This module checks each value once, because the S3 library panics on invalid values and the HTTP client ignores an
+//! invalid proxy. The module also trims the values, because Kubernetes secrets often end with a line feed.
 
 use std::ffi::OsString;
 

@@ -18,7 +18,7 @@ use crate::StorageError;
 use crate::error::READING;
 use crate::publish::TempFile;
 
-/// Length of a part in bytes. S3 allows 10,000 parts per object, hence 80 GiB, far more than the size of any shard.
+/// Length of a part in bytes. S3 allows 10,000 parts per object, so an object can have 78 GiB, far more than any shard.
 const PART_BYTES: u32 = 8 << 20;
 
 /// Number of parts transferred at once. This number times the part length bounds the memory of a transfer.
