@@ -63,7 +63,7 @@ macro_rules! each_type {
 pub(crate) use each_type;
 
 impl ExportColumn {
-    /// Its name.
+    /// Name of the column.
     #[must_use]
     pub fn name(&self) -> &'static str {
         each_type!(self, name, _ => name)
@@ -117,7 +117,7 @@ impl ExportRows {
         let (mut best, mut numbers) = (Some(best), numbers.into_iter());
         for column in &mut rows.0 {
             match column {
-                // Filled last, because filling this column moves the boards.
+                // Filled last, because filling this column consumes `boards`.
                 ExportColumn::U64(..) => {}
                 ExportColumn::F64(_, to) | ExportColumn::OptionalF64(_, to) => {
                     *to = numbers.next().unwrap_or_default()

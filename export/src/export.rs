@@ -51,7 +51,8 @@ pub struct Exported {
     pub files: usize,
     /// Number of existing, undamaged files.
     pub files_before: usize,
-    /// Number of files written again because they were damaged, or because another column of their rows was.
+    /// Number of files that were written again, because they or files with other columns of the same rows were
+    /// damaged.
     pub files_damaged: usize,
     /// Number of rows in all files.
     pub rows: u64,
@@ -102,7 +103,7 @@ pub enum ExportError {
         expected: u64,
     },
     /// The folder has other contents.
-    #[error("expected an empty folder, or one of {wanted}, found in {}: {held}", folder.display())]
+    #[error("expected {} to be empty or to hold an export of {wanted}; found {held}", folder.display())]
     Occupied {
         /// The folder.
         folder: PathBuf,
@@ -201,7 +202,7 @@ fn describe(run: &Run, options: &ExportOptions) -> String {
         |layers| format!("layers {} to {}", layers.start(), layers.end()),
     );
     let sample = options.sample.map_or_else(String::new, |rows| format!(", a sample of {rows} rows"));
-    // The split of tiles decides which of several best moves a run stores.
+    // The exponents from which tiles are large or huge decide which of several best moves a run stores.
     let Params { large, huge, .. } = run.params();
     let split = match options.table {
         ExportTable::BestMoves => format!(", tiles split at 2^{large} and 2^{huge}"),

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use exact2048_files::{OFlags, open_with};
 use exact2048_game::Layer;
 
-/// Name of the file that describes the export in one line. The description prevents a mix of files of two runs.
+/// Name of the file that describes the export in one line. The description prevents an export from mixing files of two
+/// runs.
 ///
 /// The exporter holds the lock of this file. If the file is empty or its line is not terminated, the export has no files
 /// yet.
@@ -25,7 +26,7 @@ const UNFINISHED: &str = ".part";
 pub(crate) struct FileRange {
     pub first: Layer,
     pub last: Layer,
-    /// Number of rows in all layers before the first, in any file.
+    /// Number of rows in all layers before `first`, over all files.
     pub rows_before: u64,
     pub rows: u64,
 }
@@ -50,11 +51,11 @@ pub(crate) fn cut(layers: impl Iterator<Item = (Layer, u64)>, rows_each: u64) ->
 /// Reason why a folder is not usable for an export.
 #[derive(Debug)]
 pub(crate) enum FolderError {
-    /// It has other contents.
+    /// The folder has other contents.
     Occupied(String),
-    /// Another process exports to it.
+    /// Another process exports to the folder.
     Busy,
-    /// It cannot be read or written.
+    /// A file of the folder, or the folder, cannot be read or written.
     Io(PathBuf, io::Error),
 }
 
@@ -76,8 +77,8 @@ impl Folder {
         }
         fs::create_dir_all(path).map_err(io)?;
         let place = path.join(DESCRIPTION);
-        // A refused folder stays unchanged. The check is repeated because another process may create the description at
-        // the same moment.
+        // A refused folder stays unchanged. Check again that the description is missing, because another process may
+        // create the description at the same moment.
         if !place.exists()
             && let Err(error) = check_free(path)
             && !place.exists()
@@ -97,8 +98,9 @@ impl Folder {
         let text = io::read_to_string(&file).map_err(in_description)?;
         match text.strip_suffix('\n') {
             Some(held) if held == description => {}
-            Some(held) => return Err(FolderError::Occupied(format!("an export of: {held}"))),
-            // Overwrites only the beginning of this export's line, because a user may have a file of this name.
+            Some(held) => return Err(FolderError::Occupied(format!("an export of {held}"))),
+            // Overwrite the file only if its text is the beginning of this export's line, because a user may have a
+            // file of this name.
             None if !description.starts_with(&text) => {
                 return Err(FolderError::Occupied(format!("{DESCRIPTION} with other text")));
             }
@@ -117,7 +119,7 @@ impl Folder {
         Ok(Self { path: path.to_path_buf(), description: file })
     }
 
-    /// Frees a folder without files for another export.
+    /// Releases the folder for another export if it has no finished files.
     pub fn leave(&self) {
         // `remove_dir` removes only an empty folder.
         if fs::remove_dir(self.path.join(DATA)).is_ok() {
@@ -162,7 +164,7 @@ fn check_free(path: &Path) -> Result<(), FolderError> {
         let is_ours = name == DESCRIPTION
             || name == DATA && fs::read_dir(entry.path()).is_ok_and(|mut files| files.next().is_none());
         if !is_ours {
-            return Err(FolderError::Occupied(format!("{}, and no {DESCRIPTION}", name.display())));
+            return Err(FolderError::Occupied(format!("{} without {DESCRIPTION}", name.display())));
         }
     }
     Ok(())
@@ -215,7 +217,7 @@ mod tests {
         folder.leave();
         drop(folder);
         let error = Folder::open(place.path(), "all").unwrap_err();
-        assert!(matches!(&error, FolderError::Occupied(held) if held.ends_with(": other")), "{error:?}");
+        assert!(matches!(&error, FolderError::Occupied(held) if held.ends_with(" of other")), "{error:?}");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl TableFormat {
         }
     }
 
-    /// Creates tables without rows in `files`. The files are in the order of their names.
+    /// Creates tables without rows in `files`. The files are in the order of [`names`](Self::names).
     pub(crate) fn create(&self, files: Vec<File>) -> io::Result<Box<dyn TableFiles>> {
         let (columns, description) = (&self.columns, &self.description);
         Ok(match self.format {
@@ -108,7 +108,7 @@ impl TableFormat {
         })
     }
 
-    /// Whether files match the files that this format writes for `rows` rows. The files are in the order of their names.
+    /// Whether `files` are complete files of this format with `rows` rows, in the order of [`names`](Self::names).
     ///
     /// Checks the beginning, the end and the length of each file. Reads a CSV file completely to count its lines.
     pub(crate) fn are_whole(&self, files: Vec<File>, rows: u64) -> io::Result<bool> {
@@ -148,7 +148,7 @@ fn is_whole_parquet(mut file: File, description: &str, rows: u64) -> io::Result<
     let footer = u64::from(u32::from_le_bytes([a, b, c, d]));
     let Ok(reader) = SerializedFileReader::new(file) else { return Ok(false) };
     let metadata = reader.metadata();
-    // The bytes before the footer end with a column or with the index of one.
+    // The last bytes before the footer belong to a column or to the index of a column.
     let of_index = |at: Option<i64>, bytes: Option<i32>| Some(at? as u64 + bytes? as u64);
     let columns = metadata.row_groups().iter().flat_map(|group| group.columns());
     let ends = columns.flat_map(|column| {
@@ -274,8 +274,8 @@ fn field(column: &ExportColumn) -> Result<Type, ParquetError> {
 
 /// Sets the encoding of the columns.
 ///
-/// Integers are stored as differences, because boards and layers ascend and neighbouring boards have similar columns.
-/// Floating-point numbers are stored plainly, because equal numbers then repeat the same bytes.
+/// Integers are stored as differences, because boards and layers ascend and neighbouring rows have similar numbers.
+/// Floating-point numbers are stored plainly, because equal numbers then have equal bytes, which compress well.
 fn properties(none: &ExportRows, description: &str) -> Result<WriterPropertiesPtr, ParquetError> {
     let described = KeyValue::new("exact2048".to_owned(), description.to_owned());
     let mut properties = WriterProperties::builder()

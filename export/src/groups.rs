@@ -12,10 +12,10 @@ use crate::export::{ExportError, ExportOptions, ExportProgress};
 use crate::files::FileRange;
 use crate::sample::Sample;
 
-/// Bytes of memory for each unwritten row. The unwritten rows are those of a group or of the largest layer.
+/// Bytes of memory for each unwritten row. At most the rows of a group or of the largest layer are unwritten.
 const ROW_BYTES: u64 = 3 * 64;
 
-/// Number of rows at which a group gets no further layer. A group takes some MiB, because readers of Parquet files read a
+/// Number of rows at which a group gets no further layer. Groups are small, because readers of Parquet files read a
 /// whole group at once.
 const GROUP_ROWS: usize = 1 << 20;
 

@@ -1,6 +1,6 @@
 //! NumPy's format, version 1.0: one array for each column.
 //!
-//! The arrays are in separate files with aligned elements, so a program that maps one column touches no other.
+//! The arrays are in separate files with aligned elements, so a program that maps one column reads no other column.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
