@@ -9,8 +9,7 @@ use exact2048_solution::{Blame, QueryError, ReadError};
 use exact2048_storage::ErrorKind;
 use tonic::Status;
 
-/// Limiter of log lines about failed requests. It is needed because any client may repeatedly request unreadable
-/// states.
+/// Limiter of log lines about failed requests, because any client may repeatedly request unreadable states.
 static LINES: LogLimiter = LogLimiter::new();
 
 /// Returns the status of a failed request. Errors that name files of the server are only logged, not returned.

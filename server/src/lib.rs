@@ -2,8 +2,8 @@
 //!
 //! [`Served`] is a run that is reread while it is not solved or not fully readable. [`Runs`] are the runs of a
 //! server, by name. [`QueryService`] converts requests to queries of an oracle, and the oracle's answers to
-//! messages. [`serve`](serve()) adds health and reflection on a server of [`exact2048_net`]. Requests cannot name
-//! files.
+//! messages. [`serve`](serve()) runs the service on a server of [`exact2048_net`], with health checks and reflection.
+//! Requests cannot name files.
 
 mod batch;
 mod failures;

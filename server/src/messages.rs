@@ -23,7 +23,7 @@ pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
 ///
 /// # Errors
 ///
-/// INVALID_ARGUMENT names the field.
+/// INVALID_ARGUMENT with the name of the invalid field.
 pub fn board_of(message: Option<v1::Board>, size: BoardSize) -> Result<Board, Status> {
     use v1::board::Spelling;
 
@@ -80,7 +80,7 @@ pub(crate) fn value(answer: &Evaluation, size: BoardSize) -> v1::GetValueRespons
     message
 }
 
-/// Returns the same answer without texts.
+/// Returns the answer of [`value`] without the texts of boards.
 pub(crate) fn packed_value(answer: &Evaluation) -> v1::GetValueResponse {
     v1::GetValueResponse {
         layer: answer.layer.0,
@@ -107,7 +107,7 @@ pub(crate) fn advice(advice: &Advice, size: BoardSize) -> v1::GetValueResponse {
     message
 }
 
-/// Returns the same answer without texts.
+/// Returns the answer of [`advice`] without the texts of boards.
 pub(crate) fn packed_advice(advice: &Advice) -> v1::GetValueResponse {
     let moves = Move::ALL.map(|made| {
         let legal = advice.moves.get(made);

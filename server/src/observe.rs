@@ -38,7 +38,7 @@ pub fn describe() {
     describe_gauge!(CACHE_BYTES, Unit::Bytes, "Bytes of decoded parts in memory");
     describe_gauge!(CACHE_CAPACITY_BYTES, Unit::Bytes, "Bytes of decoded parts that may be in memory");
     describe_counter!(CONE_STATES, "States whose values were computed because they are not stored");
-    describe_gauge!(CONE_BYTES, Unit::Bytes, "Bytes of such values in memory");
+    describe_gauge!(CONE_BYTES, Unit::Bytes, "Bytes of computed values in memory");
     describe_gauge!(RUN_SOLVED, "1 when the run can answer requests for values");
     describe_gauge!(RUN_READABLE, "0 while a requested shard is damaged or missing");
     for status in [OK, UNREACHABLE, INVALID] {

@@ -1,4 +1,4 @@
-//! The service on a server, with health and reflection.
+//! The service on a server, with health checks and reflection.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -77,8 +77,8 @@ impl Served {
         self.options.cone_files.as_ref().map(|(folder, _)| folder.as_path())
     }
 
-    /// Reads newly committed data if the run is not solved or not fully readable, and retries failed reads. The
-    /// call is free for a healthy run. It blocks on files.
+    /// Reads newly committed data if the run is not solved or not fully readable, and retries failed reads. For a
+    /// healthy run, the call does nothing. Otherwise it blocks while it reads files.
     ///
     /// # Errors
     ///
@@ -159,7 +159,7 @@ impl RunSnapshot {
         self.oracle.as_ref().is_none_or(|oracle| oracle.is_sound())
     }
 
-    /// Returns whether rereading the run cannot improve anything.
+    /// Returns whether every state has a value and all data requested so far was readable.
     #[must_use]
     pub fn is_healthy(&self) -> bool {
         self.is_solved() && self.is_readable()

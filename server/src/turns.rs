@@ -78,8 +78,8 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation. Only
-/// then does it return the permits in `allowed`.
+/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation, and holds
+/// the permits in `allowed` until then.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
