@@ -91,7 +91,7 @@ function showFacts() {
   const what = run.objective === "score" ? "score" : `${run.less_is_better ? "not to lose" : "to reach"} ${count(run.target)}`;
   const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`value ${valueText(run.start.expected, run.isChance)} at the start`);
-  if (run.discount !== 1) facts.push(`wins discounted by ${axisText(run.discount, false)} a move`);
+  if (run.discount !== 1) facts.push(`each move multiplies the value of a win by ${axisText(run.discount, false)}`);
   if (run.spawner === "worst") facts.push("worst-case spawns");
   if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
   byId("run-facts").textContent = facts.join(" · ");

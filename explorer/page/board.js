@@ -11,7 +11,7 @@ const LARGEST = 15;
 /** The tile of each exponent; 0 for an empty cell. */
 export const TILES = Array.from({ length: LARGEST + 1 }, (_, exponent) => tileOf(exponent));
 
-/** The lines of cells that slide together, each from the wall outward. @param {Move} move @param {Size} size */
+/** The rows or columns of a move. Each begins at the wall that tiles slide to. @param {Move} move @param {Size} size */
 function lines(move, { rows, columns }) {
   const row = (/** @type {number} */ r) => Array.from({ length: columns }, (_, c) => r * columns + c);
   const column = (/** @type {number} */ c) => Array.from({ length: rows }, (_, r) => r * columns + c);

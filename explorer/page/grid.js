@@ -16,7 +16,7 @@ export function inWords(board, { rows, columns }) {
 }
 
 /**
- * Shows a board in a place. `spawned` lists the cells with new tiles, `notes` the small print of each cell.
+ * Shows a board in a place. `spawned` lists the cells with new tiles, `notes` the lines of small text in each cell.
  * @param {HTMLElement} place @param {number[]} board @param {Size} size
  * @param {{spawned?: number[], notes?: (string[] | undefined)[]}} [more]
  */

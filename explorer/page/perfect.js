@@ -8,7 +8,7 @@ import { axisText, count, percent, valueText } from "./numbers.js";
 /** Milliseconds between requests for the server's progress. */
 const LOOK_EVERY = 1_000;
 
-/** Shares of all games. For each share, the page shows the tile sum by which so many games have ended. */
+/** Shares of all games. For each share, the page shows the tile sum by which this share of games has ended. */
 const SHARES = [0.01, 0.1, 0.5, 0.9, 0.99];
 
 /** Waits for the statistics of a run and shows them. Throws the server's refusal.
@@ -21,7 +21,7 @@ export async function showPerfectPlay(run, signal) {
     const { progress, statistics } = await ask("perfect-play", { run: run.name }, signal);
     if (statistics !== null) return show(statistics);
     note.textContent =
-      `The server is following every game, once for this run: ${percent(progress)} done.`;
+      `The server computes how games end, once for this run: ${percent(progress)} done.`;
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY));
     if (signal.aborted) return;
   }

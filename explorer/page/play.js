@@ -12,7 +12,7 @@ import { axisText, count, lossText, valueText } from "./numbers.js";
 
 const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 
-/** Number of steps with concurrent requests for their values. */
+/** Number of boards whose values the page requests at the same time. */
 const TOGETHER = 8;
 
 /** @type {any} */
@@ -34,7 +34,7 @@ let asking = new AbortController();
 /** Whether an answer for the shown board may still arrive. */
 let isAsked = false;
 let drawing = 0;
-/** Time of the last key press, until the page shows its values. @type {number | null} */
+/** Time of the last move, until the page shows the values of the new board. @type {number | null} */
 let pressedAt = null;
 /** Called when the board changes. */
 let changed = () => {};
@@ -180,8 +180,8 @@ function putWorst() {
   const { spawns } = game.now.answer;
   const worst = worstOf(spawns?.[move] ?? []);
   putTile(worst ?? boards.drawSpawn(board, run.spawn4));
-  // After a winning move, all tiles are equal.
-  if (worst === null && !isWon()) tell("The worst tile is unknown here, so this one is random.");
+  // After a winning move, the next tile does not matter.
+  if (worst === null && !isWon()) tell("The worst tile is unknown here, so the new tile is random.");
 }
 
 /** Shows a move that waits for the worst tile. */
@@ -462,7 +462,7 @@ function noteOf(answer) {
   if (run.not_solved) return run.not_solved;
   if (run.best_moves) return "This run stores best moves and few values, so only the best move is shown.";
   if (answer?.known_reachable === false) {
-    return `The run no longer stores the reachable boards of tile sum ${count(boards.layerOf(game.board))}, so this one may be impossible.`;
+    return `The run no longer stores the reachable boards of tile sum ${count(boards.layerOf(game.board))}, so this board may be impossible.`;
   }
   return undefined;
 }

@@ -42,7 +42,7 @@ export function openRun(opened) {
   asking = new AbortController();
   [answers, right, lost, waiting] = [0, 0, 0, []];
   byId("quiz-counts").textContent = run.best_moves
-    ? "This run stores one best move for each position. Only that one is right, even if others are equally good."
+    ? "This run stores one best move for each position. Only this move is right, even if other moves are equally good."
     : "An answer is right if its stored value equals the best one.";
   showNone("");
   next();
@@ -69,7 +69,7 @@ async function next() {
     }
     const position = waiting.pop();
     if (position === undefined) {
-      showNone("This run has no position with a choice.");
+      showNone("This run has no position for the quiz.");
       return;
     }
     now = { board: parseBoard(position.board, run.size), position, isAnswered: false };

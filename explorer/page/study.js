@@ -26,9 +26,11 @@ let seed = 0;
 /** A search; `from` is the place to resume. @typedef {{layer: string, pattern: string, from?: string}} Search */
 /** The search that “More” resumes. @type {Search | null} */
 let goingOn = null;
-/** Cancels the requests of a part of the page, by the part's note. @type {Map<string, AbortController>} */
+/** Cancels the requests of a part of the page. The key is the id of the part's note.
+ * @type {Map<string, AbortController>} */
 const asking = new Map();
-/** Parts left unfilled because the server was away, by their notes. @type {Map<string, () => void>} */
+/** Fills a part that stayed empty because the server was away. The key is the id of the part's note.
+ * @type {Map<string, () => void>} */
 const failed = new Map();
 
 /** Sets the forms up. @param {(board: number[]) => void} open */

@@ -1,8 +1,8 @@
 //! The explorer: a page to play and study solved boards, and its API as JSON over HTTP.
 //!
-//! The type [`Explorer`] holds the runs. The function [`router`] has the page, the API and its description
-//! (`openapi.json`). Access control, request limits, deadlines and metrics work as in every server (`exact2048-net`). The
-//! explorer reads values as the query service does (`exact2048-server`).
+//! The type [`Explorer`] holds the runs. The function [`router`] serves the page, the API and the API's description
+//! (`openapi.json`). Access control, request limits, deadlines and metrics work as in every server (`exact2048-net`).
+//! The explorer reads values as the query service does (`exact2048-server`).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

@@ -84,7 +84,8 @@ impl PerfectPlay {
     }
 }
 
-/// Whether a state is still usable. Work restarts after a failure, because a missing file may have returned.
+/// Whether the progress of a computation is still usable. Work restarts after a failure, because a missing file may
+/// have returned.
 fn is_of_use(state: &watch::Receiver<PlayState>) -> bool {
     match *state.borrow() {
         PlayState::Working(_) => is_worked_on(state),
@@ -93,7 +94,7 @@ fn is_of_use(state: &watch::Receiver<PlayState>) -> bool {
     }
 }
 
-/// Whether the thread that sends the state is still running.
+/// Whether the thread that sends the progress is still running.
 fn is_worked_on(state: &watch::Receiver<PlayState>) -> bool {
     state.has_changed().is_ok()
 }
@@ -214,8 +215,8 @@ pub async fn perfect_play(
         explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
     let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
     let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // Check the thread before reading the state. A thread sends its last state before it ends, so if it has ended, the
-    // state that is read below is the last one.
+    // Check the thread before reading the progress. A thread sends its result before it ends. So if the thread has
+    // ended, the line below reads the result, unless the thread panicked.
     let is_worked_on = is_worked_on(&state);
     let now = state.borrow().clone();
     match now {

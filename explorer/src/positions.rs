@@ -1,4 +1,4 @@
-//! Interesting positions. In these positions, one move is much better than all others, or hardly better.
+//! Interesting positions, for example those in which one move is much better than all others.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::url_query::{UrlQuery, count_of};
 const SAMPLE: u32 = 2_000;
 const MOST_SAMPLED: u32 = 20_000;
 
-/// Largest number of layers that the sampled states come from.
+/// Largest number of layers of the sampled states.
 const LAYERS: u32 = 8;
 
 /// Default and largest number of positions in an answer.
@@ -37,7 +37,7 @@ pub enum PositionKind {
     Close,
     /// Of three or four moves, all but one lose a large share of the value.
     Only,
-    /// Any position with a choice.
+    /// Any position with several legal moves and one best move. If values are unknown, several moves may be best.
     Any,
 }
 
@@ -149,7 +149,8 @@ pub async fn positions(
     }))
 }
 
-/// Evenly spread layers of a range. Each is just below two stored layers, so the values after its moves are stored.
+/// Evenly spread layers of a range. If possible, each layer is just below two stored layers, so the values after its
+/// moves are stored.
 fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> Vec<Layer> {
     let near = |sum: u32| Layer::at_most(sum).unwrap_or(Layer::FIRST);
     let below_a_cut = |layer: Layer| kept.next_cut(layer.up(1)).down(1).unwrap_or(layer);
@@ -162,8 +163,8 @@ fn layers_between(first: u32, last: u32, last_of_run: u32, kept: KeptLayers) -> 
         if below.0 <= last {
             layers.push(below);
         } else if below.0 > last_of_run || layers.is_empty() {
-            // Above the last cut no values are stored, but only few values must be computed there. If no layer of the range is just below a
-            // cut, the wanted layer must suffice.
+            // Above the last cut no values are stored, but only few values must be computed there. If no layer of the
+            // range is just below a cut, use the wanted layer.
             layers.push(layer);
         }
     }
@@ -204,7 +205,8 @@ fn choose(mut found: Vec<Position>, kind: PositionKind, limit: usize) -> Vec<Pos
         .collect()
 }
 
-/// Smallest exponent of a large tile. Boards that differ only in small tiles look the same.
+/// Smallest exponent of a large tile for the choice of positions. Boards that differ only in smaller tiles look the
+/// same.
 const SMALL: u8 = 3;
 
 /// Chooses up to `limit` of these boards. Returns their indices in ascending order.

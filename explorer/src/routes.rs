@@ -1,4 +1,4 @@
-//! Handlers of the paths, and rules for all paths.
+//! Paths of the server, their handlers, and the access rules of all paths.
 
 use axum::Router;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -34,7 +34,8 @@ pub fn paths() -> Vec<&'static str> {
     assets::all().map(|asset| asset.path).chain(api().into_iter().map(|(path, _)| path)).collect()
 }
 
-/// Serves the page without a token, and the API with the token. Browsers let pages from `origins` read answers of the API.
+/// Serves the page without a token, and the API with the token. Browsers let pages from `origins` read answers of the
+/// API.
 pub fn router(explorer: Explorer, origins: &[HeaderValue]) -> Router {
     let api = api().into_iter().fold(Router::new(), |router, (path, answer)| router.route(path, answer));
     let mut api = require_token(api, explorer.token().clone());

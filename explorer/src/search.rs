@@ -18,7 +18,7 @@ use crate::url_query::{UrlQuery, count_of};
 const LIMIT: u32 = 50;
 const MOST: u32 = 1_000;
 
-/// Approximate number of states that one request scans. The scan takes one thread a second.
+/// Approximate number of states that one request scans. One thread scans them in about a second.
 const SCANNED: usize = 1 << 20;
 
 #[derive(Deserialize)]
@@ -49,7 +49,7 @@ struct FoundState {
     value: Option<f64>,
 }
 
-/// A place in a layer: a part, and a state of it.
+/// A place in a layer: the number of a part, and the number of a state in the part.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ScanPlace {
     part: usize,

@@ -28,7 +28,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for UrlQuery<T> {
 ///
 /// # Errors
 ///
-/// If it is 0, or more than `most`.
+/// INVALID_ARGUMENT if the number is 0 or more than `most`.
 pub fn count_of(field: &str, asked: Option<u32>, default: u32, most: u32) -> Result<usize, Status> {
     match asked.unwrap_or(default) {
         count if (1..=most).contains(&count) => Ok(count as usize),

@@ -92,7 +92,7 @@ pub async fn values(
     Ok(JsonReply(ValuesReply { state: StateView::new(&answer, size), spawns, cost: cost.into() }))
 }
 
-/// A possible spawn after a move, and the board with it.
+/// A possible spawn after a move, and the board after the spawn.
 struct SpawnPlace {
     made: &'static str,
     board: Board,
