@@ -131,7 +131,7 @@ pub enum StorageError {
     /// The run that this process opened is no longer in its place.
     #[error(
         "expected the run {run} in {place}, found {found}; the run was moved or replaced, or its disk is not mounted. \
-         Put it back and try again"
+         Put the run back and try again"
     )]
     Away {
         /// Former place of the run.

@@ -86,7 +86,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(
     serde_json::from_slice(body).map_err(|e| match e.classify() {
         Category::Data => other(e),
         Category::Io | Category::Syntax | Category::Eof => {
-            StorageError::damaged(file, BODY_OFFSET, "JSON", format!("{e} (counted from there)"))
+            StorageError::damaged(file, BODY_OFFSET, "JSON", format!("{e} (counted from this byte)"))
         }
     })
 }

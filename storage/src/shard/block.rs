@@ -84,8 +84,8 @@ impl BlockHeader {
             .ok_or_else(|| damaged("codec 0 or 1".to_owned(), format!("codec {}", self.codec)))?;
         let limit = codec.max_raw_bytes(self.encoded_bytes).min(MAX_RAW_BYTES);
         if u64::from(self.raw_bytes) > limit {
-            let expected = format!("a content of at most {limit} bytes in {} bytes", self.encoded_bytes);
-            return Err(damaged(expected, format!("a claim of {} bytes", self.raw_bytes)));
+            let expected = format!("a content of at most {limit} bytes, encoded in {}", self.encoded_bytes);
+            return Err(damaged(expected, format!("a stated length of {} bytes", self.raw_bytes)));
         }
         Ok(codec)
     }
