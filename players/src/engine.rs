@@ -13,7 +13,7 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Builds the tables for a size: 65,536 lines of each length up to 4.
+    /// Builds tables with the moves of all possible lines of up to four cells: 65,536 lines of four cells.
     #[must_use]
     pub fn new(size: BoardSize, spawn4: Spawn4) -> Self {
         Self { packed: PackedRules::new(size), spawn4 }
@@ -44,7 +44,7 @@ impl Engine {
         self.spawn4
     }
 
-    /// All legal moves. Costs some tens of nanoseconds.
+    /// All legal moves. Costs a few tens of nanoseconds.
     #[inline]
     #[must_use]
     pub fn moves(&self, board: Board) -> LegalMoves {
@@ -65,7 +65,7 @@ impl Engine {
         self.packed.empty(board)
     }
 
-    /// Spawns a random tile in a random empty cell, and returns the board, the cell and the exponent.
+    /// Spawns a random tile in a random empty cell, and returns the new board, the cell and the tile's exponent.
     ///
     /// The board must have an empty cell.
     #[inline]

@@ -42,7 +42,7 @@ pub struct PlayedGame {
     pub score: u64,
     /// Number of merges of two tiles of each exponent.
     pub merges: [u32; 16],
-    /// Reason for the end, if a move was still legal.
+    /// Reason for an early end; `None` if the game ended because no move was legal.
     pub cut_short: Option<EarlyEnd>,
 }
 
@@ -74,7 +74,7 @@ pub struct Rules {
     pub target: Option<u8>,
     /// Engine for the spawns, if it differs from the player's engine.
     pub spawns: Option<Engine>,
-    /// Whether a move that changes nothing is legal and spawns a tile while a cell is empty.
+    /// Whether a move that changes nothing is legal on a board with an empty cell. Such a move spawns a tile too.
     pub takes_idle_moves: bool,
 }
 
@@ -87,7 +87,8 @@ impl Rules {
 
     /// The rules of the program printed in a paper on Monte Carlo play (docs/players.md).
     ///
-    /// One spawned tile in four is a 4, but the player assumes its own engine's spawns. Moves that change nothing are legal.
+    /// One spawned tile in four is a 4, but the player assumes its own engine's spawns. Moves that change nothing are
+    /// legal.
     #[must_use]
     pub fn of_the_paper(engine: &Engine, target: Option<u8>) -> Self {
         let quarter = "1/4".parse().expect("a probability");
@@ -155,8 +156,8 @@ pub fn play(
 
 /// Adds the merges of a move.
 ///
-/// Works from the largest exponent down. Merges made all additional tiles, and each merge took two tiles of the next
-/// lower exponent.
+/// Works from the largest exponent down. Each additional tile of an exponent is the result of a merge. The merge took
+/// two tiles of the next lower exponent.
 fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     let mut gained = [0i32; 17];
     for cell in 0..16 {
@@ -165,7 +166,8 @@ fn count_merges(before: Board, after: Board, merges: &mut [u32; 16]) {
     }
     let mut above = 0;
     for exponent in (1..16).rev() {
-        // Merges of the next lower exponent made `made` tiles of this exponent. Merges of this exponent took 2·above tiles.
+        // Merges of the next lower exponent made `made` tiles of this exponent. Merges of this exponent took 2·above
+        // tiles.
         let made = gained[exponent] + 2 * above;
         if exponent > 1 {
             merges[exponent - 1] += made as u32;
@@ -183,11 +185,11 @@ pub struct GameRecord<'a> {
     player: &'a str,
     score: u64,
     cut_short: Option<EarlyEnd>,
-    /// Cell and tile of the two tiles at the start.
+    /// Cell and value of each of the two tiles at the start.
     start: [[u32; 2]; 2],
     /// One letter per move: L, R, U, D.
     moves: String,
-    /// Cell and tile after each move.
+    /// Cell and value of the tile spawned after each move.
     spawns: Vec<[u32; 2]>,
     last: String,
 }

@@ -111,7 +111,7 @@ impl ManyGames {
         self.games[game].moves.is_empty()
     }
 
-    /// Makes a move in a game and spawns a tile. Costs some tens of nanoseconds.
+    /// Makes a move in a game and spawns a tile. Costs a few tens of nanoseconds.
     #[inline]
     pub fn make(&mut self, game: usize, direction: Move) -> StepOutcome {
         let Self { engine, target, games } = self;

@@ -20,9 +20,9 @@ pub struct Stats {
 /// A share of the games, with a 95% confidence interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct WonShare {
-    /// Number of games.
+    /// Number of the games in this share.
     pub games: u64,
-    /// Share of all games.
+    /// These games divided by all games.
     pub share: f64,
     /// Lower end of the interval.
     pub low: f64,
@@ -30,7 +30,7 @@ pub struct WonShare {
     pub high: f64,
 }
 
-/// Half the width of the interval with probability 95% of the normal distribution, in standard deviations.
+/// Half the width of the 95% interval of the normal distribution, in standard deviations.
 const Z95: f64 = 1.959_963_984_540_054;
 
 impl Stats {
@@ -100,7 +100,7 @@ impl Stats {
         interval(&scores)
     }
 
-    /// Returns, for each share, the lowest score that at least this share of the games does not exceed.
+    /// Returns, for each share, the lowest score s such that at least this share of the games scores at most s.
     #[must_use]
     pub fn quantiles<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         let mut scores = self.scores.clone();
@@ -131,7 +131,7 @@ impl Stats {
             .map(move |(e, merges)| (e, merges as f64 / games))
     }
 
-    /// The share of some games, with Wilson's interval (E. Wilson, 1927).
+    /// The share of `games` games among all games, with Wilson's interval (E. Wilson, 1927).
     fn share(&self, games: u64) -> WonShare {
         let (n, k, z2) = (self.games() as f64, games as f64, Z95 * Z95);
         if n == 0.0 {

@@ -16,7 +16,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Maps a move on the image to the move on the board.
+    /// Maps a move on the image to the corresponding move on the board.
     #[must_use]
     pub fn undo(self, direction: Move) -> Move {
         let reversed = match direction {

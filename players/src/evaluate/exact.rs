@@ -1,8 +1,8 @@
 //! A player's exact expected result, from a pass over all boards that the player can reach.
 //!
-//! The pass visits the layers in upward order and computes the probability that a game reaches each board. A move adds a
-//! board's probability to the afterstate. A spawn divides the afterstate's probability among the boards after the spawn.
-//! The expected score is the sum over boards of the board's probability times the score of the move.
+//! The pass visits the layers in upward order and computes the probability that a game reaches each board. A move adds
+//! a board's probability to the afterstate. A spawn divides the afterstate's probability among the boards after the
+//! spawn. The expected score is the sum over boards of the board's probability times the score of the chosen move.
 //!
 //! All terms are positive, so the relative error of a sum is at most 2⁻⁵³ times the largest number of roundings of any
 //! term. The pass counts these roundings. `docs/dev/error-bound.md` has the proof ("Chances").
@@ -34,7 +34,8 @@ use crate::player::{Decides, Player, PlayerError, PlayerSpec, Turn};
 pub struct EvaluationLimits {
     /// Largest number of bytes of boards in memory at once.
     pub bytes: u64,
-    /// Smallest probability to follow, raised to [`LEAST_CHANCE`] if less. The error includes the games left out.
+    /// Smallest probability to follow; at least [`LEAST_CHANCE`] in any case. The error accounts for games not
+    /// followed.
     pub least_chance: f64,
     /// Whether to compute the loss of each move, by looking up every board in the run.
     pub losses: bool,
@@ -86,8 +87,8 @@ const ASKED_TOGETHER: usize = 4096;
 ///
 /// Uses the threads of the caller's rayon pool. The result does not depend on the number of threads.
 ///
-/// Each board takes some hundred nanoseconds plus the player's time for a move. With losses, it takes about a microsecond
-/// more. Memory holds the boards of about four layers, at some 30 bytes a board.
+/// Each board takes a few hundred nanoseconds plus the player's time for a move. With losses, it takes about a
+/// microsecond more. Memory holds the boards of about four layers, at about 30 bytes a board.
 ///
 /// # Errors
 ///
@@ -103,7 +104,7 @@ pub fn exactly(
     limits: EvaluationLimits,
     mut progress: impl FnMut(EvaluationProgress),
 ) -> Result<ExactEvaluation, EvaluateError> {
-    assert!(player.decides() != Decides::Freely, "such a player has to be sampled");
+    assert!(player.decides() != Decides::Freely, "a player that decides freely must be sampled");
     let pass = Pass::new(engine, player, oracle, limits);
     let last_layer = oracle.params().last_layer().0;
     let mut sums = Sums::default();
@@ -165,7 +166,7 @@ pub fn exactly(
     Ok(sums.into_exact(&pass, limits.losses.then_some(table)))
 }
 
-/// A layer with chosen moves. Its losses wait for the next two layers.
+/// A layer with chosen moves. The pass computes the losses of these moves after the next two layers.
 #[derive(Default)]
 struct WaitingLayer {
     layer: u32,
@@ -392,8 +393,8 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. Such a difference
-        // counts as no loss.
+        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. Such a
+        // difference counts as no loss.
         let last_place = self.oracle.params().scale().last_place();
         let scores = self.oracle.params().objective == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
@@ -490,8 +491,8 @@ impl Sums {
             Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
         let value = if params.objective == Objective::Score { self.score } else { self.won };
-        // Adds the roundings of a probability, its product with a score, the sum of a bucket (up to four moves a board), and
-        // the sums over buckets and layers.
+        // Adds the roundings of a probability, its product with a score, the sum of a bucket (up to four moves a
+        // board), and the sums over buckets and layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);
         let roundings = self.roundings + 1 + 4 * self.longest + BUCKETS as u64 * layers;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
@@ -513,7 +514,8 @@ impl Sums {
         ExactEvaluation { value, error, left_out, boards, moves, reached, losses }
     }
 
-    /// The smallest exponent of a game's largest tile, among games that end without a legal move; 16 without such games.
+    /// The smallest exponent of a game's largest tile, among games that end without a legal move; 16 without such
+    /// games.
     fn least_largest(&self) -> u8 {
         self.ended.iter().position(|&ended| ended > 0.0).unwrap_or(16) as u8
     }

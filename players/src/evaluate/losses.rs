@@ -160,9 +160,9 @@ impl LossTable {
         self.worst.iter_mut().for_each(|worst| worst.times = None);
     }
 
-    /// Keeps a move if it is among the worst. Of equal losses, the first move ranks higher.
+    /// Keeps a move if it is among the worst moves. Of moves with equal losses, the move added first ranks higher.
     ///
-    /// Of the images of a board, only the move with the largest loss stays.
+    /// Of the moves on images of one board, only the move with the largest loss stays.
     fn rank(&mut self, engine: &Engine, new: WorstMove) {
         if self.worst.len() == WORST && self.worst.last().is_some_and(|last| new.loss <= last.loss) {
             return;

@@ -16,7 +16,7 @@ use crate::stats::{Stats, interval};
 /// Number of games that one player object plays in sequence.
 const BATCH: u64 = 16;
 
-/// Number of batches to play before their results are summed. The results of a batch take up to some ten kilobytes.
+/// Number of batches to play before their results are summed. The results of a batch take at most about ten kilobytes.
 const BATCHES_AT_ONCE: usize = 256;
 
 /// Results of a player's games.
@@ -26,25 +26,26 @@ pub struct Sample {
     pub stats: Stats,
     /// Total loss of a game's moves: the mean, and half the width of its 95% confidence interval.
     ///
-    /// The expected total loss is exactly the player's shortfall from perfect play. For good players, the total loss varies
-    /// less than the score. If [few games](Self::lossy_games) have a loss, the interval is unreliable.
+    /// The expected total loss is exactly the player's shortfall from perfect play. For good players, the total loss
+    /// varies less than the score. If [few games](Self::lossy_games) have a loss, the interval is unreliable.
     pub lost: (f64, f64),
     /// Number of games in which a move had a loss.
     pub lossy_games: u64,
     /// Losses of the moves.
     pub losses: LossTable,
-    /// Reason of the first failed game.
+    /// Description of the first failure of the player.
     pub first_failure: Option<String>,
 }
 
 /// Plays games and looks up the value of each move. Calls `played` after each game.
 ///
-/// Uses the threads of the caller's rayon pool, but the result depends on the seed alone. A move costs some tens of
+/// Uses the threads of the caller's rayon pool, but the result depends on the seed alone. A move costs a few tens of
 /// microseconds plus the player's time.
 ///
 /// # Errors
 ///
-/// Errors of the run, and of starting the player. A player that fails during a game causes no error; the game is counted.
+/// Errors of the run, and of starting the player. A player that fails during a game causes no error; the game is
+/// counted.
 pub fn sampled(
     engine: &Engine,
     player: &PlayerSpec,

@@ -1,7 +1,7 @@
 //! A player that asks an external program for each move, line by line.
 //!
-//! The protocol (`docs/players.md`): `game RxC` begins a game and `end SCORE` ends it. `move BOARD` asks for a move, and
-//! the program answers with one line: `left`, `right`, `up` or `down`. Boards have the form that `query` accepts.
+//! The protocol (`docs/players.md`): `game RxC` begins a game and `end SCORE` ends it. `move BOARD` asks for a move,
+//! and the program answers with one line: `left`, `right`, `up` or `down`. Boards have the form that `query` accepts.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -59,14 +59,16 @@ pub struct External {
     running: Option<Running>,
     /// Opening line of this game, until the program first answers; `None` if the program was restarted for this game.
     ///
-    /// The program of the previous game may have ended without reading this line. A restarted program gets the line again.
+    /// The program of the previous game may have ended without reading this line. A restarted program gets the line
+    /// again.
     unheard: Option<String>,
 }
 
 struct Running {
     child: Child,
     input: ChildStdin,
-    /// Lines of the program's output. A separate thread reads the output, so a program that hangs cannot block the caller.
+    /// Lines of the program's output. A separate thread reads the output, so a program that hangs cannot block the
+    /// caller.
     lines: Receiver<String>,
 }
 
@@ -152,7 +154,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // The program may have ended already. Its children are killed in any case.
+        // Kills the program's children too, even if the program has already ended.
         if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -1,4 +1,4 @@
-//! A model of the board with the largest tile in a corner, and an avoided direction.
+//! A player that compares boards with a model, and avoids one direction. In the model, the largest tile is in a corner.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use exact2048_game::rules::Move;
 use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// Takes the move after which the board is nearest to its model.
+/// Takes the move after which the board is nearest to the board's model.
 ///
 /// The model has the board's tiles in descending order along a snake that begins in a corner. The player takes the
 /// direction away from the first line of the snake only if no other direction is legal.
 ///
-/// The distance is the sum over cells of the difference of tiles. The player first places a 2 in the last empty cell of the
-/// snake, where the next tile is expected. Ties go to the move that leaves the largest number of empty cells, then to the
-/// first move.
+/// The distance of a board from its model is the sum over cells of the absolute difference of the two tiles. Before it
+/// computes the distance, the player places a 2 in the last empty cell of the snake, where it expects the next tile.
+/// Ties go to the move that leaves the largest number of empty cells, then to the first move.
 ///
-/// Source: the answer with a "model chosen by default" and a "forbidden move" at stackoverflow.com/questions/22342854. The
-/// answer gives the idea, but does not define the distance or the changes of the model.
+/// Source: the answer with a "model chosen by default" and a "forbidden move" at stackoverflow.com/questions/22342854.
+/// The answer gives the idea, but does not define the distance, or when the model changes.
 pub struct CornerModel {
     params: CornerParams,
     /// Cells in order from the corner.

@@ -8,16 +8,18 @@ use rustc_hash::FxHashMap;
 use super::{ExpectimaxParams, Player, PlayerError, Turn};
 use crate::engine::Engine;
 
-/// Searches all moves and spawns some moves ahead for the highest expected value of a heuristic.
+/// Looks some moves ahead over all moves and spawns, and takes the move with the highest expected value of a heuristic.
 ///
-/// Paths less likely than a cutoff end earlier. Each search caches the values of its boards.
+/// The search ends a path early if the path is less likely than a cutoff. Each search caches the values of its boards.
 ///
-/// The heuristic is a sum over rows and columns, from tables. Its form and its constants are from R. Xiao's program
-/// (github.com/nneonneo/2048-ai). The program's author found the constants by optimisation.
+/// The heuristic is the sum of values of all rows and columns. Tables hold these values. The form and the constants of
+/// the heuristic are from R. Xiao's program (github.com/nneonneo/2048-ai). The program's author found the constants by
+/// optimisation.
 pub struct Expectimax {
     params: ExpectimaxParams,
-    /// Heuristic of each possible row; the index is the row's bits. `columns` is the same for columns.
+    /// Heuristic of each possible row; the index is the row's bits.
     rows: Vec<f32>,
+    /// Heuristic of each possible column; the index is the column's bits.
     columns: Vec<f32>,
     /// Cached boards before a spawn, with their search depth and value.
     known: FxHashMap<Board, (u32, f32)>,
@@ -37,7 +39,7 @@ impl Expectimax {
         Self { params, rows: table(size.cols()), columns: table(size.rows()), known: FxHashMap::default() }
     }
 
-    /// The value of a board after a move, before the spawn. `likely` is the probability of the path to it.
+    /// The value of a board after a move, before the spawn. `likely` is the probability of the path to this board.
     fn before_spawn(&mut self, engine: &Engine, board: Board, depth: u32, likely: f32) -> f32 {
         if depth == 0 || likely < self.params.cutoff {
             return self.heuristic(engine, board);
@@ -80,7 +82,7 @@ impl Expectimax {
     }
 }
 
-/// The sum over the rows of a board.
+/// The sum of the values of the rows of a board.
 #[inline]
 fn in_lines(table: &[f32], board: u64, rows: usize, cols: usize) -> f32 {
     let line = |row: usize| (board >> (4 * cols * row)) as usize & ((1 << (4 * cols)) - 1);
@@ -102,7 +104,8 @@ impl Player for Expectimax {
     }
 }
 
-/// Search depth: three moves, or more on boards with more than five different tiles, because games are lost there.
+/// Search depth: three moves, or more on boards with more than five different tiles, because games are lost on such
+/// boards.
 fn depth_for(turn: &Turn<'_>) -> u32 {
     let kinds = (0..turn.engine.size().cells()).fold(0u32, |seen, cell| seen | 1 << turn.board.get(cell));
     (kinds & !1).count_ones().saturating_sub(2).max(3)
@@ -122,8 +125,8 @@ fn look_up(table: &[f32], line: usize, length: usize) -> f32 {
 
 /// The heuristic of a line.
 ///
-/// The heuristic rewards empty cells and equal neighbours. It penalises tiles that do not decrease towards one side, and a
-/// large sum of e^3.5 over the exponents e.
+/// The heuristic rewards empty cells and equal neighbours. It penalises tiles that do not decrease towards one side,
+/// and a large sum of e^3.5 over the exponents e.
 fn of_line(line: usize, length: usize) -> f32 {
     let exponents = || (0..length).map(move |cell| (line >> (4 * cell)) as u8 & 15);
     let power = |exponent: u8| f32::from(exponent).powi(4);

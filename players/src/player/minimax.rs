@@ -8,14 +8,14 @@ use crate::engine::{Engine, LegalMoves};
 
 /// Takes the move with the best worst case by a heuristic.
 ///
-/// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the worst spawns:
-/// the spawns that maximise the number of groups of equal tiles minus the smoothness of the board.
+/// An alpha-beta search over moves and spawns deepens until it has seen enough boards. It follows only the worst
+/// spawns: the spawns that maximise the number of groups of equal tiles minus the smoothness of the board.
 ///
 /// The heuristic after a move is 0.1 smoothness + monotonicity + 2.7 ln(empty cells) + the largest exponent.
 ///
-/// The source is the program of M. Overlan (github.com/ovolve/2048-AI). It deepens for 100 ms. This search counts
-/// boards instead, so the same board has the same move on every machine. In the source, a 2048 wins and ends the
-/// search; here the game continues.
+/// The source is the program of M. Overlan (github.com/ovolve/2048-AI). Its search deepens for 100 ms. This search
+/// counts boards instead, so the same board has the same move on every machine. In the source, a 2048 wins and ends the
+/// search; this search continues after a 2048.
 pub struct Minimax {
     /// Number of boards after which no deeper search begins.
     pub positions: u32,
@@ -46,7 +46,7 @@ struct Search<'a> {
 impl Search<'_> {
     /// The value of a board before a move, and the best move. Tries `first` first.
     ///
-    /// After this move, the search continues for `further` moves.
+    /// After each tried move, the search continues for `further` moves.
     fn before_move(
         &mut self,
         moves: &LegalMoves,
@@ -159,8 +159,8 @@ fn smoothness(engine: &Engine, board: Board) -> f64 {
 
 /// Minus the sum of the falls of exponents along lines, or minus the sum of the rises, whichever sum is smaller.
 ///
-/// Rows and columns are counted separately. As in the source, empty cells are skipped, except that an empty first or last
-/// cell of a line counts as 0.
+/// Rows and columns are counted separately. As in the source, empty cells are skipped, except that an empty first or
+/// last cell of a line counts as 0.
 fn monotonicity(engine: &Engine, board: Board) -> f64 {
     let of = |by_rows: bool| {
         let length = if by_rows { engine.size().cols() } else { engine.size().rows() };

@@ -7,7 +7,7 @@ use exact2048_solution::Oracle;
 
 use super::{Player, PlayerError, Turn};
 
-/// Looks up every move: in the stored best moves if the run has them, else by value. Ties go to the first move.
+/// Takes the best move: from the stored best moves if the run has them, else by value. Ties go to the first move.
 pub struct Perfect(pub Arc<Oracle>);
 
 impl Player for Perfect {

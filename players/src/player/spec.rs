@@ -38,12 +38,12 @@ pub enum PlayerSpec {
     Corner(CornerParams),
     /// The move with the highest mean score of random games.
     MonteCarlo {
-        /// Games a move.
+        /// Number of games after each move.
         runs: u32,
     },
     /// The move after which random games of limited length survive most often, or longest.
     WinFraction {
-        /// Games a move.
+        /// Number of games after each move.
         runs: u32,
         /// Largest number of steps of each game.
         steps: u32,
@@ -200,7 +200,7 @@ impl PlayerSpec {
     }
 }
 
-/// Largest number of games or boards that a player may try for one move.
+/// Largest value of a parameter that counts games, steps or boards.
 const MOST_RUNS: u32 = 1_000_000;
 
 impl FromStr for PlayerSpec {
@@ -303,7 +303,7 @@ const CORNERS: [(&str, Corner); 4] = [
 const MOVES: [(&str, Move); 4] =
     [("left", Move::Left), ("right", Move::Right), ("up", Move::Up), ("down", Move::Down)];
 
-/// Given parameters that are not yet used.
+/// Parameters in the text that the parser has not read yet.
 struct Given(Vec<(String, String)>);
 
 /// A range of numbers, and its description.

@@ -11,8 +11,8 @@ use super::{Player, PlayerError, Turn};
 /// Takes the move with the largest number of surviving games, or with the largest total number of steps. Breaks ties at
 /// random.
 ///
-/// Source: a paper on Monte Carlo play. It tabulates mean lengths of games by the numbers of runs and steps. The printed
-/// code differs; `docs/players.md` lists the differences.
+/// Source: a paper on Monte Carlo play. The paper tabulates mean lengths of games by the numbers of runs and steps. The
+/// program printed in the paper has other rules; `docs/players.md` lists the differences.
 pub struct WinFraction {
     /// Number of games after each move.
     pub runs: u32,
