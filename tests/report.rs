@@ -351,7 +351,7 @@ fn published_numbers_agree() {
 #[test]
 fn missing_parts_of_a_run_are_named() {
     for (job, options, words) in [
-        ("--board 3x2 --keep 32", "--values stored", "the others were not computed. Without them"),
+        ("--board 3x2 --keep 32", "--values stored", "the others were not computed. Without these"),
         ("--board 3x2 --values best-move", "--values stored", "because the run stores best moves"),
         ("--board 3x2 --values best-move", "--values none", "Values were left out. Best moves are those"),
         ("--board 3x2", "--values none --no-play", "Statistics of perfect play were left out"),

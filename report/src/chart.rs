@@ -17,19 +17,20 @@ const SIZE: (u32, u32) = (720, 400);
 /// Scale of a drawing relative to the displayed chart. It refines the drawing, because the library draws on whole pixels.
 const FINE: u32 = 5;
 
-/// Heights and widths in pixels of the displayed chart.
+/// Height of the text, height of a line of the legend, and sizes of the areas for axis labels. All are in pixels of the
+/// displayed chart.
 const TEXT: u32 = 15;
 const LEGEND_LINE: i32 = 20;
 const LABELS: (u32, u32) = (40, 74);
 
-/// Number of points above which a line is drawn thinner, because such a line rises and falls all the time.
+/// Largest number of points of a thick line. A line with more points is thinner, because it rises and falls often.
 const MANY_POINTS: usize = 200;
 
 /// Estimated width of a letter, as a share of the height of a line. The exact width is unknown, because the displaying
 /// program chooses the font.
 const LETTER: f64 = 0.50;
 
-/// Colours of lines that colour-blind readers can distinguish, and dashes for readers who see no colours.
+/// Colours of lines that colour-blind readers can distinguish, and dashes for readers without colour vision.
 pub(crate) const COLOURS: [&str; 8] =
     ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9", "#8B5CF6", "#7A7A7A"];
 const DASHES: [&str; 4] = ["", "9 4", "2 3", "9 3 2 3"];
@@ -42,7 +43,7 @@ pub(crate) const GRID: &str = "#DDDDDD";
 #[derive(Clone, Debug)]
 pub(crate) struct ChartLine {
     pub name: String,
-    /// Points in ascending order of their first number. A second number that is not finite marks a gap.
+    /// Points in ascending order of their horizontal coordinate. A vertical coordinate that is not finite marks a gap.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -59,7 +60,7 @@ pub(crate) struct Axis {
 /// Content of a chart.
 #[derive(Clone, Debug)]
 pub(crate) enum Content {
-    /// Lines. A logarithmic second axis omits numbers that are not positive.
+    /// Lines. A logarithmic vertical axis omits numbers that are not positive.
     Lines { x: Axis, lines: Vec<ChartLine>, is_logarithmic: bool },
     /// A bar for each name.
     Bars { x: String, bars: Vec<(String, f64)> },
@@ -195,7 +196,7 @@ impl Chart {
             .axis_desc_style(text_style());
         mesh.draw()?;
         let gap = (SIZE.0 * FINE / (6 * count as u32)) as i32;
-        // The library places the end of the last segment correctly only if it is `Last`. A single bar has no other end.
+        // The library places the end of the last segment correctly only if this end is `Last`.
         let end = |at: usize| if at + 1 == count { SegmentValue::Last } else { SegmentValue::Exact(at + 1) };
         let rectangles = bars.iter().enumerate().map(|(at, (_, height))| {
             let ends = [(SegmentValue::Exact(at), 0.0), (end(at), *height)];
@@ -214,7 +215,7 @@ fn set_up(builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
     builder.margin_right(16 * FINE).margin_top(8 * FINE).margin_bottom(2 * FINE);
 }
 
-/// Draws a legend above the chart, with the name and a piece of each line. Returns the legend's height.
+/// Draws a legend above the chart, with the name and a sample of each line. Returns the legend's height.
 fn draw_legend(
     root: &DrawingArea<SVGBackend<'_>, plotters::coord::Shift>,
     names: &[&str],

@@ -70,8 +70,8 @@ pub enum ReportError {
     Query(#[from] QueryError),
     /// The layers exceed the memory limit.
     #[error(
-        "the largest layers need up to {needed_bytes} bytes of memory, and the limit is {limit_bytes}: raise it, or report \
-         values of fewer layers"
+        "the largest layers need up to {needed_bytes} bytes of memory, and the limit is {limit_bytes}: raise the limit, \
+         or report values of fewer layers"
     )]
     Memory {
         /// Largest number of bytes needed at once.
@@ -93,9 +93,9 @@ pub enum ReportError {
 
 /// Gathers the numbers of a solved run for a report.
 ///
-/// `name` is the run's name in the report, and `kept` is the file for its statistics of perfect play. Uses the threads of
-/// the caller's rayon pool; the result does not depend on them. If values of all layers are reported, the result is also
-/// independent of the layers that the run stores.
+/// `name` is the run's name in the report. `kept` is the file that stores the run's statistics of perfect play. Uses
+/// the threads of the caller's rayon pool; the result does not depend on their number. If values of all layers are
+/// reported, the result is also independent of the layers that the run stores.
 ///
 /// # Errors
 ///

@@ -60,7 +60,7 @@ pub enum ReportedValues {
 /// Report on perfect play.
 #[derive(Clone, PartialEq, Debug)]
 pub enum ReportedPlay {
-    /// Its statistics.
+    /// The statistics.
     Statistics(PlayStatistics),
     /// The caller did not request statistics.
     LeftOut,
@@ -128,7 +128,7 @@ pub struct MoveCounts {
 }
 
 impl StateSums {
-    /// Adds the sums over the states that follow.
+    /// Adds the sums over later states.
     pub fn append(&mut self, other: &Self) {
         self.values.append(&other.values);
         self.by_largest.iter_mut().zip(&other.by_largest).for_each(|(sum, more)| sum.append(more));

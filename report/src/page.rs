@@ -29,9 +29,10 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n"
     );
     page.push_str(
-        "<p>Results of solved boards of 2048. On a <em>state</em>, the player has to move. An <em>afterstate</em> is the board \
-         after a move, before the next tile. A <em>layer</em> is all of them with one sum of tiles. Boards that are turned or \
-         mirrored into each other count once. Values assume perfect play.</p>\n</header>\n",
+        "<p>Results of solved boards of 2048. A <em>state</em> is a board on which the player has to move. An \
+         <em>afterstate</em> is the board after a move, before the next tile. A <em>layer</em> has all states and \
+         afterstates with the same sum of tiles. Boards that are turned or mirrored into each other count once. Values \
+         assume perfect play.</p>\n</header>\n",
     );
     write_contents(&mut page, runs, figures);
     for (nth, run) in runs.iter().enumerate() {
@@ -52,8 +53,9 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let _ = write!(
         page,
-        "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. Its source code explains \
-         every number, and how to reproduce the page, in docs/report.md.</p></footer>\n</body>\n</html>\n"
+        "<footer><p>Made by exact2048 {version} from the runs alone: the same runs give the same bytes. In the \
+         program's source code, the file docs/report.md explains every number and how to reproduce the \
+         page.</p></footer>\n</body>\n</html>\n"
     );
     page
 }
@@ -88,9 +90,10 @@ fn write_run(page: &mut String, nth: usize, run: &RunReport, figures: &[Figure])
     page.push_str("<h3>The run and its certificate</h3>\n");
     page.push_str(&certificate(run).html());
     page.push_str(
-        "<p>The error is a proved bound on the effect of rounding on any value at the start. The fingerprint is a sum over the \
-         values of all states. Runs of one format with the same fingerprint have the same values, bit for bit. This page \
-         repeats both from the run; exact2048 verify recomputes them.</p>\n",
+        "<p>The error is a proved bound on the effect of rounding on any value at the start. The fingerprint is a \
+         sum over the values of all states. Runs of one format with the same fingerprint have the same values, bit \
+         for bit. This page copies the error and the fingerprint from the run. The command exact2048 verify \
+         recomputes the values and the fingerprint.</p>\n",
     );
     let published = compared(run);
     if !published.is_empty() {
@@ -191,18 +194,18 @@ fn missing(run: &RunReport) -> Vec<String> {
     match run.values {
         ReportedValues::All => {}
         ReportedValues::Stored if run.params.best_moves => missing.push(format!(
-            "Values cover only the {of_all} whose values the run stores; the others were not computed. Best moves and empty \
-             cells cover all layers, because the run stores best moves."
+            "Values cover only the {of_all} whose values the run stores; the others were not computed. Best moves \
+             and empty cells cover all layers, because the run stores best moves."
         )),
         ReportedValues::Stored => missing.push(format!(
-            "Values and empty cells cover only the {of_all} whose values the run stores; the others were not computed. Without \
-             them, the best moves are unknown."
+            "Values and empty cells cover only the {of_all} whose values the run stores; the others were not \
+             computed. Without these values, the best moves are unknown."
         )),
         ReportedValues::None if run.params.best_moves => {
             missing.push("Values were left out. Best moves are those that the run stores.".to_owned());
         }
         ReportedValues::None => {
-            missing.push("Values were left out, and with them empty cells and best moves.".to_owned());
+            missing.push("Values, empty cells and best moves were left out.".to_owned());
         }
     }
     let gaps = run.gaps();
@@ -251,7 +254,7 @@ fn perfect_play(run: &RunReport) -> Option<Numbers> {
 /// Name of a fact, and a function that returns it for a run.
 type SideFact = (&'static str, fn(&RunReport) -> String);
 
-/// A table that compares the runs, one in each column.
+/// A table that compares the runs. Each run has a column.
 fn side_by_side(runs: &[RunReport]) -> Numbers {
     let facts: [SideFact; 9] = [
         ("board", |run| run.params.board.to_string()),

@@ -9,7 +9,7 @@ use crate::gathered::{LayerReport, RunReport};
 use crate::table::Numbers;
 use crate::words::{count_axis, number_axis, share_axis, value_text};
 
-/// The first axis. It shows layers as shares of the last layer, because runs of different boards have different layers.
+/// The horizontal axis. It shows layers as shares of the last layer, because the last layers of boards differ.
 const BY_SHARE: (&str, AxisText) = ("layer, as a share of the last", share_axis);
 
 pub(super) fn figures(runs: &[RunReport]) -> Vec<Figure> {
@@ -67,7 +67,7 @@ fn boards(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-fill",
         title: "Share of possible boards that occur, compared".to_owned(),
-        caption: "States as a share of the boards with this sum that could be states, up to symmetry."
+        caption: "States of each layer, as a share of the layer's possible boards. Both are counted up to symmetry."
             .to_owned(),
         x: BY_SHARE,
         y: ("share that occurs".to_owned(), share_axis),
@@ -127,7 +127,7 @@ fn empties(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-empty-cells",
         title: "States by number of empty cells, compared".to_owned(),
-        caption: "Shares of the reported states, each counted once.".to_owned(),
+        caption: "Shares of the reported states. Each state counts once.".to_owned(),
         x: ("empty cells", count_axis),
         y: ("share of the states".to_owned(), share_axis),
         lines: shares.iter().map(line).collect(),
@@ -157,7 +157,7 @@ fn ends(runs: &[RunReport]) -> Option<Figure> {
     Plan {
         name: "compare-last-layers",
         title: "How far perfect games get, compared".to_owned(),
-        caption: "The share of perfect games that have ended by a layer.".to_owned(),
+        caption: "The share of perfect games that end in a layer or before it.".to_owned(),
         x: BY_SHARE,
         y: ("share of games".to_owned(), share_axis),
         lines: played().map(line).collect(),

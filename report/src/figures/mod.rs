@@ -19,7 +19,7 @@ pub struct Figure {
     pub caption: String,
     /// The number of its run; `None` for a comparison.
     pub run: Option<usize>,
-    /// Description for screen readers.
+    /// Description of the drawing for screen readers.
     pub description: String,
     chart: Chart,
     pub(crate) numbers: Vec<Numbers>,

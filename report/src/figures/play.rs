@@ -28,9 +28,9 @@ fn largest(found: &PlayStatistics) -> Option<Figure> {
     };
     let header = ["tile", "largest at the end", "reached"];
     let caption = format!(
-        "The largest tile when a perfect game ends, as shares of games. The shares are computed from probabilities, without \
-         playing games (exact2048 stats). Games not followed, because their probabilities are too small: {}. This bounds the \
-         error of every share.",
+        "The largest tile when a perfect game ends, as shares of games. The shares are computed from probabilities, \
+         without playing games (exact2048 stats). Share of games not followed, because their probabilities are too \
+         small: {}. This share bounds the error of every other share.",
         share_left_out(found.dropped)
     );
     let heading = ("largest-tile", "Largest tile at the end of perfect games");
@@ -56,9 +56,9 @@ fn last_layers(found: &PlayStatistics) -> Option<Figure> {
     };
     let points = found.layers.iter().map(|layer| (f64::from(layer.layer), layer.ended_in_all())).collect();
     let caption = format!(
-        "The layer in which perfect games end: with a state that has no legal move or, if a tile is the objective, with the \
-         move that makes it. The mean is layer {mean:.1}, the standard deviation {deviation:.1}. A game takes {:.3} moves on \
-         average.{}",
+        "The layer in which perfect games end. A game ends in a state without a legal move or, if a tile is the \
+         objective, with the move that makes this tile. The mean is layer {mean:.1}, the standard deviation \
+         {deviation:.1}. A game takes {:.3} moves on average.{}",
         found.moves,
         thinned(step)
     );

@@ -15,7 +15,7 @@ use crate::words::{count_axis, number_axis, share_axis, value_name, value_text};
 /// The four moves, in the order of [`MoveCounts::best`](crate::gathered::MoveCounts::best).
 const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 
-/// The first axis, which shows layers.
+/// The horizontal axis, which shows layers.
 pub(super) const BY_LAYER: (&str, crate::chart::AxisText) = ("layer (sum of the tiles)", count_axis);
 
 pub(super) fn figures(run: &RunReport) -> Vec<Figure> {
@@ -41,25 +41,26 @@ pub(super) fn line(
     ChartLine { name: name.into(), points: run.layers.iter().filter_map(point).collect() }
 }
 
-/// Caption of a table that does not have all layers.
+/// Sentence of a caption for a table that does not have all layers.
 pub(super) fn thinned(step: usize) -> String {
     if step > 1 { format!(" The table has one in {step} layers and the last.") } else { String::new() }
 }
 
-/// Caption that states which layers a figure covers. `counts_of` returns the number of reported states of a layer.
+/// Sentence of a caption that states which layers a figure covers. `counts_of` returns the number of reported states of
+/// a layer.
 fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> String {
     let reported = run.layers.iter().filter(|layer| counts_of(&layer.sums) > 0).count();
     match run.values {
         _ if reported == run.layers.len() => {
-            " It includes all states of all layers, without sampling.".to_owned()
+            " The figure includes all states of all layers, without sampling.".to_owned()
         }
         ReportedValues::Stored => format!(
-            " It includes only the layers whose values the run stores, {} of {}, with all of their states.",
+            " The figure includes only the layers whose values the run stores, {} of {}, with all of their states.",
             count(reported),
             count(run.layers.len())
         ),
         ReportedValues::All | ReportedValues::None => format!(
-            " It includes {} of {} layers, because the run no longer stores the states of the others.",
+            " The figure includes {} of {} layers, because the run no longer stores the states of the others.",
             count(reported),
             count(run.layers.len())
         ),
@@ -67,13 +68,14 @@ fn which_layers(run: &RunReport, counts_of: impl Fn(&StateSums) -> u64) -> Strin
 }
 
 fn counts(run: &RunReport) -> Option<Figure> {
-    let mut caption = "Number of boards with each sum of tiles. On a state, the player has to move. An afterstate is the \
-                       board after a move, before the next tile. In a dead state no move is legal; dead states count as \
-                       states. Boards that are turned or mirrored into each other count once. All boards are counted."
+    let mut caption = "Number of boards with each sum of tiles. A state is a board on which the player has to move. An \
+                       afterstate is the board after a move, before the next tile. In a dead state, no move is legal; \
+                       dead states count as states. Boards that are turned or mirrored into each other count once. The \
+                       counts are exact."
         .to_owned();
     if is_in(Source::Enumeration, &run.params) {
         caption += " Lees-Miller enumerated the same boards independently (The Mathematics of 2048, part 3, jdlm.info, \
-                    2017): his states of a sum are the states here without the dead ones.";
+                    2017): his number of states of a sum is the number of states minus the number of dead states.";
     }
     if is_in(Source::StrongSolutions, &run.params) {
         caption += " Yamashita and Kaneko enumerate the same states by the sum of tiles, which they call the age, for their \
@@ -120,13 +122,14 @@ fn fill(run: &RunReport) -> Option<Figure> {
     let mut caption = "Share of the stored entries, and of the possible boards, that occur. Rows × columns: a layer is \
                        stored as blocks, with a row for each pattern of small tiles and a column for each sequence of \
                        large ones. Some entries are holes: no game reaches them, or they repeat a symmetric board. \
-                       Possible boards: those with this sum, up to symmetry. They contain a 2 or a 4, the last spawn, and \
-                       no more large tiles than a board has cells for. A formula counts them (exact2048 count). Both \
-                       numbers are exact."
+                       Possible boards: boards with the layer's sum, up to symmetry, that contain a 2 or a 4 (the last \
+                       spawn) and satisfy a bound on the number of large tiles. A formula counts them (exact2048 \
+                       count). Both shares are exact."
         .to_owned();
     if is_in(Source::Enumeration, &run.params) {
         caption += " Lees-Miller compares his enumerated boards with such a count (parts 2 and 3 of The Mathematics of \
-                    2048, jdlm.info, 2017). His count has no limit of large tiles and ignores symmetry.";
+                    2048, jdlm.info, 2017). His count has no bound on large tiles, and counts rotated and \
+                    mirrored boards separately.";
     }
     Plan {
         name: "fill",
@@ -232,7 +235,7 @@ fn empties(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         .map(|((empty, part), &states)| vec![empty.clone(), count(states), share(*part)]);
     let numbers = Numbers::new(&["empty cells", "states", "share"], rows);
     let caption = format!(
-        "Number of empty cells of a state, as shares of all states, each counted once.{}",
+        "Shares of the states by number of empty cells. Each state counts once.{}",
         which_layers(run, StateSums::states)
     );
     let heading = ("empty-cells", "States by number of empty cells");
@@ -259,21 +262,22 @@ fn best_moves(run: &RunReport, sums: &StateSums) -> Option<Figure> {
     let is_by_values = run.values == ReportedValues::All;
     let which = if is_by_values {
         format!(
-            " Of several best moves, the first of left, right, up, down counts, as query reports it for the canonical board. \
-             The command exact2048 stats may follow another, equally good one. {} states have several ({} of those with a legal move).",
+            " If a state has several best moves, the first of left, right, up and down counts, as exact2048 query \
+             reports it for the canonical board. The command exact2048 stats may follow another of these moves. {} \
+             states have several best moves ({} of the states with a legal move).",
             count(sums.moves.several_best),
             part(sums.moves.several_best, chosen)
         )
     } else {
-        " The stored move counts: of several best ones, the first on the stored image of the board."
+        " The stored best move counts: if a state has several best moves, the first on the stored image of the board."
             .to_owned()
     };
     let caption = format!(
         "The best move, as shares of the states of a layer that have a legal move. A move is counted on the canonical image \
-         of a state: the turned or mirrored image that is least as a packed number. The last cell counts most, row by row \
-         from the top left, so large tiles tend to be in the first cells.{which}{}",
+         of a state: the turned or mirrored image with the smallest packed number. In this number, the last cell (row \
+         by row from the top left) counts most, so large tiles tend to be in the first cells.{which}{}",
         match run.gaps().len() {
-            0 => " It includes all states, without sampling.".to_owned(),
+            0 => " The figure includes all states, without sampling.".to_owned(),
             gaps => format!(" {} layers are missing.", count(gaps)),
         }
     );
@@ -296,7 +300,7 @@ fn best_moves(run: &RunReport, sums: &StateSums) -> Option<Figure> {
             .collect(),
         is_logarithmic: false,
         numbers: vec![
-            Numbers::new(&["best move", "states", "share of those with one"], by_move),
+            Numbers::new(&["best move", "states", "share of states with a best move"], by_move),
             Numbers::new(&["legal moves", "states", "share"], by_legal),
         ],
     }
