@@ -1,7 +1,7 @@
 //! The boards of a layer, each with the probability that a game reaches it.
 //!
-//! Each layer sends probabilities to the next. The order of the additions does not depend on threads. The tables count the
-//! roundings of each probability (`docs/dev/error-bound.md`, "Chances").
+//! Each layer sends probabilities to later layers. The order of the additions does not depend on threads. The tables
+//! count the roundings of each probability (`docs/dev/error-bound.md`, "Chances").
 
 use exact2048_game::Board;
 use exact2048_game::packed::PackedRules;
@@ -143,7 +143,7 @@ impl SpawnChances<'_> {
         }
     }
 
-    /// Leaves out `boards` boards.
+    /// Skips `boards` boards. If entries are requested, the entry of a skipped board is [`LEFT_OUT`].
     pub fn skip(&mut self, boards: usize) {
         if let Some(entries) = &mut self.entries {
             entries.resize(entries.len() + boards, LEFT_OUT);
@@ -154,9 +154,9 @@ impl SpawnChances<'_> {
 /// Place of a board in a [`ChanceTable`], valid for the table's lifetime.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChancePlace {
-    /// Its bucket.
+    /// Number of the board's bucket.
     pub bucket: u8,
-    /// Its entry there.
+    /// Number of the board's entry in the bucket.
     pub entry: u32,
 }
 
@@ -165,7 +165,7 @@ pub type ChancePlaces = Vec<ChancePlace>;
 
 /// The boards of a layer, by bucket.
 pub struct ChanceTable {
-    /// The boards, by their tiles of 8 and more.
+    /// The buckets, in the order of their numbers.
     pub buckets: Vec<ChanceBucket>,
     /// Largest number of roundings of any probability sent to this layer.
     sent_roundings: u64,
@@ -249,7 +249,7 @@ impl ChanceTable {
         self.buckets.par_iter().zip(twos.zip(fours)).map(of).unzip()
     }
 
-    /// Adds to the probability of one board.
+    /// Adds `chance` to the probability of one board.
     pub fn add(&mut self, buckets: &Buckets, board: Board, chance: f64, roundings: u64) {
         self.sent_roundings = self.sent_roundings.max(roundings);
         self.buckets[buckets.of(board)].add(board, chance);
@@ -329,7 +329,7 @@ impl ChanceBucket {
         entries
     }
 
-    /// Adds to the probability of a board, and returns its entry.
+    /// Adds `chance` to the probability of a board, and returns the board's entry.
     #[inline]
     fn add(&mut self, board: Board, chance: f64) -> u32 {
         if self.slots.len() < 2 * (self.entries.len() + 1) {

@@ -3,7 +3,7 @@
 //! The type [`PlayStatistics`] contains the distributions of the largest tile at the end and of the last layer of a game.
 //! It also contains the mean number of moves. The kernels of the solver compute these statistics by following games upward
 //! through the layers of a run ([`FollowPlay`]). The module [`chances`] stores the boards of a layer with their
-//! probabilities. It serves the evaluation of imperfect players.
+//! probabilities. The evaluation of imperfect players uses this module.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 

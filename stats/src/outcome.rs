@@ -50,7 +50,9 @@ impl PlayStatistics {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// Shares of games that end with each largest tile and that reach this tile, in descending order of exponents.
+    /// For each largest tile, the share of games that end with it and the share of games that reach it.
+    ///
+    /// The exponents of the tiles are in descending order.
     pub fn tiles(&self) -> Vec<(u8, f64, f64)> {
         let ended = |exponent: usize| self.layers.iter().map(|layer| layer.ended[exponent]).sum::<f64>();
         let mut reached = 0.0;

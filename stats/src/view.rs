@@ -183,7 +183,7 @@ const MOST_BYTES: u64 = 64 << 20;
 /// File that stores the statistics of a run for later readers. Several runs may share its folder.
 ///
 /// The first line names the run and contains the checksum of the rest, which is JSON. Readers ignore a file that is
-/// damaged or belongs to other values.
+/// damaged, or that names another run or fingerprint.
 #[derive(Debug)]
 pub struct KeptStatistics {
     place: PathBuf,
@@ -255,7 +255,7 @@ mod tests {
         Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
     }
 
-    /// Statistics with numbers that need all digits. Games end with a 4 or an 8.
+    /// Statistics whose numbers need all digits of an f64. Games end with a 4 or an 8.
     fn found() -> PlayStatistics {
         let mut ended = [0.0; EXPONENTS];
         (ended[2], ended[3]) = (0.1 + 0.2, 1.0 / 3.0);
