@@ -30,8 +30,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 ///
 /// # Errors
 ///
-/// A noun phrase for the content, to complete a sentence. Content with a zero byte counts as UTF-16, because no valid
-/// text for the program has a zero byte. Some systems write UTF-16 by default.
+/// A noun phrase that describes the content, for an error of the form "expected a board, found …". Content with a zero
+/// byte counts as UTF-16, because no valid input of the program has a zero byte. Some systems write UTF-16 by default.
 pub fn utf8(bytes: &[u8]) -> Result<&str, String> {
     let is_utf16 = bytes.contains(&0) || bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]);
     match std::str::from_utf8(bytes) {
@@ -61,7 +61,7 @@ pub fn with_causes(error: &dyn std::error::Error) -> String {
     })
 }
 
-/// Formats the last cause of an error alone.
+/// Formats only the last cause of an error.
 #[must_use]
 pub fn last_cause(error: &(dyn std::error::Error + 'static)) -> String {
     chain(error).last().map_or_else(String::new, ToString::to_string)
@@ -79,7 +79,7 @@ pub fn quoted(text: &str, most: usize) -> String {
 /// Escapes a text as [`plain`] does, and cuts it to at most `most` bytes. An ellipsis marks omitted text.
 #[must_use]
 pub fn plain_words(text: &str, most: usize) -> String {
-    // An escape is at least as long as its character, so the final cut would remove these characters too.
+    // An escape is at least as long as its character. So characters after this boundary could not be in the result.
     let plain = plain(&text[..text.floor_char_boundary(most.saturating_add(1))]);
     if plain.len() <= most {
         return plain.into_owned();

@@ -12,7 +12,7 @@ pub fn count(number: impl TryInto<u128>) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// Formats a count with a noun: `1 thread`, `4 threads`. For nouns whose plural adds an s.
+/// Formats a count with a noun: `1 thread`, `4 threads`. The plural of the noun must add an s.
 #[must_use]
 pub fn several(number: impl TryInto<u128>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u128::MAX);
@@ -160,7 +160,8 @@ pub fn value_and_bound(number: f64, error: f64) -> (String, Option<String>) {
         return (text, None);
     }
     let printed: f64 = text.replace(',', "").parse().unwrap_or(f64::INFINITY);
-    // The difference is exact, because the two numbers are close or one is 0. But the parsed number itself is rounded.
+    // The difference is exact, because the two numbers are close, or one of them is 0. But parsing rounds the printed
+    // number.
     let rounding = (printed - number).abs() + printed.abs() * f64::EPSILON / 2.0;
     let bound = bound((error + rounding.next_up()).next_up());
     (text, Some(bound))
