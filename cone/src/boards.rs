@@ -8,7 +8,9 @@ use exact2048_game::Board;
 /// Largest number of boards in one lookup: the number of cells of the largest board.
 pub const AT_A_TIME: usize = 16;
 
-/// Exclusive limit of the number of slots of a table. So slot numbers fit 32 bits, and two numbers remain free.
+/// Exclusive limit of the number of slots of a table.
+///
+/// With this limit, slot numbers fit 32 bits, and callers can use the two largest 32-bit numbers for other purposes.
 const MOST_SLOTS: usize = u32::MAX as usize - 1;
 
 /// Boards in an open-addressing table. At most two of three slots are occupied.
@@ -42,7 +44,7 @@ impl Boards {
         if needed <= self.slots.len() { self.bytes() } else { 8 * self.grown(needed) as u64 }
     }
 
-    /// Makes room for `more` additional boards.
+    /// Reserves slots for `more` additional boards.
     pub fn reserve(&mut self, more: usize) {
         let needed = slots_for(self.len() + more);
         if needed > self.slots.len() {
@@ -58,7 +60,9 @@ impl Boards {
         }
     }
 
-    /// Number of slots of a table that must grow: at least twice the current number, so few boards move often.
+    /// Number of slots of a table that must grow.
+    ///
+    /// The number at least doubles, so the table is seldom rebuilt.
     fn grown(&self, needed: usize) -> usize {
         needed.max(2 * self.slots.len())
     }
@@ -78,14 +82,14 @@ impl Boards {
 
     /// Adds boards, and returns the number of new boards for [`count`](Self::count).
     ///
-    /// The caller must [reserve](Self::reserve) slots first. The table exceeds the processor's caches. Several boards at a
-    /// time are fastest, because the loads of their slots overlap.
+    /// The caller must [reserve](Self::reserve) slots first. A large table does not fit into the processor's caches. A
+    /// call with several boards is then faster, because the loads of their slots overlap.
     #[inline]
     pub fn insert(&self, boards: &[Board]) -> usize {
         boards.chunks(AT_A_TIME).map(|boards| self.insert_at(boards).1).sum()
     }
 
-    /// Adds at most [`AT_A_TIME`] boards as [`insert`](Self::insert), and also returns the slot of each board.
+    /// Adds at most [`AT_A_TIME`] boards as [`insert`](Self::insert) does, and also returns the slot of each board.
     ///
     /// The slots stay valid until the table changes its size.
     #[inline]
@@ -139,7 +143,7 @@ impl Boards {
 
     /// The slots of at most [`AT_A_TIME`] boards. All boards must be in the set.
     ///
-    /// As with [`insert`](Self::insert), several boards at a time are fastest.
+    /// As with [`insert`](Self::insert), a call with several boards is faster than several calls.
     #[inline]
     pub fn slots_of(&self, boards: &[Board]) -> [usize; AT_A_TIME] {
         let (mut slots, found) = ([0; AT_A_TIME], self.first_words(boards));
@@ -189,8 +193,8 @@ impl Boards {
 /// The first slot in the search for a board, in a table of `slots` slots: the board's hash as a fraction of the table.
 ///
 /// The hash mixes twice, with the constants of [SplitMix64](https://doi.org/10.1145/2714064.2660195). With only one
-/// multiplication, a spawn would add about the same number to the hash of every board. Boards that arrive in the order of
-/// one table would then crowd into a small part of the next table, and searches would visit thousands of slots.
+/// multiplication, a spawn would add about the same number to the hash of every board. Boards added in the order of one
+/// table would then crowd into a small part of the next table, and searches would visit thousands of slots.
 #[inline]
 pub fn first_slot(board: Board, slots: usize) -> usize {
     let mut mixed = (board.0 ^ board.0 >> 32).wrapping_mul(0xbf58_476d_1ce4_e5b9);

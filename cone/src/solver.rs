@@ -55,7 +55,7 @@ pub struct TooLarge {
     pub needed_bytes: u64,
     /// The lowest requested layer.
     pub first: Layer,
-    /// The layer reached.
+    /// The layer that the enumeration has reached.
     pub reached: Layer,
     /// Number of states found so far.
     pub states: u64,
@@ -106,10 +106,11 @@ impl Solver {
         &self.packed
     }
 
-    /// Computes the values of reachable states in unstored layers, and of all states up to the next stored layers.
+    /// Computes the values of the states in `asked`, and of all states between them and the next stored layers.
     ///
-    /// `asked` has canonical boards with their layers. The solver calls `stored` once for each stored layer. It passes the
-    /// distinct canonical boards of the cone's final states in any order, and `stored` returns their values.
+    /// `asked` lists canonical boards of unstored layers, each with its layer. The solver calls `stored` once for each
+    /// stored layer. It passes the distinct canonical boards of the cone's final states in any order, and `stored`
+    /// returns their values.
     ///
     /// A state costs about half a microsecond of one core. Memory is about 12 bytes a state, plus the three largest layers.
     ///
@@ -186,7 +187,8 @@ type Edges = [u32; 4];
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Bytes for the lookup of a stored value: board, slot and value, and 24 bytes for the value's place in the run.
+/// Bytes for the lookup of a stored value: 24 for the board, its slot and the value, and 24 for the value's place in
+/// the run.
 const ASKED_BYTES: u64 = 48;
 
 /// Values of a layer, by slot.
@@ -291,7 +293,7 @@ impl Work<'_> {
         Ok(after)
     }
 
-    /// Backs up the values of the stored layers.
+    /// Backs up values from the stored layers down to the requested layers.
     fn descend<V: Width, E>(
         &mut self,
         mut inner: InnerLayers,

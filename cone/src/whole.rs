@@ -17,7 +17,9 @@ use crate::solver::Solver;
 /// Number of boards that one thread processes at a time.
 const AT_ONCE: usize = 1024;
 
-/// Number of additional afterstates in a table, so threads can process many states together until the last one.
+/// Additional capacity of a table of afterstates.
+///
+/// With this capacity, the last steps of a layer have enough states for all threads.
 const SPARE: usize = 16 * AT_ONCE;
 
 /// Lookup table of the canonical boards of a layer with their stored values.
