@@ -1,8 +1,8 @@
-//! Anderson acceleration: improves the next iterate by the changes of the last few residuals.
+//! Anderson acceleration: improves the next iterate with the changes of the last few residuals.
 //!
 //! For a map G and iterates u, the residuals are f = G(u) − u. The next iterate is G(u) − Σ γᵢ ΔGᵢ, with the γ that minimise
-//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G, the method is GMRES. The new iterate is only a starting point. The
-//! next application of G shows its quality.
+//! the sum of squares of f − Σ γᵢ Δfᵢ. For a linear G and without a limit on the number of differences, the
+//! method is equivalent to GMRES. The next application of G shows the quality of the new iterate.
 //!
 //! Source: D. G. Anderson, "Iterative procedures for nonlinear integral equations" (1965).
 
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 /// Number of differences to keep. More differences would save few sweeps, and each difference takes two vectors.
 pub(crate) const DEPTH: usize = 5;
 
-/// Count of numbers that one thread sums at a time. Because it is fixed, sums do not depend on the number of threads.
+/// Count of numbers that one thread sums at a time. The count is fixed, so sums do not depend on the number of threads.
 const CHUNK: usize = 1 << 14;
 
 /// History of the last steps. Vectors are allocated once.
@@ -26,7 +26,7 @@ pub(crate) struct Anderson {
     products: [[f64; DEPTH]; DEPTH],
 }
 
-/// A residual and an image, or their changes.
+/// A residual f and an image G(u), or the changes of both in one step.
 #[derive(Default)]
 struct Change {
     residual: Vec<f64>,
@@ -39,7 +39,7 @@ impl Anderson {
         self.steps = 0;
     }
 
-    /// Replaces `image` by the next iterate, given the residual of `image`.
+    /// Replaces the image G(u) by the next iterate, given the residual G(u) − u.
     pub fn step(&mut self, image: &mut [f64], residual: &[f64]) {
         if self.steps == 0 {
             self.last = Change { residual: residual.to_vec(), image: image.to_vec() };
@@ -67,7 +67,8 @@ impl Anderson {
 
     /// Stores the newest change in its place, in one pass over all vectors.
     ///
-    /// Returns the scalar products of the change's residual, and of `residual`, with the residuals of the `known` changes.
+    /// Returns two lists of scalar products with the residuals of the `known` changes: those of the new change's
+    /// residual, and those of `residual`.
     fn take(
         &mut self,
         place: usize,

@@ -19,7 +19,7 @@ pub enum Drops {
     Anywhere,
 }
 
-/// Place of a piece: its turn, and the column and row of its square's bottom left corner.
+/// Place of a piece: the piece's turn, and the column and row of the bottom left corner of its square.
 type Place = (Turn, Cell);
 
 /// The sets of cells in which a piece can rest, sorted and without duplicates.
@@ -72,7 +72,8 @@ fn reached(piece: Piece, entries: Vec<Place>, above: i8, fit: impl Fn(Place) -> 
             let kicks = piece.kicks(turn, to).into_iter();
             kicks.map(|(dx, dy)| (to, (x + dx, y + dy))).find(|&next| fit(next).is_some())
         });
-        // Skips places above the entry. If a kick lifts a piece that high, the piece could also have entered there.
+        // Skips places above the entry row. The search begins with all columns and turns in the entry row, so the
+        // search finds all resting places without these places.
         waiting
             .extend(moves.chain(turns).filter(|&(_, (_, y))| y <= above).filter(|&next| seen.insert(next)));
     }

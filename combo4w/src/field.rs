@@ -25,8 +25,10 @@ pub enum FieldError {
     /// The field has more rows than a combo can use.
     #[error("expected at most 10 rows, the top one first, found {0}")]
     Height(usize),
-    /// A row is empty below a filled one.
-    #[error("expected rows without a gap, found an empty row below a filled one, which no piece can leave")]
+    /// An empty row is below a filled row.
+    #[error(
+        "expected rows without a gap, found an empty row below a filled row; no piece can leave such a gap"
+    )]
     Gap,
     /// A row is full.
     #[error(
@@ -80,12 +82,12 @@ impl Field {
     }
 }
 
-/// The bit of a cell, `None` outside the walls, below the floor and above all rows.
+/// The bit of a cell; `None` for a cell outside the walls, below the floor or above all rows.
 fn bit((x, y): Cell) -> Option<u64> {
     ((0..WIDTH).contains(&x) && (0..ROWS).contains(&y)).then(|| 1 << (4 * y + x))
 }
 
-/// Rows from the top, separated by slashes: `X.../X.../X...`. With the flag `#`, each row is a line.
+/// Writes the rows from the top, separated by slashes: `X.../X.../X...`. With the flag `#`, each row is a line.
 impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let separator = if f.alternate() { "\n" } else { "/" };

@@ -3,7 +3,7 @@
 use crate::piece::PIECES;
 use crate::space::{ComboSpace, ComboState};
 
-/// A state by its number among all states of a graph.
+/// Number of a state among all states of a graph.
 pub type Node = u32;
 
 /// A Markov decision process with a reward of one for every step.
@@ -19,14 +19,14 @@ pub trait Graph: Sync {
 }
 
 impl ComboSpace {
-    /// The number of a state; `None` if it is not in this space.
+    /// The number of a state; `None` if the state is not in this space.
     #[must_use]
     pub fn node(&self, state: &ComboState) -> Option<Node> {
         let (level, at) = self.find(state)?;
         Some((self.first_node(level) + at) as Node)
     }
 
-    /// The state with a number.
+    /// The state with the number `node`.
     ///
     /// # Panics
     ///

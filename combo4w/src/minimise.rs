@@ -12,10 +12,10 @@ use std::hash::{Hash, Hasher};
 
 use crate::graph::{Explicit, Graph, Node};
 
-/// A graph and its smallest image.
+/// The classes of equivalent states of a graph.
 #[derive(Clone, Debug)]
 pub struct Minimised {
-    /// The classes as a graph.
+    /// The graph of the classes.
     pub graph: Explicit,
     /// The class of each state.
     pub class_of: Vec<Node>,

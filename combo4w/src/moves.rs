@@ -8,7 +8,7 @@ use crate::drops::{self, Drops};
 use crate::field::Field;
 use crate::piece::{PIECES, Piece};
 
-/// A field by its number.
+/// Number of a field.
 pub type FieldId = usize;
 
 /// All fields that a combo can reach from a first field, and their successors.
@@ -90,7 +90,8 @@ impl Placements {
         self.next.iter().flatten().map(Vec::len).sum()
     }
 
-    /// Strongly connected components of the fields. Each component comes after the components of its successors.
+    /// Strongly connected components of the fields. Each component is later in the list than the components of its
+    /// successors.
     #[must_use]
     pub fn components(&self) -> Vec<Vec<FieldId>> {
         let mut graph = DiGraph::<(), ()>::with_capacity(self.fields.len(), self.placements());

@@ -93,7 +93,7 @@ const OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0), (-1, 0), (-1, -1), (0, 2), (-1, 2)],
 ];
 
-/// Offsets of the I. Its table has no left-right symmetry.
+/// Offsets of the I. Unlike the other offsets, they have no left-right symmetry.
 const I_OFFSETS: [[Cell; 5]; 4] = [
     [(0, 0); 5],
     [(0, 0), (2, 0), (-1, 0), (2, 1), (-1, -2)],

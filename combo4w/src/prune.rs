@@ -1,8 +1,8 @@
 //! Removes successors that are never better than another successor of the same branch, by the simulation preorder.
 //!
-//! A state j *simulates* a state i, i ≤ j, if j can do everything that i can. More precisely, the probabilities of i's
-//! branches can be moved completely to j's branches under one condition. Probability moves from a branch of i to a branch
-//! of j only if each successor in i's branch is simulated by some successor in j's branch.
+//! A state j *simulates* a state i, written i ≤ j, if j can do everything that i can. More precisely, the probabilities
+//! of i's branches can be moved completely to j's branches under one condition. Probability moves from a branch of i to
+//! a branch of j only if each successor in i's branch is simulated by some successor in j's branch.
 //!
 //! The search for the greatest such relation begins with all pairs that the values allow. It removes the pairs that fail
 //! the condition, until all remaining pairs meet it. Because i ≤ j implies V(i) ≤ V(j), a branch with j does not need i.
@@ -23,8 +23,8 @@ const SLACK: f64 = 1e-6;
 
 /// Removes a successor from a branch if another successor of the branch simulates it. Returns the number of removals.
 ///
-/// `lives` has the lives of the states, to within 10⁻⁷. Time and memory grow with the square of the number of states: 4,000
-/// states take seconds and 2 MB.
+/// `lives` has the lives (values plus one) of the states, with errors of at most 10⁻⁷. Time and memory grow with the
+/// square of the number of states: 4,000 states take seconds and 2 MB.
 pub fn prune(graph: &mut Explicit, lives: &[f64]) -> usize {
     let below = simulation(graph, lives);
     let is_below = |a: Node, b: Node| holds(&below[b as usize], a);
@@ -54,8 +54,8 @@ fn simulation(graph: &Explicit, lives: &[f64]) -> Vec<Bits> {
         set
     };
     let mut below: Vec<Bits> = lives.par_iter().map(|&of| worth_less(of)).collect();
-    // A state's set depends only on the sets of its successors. So the loop checks it again only after one of these has
-    // changed.
+    // A state's set depends only on the sets of its successors. So the loop checks a state again only after the set of
+    // a successor has changed.
     let mut has_changed = vec![true; lives.len()];
     while has_changed.contains(&true) {
         let is_affected = |node: usize| {
@@ -126,7 +126,7 @@ type Targets = u8;
 
 /// Whether weights can be moved completely to other weights, each only to the targets that fit.
 ///
-/// Both kinds of weights are shares of a whole.
+/// The weights on each side are relative to the sum of that side.
 fn can_move(from: impl Iterator<Item = u32> + Clone, to: &[u32], fits: &[Targets]) -> bool {
     let (of_from, of_to): (u32, u32) = (from.clone().sum(), to.iter().sum());
     let common = of_from / gcd(of_from, of_to) * of_to;
@@ -157,7 +157,9 @@ struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// Moves a part of a weight, after moving others elsewhere if necessary. Returns the moved amount.
+    /// Moves a part of a source's weight to a target that fits. Returns the moved amount.
+    ///
+    /// If all targets that fit are full, first moves weight of other sources to other targets.
     fn push(&mut self, source: usize, amount: u32, seen: &mut Targets) -> u32 {
         for target in 0..MOST_BRANCHES {
             if self.fits[source] & !*seen & 1 << target == 0 {

@@ -39,7 +39,7 @@ impl Key {
     /// Largest number of previews that fit into a key.
     const MOST_PREVIEWS: usize = 17;
 
-    /// Packs an outlook, sorted by the previews after the first, then by the bag, then by the first preview.
+    /// Packs an outlook. Keys sort by the previews after the first, then by the bag, then by the first preview.
     ///
     /// In this order, outlooks with the same continuations are neighbours.
     fn new(first: usize, rest: u64, bag: Bits) -> Self {

@@ -62,7 +62,8 @@ pub struct ValueSummary {
 }
 
 impl ValueSummary {
-    /// Summarises `states` states with positive lives and this `sum`. Each term was rounded at most `additions` times.
+    /// Summarises `states` states whose positive lives have the sum `sum`. Each term was rounded at most `additions`
+    /// times.
     fn new(sum: f64, states: usize, additions: usize, largest: f64) -> Self {
         let mean = sum / states as f64;
         // The division adds a rounding. Twice the first-order bound covers the higher-order terms.
@@ -89,9 +90,10 @@ pub fn memory_bytes(problem: &ComboProblem, fields: usize) -> Option<u64> {
     states.checked_mul(8 * vectors)?.checked_add(outlooks.checked_mul(100)?)
 }
 
-/// Solves a space until a sweep changes no value by more than `goal` or its rounding.
+/// Solves a space until a sweep changes no value by more than `goal` or the rounding of the sweep.
 ///
-/// The values have the same bits for any number of threads. Calls `watch` after every sweep, and stops on `false`.
+/// The values have the same bits for any number of threads. Calls `watch` after every sweep, and stops if `watch`
+/// returns `false`.
 ///
 /// # Errors
 ///
@@ -236,7 +238,7 @@ impl Solution {
         self.lives.iter().flatten().copied()
     }
 
-    /// The mean and the largest value of all states.
+    /// The mean and the largest value over all states.
     #[must_use]
     pub fn summary(&self) -> ValueSummary {
         let sums: Vec<f64> = self
@@ -248,7 +250,7 @@ impl Solution {
         ValueSummary::new(sums.iter().sum(), states, CHUNK + sums.len(), largest(&self.lives))
     }
 
-    /// The mean and the largest value of the states with the first field.
+    /// The mean and the largest value over the states with the first field.
     #[must_use]
     pub fn first_field(&self, space: &ComboSpace) -> ValueSummary {
         let place = space.place(0);

@@ -35,7 +35,7 @@ pub struct ComboState {
 /// The states of a problem.
 ///
 /// The order of states is by outlook, then by piece in hold, then by field. Fields are in the order of their components.
-/// Each component comes after the components that it depends on.
+/// Each component is after the components on which it depends.
 #[derive(Clone, Debug)]
 pub struct ComboSpace {
     problem: ComboProblem,

@@ -30,13 +30,13 @@ struct Choice {
     next: std::ops::Range<u32>,
 }
 
-/// The sweep of a stage, laid out for the loops.
+/// The sweep of a stage, as lists of indices for the inner loops.
 pub(crate) struct Plan<'a> {
     space: &'a ComboSpace,
     stage: &'a Stage,
     /// Choices for each pair of pieces in hand, or for each piece if there is no hold.
     choices: Vec<Vec<Choice>>,
-    /// Indices into the rows of a following outlook. The rows end with the stage.
+    /// Indices into the rows of a following outlook. Each row ends with the last field of the stage.
     next: Vec<u32>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Tile {
     pub outlooks: std::ops::Range<usize>,
 }
 
-/// Memory of one thread.
+/// Working memory of one thread.
 #[derive(Default)]
 struct Scratch {
     rows: Vec<Lanes>,
@@ -196,7 +196,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The number of a pair in hand, a held piece and the next piece.
+    /// The number of the pair in hand: the held piece and the current piece.
     fn hand(&self, hold: usize, piece: usize) -> usize {
         if self.space.holds() == 1 { piece } else { pair(hold, piece) }
     }
