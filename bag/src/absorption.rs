@@ -35,7 +35,7 @@ pub fn absorption<A: Arithmetic>(chain: &Chain, arithmetic: &A) -> Absorption<A:
         let steps = u32::try_from(sum / 2).expect("sums are below 2^25");
         let mut in_layer: Option<A::Number> = None;
         for id in layer {
-            // Takes the number out of the list. Exact numbers are long, and the pass does not need this one again.
+            // Takes the number out of the list. Exact numbers are long, and the pass does not need this number again.
             let Some(number) = reached[id].take() else { continue };
             let chain::BagState { bag, next } = chain.states()[id];
             if let Some([two, four]) = next {

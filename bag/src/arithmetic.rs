@@ -21,15 +21,15 @@ pub trait Arithmetic {
     fn zero(&self) -> Self::Number;
     /// The number 1, before the first step.
     fn one(&self) -> Self::Number;
-    /// The same number, represented as after one more step.
+    /// The same number, represented with one more step.
     fn raised(&self, number: &Self::Number) -> Self::Number;
     /// A number times an integer.
     fn times(&self, factor: i64, number: &Self::Number) -> Self::Number;
     /// Adds a number to another with the same number of steps.
     fn add(&self, sum: &mut Self::Number, number: &Self::Number);
-    /// A number times the probability of a 2. Takes one step.
+    /// A number times the probability of a 2. The result is after one more step.
     fn by_two(&self, number: &Self::Number) -> Self::Number;
-    /// A number times the probability of a 4. Takes two steps.
+    /// A number times the probability of a 4. The result is after two more steps.
     fn by_four(&self, number: &Self::Number) -> Self::Number;
     /// The value of a number after `steps` steps, divided by an integer.
     fn value(&self, number: &Self::Number, steps: u32, divisor: u64) -> Self::Value;
@@ -74,8 +74,8 @@ impl Bounded {
     pub fn sqrt(self) -> Self {
         let value = self.value.max(0.0).sqrt();
         let low = (self.value - self.error).max(0.0).sqrt();
-        // The root is concave, so the interval's lower end is further from `value` than its upper end. At 0, the error of
-        // the root is sqrt(error).
+        // The root is concave, so the root of the interval's lower end usually differs more from `value`. Near 0, the
+        // lower end is cut off at 0, and the root of the upper end may differ more.
         let error = (value - low).max((self.value + self.error).max(0.0).sqrt() - value);
         // Both ends of the interval and their roots are rounded.
         Self::new(value, error + 3.0 * ROUNDING * value)

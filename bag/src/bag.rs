@@ -46,7 +46,7 @@ impl Bag {
         ((64 - self.0.leading_zeros()).div_ceil(2)) as u8
     }
 
-    /// Number of tiles. A board needs as many cells for the bag.
+    /// Number of tiles. A board with these tiles needs as many cells.
     #[must_use]
     pub fn len(self) -> u32 {
         (self.0 & LOW).count_ones() + 2 * ((self.0 >> 1) & LOW).count_ones()

@@ -86,7 +86,8 @@ impl Chain {
             bags.extend(layer);
             layers.push(first..bags.len());
         }
-        // The successor by a tile may be a state even if the tile never spawns, because other tiles may lead to it.
+        // The successor by a tile may be a state even if the tile never spawns, because other spawns may lead to this
+        // state.
         let next_by = |layer: usize, bag: Bag, step: u8| -> Option<StateId> {
             let range: Range<StateId> = layers.get(layer + usize::from(step))?.clone();
             let at = bags[range.clone()].binary_search(&bag.merged().with(step)).ok()?;

@@ -125,7 +125,7 @@ struct Ones<'a, A: Arithmetic> {
 impl<'a, A: Arithmetic> Ones<'a, A> {
     /// Number of step counts to keep, up to the highest one in use.
     ///
-    /// A state needs two steps back, and the first tiles need two steps more.
+    /// A state needs the numbers of up to two steps earlier, and the first two tiles need two steps more.
     const KEPT: usize = 6;
 
     fn new(arithmetic: &'a A) -> Self {

@@ -100,5 +100,5 @@ impl SampledCounts {
     }
 }
 
-/// Half the width of the interval with probability 95% of the normal distribution, in standard deviations.
+/// Half the width of the 95% interval of the normal distribution, in standard deviations.
 const Z95: f64 = 1.959_963_984_540_054;

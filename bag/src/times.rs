@@ -21,13 +21,13 @@ pub struct Time {
 pub struct Times {
     /// One distribution for each tile from 8 to the target.
     pub tiles: Vec<Time>,
-    /// Bound on the relative error of each probability, apart from `left_out`.
+    /// Bound on the relative error of each probability, without the effect of `left_out`.
     pub relative_error: f64,
     /// Total probability of the omitted states. After some number of moves, each had a probability below 10⁻³⁰.
     pub left_out: f64,
 }
 
-/// Smallest probability to follow, of a state after a number of moves.
+/// Smallest probability of a state, after a number of moves, that the computation follows.
 const NEGLIGIBLE: f64 = 1e-30;
 
 /// Follows the probabilities of all states from move to move.
@@ -78,7 +78,8 @@ pub fn times_with(chain: &Chain, mut report: impl FnMut(f64)) -> Times {
     }
     let tiles =
         (3..=chain.target()).map(|exponent| Time::new(exponent, &arrivals[usize::from(exponent)])).collect();
-    // A path of m moves has m + 2 factors, each with an error, and up to m + 2 sums. So each move has three roundings.
+    // A path of m moves has m + 2 factors and up to m + 2 sums. A factor, its product and its sum are rounded once
+    // each, so each move has three roundings.
     let relative_error = 3.0 * f64::from(moves + 2) * f64::EPSILON;
     Times { tiles, relative_error, left_out }
 }
