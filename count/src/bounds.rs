@@ -43,7 +43,7 @@ pub enum Counted {
     All,
     /// Boards in layers that a game can reach.
     ///
-    /// Each move raises the sum by 2 or 4, so no game gets past two consecutive empty layers.
+    /// Each move raises the sum by 2 or 4, so no game passes two consecutive empty layers.
     Reachable,
     /// Boards within the tile bound.
     WithinTileBound,
@@ -79,7 +79,8 @@ impl Bounds {
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
         let types = cycle_types(size);
-        // For each kind of board and of symmetry, two counts place the tiles. The second count omits 2s and 4s.
+        // For each kind of boards and each type of symmetry, two counts place the tiles. The second count omits 2s and
+        // 4s.
         let steps = 2 * (types.len() + 1) * (usize::from(largest) + usize::from(largest.saturating_sub(2)));
         let mut done = 0;
         let mut placed = || {
@@ -121,7 +122,8 @@ impl Bounds {
         &self.layers
     }
 
-    /// Number of boards of all layers together. With a target, all won boards together count as one board, as in the source.
+    /// Number of boards of all layers together. With a target, all won boards together count as one board, as in the
+    /// published formula.
     #[must_use]
     pub fn total(&self, kind: Counted) -> Count {
         let won = u128::from(self.target.is_some());
