@@ -17,7 +17,7 @@ def _in_notebook() -> bool:
 
 
 class ProgressBar:
-    """A single line. Each progress report overwrites it."""
+    """A progress bar in a single line. Each progress report overwrites the line."""
 
     def __init__(self) -> None:
         self._shown: Any = None

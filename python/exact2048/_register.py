@@ -21,7 +21,7 @@ def _register() -> None:
 class _AtImport(MetaPathFinder):
     """Registers the environment after the first import of Gymnasium.
 
-    An import of Gymnasium here would take ten times as long as the rest of this package.
+    An import of Gymnasium takes ten times as long as an import of this package. So this package does not import it.
     """
 
     def find_spec(

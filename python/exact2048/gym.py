@@ -12,10 +12,10 @@ the reward is the score of the move. With "reach:TILE", a win has reward 1 and e
 `info` has `action_mask` (int8 [4], 1 for a legal move). With a run of the same board, `info` also has:
 
 * `value`, the value of the board under perfect play,
-* `action_values`, the value of each move, minus infinity for an illegal one,
-* `regret` after a step, the loss of the move; 0 for an illegal one, which changes nothing.
+* `action_values`, the value of each move, minus infinity for an illegal move,
+* `regret` after a step, the loss of the move; 0 for an illegal move, which changes nothing.
 
-If the run does not reach the board, value and regret are NaN.
+If the board is not reachable in the run, `value` and `regret` are NaN.
 """
 
 from typing import Any, SupportsFloat
@@ -104,7 +104,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
             is_over = not self._truncated
             return self.games.boards()[0], 0.0, is_over, self._truncated, self._info(is_over)
         moves = np.array([action], dtype=np.int64)
-        # The step comes first, because it refuses invalid actions.
+        # Makes the step before the look-ups, because the step refuses invalid actions.
         boards, rewards, over, truncated, _ = self.games.step(moves)
         self._truncated = bool(truncated[0])
         regret = None if self._judge is None else self._judge.regrets(moves)[0]
@@ -126,7 +126,7 @@ class Exact2048Env(gymnasium.Env[Array, np.int64]):
 
 
 class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
-    """Many games, stepped by one call. After the end of a game's episode, the next step restarts it, whatever the action.
+    """Many games, stepped by one call. After the end of a game's episode, the next step restarts the game without a move.
 
     `reset(options={"boards": BOARDS})` begins the games with given boards. Each board must have a legal move.
     """
@@ -151,7 +151,8 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.observation_space = gymnasium.vector.utils.batch_space(self.single_observation_space, num_envs)
         self.action_space = gymnasium.vector.utils.batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
-        # `_ended` marks games whose episode has ended, and the next step restarts them. `_over` excludes truncated games.
+        # `_ended` marks games whose episode has ended; the next step restarts them. `_over` marks only those that are over,
+        # not truncated.
         self._ended = np.zeros(num_envs, dtype=np.bool_)
         self._over = np.zeros(num_envs, dtype=np.bool_)
 
@@ -183,7 +184,7 @@ class Exact2048VectorEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
         moves = np.asanyarray(actions, dtype=np.int64)
-        # The step comes first, because it refuses invalid actions.
+        # Makes the step before the look-ups, because the step refuses invalid actions.
         boards, rewards, over, truncated, legal = self.games.step(moves)
         regrets = None if self._judge is None else np.where(self._ended, 0.0, self._judge.regrets(moves))
         self._over, self._ended = over, over | truncated

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Learns 3x3 in about a minute, and plots its loss against perfect play.
+"""Trains an agent on 3x3 for about a minute, and plots the agent's loss against perfect play.
 
-The agent is the textbook agent for 2048. It values a board after a move by a sum of weights, one for each 2x3 part of the
-board and its mirror images. It learns the weights by temporal differences (Szubert and Jaskowski, 2014). The agent uses
-only NumPy. Package exact2048 provides the games, 1,024 at a time, and the measure of the agent's quality: its *regret*.
-The regret is the loss of the agent's moves against perfect play.
+The agent is the textbook agent for 2048. It values a board after a move by a sum of eight weights. Each weight belongs to
+the tiles of one 2x3 part of a rotation or reflection of the board. The agent learns the weights by temporal differences
+(Szubert and Jaskowski, 2014), and uses only NumPy. Package exact2048 provides the games, 1,024 at a time, and the measure
+of the agent's quality: its *regret*. The regret is the loss of the agent's moves against perfect play.
 
     pip install './python[gym]' matplotlib
     python python/examples/ntuple.py --run runs/3x3 --games 50000 -o regret.png
@@ -81,7 +81,7 @@ class Agent:
         return boards.reshape(-1, SIDE * SIDE)[:, self.parts] @ self.scale
 
     def choose(self, boards):
-        """The apparently best move of each board, the entries of the afterstate's weights, and the move's value."""
+        """For each board: the move with the highest estimate, the numbers of the afterstate's weights, and the estimate."""
         after, scores = afterstates(boards)
         entries = self.entries(after).reshape(len(boards), 4, -1)
         values = scores + self.weights[entries].sum(axis=2)
@@ -94,7 +94,7 @@ class Agent:
         errors = targets - self.weights[entries].sum(axis=1)
         found, place, count = np.unique(entries, return_inverse=True, return_counts=True)
         sums = np.bincount(place.reshape(-1), np.repeat(errors, entries.shape[1]))
-        # Averages over games that use the same weights, because their errors are about the same.
+        # Averages the errors of all games that use a weight, because these errors are about the same.
         self.weights[found] += self.rate / entries.shape[1] * sums / count
 
 

@@ -113,7 +113,9 @@ pub fn read(given: &Bound<'_, PyAny>, size: BoardSize) -> PyResult<Question> {
 pub(crate) const MASKED: &str =
     "expected an array without a mask, found a masked array; pass the result of its `compressed` or `filled`";
 
-/// Whether a value is one of NumPy's masked arrays. Their data would show masked cells as ordinary cells.
+/// Whether a value is one of NumPy's masked arrays.
+///
+/// The data of such an array shows masked cells as ordinary cells.
 pub fn is_masked(given: &Bound<'_, PyAny>) -> PyResult<bool> {
     let is_derived = given.cast::<PyUntypedArray>().is_ok() && given.cast_exact::<PyUntypedArray>().is_err();
     Ok(is_derived && given.hasattr("mask")?)
@@ -129,8 +131,8 @@ fn of_exponents(exponents: &[u8]) -> PyResult<Packed> {
     if all > 15 {
         let found = exponents.iter().max().copied().unwrap_or_default();
         return Err(BoardError::new_err(format!(
-            "expected exponents from 0 (empty) over 1 (the tile 2) to 15 (32,768), found {found}: uint8 arrays hold \
-             exponents, not tiles"
+            "expected exponents from 0 (empty cell) to 15 (tile 32,768), found {found}: uint8 arrays hold exponents, not \
+             tiles"
         )));
     }
     Ok(Packed(packed))

@@ -40,7 +40,7 @@ const TIMEOUT: Duration = Duration::from_secs(600);
 /// Largest number of characters to show of a server's message.
 const MOST_WORDS: usize = 2000;
 
-/// A client of a server with a solved run. It has the same methods as a run.
+/// A client of a server with a solved run. Its values and best moves are those of the run.
 #[pyclass(module = "exact2048", frozen)]
 pub(crate) struct Client {
     options: ClientOptions,

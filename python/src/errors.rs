@@ -13,7 +13,12 @@ create_exception!(exact2048, UsageError, Exact2048Error, "An argument is invalid
 create_exception!(exact2048, BoardError, UsageError, "The argument is not a board or an array of boards.");
 create_exception!(exact2048, UnreachableError, Exact2048Error, "The state is unreachable in the run.");
 create_exception!(exact2048, NotSolvedError, Exact2048Error, "The run does not have the requested answers.");
-create_exception!(exact2048, ServerError, Exact2048Error, "The server did not answer, or refused.");
+create_exception!(
+    exact2048,
+    ServerError,
+    Exact2048Error,
+    "The server did not answer, or refused the request."
+);
 
 /// The exception for an invalid board.
 pub fn of_board(error: &GameBoardError) -> PyErr {

@@ -15,8 +15,8 @@ use crate::rules;
 
 /// Number of consecutive illegal moves that truncates a game.
 ///
-/// At least one move is always legal, so random play makes that many illegal moves with probability 10^-12. Without a
-/// limit, a player that repeats one move would never stop.
+/// At least one move is always legal, so random play makes a hundred illegal moves in a row with a probability below
+/// 10^-12. Without a limit, a player that repeats an illegal move would never stop.
 const MOST_ILLEGAL: u8 = 100;
 
 /// The result of a step: boards, rewards, flags of finished and of truncated games, and legal moves.
@@ -31,7 +31,7 @@ type Step<'py> = (
 /// The result of a reset: boards and legal moves.
 type Begun<'py> = (Bound<'py, PyArray3<u8>>, Bound<'py, PyArray2<i8>>);
 
-/// Games played in parallel. After a game is over or truncated, the next step ignores the game's move and restarts it.
+/// Games played in parallel. After a game is over or truncated, the next step restarts the game and ignores its move.
 #[pyclass(module = "exact2048")]
 pub(crate) struct Games {
     games: ManyGames,
@@ -81,7 +81,7 @@ impl Games {
 
     /// Begins all games. If `seeds` are given, first seeds each game with 64 bits.
     ///
-    /// Without seeds, games continue with their random numbers. The initial seed of a game is its place in the list.
+    /// Without seeds, the games continue their sequences of random numbers. The initial seed of a game is its number.
     fn reset<'py>(&mut self, py: Python<'py>, seeds: Option<Vec<u64>>) -> PyResult<Begun<'py>> {
         if let Some(seeds) = &seeds {
             self.expect(seeds.len(), "seeds")?;
@@ -95,10 +95,8 @@ impl Games {
     /// Begins a game with a given board.
     fn place(&mut self, game: usize, board: &Bound<'_, PyAny>) -> PyResult<()> {
         if game >= self.games.len() {
-            return Err(UsageError::new_err(format!(
-                "expected a game from 0 to {}, found {game}",
-                self.games.len() - 1
-            )));
+            let count = self.games.len();
+            return Err(UsageError::new_err(format!("expected a game number below {count}, found {game}")));
         }
         let board = read(board, self.games.size())?.one()?.boards()[0];
         self.games.place(game, board);
@@ -170,10 +168,8 @@ impl Games {
     /// The board of a game.
     fn board(&self, game: usize) -> PyResult<Board> {
         if game >= self.games.len() {
-            return Err(UsageError::new_err(format!(
-                "expected a game from 0 to {}, found {game}",
-                self.games.len() - 1
-            )));
+            let count = self.games.len();
+            return Err(UsageError::new_err(format!("expected a game number below {count}, found {game}")));
         }
         Ok(Board { packed: self.games.board(game), size: self.games.size() })
     }

@@ -51,10 +51,11 @@ pub(crate) fn prepare() -> PyResult<()> {
     })
 }
 
-/// Does long work that the user can interrupt. The caller must have released the interpreter.
+/// Runs long work that the user can interrupt. The caller must have released the interpreter.
 ///
-/// Python handles signals only on the caller's thread. So another thread runs `work`, and the caller's thread checks for
-/// signals. `work` gets a function that returns whether the result is still wanted. Starting the thread costs some 20 µs.
+/// Python handles signals only on the caller's thread. So another thread runs `work`, and the caller's thread checks
+/// for signals. `work` gets a function that returns whether the result is still wanted. Starting the thread takes about
+/// 20 µs.
 ///
 /// In a fork, the caller's thread runs `work`, because [`prepare`] provides no other thread. Signals then wait until the
 /// end of the work.

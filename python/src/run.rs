@@ -39,7 +39,7 @@ pub(crate) struct Run {
     facts: Facts,
 }
 
-/// Arguments with which the run was opened. Another process can open the run with the same arguments.
+/// Arguments with which the run was opened. With these arguments, another process can open the run.
 struct Opened {
     /// Absolute path or URL of the run.
     place: PathBuf,
@@ -261,7 +261,8 @@ fn each<T>(boards: &[Packed], mut ask: impl FnMut(&[Packed]) -> PyResult<Vec<T>>
 impl Run {
     /// Asks a question about boards. An interruption by the user ends the question.
     ///
-    /// For a single board, tries this thread first. Most boards take a few microseconds, less than the start of a thread.
+    /// For a single board, first asks on the calling thread with a small memory limit. Most boards take a few
+    /// microseconds, less than the start of a thread.
     fn ask<T: Send>(
         &self,
         boards: &[Packed],

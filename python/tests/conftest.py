@@ -10,7 +10,7 @@ import exact2048
 import pytest
 
 PROGRAM = os.environ.get("EXACT2048_PROGRAM")
-"""Path of the program to compare with."""
+"""Path of the program whose answers the tests compare with those of the package."""
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""Environments: checked by Gymnasium, against the rules, and against a run."""
+"""Environments: Gymnasium accepts them, and they agree with the rules and with a run."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Runs and servers: they answer every spelling of boards as the program does."""
+"""Runs and servers: they read boards in every spelling, and give the same answers as the program."""
 
 import copy
 import json
