@@ -1,8 +1,8 @@
 //! gRPC interfaces of exact2048. They are generated from the files under `proto/`, where every field is
 //! documented.
 //!
-//! Package names carry a version ([`v1`]). A version only gains fields, so requests and answers of deployed
-//! clients retain their meaning.
+//! Package names contain a version ([`v1`]). Later releases only add fields to a version. So requests and answers of
+//! deployed clients retain their meaning.
 
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::{Discount, Params, Spawner};
