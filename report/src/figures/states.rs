@@ -75,7 +75,7 @@ fn counts(run: &RunReport) -> Option<Figure> {
         .to_owned();
     if is_in(Source::Enumeration, &run.params) {
         caption += " Lees-Miller enumerated the same boards independently (The Mathematics of 2048, part 3, jdlm.info, \
-                    2017): his number of states of a sum is the number of states minus the number of dead states.";
+                    2017). His numbers of states exclude the dead states.";
     }
     if is_in(Source::StrongSolutions, &run.params) {
         caption += " Yamashita and Kaneko enumerate the same states by the sum of tiles, which they call the age, for their \
