@@ -1,48 +1,21 @@
 //! Exports the layers of a run to files.
 
 use std::io;
-use std::ops::RangeInclusive;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use exact2048_files::open;
-use exact2048_game::{Layer, Params};
-use exact2048_solution::{Oracle, QueryError, Run};
+use exact2048_game::Params;
+use exact2048_solution::{Oracle, Run};
 
 use crate::columns::{ExportRows, ExportTable};
+use crate::error::ExportError;
 use crate::files::{FileRange, Folder, FolderError, create_own, cut};
-use crate::format::{FileFormat, TableFiles, TableFormat};
-use crate::groups::{Group, Groups, Work};
+use crate::format::{TableFiles, TableFormat};
+use crate::groups::{ExportProgress, Group, Groups, Work};
+use crate::options::ExportOptions;
 
 /// Number of rows at which a file gets no further layer.
 const FILE_ROWS: u64 = 8 << 20;
-
-/// Options of an export.
-#[derive(Clone, Debug)]
-pub struct ExportOptions {
-    /// The table.
-    pub table: ExportTable,
-    /// The layers; all of them if `None`.
-    pub layers: Option<RangeInclusive<Layer>>,
-    /// Number of rows of an evenly spread sample; all rows if `None`.
-    pub sample: Option<u64>,
-    /// The format of the files.
-    pub format: FileFormat,
-    /// The output folder.
-    pub folder: PathBuf,
-    /// Memory limit in bytes for the layers in progress.
-    pub memory_bytes: u64,
-}
-
-/// Progress of an export.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct ExportProgress {
-    /// The current layer.
-    pub layer: Layer,
-    /// Number of rows in the layers before the current one, including rows in existing files.
-    pub rows: u64,
-    /// Number of all rows, before sampling.
-    pub all_rows: u64,
-}
 
 /// Result of an export.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,74 +31,6 @@ pub struct Exported {
     pub rows: u64,
     /// Total size of all files in bytes.
     pub bytes: u64,
-}
-
-/// Reason why an export failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The run could not answer.
-    #[error(transparent)]
-    Query(#[from] QueryError),
-    /// The requested range contains no layer of the run.
-    #[error(
-        "expected some of the layers {run_first} to {run_last} of the run, which are even, found the range {first} to {}",
-        if *last == Layer(u32::MAX) { "the last".to_owned() } else { last.to_string() }
-    )]
-    NoLayers {
-        /// First requested layer.
-        first: Layer,
-        /// Last requested layer.
-        last: Layer,
-        /// First layer of the run.
-        run_first: Layer,
-        /// Last layer of the run.
-        run_last: Layer,
-    },
-    /// The layers exceed the memory limit.
-    #[error(
-        "expected at most {limit_bytes} bytes for the largest exported layers, found up to {needed_bytes}; raise the \
-         limit, or export fewer layers"
-    )]
-    Memory {
-        /// Largest number of bytes needed at once.
-        needed_bytes: u64,
-        /// Bytes allowed.
-        limit_bytes: u64,
-    },
-    /// The number of a layer's rows differs from the run's count.
-    #[error("expected {expected} rows in layer {layer}, as the run counted, found {found}; verify the run")]
-    Count {
-        /// The layer.
-        layer: Layer,
-        /// Rows found.
-        found: u64,
-        /// Rows counted by the run.
-        expected: u64,
-    },
-    /// The folder has other contents.
-    #[error("expected {} to be empty or to hold an export of {wanted}; found {held}", folder.display())]
-    Occupied {
-        /// The folder.
-        folder: PathBuf,
-        /// Its contents.
-        held: String,
-        /// Description of this export.
-        wanted: String,
-    },
-    /// Another process exports to the folder.
-    #[error("expected no other export into {}, found one that runs; wait for its end, or name another folder", folder.display())]
-    Busy {
-        /// The folder.
-        folder: PathBuf,
-    },
-    /// A file cannot be written.
-    #[error("{}: {error}", path.display())]
-    Io {
-        /// The file or the folder.
-        path: PathBuf,
-        /// The cause.
-        error: io::Error,
-    },
 }
 
 /// Writes an export, or its missing files.

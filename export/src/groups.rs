@@ -8,8 +8,9 @@ use exact2048_solution::{LayerCounts, Oracle, Run, StateReader};
 use rayon::prelude::*;
 
 use crate::columns::{BoardAnswers, ExportRows, ExportTable};
-use crate::export::{ExportError, ExportOptions, ExportProgress};
+use crate::error::ExportError;
 use crate::files::FileRange;
+use crate::options::ExportOptions;
 use crate::sample::Sample;
 
 /// Bytes of memory for each unwritten row. At most the rows of a group or of the largest layer are unwritten.
@@ -18,6 +19,17 @@ const ROW_BYTES: u64 = 3 * 64;
 /// Number of rows at which a group gets no further layer. Groups are small, because readers of Parquet files read a
 /// whole group at once.
 const GROUP_ROWS: usize = 1 << 20;
+
+/// Progress of an export.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExportProgress {
+    /// The current layer.
+    pub layer: Layer,
+    /// Number of rows in the layers before the current one, including rows in existing files.
+    pub rows: u64,
+    /// Number of all rows, before sampling.
+    pub all_rows: u64,
+}
 
 /// Rows that are written together.
 pub(crate) struct Group {

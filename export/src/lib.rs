@@ -8,12 +8,17 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod columns;
+mod error;
 mod export;
 mod files;
 mod format;
 mod groups;
+mod options;
 mod sample;
 
 pub use columns::{ExportColumn, ExportRows, ExportTable};
-pub use export::{ExportError, ExportOptions, ExportProgress, Exported, export};
+pub use error::ExportError;
+pub use export::{Exported, export};
 pub use format::FileFormat;
+pub use groups::ExportProgress;
+pub use options::ExportOptions;
