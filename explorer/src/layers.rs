@@ -7,8 +7,8 @@ use exact2048_solution::{Oracle, QuestionLimits, ValueSums};
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::runs::Explorer;
 use crate::sample::sample;
+use crate::state::Explorer;
 use crate::url_query::{UrlQuery, count_of};
 
 /// Default and maximum number of sampled states of a layer.

@@ -15,8 +15,10 @@ mod routes;
 mod runs;
 mod sample;
 mod search;
+mod state;
+mod statistics;
 mod url_query;
 mod values;
 
 pub use routes::{paths, router};
-pub use runs::Explorer;
+pub use state::Explorer;

@@ -1,198 +1,19 @@
-//! Statistics of perfect play. A background thread computes them once for each run and stores them.
-
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+//! Answers requests for the statistics of perfect play.
 
 use axum::extract::State;
 use exact2048_net::pages::{JsonReply, RequestFailure};
-use exact2048_net::text::numbers::count;
-use exact2048_server::{RunSnapshot, Served, of_query};
-use exact2048_stats::{
-    FollowerOfRun, KeptStatistics, LEAST_FOLLOWED, StatisticsView, StatsProgress, has_usual_rules,
-};
-use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
-use tokio::sync::watch;
+use exact2048_stats::has_usual_rules;
+use serde::Deserialize;
 use tonic::Status;
 
-use crate::runs::Explorer;
+use crate::state::Explorer;
+use crate::statistics::PlayAnswer;
 use crate::url_query::UrlQuery;
-
-/// Largest number of states of a run whose statistics a server computes. One core takes some minutes for such a run.
-///
-/// For larger runs, the server reads the statistics that `exact2048 stats` has stored.
-const MOST_STATES: u64 = 200_000_000;
-
-/// Time that a request waits for statistics that may be complete soon.
-const PATIENCE: Duration = Duration::from_millis(500);
-
-/// Progress of the statistics of a run.
-#[derive(Clone)]
-enum PlayState {
-    /// The completed share of the work.
-    Working(f64),
-    Done(Arc<RawValue>),
-    Failed(Status),
-}
-
-/// The requested statistics of the runs of a server.
-pub struct PerfectPlay {
-    /// Statistics by the run's id and fingerprint, because they change with the run's values.
-    of_runs: Mutex<HashMap<(String, u128), watch::Receiver<PlayState>>>,
-    /// Lock of the computing thread. It lets one thread compute at a time.
-    turn: Arc<Mutex<()>>,
-    limits: PlayLimits,
-}
-
-/// Method and limits of the computation.
-#[derive(Clone, Copy, Debug)]
-pub struct PlayLimits {
-    /// Creates a follower of games through a run.
-    pub follower: FollowerOfRun,
-    /// Number of threads.
-    pub threads: usize,
-    /// Memory limit in bytes.
-    pub memory_bytes: u64,
-}
-
-impl PerfectPlay {
-    /// Creates an empty set of statistics.
-    pub fn new(limits: PlayLimits) -> Self {
-        Self { of_runs: Mutex::default(), turn: Arc::default(), limits }
-    }
-
-    /// Returns the progress of a run's statistics. Starts the computation if necessary.
-    fn of(&self, run: &RunSnapshot, work: PlayWork) -> Result<watch::Receiver<PlayState>, Status> {
-        let key = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
-        let mut of_runs = self.of_runs.lock();
-        if let Some(known) = of_runs.get(&key).filter(|known| is_of_use(known)) {
-            return Ok(known.clone());
-        }
-        let (sender, state) = watch::channel(PlayState::Working(0.0));
-        let (turn, limits) = (Arc::clone(&self.turn), self.limits);
-        // The thread is detached, so a stopping server does not wait for it.
-        let begun = thread::Builder::new().name("perfect play".to_owned()).spawn(move || {
-            let end = work.end(&turn, limits, &sender).unwrap_or_else(PlayState::Failed);
-            sender.send_replace(end);
-        });
-        begun.map_err(|error| Status::internal(format!("cannot start a thread: {error}")))?;
-        of_runs.insert(key, state.clone());
-        Ok(state)
-    }
-}
-
-/// Whether the progress of a computation is still usable. Work restarts after a failure, because a missing file may
-/// have returned.
-fn is_of_use(state: &watch::Receiver<PlayState>) -> bool {
-    match *state.borrow() {
-        PlayState::Working(_) => is_worked_on(state),
-        PlayState::Done(_) => true,
-        PlayState::Failed(_) => false,
-    }
-}
-
-/// Whether the thread that sends the progress is still running.
-fn is_worked_on(state: &watch::Receiver<PlayState>) -> bool {
-    state.has_changed().is_ok()
-}
-
-/// Statistics to compute.
-struct PlayWork {
-    served: Arc<Served>,
-    /// Id and fingerprint of the requested run.
-    asked: (String, u128),
-    kept: Option<KeptStatistics>,
-    states: u64,
-}
-
-impl PlayWork {
-    /// Returns the kept statistics, or computes them.
-    fn end(
-        &self,
-        turn: &Mutex<()>,
-        limits: PlayLimits,
-        sender: &watch::Sender<PlayState>,
-    ) -> Result<PlayState, Status> {
-        if let Some(kept) = self.kept.as_ref().and_then(KeptStatistics::read) {
-            return done(&kept);
-        }
-        check_size(self.states)?;
-        let _turn = turn.lock();
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(limits.threads).build();
-        let found = pool.map_err(|error| internal(&error))?.install(|| self.follow(limits, sender))?;
-        if let Some(Err(error)) = self.kept.as_ref().map(|kept| kept.keep(&found)) {
-            tracing::warn!(%error, "perfect-play statistics not kept; the next server computes them again");
-        }
-        done(&found)
-    }
-
-    fn follow(
-        &self,
-        limits: PlayLimits,
-        sender: &watch::Sender<PlayState>,
-    ) -> Result<StatisticsView, Status> {
-        let run = self.served.open_again().map_err(|error| Status::unavailable(format!("{error:#}")))?;
-        check_identity(&self.asked, (run.dir().run_id().to_string(), run.fingerprint().unwrap_or_default()))?;
-        let follower = (limits.follower)(&run, limits.memory_bytes).map_err(|error| of_query(&error))?;
-        // The work continues after its request has ended, so a later request gets its answer at once.
-        let mut progress = |at: StatsProgress| {
-            sender.send_replace(PlayState::Working(at.share));
-        };
-        let found = StatisticsView::follow(&run, &*follower, LEAST_FOLLOWED, &mut progress);
-        found.map_err(|error| of_query(&error))
-    }
-}
-
-fn done(statistics: &StatisticsView) -> Result<PlayState, Status> {
-    let json = serde_json::value::to_raw_value(statistics).map_err(|error| internal(&error))?;
-    Ok(PlayState::Done(json.into()))
-}
-
-fn internal(error: &dyn std::fmt::Display) -> Status {
-    Status::internal(error.to_string())
-}
-
-/// Checks that no other run has replaced the requested run. The statistics of two runs differ.
-fn check_identity(asked: &(String, u128), found: (String, u128)) -> Result<(), Status> {
-    if found == *asked {
-        return Ok(());
-    }
-    Err(Status::unavailable(format!(
-        "expected run {} with fingerprint {:032x}, found run {} with fingerprint {:032x} in its place; ask again when the \
-         server has opened the new run",
-        asked.0, asked.1, found.0, found.1
-    )))
-}
-
-/// Checks that a server may compute the statistics of a run with this number of states.
-fn check_size(states: u64) -> Result<(), Status> {
-    if states <= MOST_STATES {
-        return Ok(());
-    }
-    Err(Status::failed_precondition(format!(
-        "the run has {} states, and this server computes these statistics only for runs of up to {} states. Run \
-         \"exact2048 stats\", which has no such limit and keeps the answer for this server",
-        count(states),
-        count(MOST_STATES)
-    )))
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PlayQuery {
     run: Option<String>,
-}
-
-/// The statistics, or their progress.
-#[derive(Serialize)]
-pub struct PlayAnswer {
-    /// Estimated share of the completed work.
-    progress: f64,
-    /// The output of `exact2048 stats --json`; `None` during the computation.
-    statistics: Option<Box<RawValue>>,
 }
 
 /// `GET /api/v1/perfect-play`.
@@ -208,50 +29,5 @@ pub async fn perfect_play(
                     tile to reach as the objective, and no discount";
         return Err(Status::failed_precondition(what).into());
     }
-    let asked = (run.run_id.clone(), run.fingerprint.unwrap_or_default());
-    let kept = served.kept_folder().map(|folder| KeptStatistics::new(folder, &asked.0, asked.1));
-    let states = run.layers.iter().map(|counts| counts.states).sum();
-    let mut state =
-        explorer.perfect_play().of(&run, PlayWork { served: Arc::clone(served), asked, kept, states })?;
-    let is_over = |state: &PlayState| !matches!(state, PlayState::Working(_));
-    let _ = tokio::time::timeout(PATIENCE, state.wait_for(is_over)).await;
-    // Check the thread before reading the progress. A thread sends its result before it ends. So if the thread has
-    // ended, the line below reads the result, unless the thread panicked.
-    let is_worked_on = is_worked_on(&state);
-    let now = state.borrow().clone();
-    match now {
-        PlayState::Working(_) if !is_worked_on => {
-            Err(Status::internal("the server failed to compute the statistics; see its log").into())
-        }
-        PlayState::Working(progress) => Ok(JsonReply(PlayAnswer { progress, statistics: None })),
-        PlayState::Done(found) => {
-            Ok(JsonReply(PlayAnswer { progress: 1.0, statistics: Some((*found).to_owned()) }))
-        }
-        PlayState::Failed(status) => Err(status.into()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_runs_are_left_to_the_command() {
-        assert!(check_size(MOST_STATES).is_ok());
-        let refused = check_size(1_814_373_350).unwrap_err();
-        assert_eq!(refused.code(), tonic::Code::FailedPrecondition);
-        for says in ["1,814,373,350", "200,000,000", "exact2048 stats"] {
-            assert!(refused.message().contains(says), "{refused}");
-        }
-    }
-
-    #[test]
-    fn a_replaced_run_does_not_get_the_old_statistics() {
-        let asked = ("a1".to_owned(), 7);
-        assert!(check_identity(&asked, asked.clone()).is_ok());
-        for replaced in [("a2".to_owned(), 7), ("a1".to_owned(), 8)] {
-            let refused = check_identity(&asked, replaced).unwrap_err();
-            assert_eq!(refused.code(), tonic::Code::Unavailable);
-        }
-    }
+    Ok(JsonReply(explorer.perfect_play().find(served, &run).await?))
 }

@@ -11,8 +11,9 @@ use exact2048_solution::{Advice, Evaluation, Oracle, QueryError, QuestionLimits,
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::runs::{Explorer, less_is_better};
+use crate::runs::less_is_better;
 use crate::sample::sample;
+use crate::state::Explorer;
 use crate::url_query::{UrlQuery, count_of};
 
 /// Default and largest number of sampled states.

@@ -7,7 +7,7 @@ use axum::routing::{MethodRouter, get};
 use exact2048_net::pages::{files, require_token};
 use tower_http::cors::CorsLayer;
 
-use crate::runs::Explorer;
+use crate::state::Explorer;
 use crate::url_query::no_such_path;
 use crate::{assets, layers, perfect, positions, runs, search, values};
 

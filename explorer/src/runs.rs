@@ -1,95 +1,14 @@
-//! The served runs, by name.
-
-use std::sync::Arc;
+//! Descriptions of the served runs and of their layers.
 
 use axum::extract::State;
 use exact2048_game::{Layer, Objective};
 use exact2048_net::pages::{JsonReply, RequestFailure};
-use exact2048_net::token::CheckToken;
-use exact2048_proto::v1::{Cost, RunPhase};
-use exact2048_server::{NamedRun, RunSnapshot, Runs, Served, Turns};
-use exact2048_solution::{Oracle, QueryError, QuestionLimits};
-use exact2048_stats::FollowerOfRun;
+use exact2048_proto::v1::RunPhase;
+use exact2048_server::{NamedRun, RunSnapshot};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
-use tonic::Status;
 
-use crate::perfect::{PerfectPlay, PlayLimits};
+use crate::state::Explorer;
 use crate::url_query::UrlQuery;
-
-/// State shared by all request handlers.
-#[derive(Clone)]
-pub struct Explorer(Arc<Shared>);
-
-struct Shared {
-    runs: Runs,
-    turns: Turns,
-    /// Permits of concurrent requests that read many states.
-    threads: Arc<Semaphore>,
-    perfect_play: PerfectPlay,
-    token: CheckToken,
-}
-
-impl Explorer {
-    /// Creates an explorer of some runs. The first run is the default.
-    ///
-    /// Up to `threads` requests that read many states run at once. Long requests wait in `turns`. `follower` follows
-    /// perfect play within `memory_bytes` bytes of memory.
-    #[must_use]
-    pub fn new(
-        runs: Runs,
-        threads: usize,
-        turns: Turns,
-        token: CheckToken,
-        (follower, memory_bytes): (FollowerOfRun, u64),
-    ) -> Self {
-        // Half of the threads are reserved for other requests.
-        let perfect_play =
-            PerfectPlay::new(PlayLimits { follower, threads: (threads / 2).max(1), memory_bytes });
-        Self(Arc::new(Shared {
-            runs,
-            turns,
-            threads: Arc::new(Semaphore::new(threads)),
-            perfect_play,
-            token,
-        }))
-    }
-
-    /// The latest snapshot of the run with a name.
-    pub(crate) fn run(&self, name: Option<&str>) -> Result<Arc<RunSnapshot>, Status> {
-        Ok(self.0.runs.named(name)?.now())
-    }
-
-    /// The run with a name.
-    pub(crate) fn served(&self, name: Option<&str>) -> Result<&Arc<Served>, Status> {
-        self.0.runs.named(name)
-    }
-
-    /// The statistics of perfect play.
-    pub(crate) fn perfect_play(&self) -> &PerfectPlay {
-        &self.0.perfect_play
-    }
-
-    /// The turns of questions that take long.
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.0.turns
-    }
-
-    /// The check of the token.
-    pub(crate) fn token(&self) -> &CheckToken {
-        &self.0.token
-    }
-
-    /// Asks a question that reads many states.
-    pub(crate) async fn ask_heavy<T: Send + 'static>(
-        &self,
-        oracle: Arc<Oracle>,
-        question: impl Fn(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
-    ) -> Result<T, Status> {
-        let answer = self.0.turns.ask(oracle, Some(&self.0.threads), question).await;
-        answer.map(|(answer, Cost { .. })| answer)
-    }
-}
 
 /// Description of a run.
 #[derive(Serialize)]
@@ -175,7 +94,7 @@ pub struct RunList {
 /// `GET /api/v1/runs`.
 pub async fn runs(State(explorer): State<Explorer>) -> JsonReply<RunList> {
     let describe = |run: &NamedRun| RunView::new(&run.name, &run.served.now());
-    JsonReply(RunList { runs: explorer.0.runs.iter().map(describe).collect() })
+    JsonReply(RunList { runs: explorer.runs().iter().map(describe).collect() })
 }
 
 #[derive(Deserialize)]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layers::no_such_layer;
 use crate::pattern::BoardPattern;
-use crate::runs::Explorer;
+use crate::state::Explorer;
 use crate::url_query::{UrlQuery, count_of};
 
 /// Default and largest number of states in an answer.

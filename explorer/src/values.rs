@@ -11,7 +11,7 @@ use exact2048_server::{answer_state, board_of};
 use exact2048_solution::{Evaluation, Oracle, QuestionLimits, StateAnswer, StateView};
 use serde::{Deserialize, Serialize};
 
-use crate::runs::Explorer;
+use crate::state::Explorer;
 use crate::url_query::UrlQuery;
 
 #[derive(Deserialize)]
