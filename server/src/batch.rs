@@ -13,16 +13,9 @@ use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 use tonic::Status;
 
-use crate::messages::{is_board, packed_advice, packed_value};
+use crate::messages::{MAX_BOARDS, MAX_BOARDS_WITH_MOVES, is_board, packed_advice, packed_value};
 use crate::turns::Turns;
 use crate::{failures, observe, stream};
-
-/// Maximum number of boards in one message.
-pub const MAX_BOARDS: usize = 1 << 16;
-
-/// Maximum number of boards in a message with moves. It is lower because answers with moves are twenty times as
-/// long.
-pub const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
 /// Answers the messages of a stream, in order.
 pub fn answer(

@@ -4,15 +4,21 @@ use exact2048_game::board::{Board, BoardSize};
 use exact2048_game::rules::Move;
 use exact2048_net::status;
 use exact2048_proto::v1;
-use exact2048_solution::{Advice, Evaluation, LayerCounts, MoveValue, Run, StartValues};
+use exact2048_solution::{Advice, Evaluation, LayerCounts, MoveValue, StartValues};
 use tonic::Status;
 
-use crate::batch;
 use crate::served::RunSnapshot;
 
 /// Maximum length of a board's text in bytes, many times the longest useful text. The length is limited because
 /// errors repeat the text, and headers of bounded size carry these errors.
 const MAX_TEXT_BYTES: usize = 512;
+
+/// Maximum number of boards in one message.
+pub(crate) const MAX_BOARDS: usize = 1 << 16;
+
+/// Maximum number of boards in a message with moves. It is lower because answers with moves are twenty times as
+/// long.
+pub(crate) const MAX_BOARDS_WITH_MOVES: usize = 1 << 12;
 
 /// Returns whether a packed number is a board of this size, with no bits above the last cell.
 pub(crate) fn is_board(packed: u64, size: BoardSize) -> bool {
@@ -159,17 +165,8 @@ pub(crate) fn run(snapshot: &RunSnapshot) -> v1::GetRunResponse {
         fingerprint: snapshot.fingerprint.map(|sum| format!("{sum:032x}")).unwrap_or_default(),
         start: snapshot.start.as_ref().map(start),
         not_solved: snapshot.not_solved.clone().unwrap_or_default(),
-        max_batch_boards: batch::MAX_BOARDS as u32,
-        max_batch_boards_with_moves: batch::MAX_BOARDS_WITH_MOVES as u32,
-    }
-}
-
-/// Returns the progress of a run.
-pub(crate) fn phase(run: &Run) -> v1::RunPhase {
-    match (run.is_solved(), run.missing().is_empty()) {
-        (true, _) => v1::RunPhase::Solved,
-        (false, true) => v1::RunPhase::Enumerated,
-        (false, false) => v1::RunPhase::Unfinished,
+        max_batch_boards: MAX_BOARDS as u32,
+        max_batch_boards_with_moves: MAX_BOARDS_WITH_MOVES as u32,
     }
 }
 

@@ -11,7 +11,7 @@ use metrics::{counter, gauge};
 use parking_lot::{Mutex, RwLock};
 use tonic::Status;
 
-use crate::{messages, observe};
+use crate::observe;
 
 /// Opens the served run. Only this function knows the run's location.
 pub type OpenRun = Box<dyn Fn() -> Result<Run> + Send + Sync>;
@@ -138,7 +138,7 @@ impl RunSnapshot {
         Ok(Self {
             run_id: run.dir().run_id().to_string(),
             params: run.params().clone(),
-            phase: messages::phase(run),
+            phase: phase(run),
             layers: run.layer_counts(),
             fingerprint: run.fingerprint(),
             not_solved: not_solved.map(|why| why.to_string()),
@@ -173,6 +173,15 @@ impl RunSnapshot {
     pub fn oracle(&self) -> Result<Arc<Oracle>, Status> {
         let not_solved = || Status::failed_precondition(self.not_solved.clone().unwrap_or_default());
         self.oracle.clone().ok_or_else(not_solved)
+    }
+}
+
+/// Returns the progress of a run.
+fn phase(run: &Run) -> RunPhase {
+    match (run.is_solved(), run.missing().is_empty()) {
+        (true, _) => RunPhase::Solved,
+        (false, true) => RunPhase::Enumerated,
+        (false, false) => RunPhase::Unfinished,
     }
 }
 
