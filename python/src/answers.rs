@@ -6,7 +6,7 @@ use numpy::ndarray::Array2;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
-use crate::boards::Question;
+use crate::board::Question;
 use crate::errors::Exact2048Error;
 
 /// Best move in arrays if no move is legal.

@@ -24,7 +24,7 @@ use tokio::runtime::Runtime;
 use tonic::{Code, Request, Status};
 
 use crate::answers::{self, Actions, MoveAnswer, Source};
-use crate::boards::read;
+use crate::board::read;
 use crate::errors::{
     BoardError, Exact2048Error, NotSolvedError, ServerError, UnreachableError, UsageError, of_board,
 };

@@ -8,8 +8,7 @@ use numpy::ndarray::{Array2, Array3};
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArray3, PyReadonlyArray1};
 use pyo3::prelude::*;
 
-use crate::board::Board;
-use crate::boards::{MASKED, is_masked, read};
+use crate::board::{Board, MASKED, is_masked, read};
 use crate::errors::{UsageError, of_params};
 use crate::rules;
 

@@ -5,22 +5,14 @@
 
 mod answers;
 mod board;
-mod boards;
 mod client;
 mod errors;
 mod games;
+mod memory;
 mod process;
 mod rules;
 mod run;
 mod solve;
-
-use std::alloc::System;
-
-use cap::Cap;
-
-/// Allocator that counts the bytes on the heap. `memory_bytes` of a solve needs this count.
-#[global_allocator]
-static HEAP: Cap<System> = Cap::new(System, usize::MAX);
 
 #[pyo3::pymodule]
 mod _exact2048 {

@@ -14,10 +14,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::answers::{self, MoveAnswer, Source};
-use crate::board::Board;
-use crate::boards::read;
+use crate::board::{Board, read};
 use crate::errors::{UnreachableError, of_query, of_run, of_storage};
-use crate::{process, rules, solve};
+use crate::memory::within;
+use crate::{process, rules};
 
 /// Default size in bytes of the cache of decoded parts of a run. It exceeds the size of a whole 3x3 run.
 const CACHE_BYTES: u64 = 1 << 30;
@@ -72,7 +72,7 @@ impl Run {
             let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
             let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
             let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
-            let kernels = solve::within(memory_bytes, cores());
+            let kernels = within(memory_bytes, cores());
             let oracle = oracle.with_layer_solver(exact2048_run::layer_solver(&run, kernels));
             let starts = oracle.starts().map_err(|error| of_query(&error))?;
             let facts = Facts {

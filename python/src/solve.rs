@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
 use exact2048_run::alone::{self, SolveWatch};
-use exact2048_run::machine::{self, MOST_THREADS, useful_threads};
+use exact2048_run::machine::{MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
 use exact2048_run::remove_lost;
 use exact2048_solution::{LayerCounts, Phase, Run as OpenRun, Segment, UnnamedPolicy};
 use exact2048_storage::{Location, StorageError, StoreSettings};
 use exact2048_text::with_causes;
-use exact2048_worker::{Heap, Tuning, heap_limit_bytes, least_memory_bytes};
+use exact2048_worker::Tuning;
 use parking_lot::Mutex;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use std::ffi::CString;
 
 use crate::errors::{UsageError, of_params, of_run, of_solve, of_storage};
+use crate::memory::tuning;
 use crate::run::Run;
 
 /// Time between two progress reports and checks for interruptions.
@@ -171,30 +172,6 @@ fn report(py: Python<'_>, state: &Progress, progress: Option<&Bound<'_, PyAny>>)
         PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
     }
     progress.map_or(Ok(()), |progress| progress.call1(state.report()).map(drop))
-}
-
-/// Tuning of the kernels for a memory limit of `memory_bytes`, or of half the machine's memory by default.
-fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>) -> PyResult<Tuning> {
-    let least = least_memory_bytes(params, threads);
-    let limit = memory_bytes.unwrap_or_else(|| (machine::memory_bytes() / 2).max(least));
-    if limit < least {
-        return Err(UsageError::new_err(format!(
-            "memory_bytes {limit} is too small: a {} board with {threads} threads needs at least {least}",
-            params.board
-        )));
-    }
-    Ok(within(limit, threads).for_run(params))
-}
-
-/// Tuning of the kernels for a memory limit.
-pub(crate) fn within(memory_bytes: u64, threads: usize) -> Tuning {
-    // The current heap, for example of the interpreter, does not count towards the solver's limit.
-    let limit_bytes = heap_limit_bytes(memory_bytes, threads) + heap_bytes() as u64;
-    Tuning::within(limit_bytes, Heap::of(heap_bytes))
-}
-
-fn heap_bytes() -> usize {
-    crate::HEAP.allocated()
 }
 
 fn work(
