@@ -5,8 +5,17 @@ use exact2048_game::packed::transposed;
 use exact2048_game::rules::Move;
 use rustc_hash::FxHashMap;
 
-use super::{ExpectimaxParams, Player, PlayerError, Turn};
+use super::{Player, PlayerError, Turn};
 use crate::engine::Engine;
+
+/// Parameters of expectimax.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ExpectimaxParams {
+    /// Number of moves and spawns to look ahead. With `None`, the search is deeper on boards with more different tiles.
+    pub depth: Option<u32>,
+    /// The search ends a path if the probability of its spawns is below this cutoff.
+    pub cutoff: f32,
+}
 
 /// Looks some moves ahead over all moves and spawns, and takes the move with the highest expected value of a heuristic.
 ///

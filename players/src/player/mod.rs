@@ -22,8 +22,9 @@ use crate::engine::{Engine, LegalMoves};
 
 pub use command::CommandError;
 pub use corner::{Corner, CornerParams};
+pub use expectimax::ExpectimaxParams;
 pub use linear_paths::LinearPathsParams;
-pub use spec::{Decides, ExpectimaxParams, PlayerSpec, SpecError};
+pub use spec::{Decides, PlayerSpec, SpecError};
 pub use win_fraction::RandomGameCount;
 
 /// Input of a player's decision. At least one move is legal.

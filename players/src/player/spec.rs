@@ -9,7 +9,7 @@ use exact2048_solution::Oracle;
 
 use super::canonical::Canonical;
 use super::corner::{Corner, CornerModel, CornerParams};
-use super::expectimax::Expectimax;
+use super::expectimax::{Expectimax, ExpectimaxParams};
 use super::linear_paths::{LinearPaths, LinearPathsParams};
 use super::minimax::Minimax;
 use super::monte_carlo::MonteCarlo;
@@ -57,15 +57,6 @@ pub enum PlayerSpec {
         /// The program and its arguments, as a shell would read them.
         command: String,
     },
-}
-
-/// Parameters of expectimax.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct ExpectimaxParams {
-    /// Number of moves and spawns to look ahead. With `None`, the search is deeper on boards with more different tiles.
-    pub depth: Option<u32>,
-    /// The search ends a path if the probability of its spawns is below this cutoff.
-    pub cutoff: f32,
 }
 
 /// Inputs that determine a player's moves.
