@@ -11,9 +11,9 @@ use exact2048_storage::{
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::Blame;
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
+use crate::read_error::Blame;
 use crate::recipe::{CommittedRange, Holdings, LayerRange, is_removed};
 use open::{Handle, OpenShards};
 use ranges::{Range, Ranges};

@@ -14,9 +14,10 @@ use exact2048_game::{Lane, Layer};
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
-use crate::archive::{Archive, ReadError};
+use crate::archive::Archive;
 use crate::catalog::Catalog;
 use crate::parts::{Parts, PayloadError};
+use crate::read_error::ReadError;
 use crate::run::Run;
 
 /// Counts the dead states of the layers of a run.

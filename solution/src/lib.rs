@@ -20,13 +20,14 @@ mod oracle;
 mod owners;
 pub mod packing;
 mod parts;
+mod read_error;
 mod recipe;
 mod run;
 mod segment;
 mod sums;
 mod view;
 
-pub use archive::{Archive, Blame, ReadError, ShardArchive};
+pub use archive::{Archive, ShardArchive};
 pub use catalog::{
     Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, WorkTime,
 };
@@ -40,6 +41,7 @@ pub use oracle::{
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
+pub use read_error::{Blame, ReadError};
 pub use recipe::{CommittedRange, Holdings, LayerRange, ReachSource, Recipe};
 pub use run::{MissingValues, Run, RunError, UnnamedPolicy};
 pub use segment::Segment;

@@ -16,10 +16,11 @@ use exact2048_game::value::{Backup, Stored};
 use exact2048_game::{Layer, Params, SpawnKind, why_unreachable};
 use exact2048_storage::ItemKey;
 
-use crate::archive::{Archive, ReadError};
+use crate::archive::Archive;
 use crate::catalog::Catalog;
 use crate::commit::LayerCounts;
 use crate::parts::{PART_ENTRIES, Parts};
+use crate::read_error::ReadError;
 use crate::recipe::{ReachSource, Recipe};
 use crate::run::Run;
 

@@ -19,10 +19,10 @@ use exact2048_storage::ItemKey;
 
 use super::decoded::{Marked, PartCache};
 use super::{Entry, Oracle, QueryError, Wanted};
-use crate::archive::ReadError;
 use crate::best_moves::{self, StateRow};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
 use crate::parts::{ItemKind, PayloadError};
+use crate::read_error::ReadError;
 
 /// Bytes of parts of best moves that are kept.
 const CACHE_BYTES: u64 = 32 << 20;

@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 
 use super::layer_solver::FoundValues;
 use super::{Entry, Oracle, QueryError, Wanted};
-use crate::archive::ReadError;
+use crate::read_error::ReadError;
 
 /// The most states whose cones are solved together where the next cut is near. They are enough that their common parts
 /// are read once, and few enough that the states after them take some MiB.

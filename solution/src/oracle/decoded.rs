@@ -13,9 +13,10 @@ use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::archive::{Archive, ReadError};
+use crate::archive::Archive;
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
 use crate::parts::{ItemKind, Parts};
+use crate::read_error::ReadError;
 
 /// Bytes of a part, about.
 const PART_BYTES: u64 = 64 << 10;

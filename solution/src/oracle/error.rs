@@ -5,7 +5,7 @@ use exact2048_game::Layer;
 use exact2048_game::board::BoardError;
 use exact2048_storage::ErrorKind;
 
-use crate::archive::{Blame, ReadError};
+use crate::read_error::{Blame, ReadError};
 use crate::run::MissingValues;
 
 /// Why a state has no answer.

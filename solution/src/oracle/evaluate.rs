@@ -12,7 +12,7 @@ use exact2048_storage::ItemKey;
 use super::cones::Known;
 use super::decoded::Part;
 use super::{Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError, QuestionLimits};
-use crate::archive::ReadError;
+use crate::read_error::ReadError;
 
 /// A state whose moves were asked for.
 struct Question {

@@ -14,8 +14,9 @@ use super::cone_files::ConeFiles;
 use super::decoded::PartCache;
 use super::layers::StateReader;
 use super::{Oracle, QueryError, QuestionLimits};
-use crate::archive::{Archive, ReadError};
+use crate::archive::Archive;
 use crate::parts::Parts;
+use crate::read_error::ReadError;
 
 /// Items as shards hold them, by their keys.
 type Items = BTreeMap<ItemKey, Vec<u8>>;

@@ -27,9 +27,9 @@ use super::best::best_on_image;
 use super::layer_solver::{LayerSolver, SolvedLayers};
 use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
-use crate::archive::ReadError;
 use crate::commit::LayerCounts;
 use crate::parts::{ItemKind, Parts, PayloadError};
+use crate::read_error::ReadError;
 
 /// The states of a layer.
 #[derive(Debug)]

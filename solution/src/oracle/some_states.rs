@@ -6,8 +6,8 @@ use exact2048_game::{Board, Lane, Layer};
 use exact2048_storage::ItemKey;
 
 use super::{Oracle, QueryError};
-use crate::archive::ReadError;
 use crate::parts::{Parts, PayloadError};
+use crate::read_error::ReadError;
 
 impl Oracle {
     /// The parts of a layer that have states, in their order; none where the run has no such layer.

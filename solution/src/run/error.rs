@@ -3,8 +3,8 @@
 use exact2048_game::ParamsError;
 use exact2048_storage::{ErrorKind, Place, StorageError};
 
-use crate::archive::Blame;
 use crate::commit::LayerCounts;
+use crate::read_error::Blame;
 use crate::segment::Segment;
 
 /// Why a run cannot be opened or continued.
