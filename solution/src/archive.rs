@@ -1,4 +1,4 @@
-//! Reads items of committed shards, and keeps the frames read last decoded.
+//! Reading of items of committed shards, with a cache of decoded frames.
 
 use std::sync::Arc;
 
@@ -10,23 +10,23 @@ use crate::catalog::{Catalog, CatalogShard};
 use crate::parts::ItemKind;
 use crate::read_error::ReadError;
 
-/// A source of published items: the shards of the run.
+/// A source of published items, such as the shards of a run.
 pub trait Archive: Send + Sync {
-    /// The item of a key; `None` where its shard has none, an error where no shard covers it.
+    /// The item of a key; `None` if its shard lacks the item. Fails if no shard covers the key.
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError>;
 }
 
-/// Bytes of decoded frames that are kept.
+/// Largest size in bytes of the cached frames.
 const BYTES_KEPT: usize = 12 << 20;
 
-/// Reads items through the catalog.
+/// The items of the shards of a catalog.
 #[derive(Debug)]
 pub struct ShardArchive {
     catalog: Arc<Catalog>,
     frames: Mutex<FrameCache>,
 }
 
-/// The frames used last, by shard and number.
+/// The most recently used frames, by shard and number.
 #[derive(Debug, Default)]
 struct FrameCache {
     frames: FxHashMap<(u64, u32), CachedFrame>,
@@ -37,13 +37,14 @@ struct FrameCache {
 #[derive(Debug)]
 struct CachedFrame {
     frame: Arc<Vec<u8>>,
-    /// The cache's clock when it was last asked for.
+    /// Time of the last use, by the cache's clock.
     used: u64,
 }
 
 impl FrameCache {
-    /// Keeps a frame, in place of those that were not asked for for longest. One that would take the place of many is
-    /// not kept: it is the single row of a very wide block.
+    /// Adds a frame, and removes the least recently used frames to make space.
+    ///
+    /// Does not add a large frame, which would replace many frames. A large frame is the single row of a very wide block.
     fn add(&mut self, key: (u64, u32), frame: CachedFrame) {
         let bytes = frame.frame.len();
         if bytes > BYTES_KEPT / 4 {
@@ -56,13 +57,13 @@ impl FrameCache {
             self.bytes -= self.frames.remove(&oldest).map_or(0, |old| old.frame.len());
         }
         self.bytes += bytes;
-        // Two threads may have read the same frame.
+        // Another thread may have added the same frame.
         self.bytes -= self.frames.insert(key, frame).map_or(0, |old| old.frame.len());
     }
 }
 
 impl ShardArchive {
-    /// An archive of the catalog's shards, those that are added later included.
+    /// An archive of the catalog's present and future shards.
     pub fn new(catalog: Arc<Catalog>) -> Self {
         Self { catalog, frames: Mutex::default() }
     }
@@ -99,7 +100,7 @@ impl Archive for ShardArchive {
         if item.len() < frame.len() {
             return Ok(Some(item.to_vec()));
         }
-        // The item is the whole frame, which is not copied if no other thread holds it.
+        // The item is the whole frame. It is copied only if another thread holds it.
         Ok(Some(Arc::try_unwrap(frame).unwrap_or_else(|frame| frame.to_vec())))
     }
 }

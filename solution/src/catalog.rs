@@ -4,159 +4,33 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exact2048_game::{Lane, Layer, Params, Precision};
-use exact2048_storage::{
-    ItemKey, Place, ShardIdentity, ShardKind, ShardReader, ShardRecord, Shards, StorageError, TypedRun,
-};
+use exact2048_game::{Lane, Layer, Params};
+use exact2048_storage::{ItemKey, ShardIdentity, ShardKind, ShardRecord, Shards, StorageError, TypedRun};
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
-use serde::{Deserialize, Serialize};
 
 use crate::commit::{Commit, LayerCounts, Phase};
 use crate::owners::{Owners, assign};
 use crate::read_error::Blame;
 use crate::recipe::{CommittedRange, Holdings, LayerRange, is_removed};
-use open::{Handle, OpenShards};
+use crate::records::{JournalRecord, Record, Removal, Retraction, WorkTime};
+use open::OpenShards;
 use ranges::{Range, Ranges};
+pub use shard::CatalogShard;
 
 mod open;
 mod ranges;
+mod shard;
 
 /// The most shards that a range may have: [`assign`] allows no more members.
 const MOST_SHARDS: usize = 1 << 16;
 
-/// A journal record: a finished range of layers and the shards that hold it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Record {
-    /// The range, its counts or its share of the fingerprint.
-    pub commit: Commit,
-    /// The shards: one, or one of each member of a cluster.
-    pub shards: Vec<ShardRecord>,
-    /// The threads of each of those members, from which it follows which of the shards holds a lane ([`assign`]).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub threads: Vec<u32>,
-    /// How long the work took, where the writer says so.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub took: Option<WorkTime>,
-}
-
-/// How long the work of a commit took: from the commit before it, or the beginning of the work, to the time when its last
-/// shard was written. For people.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WorkTime {
-    /// Seconds.
-    pub seconds: f64,
-    /// Threads that computed, of all members together.
-    pub threads: u32,
-}
-
-/// The most seconds that a record may say: 300 years. The sum over a journal is far from overflowing, and can be printed.
-const MOST_SECONDS: f64 = 1e10;
-
-impl WorkTime {
-    /// The fault of a time that was read from a journal.
-    fn fault(self) -> Option<String> {
-        let is_time = (0.0..=MOST_SECONDS).contains(&self.seconds);
-        (!is_time).then(|| format!("expected 0 to {MOST_SECONDS:e} s of work, found {:e}", self.seconds))
-    }
-}
-
-/// How long all that is committed of a phase took.
+/// Time that all committed work of a phase took.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassTime {
-    /// Seconds, by the clock on the wall.
+    /// Seconds of wall-clock time.
     pub seconds: f64,
-    /// Threads that computed; `None` if their number was not always the same.
+    /// Number of computing threads; `None` if it changed.
     pub threads: Option<u32>,
-}
-
-/// A journal record: a commit that no longer counts, because a shard of it was lost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Retraction {
-    /// The range, as it was committed.
-    pub retracted: Commit,
-}
-
-/// A journal record: parameters that differ from those in the manifest. It comes before any values are committed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Amendment {
-    /// Parameters that replace those of the manifest.
-    pub amended: Amended,
-}
-
-/// Parameters that may change as long as no value is committed: states do not depend on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Amended {
-    /// Bits a stored value.
-    pub precision: Precision,
-}
-
-/// A journal record: the reach of some layers is not stored any more, since it is not needed, or can be enumerated again
-/// when it is. What was counted of them still counts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Removal {
-    /// The shards of each enumerated range that lies within one of these do not count any more.
-    pub removed: Vec<LayerRange>,
-}
-
-/// A record of a journal.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum JournalRecord {
-    /// A range that is done.
-    Commit(Record),
-    /// A range that has to be done again.
-    Retraction(Retraction),
-    /// Parameters that changed.
-    Amendment(Amendment),
-    /// Ranges of reach whose shards do not count any more.
-    Removal(Removal),
-}
-
-/// A committed shard, opened when it is needed.
-#[derive(Debug)]
-pub struct CatalogShard {
-    /// The range that the shard holds, or holds a part of.
-    pub commit: Arc<Commit>,
-    /// Its record in the journal.
-    pub record: ShardRecord,
-    /// Where it is.
-    pub place: Place,
-    /// Tells it from every other shard that the catalog ever held.
-    pub serial: u64,
-    identity: ShardIdentity,
-    shards: Arc<Shards>,
-    handle: Arc<Handle>,
-    open: Arc<OpenShards>,
-}
-
-impl CatalogShard {
-    /// The open shard; header and index are checked when it is opened. It stays open for the next who asks, until others
-    /// take its room.
-    pub fn reader(&self) -> Result<Arc<ShardReader>, StorageError> {
-        self.open.reader(&self.handle, &self.place, || self.shards.open(&self.record, &self.identity))
-    }
-
-    /// The shard opened from where it is committed, even if there is a copy, to check the shard itself. It is open for the
-    /// caller alone.
-    pub fn original(&self) -> Result<ShardReader, StorageError> {
-        self.shards.open_anew(&self.record, &self.identity)
-    }
-
-    /// Reads every byte of the shard where it is committed, and keeps nothing of it, neither open nor in a cache.
-    pub fn check(&self) -> Result<(), StorageError> {
-        self.shards.check(&self.record, &self.identity)
-    }
-
-    /// The identity that its header must have.
-    pub fn identity(&self) -> &ShardIdentity {
-        &self.identity
-    }
 }
 
 /// The committed shards of a run. Grows while the run is written.
@@ -397,16 +271,9 @@ impl Catalog {
     }
 
     fn shard(&self, commit: &Arc<Commit>, record: ShardRecord) -> CatalogShard {
-        CatalogShard {
-            commit: Arc::clone(commit),
-            place: self.files.place(&record.id()),
-            record,
-            serial: self.next_serial.fetch_add(1, Ordering::Relaxed),
-            identity: self.identity(commit.phase, commit.first, commit.last),
-            shards: Arc::clone(&self.files),
-            handle: Arc::default(),
-            open: Arc::clone(&self.open),
-        }
+        let identity = self.identity(commit.phase, commit.first, commit.last);
+        let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
+        CatalogShard::new((commit, record, serial), identity, &self.files, &self.open)
     }
 
     /// Closes the shard that holds an item, so that it is opened anew when it is next needed: it may have been mended

@@ -22,15 +22,14 @@ pub mod packing;
 mod parts;
 mod read_error;
 mod recipe;
+mod records;
 mod run;
 mod segment;
 mod sums;
 mod view;
 
 pub use archive::{Archive, ShardArchive};
-pub use catalog::{
-    Amended, Amendment, Catalog, CatalogShard, JournalRecord, PassTime, Record, Removal, Retraction, WorkTime,
-};
+pub use catalog::{Catalog, CatalogShard, PassTime};
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_of, fingerprint_text};
 pub use dead::DeadStates;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
@@ -43,6 +42,7 @@ pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
 pub use read_error::{Blame, ReadError};
 pub use recipe::{CommittedRange, Holdings, LayerRange, ReachSource, Recipe};
+pub use records::{Amended, Amendment, JournalRecord, Record, Removal, Retraction, WorkTime};
 pub use run::{MissingValues, Run, RunError, UnnamedPolicy};
 pub use segment::Segment;
 pub use sums::ValueSums;

@@ -4,25 +4,25 @@ use exact2048_storage::{ErrorKind, ItemKey, ShardId, ShardKind, StorageError};
 
 use crate::parts::{ItemKind, PayloadError};
 
-/// The shard to blame for an error: making it again helps.
+/// The shard to blame for an error. Computing it again mends the run.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Blame {
     /// This shard.
     Shard(ShardId),
-    /// The shard that has this item, or should have it.
+    /// The shard of this item, even if the item is missing.
     Item(ShardKind, ItemKey),
 }
 
-/// Why published data cannot be read.
+/// Reason why published data cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// A shard cannot be read.
     #[error(transparent)]
     Storage(#[from] StorageError),
-    /// An item that does not parse.
+    /// An item does not parse.
     #[error(transparent)]
     Payload(#[from] PayloadError),
-    /// An item that must be there is not.
+    /// A required item is missing.
     #[error(
         "expected {} of lane {:#x}, part {}, in the {} shard that covers layer {}, found none; remove the shard and \
          resume the run to recompute it",
@@ -31,10 +31,10 @@ pub enum ReadError {
     ItemMissing {
         /// The kind of the missing item.
         kind: ItemKind,
-        /// The part that the item would belong to.
+        /// The part of the missing item.
         part: ItemKey,
     },
-    /// A state that others lead to is not among those that are reachable.
+    /// The successor of a reachable state is not marked as reachable.
     #[error(
         "expected all reachable states of lane {:#x}, part {}, in the reach shard that covers layer {}, found one \
          missing; remove the shard and resume the run to recompute it",
@@ -52,7 +52,7 @@ pub enum ReadError {
 }
 
 impl ReadError {
-    /// The error that the values of a part, or some of them, are missing.
+    /// The error of a part that lacks values.
     #[must_use]
     pub fn no_values(part: ItemKey) -> Self {
         Self::ItemMissing { kind: ItemKind::Values, part }
@@ -68,8 +68,10 @@ impl ReadError {
         }
     }
 
-    /// The shard or item to blame. An item that does not parse blames nothing: its shard is whole, and would
-    /// be made the same again.
+    /// The shard or item to blame.
+    ///
+    /// An item that does not parse blames nothing, because its shard is intact, and computing it again would not
+    /// change it.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {
@@ -85,9 +87,9 @@ impl ReadError {
 mod tests {
     use super::*;
 
-    /// Making that shard again is what helps, and its part is named as people know it.
+    /// The error blames the shard to be computed again, and names the part.
     #[test]
-    fn what_is_missing_is_missed_in_its_own_shard() {
+    fn a_missing_item_blames_the_shard_of_its_kind() {
         let part = ItemKey { layer: 8, lane: 2, part: 3 };
         for (kind, shard, word) in [
             (ItemKind::Reach, ShardKind::Reach, "expected states"),

@@ -10,10 +10,11 @@ use exact2048_storage::{
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::archive::ShardArchive;
-use crate::catalog::{Amended, Amendment, Catalog, CatalogShard, JournalRecord, Record, Removal, Retraction};
+use crate::catalog::{Catalog, CatalogShard};
 use crate::commit::{Commit, LayerCounts, fingerprint_of};
 use crate::leftovers;
 use crate::recipe::{Holdings, LayerRange, Recipe};
+use crate::records::{Amended, Amendment, JournalRecord, Record, Removal, Retraction};
 use crate::segment::Segment;
 
 mod error;

@@ -1,12 +1,13 @@
-//! The committed ranges of a run, and which of them has a layer.
+//! The committed ranges of a run, and the search for the range of a layer.
 
 use std::sync::{Arc, OnceLock};
 
 use exact2048_storage::ShardKind;
 
-use super::{CatalogShard, WorkTime};
+use super::shard::CatalogShard;
 use crate::commit::Commit;
 use crate::owners::Owners;
+use crate::records::WorkTime;
 
 /// A finished range and its shards.
 #[derive(Debug)]
@@ -14,19 +15,19 @@ pub(super) struct Range {
     pub(super) commit: Arc<Commit>,
     /// Empty if the reach of the range was removed.
     pub(super) shards: Vec<Arc<CatalogShard>>,
-    /// Which shard holds which lane; `None` where there is only one.
+    /// The assignment of lanes to shards; `None` for a single shard.
     pub(super) owners: Option<Arc<Owners>>,
     pub(super) took: Option<WorkTime>,
 }
 
 impl Range {
-    /// Whether its shards count: every range has one, unless they were removed.
+    /// Whether its shards count. Every range has a shard unless its shards were removed.
     pub(super) fn is_stored(&self) -> bool {
         !self.shards.is_empty()
     }
 }
 
-/// Where a stored range is among all.
+/// Position of a stored range among all ranges.
 #[derive(Debug)]
 struct Stored {
     kind: ShardKind,
@@ -35,11 +36,11 @@ struct Stored {
     at: usize,
 }
 
-/// All ranges, in the order of the journal. No two whose shards count have a layer of one phase in common.
+/// All ranges, in the order of the journal. Stored ranges of one phase have no layer in common.
 #[derive(Debug, Default)]
 pub(super) struct Ranges {
     all: Vec<Range>,
-    /// Those whose shards count, by kind and first layer; made when one is looked for.
+    /// The stored ranges, by kind and first layer. Built at the first search.
     stored: OnceLock<Vec<Stored>>,
 }
 
@@ -53,7 +54,9 @@ impl Ranges {
         &mut self.all
     }
 
-    /// The range whose shards hold a layer. A large run has thousands of ranges, and is asked for each of its items.
+    /// The range whose shards hold a layer.
+    ///
+    /// A large run has thousands of ranges, and every read of an item searches them.
     pub(super) fn find(&self, kind: ShardKind, layer: u32) -> Option<&Range> {
         let stored = self.stored.get_or_init(|| self.sorted());
         let after = stored.partition_point(|range| (range.kind, range.first) <= (kind, layer));

@@ -1,11 +1,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use exact2048_game::{Objective, Spawn4};
+use exact2048_game::{Objective, Precision, Spawn4};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
 use crate::parts::Parts;
+use crate::records::{Amended, Amendment};
 
 /// Layers that are committed, from the first on.
 const LAYERS: u32 = 12;

@@ -7,8 +7,8 @@ use object_store::memory::InMemory;
 use tempfile::TempDir;
 
 use super::*;
-use crate::catalog::WorkTime;
 use crate::commit::Phase;
+use crate::records::WorkTime;
 
 fn params() -> Params {
     let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
