@@ -4,7 +4,7 @@ use anyhow::Result;
 use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 use exact2048_stats::has_usual_rules;
 
-use crate::{Failure, failure};
+use crate::{Failure, exit};
 
 /// Options that define a job.
 #[derive(clap::Args, Debug)]
@@ -118,7 +118,7 @@ impl JobArgs {
         let params = params.and_then(|params| params.with_spawner(self.spawner));
         let best_moves = self.values == Some(StoredValues::BestMove);
         let params = params.and_then(|params| params.with_stored(self.keep, best_moves));
-        params.map_err(|error| Failure::usage(failure::text(&error.into())).into())
+        params.map_err(|error| Failure::usage(exit::text(&error.into())).into())
     }
 }
 

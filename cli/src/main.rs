@@ -6,6 +6,7 @@ mod cluster;
 mod commands;
 mod cones;
 mod display;
+mod exit;
 mod failure;
 mod help;
 mod job;
@@ -65,10 +66,10 @@ fn main() -> ExitCode {
     let matches = help::with_examples(Cli::command()).try_get_matches();
     let cli = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
-        Err(error) => return failure::report_usage(&error),
+        Err(error) => return exit::report_usage(&error),
     };
     match cli.command.run() {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failure::report(&error),
+        Err(error) => exit::report(&error),
     }
 }

@@ -15,7 +15,8 @@ use parking_lot::Mutex;
 
 use super::answerer::{AnswerWithCost, Answerer};
 use super::print::Printer;
-use crate::failure::{self, Failure};
+use crate::exit;
+use crate::failure::Failure;
 
 /// Largest number of lines of a batch. It is large enough to justify a message, and small enough for the message's
 /// timeout.
@@ -62,7 +63,7 @@ pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Re
             match answer {
                 Ok(answer) => printer.write_one_of_many(out, &answer)?,
                 Err(error) => {
-                    codes.push(failure::code(&error));
+                    codes.push(exit::code(&error));
                     // Preserves the order of errors and answers if both go to a terminal.
                     out.flush()?;
                     printer.refuse(out, number, &text, &error)?;

@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::answerer::AnswerWithCost;
 use crate::cones::Cost;
 use crate::job::objective_text;
-use crate::{display, failure, output, units};
+use crate::{display, exit, output, units};
 
 /// Prints answers about one run.
 pub struct Printer {
@@ -79,10 +79,10 @@ impl Printer {
     /// Reports why a line has no answer.
     pub fn refuse(&self, out: &mut impl Write, line: u64, board: &str, error: &anyhow::Error) -> Result<()> {
         if self.json {
-            let refusal = Refusal { line, board, error: failure::text(error) };
+            let refusal = Refusal { line, board, error: exit::text(error) };
             writeln!(out, "{}", serde_json::to_string(&refusal)?)?;
         } else {
-            display::print_note(&format!("error: line {line}: {}", failure::text(error)));
+            display::print_note(&format!("error: line {line}: {}", exit::text(error)));
         }
         Ok(())
     }
