@@ -1,10 +1,9 @@
 //! The disk limit of a run: bytes are counted before they are written.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Place, Scratch, StorageError};
+use crate::{Place, StorageError};
 
 /// Usual block size of file systems, which allocate whole blocks.
 const BLOCK_BYTES: u64 = 4096;
@@ -159,45 +158,10 @@ impl Drop for Taken {
     }
 }
 
-/// A folder for scratch files, and the allowance that counts their bytes.
-#[derive(Clone, Debug)]
-pub struct ScratchPlace {
-    path: PathBuf,
-    allowance: Option<Arc<Allowance>>,
-}
-
-impl ScratchPlace {
-    /// Creates the scratch place of a run; its files count towards the allowance.
-    #[must_use]
-    pub fn within(path: PathBuf, allowance: Option<Arc<Allowance>>) -> Self {
-        Self { path, allowance }
-    }
-
-    /// Folder of the scratch files.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Creates a scratch file.
-    ///
-    /// # Errors
-    ///
-    /// An I/O error.
-    pub fn create(&self) -> Result<Scratch, StorageError> {
-        Scratch::counted(&self.path, Taken::nothing(self.allowance.clone()))
-    }
-}
-
-impl From<PathBuf> for ScratchPlace {
-    /// Creates a scratch place without an allowance.
-    fn from(path: PathBuf) -> Self {
-        Self { path, allowance: None }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn allowance(limit: u64) -> Arc<Allowance> {
@@ -258,20 +222,5 @@ mod tests {
         assert_eq!(allowance.taken_bytes(), 10_000 + file_cost(100_000) - file_cost(50_000));
         let unlimited = Taken::nothing(None);
         unlimited.grow_to(u64::MAX / 2).unwrap();
-    }
-
-    #[test]
-    fn scratch_files_count_for_as_long_as_they_are_mapped() {
-        let place = tempfile::tempdir().unwrap();
-        let allowance = allowance(1 << 20);
-        let folder = ScratchPlace::within(place.path().into(), Some(Arc::clone(&allowance)));
-        let mut scratch = folder.create().unwrap();
-        scratch.append(&[7; 100_000]).unwrap();
-        let map = scratch.map().unwrap();
-        assert!(matches!(scratch.append(&vec![7; 1 << 20]), Err(StorageError::OverLimit { .. })));
-        drop(scratch);
-        assert_eq!(allowance.taken_bytes(), 10_000 + file_cost(100_000));
-        drop(map);
-        assert_eq!(allowance.taken_bytes(), 10_000);
     }
 }

@@ -8,7 +8,6 @@ use std::path::Path;
 use exact2048_files::not_a_file;
 use rustix::io::Errno;
 
-use crate::publish::full_folder;
 use crate::{Place, RunId, ShardId};
 
 /// Kind of an error. All errors with the same remedy have the same kind, so callers need not match each variant.
@@ -513,6 +512,17 @@ impl StorageError {
         let remedy = Remedy::of(&file);
         Self::Damaged { file, offset, expected: expected.into(), found: found.into(), remedy }
     }
+}
+
+/// Returns the cause of an error at a non-empty folder in the place of a file. Such a folder cannot be replaced.
+pub(crate) fn full_folder() -> io::Error {
+    let advice = "Move it away and try again";
+    io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
+}
+
+/// Returns the error of a location that cannot be used.
+pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
+    StorageError::Settings { url: url.to_owned(), reason: reason.into() }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use crate::StorageError;
 use crate::bytes::as_hex64;
 
 /// Returns random bits. Any two calls, even in different processes, return the same bits with probability 2^-128.
@@ -46,24 +45,22 @@ impl fmt::Debug for RunId {
 }
 
 impl FromStr for RunId {
-    type Err = StorageError;
+    type Err = String;
 
     /// Parses exactly the output of `Display`: 32 lower-case hex digits.
-    fn from_str(text: &str) -> Result<Self, StorageError> {
+    fn from_str(text: &str) -> Result<Self, String> {
         u128::from_str_radix(text, 16)
             .ok()
             .map(|number| Self(number.to_be_bytes()))
             .filter(|id| id.to_string() == text)
-            .ok_or_else(|| StorageError::InvalidInput {
-                what: format!("expected a run id of 32 lower-case hex digits, found {text:?}"),
-            })
+            .ok_or_else(|| format!("expected a run id of 32 lower-case hex digits, found {text:?}"))
     }
 }
 
 impl TryFrom<String> for RunId {
-    type Error = StorageError;
+    type Error = String;
 
-    fn try_from(text: String) -> Result<Self, StorageError> {
+    fn try_from(text: String) -> Result<Self, String> {
         text.parse()
     }
 }

@@ -7,9 +7,10 @@
 //! | Module | Contents |
 //! |---|---|
 //! | [`Location`] (`location`) | the address of a run: a path or a URL |
-//! | [`RunDir`], [`TypedRun`] (`run/`) | the run in a directory or a store: manifest, journal, lock, removal of files |
-//! | [`Shards`] (`run/shards`) | opening committed shards in a directory or a store |
-//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | a module for each section of a shard; writer and reader |
+//! | [`RunDir`], [`TypedRun`] (`run/`) | the run: journal, lock, leftovers; the same objects in a directory and in a store |
+//! | [`Shards`] (`run/shards`) | opening committed shards in either medium |
+//! | `manifest`, `home` | the manifest, and the check that a run is in its place |
+//! | [`Frame`], [`ShardWriter`], [`ShardReader`] (`shard/`) | the sections of a shard, one file each; its writer and its reader |
 //! | [`Scratch`], [`MappedFile`] (`mapped`) | scratch files and their memory maps, the only `unsafe` code |
 //! | [`Peers`] (`peers`) | other processes that may have copies of shards |
 //! | `publish` | atomic creation of a file: temporary file, sync, rename or link, sync of the folder |
@@ -48,9 +49,12 @@ mod allowance;
 mod bytes;
 mod crash_points;
 mod error;
+mod home;
 mod ids;
 mod location;
+mod manifest;
 mod mapped;
+mod names;
 mod peers;
 mod place;
 mod publish;
@@ -63,12 +67,12 @@ mod store;
 #[cfg(feature = "stores")]
 mod urls;
 
-pub use allowance::{Allowance, ScratchPlace, file_cost};
+pub use allowance::{Allowance, file_cost};
 pub use crash_points::CrashPoints;
 pub use error::{ErrorKind, Remedy, StorageError};
 pub use ids::{Attempt, ItemKey, RunId, ShardIdentity, ShardKind, ShardName};
 pub use location::{Location, StoreSettings};
-pub use mapped::{MappedFile, Scratch};
+pub use mapped::{MappedFile, Scratch, ScratchPlace};
 pub use peers::{CopyOutcome, Peers, WantedCopy};
 pub use place::{Place, ShardId};
 pub use publish::{create_file, remove_abandoned, replace_file, require_creatable, temp_target};

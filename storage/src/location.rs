@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
+use crate::error::refused;
 use crate::store::{Cache, Store, cache};
 use crate::{Peers, Place, RunId, ShardReader, StorageError, shard};
 
@@ -221,10 +222,6 @@ fn url_of(text: &OsStr) -> Result<Option<&str>, StorageError> {
         return Err(refused(&format!("{scheme}:..."), "expected s3://BUCKET/PREFIX or a path"));
     }
     Err(refused(text, format!("expected {form}, or ./{text} for a folder of that name")))
-}
-
-pub(crate) fn refused(url: &str, reason: impl Into<String>) -> StorageError {
-    StorageError::Settings { url: url.to_owned(), reason: reason.into() }
 }
 
 impl fmt::Display for Location {

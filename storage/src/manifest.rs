@@ -5,26 +5,26 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{JOURNAL, MANIFEST, SHARDS};
 use crate::crash_points::crash_point;
+use crate::names::{JOURNAL, MANIFEST, SHARDS};
 use crate::publish::{TempFile, list, sync_folder};
 use crate::store::{Created, Store};
 use crate::{FORMAT_VERSION, Place, RunId, StorageError, sealed};
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Manifest {
-    pub(super) format_version: u32,
-    pub(super) run_id: RunId,
-    pub(super) created_by: String,
-    pub(super) params: Value,
+pub(crate) struct Manifest {
+    pub(crate) format_version: u32,
+    pub(crate) run_id: RunId,
+    pub(crate) created_by: String,
+    pub(crate) params: Value,
 }
 
 /// Reason why a place is not a run.
 const MISSING: &str = "it has no manifest.json";
 
 /// Name and version of this program.
-pub(super) const PROGRAM: &str = concat!("exact2048 ", env!("CARGO_PKG_VERSION"));
+pub(crate) const PROGRAM: &str = concat!("exact2048 ", env!("CARGO_PKG_VERSION"));
 
 impl Manifest {
     /// Creates the manifest of a new run with a random id.
@@ -45,7 +45,7 @@ impl Manifest {
 
     /// Publishes the manifest of a new run in `folder`, with a new run id. Only the holder of the lock calls this
     /// function.
-    pub(super) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
+    pub(crate) fn publish(folder: &Path, params: &Value) -> Result<Self, StorageError> {
         let manifest = Self::draw(params);
         let mut temp = TempFile::create(folder, MANIFEST)?;
         temp.write(&manifest.seal()?)?;
@@ -63,7 +63,7 @@ impl Manifest {
     }
 
     /// Publishes the manifest of a new run in a store. If two processes do so at once, one of them fails.
-    pub(super) fn publish_in_store(store: &Store, params: &Value) -> Result<Self, StorageError> {
+    pub(crate) fn publish_in_store(store: &Store, params: &Value) -> Result<Self, StorageError> {
         let manifest = Self::draw(params);
         match store.create(MANIFEST, &manifest.seal()?)? {
             Created::Here => {
@@ -75,7 +75,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of the run in `folder`.
-    pub(super) fn read(folder: &Path) -> Result<Self, StorageError> {
+    pub(crate) fn read(folder: &Path) -> Result<Self, StorageError> {
         let not_a_run = |reason| StorageError::NotARun { place: folder.into(), reason };
         if !folder.try_exists().map_err(|e| StorageError::read(folder, e))? {
             return Err(not_a_run("it does not exist"));
@@ -96,7 +96,7 @@ impl Manifest {
     }
 
     /// Reads the manifest of the run in a store.
-    pub(super) fn read_in_store(store: &Store) -> Result<Self, StorageError> {
+    pub(crate) fn read_in_store(store: &Store) -> Result<Self, StorageError> {
         if let Some(contents) = store.read(MANIFEST)? {
             return Self::parse(store.place_of(MANIFEST), &contents);
         }
@@ -134,7 +134,7 @@ impl Manifest {
 }
 
 /// Returns a file of `folder` that only a run has: a journal record or a shard.
-pub(super) fn find_record(folder: &Path) -> Result<Option<PathBuf>, StorageError> {
+pub(crate) fn find_record(folder: &Path) -> Result<Option<PathBuf>, StorageError> {
     for (folder, suffix) in [(folder.join(JOURNAL), ".json"), (folder.join(SHARDS), ".shard")] {
         if folder.is_dir()
             && let Some(found) = list(&folder)?.into_iter().find(|entry| entry.name.ends_with(suffix))

@@ -22,7 +22,7 @@ use std::sync::Arc;
 use memmap2::{Mmap, MmapOptions};
 
 use crate::StorageError;
-use crate::allowance::Taken;
+use crate::allowance::{Allowance, Taken};
 use crate::publish::TempFile;
 
 /// The bytes of a scratch file, mapped for reading. Can outlive its [`Scratch`].
@@ -112,5 +112,63 @@ impl Scratch {
         // SAFETY: the first `length` bytes are completely written, and `append` writes only after them. This module
         // never shortens the file, and no other process can open a file without a name.
         unsafe { MappedFile::map(&self.file, &self.path, self.length, Arc::clone(&self.taken)) }
+    }
+}
+
+/// A folder for scratch files and the allowance that they count towards.
+#[derive(Clone, Debug)]
+pub struct ScratchPlace {
+    path: PathBuf,
+    allowance: Option<Arc<Allowance>>,
+}
+
+impl ScratchPlace {
+    /// Creates the scratch place of a run; its files count towards the allowance.
+    #[must_use]
+    pub fn within(path: PathBuf, allowance: Option<Arc<Allowance>>) -> Self {
+        Self { path, allowance }
+    }
+
+    /// Folder of the scratch files.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Creates a scratch file.
+    ///
+    /// # Errors
+    ///
+    /// An I/O error.
+    pub fn create(&self) -> Result<Scratch, StorageError> {
+        Scratch::counted(&self.path, Taken::nothing(self.allowance.clone()))
+    }
+}
+
+impl From<PathBuf> for ScratchPlace {
+    /// Creates a scratch place without an allowance.
+    fn from(path: PathBuf) -> Self {
+        Self { path, allowance: None }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file_cost;
+
+    #[test]
+    fn scratch_files_count_for_as_long_as_they_are_mapped() {
+        let place = tempfile::tempdir().unwrap();
+        let allowance = Arc::new(Allowance::new(place.path().into(), 1 << 20, 10_000));
+        let folder = ScratchPlace::within(place.path().into(), Some(Arc::clone(&allowance)));
+        let mut scratch = folder.create().unwrap();
+        scratch.append(&[7; 100_000]).unwrap();
+        let map = scratch.map().unwrap();
+        assert!(matches!(scratch.append(&vec![7; 1 << 20]), Err(StorageError::OverLimit { .. })));
+        drop(scratch);
+        assert_eq!(allowance.taken_bytes(), 10_000 + file_cost(100_000));
+        drop(map);
+        assert_eq!(allowance.taken_bytes(), 10_000);
     }
 }

@@ -12,8 +12,9 @@ use exact2048_files::open;
 
 use crate::StorageError;
 use crate::allowance::file_cost;
+use crate::error::full_folder;
 use crate::ids::random_bits;
-use crate::run::MANIFEST;
+use crate::names::MANIFEST;
 
 /// Prefix of the name of every temporary file.
 pub(crate) const TEMP_PREFIX: &str = ".tmp-";
@@ -203,12 +204,6 @@ fn remove_empty_folder(folder: &Path) -> Result<(), StorageError> {
         let is_full = e.kind() == io::ErrorKind::DirectoryNotEmpty;
         StorageError::io("replace", folder, if is_full { full_folder() } else { e })
     })
-}
-
-/// Error for a non-empty folder at the path of a file. Such a folder cannot be replaced.
-pub(crate) fn full_folder() -> io::Error {
-    let advice = "Move it away and try again";
-    io::Error::other(format!("expected a file, found a directory that is not empty. {advice}"))
 }
 
 /// Flushes the names in `folder` to the disk.

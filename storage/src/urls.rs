@@ -5,7 +5,8 @@ use std::sync::Arc;
 use object_store::ObjectStore;
 use url::Url;
 
-use crate::location::{Medium, StorePlace, refused};
+use crate::error::refused;
+use crate::location::{Medium, StorePlace};
 use crate::store::settings::S3Settings;
 use crate::store::{FIRST_PATIENCE, PATIENCE, Patience, Store, s3};
 use crate::{Location, StorageError, StoreSettings};

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::shards::Home;
-use super::{JOURNAL, SHARDS, TypedRun};
-use crate::allowance::{Allowance, ScratchPlace, file_cost};
+use super::TypedRun;
+use crate::allowance::{Allowance, file_cost};
 use crate::crash_points::crash_point;
+use crate::home::Home;
 use crate::ids::writer_of;
+use crate::mapped::ScratchPlace;
+use crate::names::{JOURNAL, SHARDS};
 use crate::publish::{Listed, list, list_if_there};
 use crate::{ShardName, ShardRecord, StorageError};
 

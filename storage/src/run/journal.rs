@@ -8,11 +8,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
-use super::JOURNAL;
 use super::opening::Opening;
 use crate::allowance::{Allowance, file_cost};
 use crate::crash_points::crash_point;
 use crate::error::Remedy;
+use crate::names::JOURNAL;
 use crate::publish::{TempFile, list_if_there, sync_folder};
 use crate::store::{Created, Store};
 use crate::{Place, RunId, StorageError, sealed};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use exact2048_files::{OFlags, not_a_file, open, open_with};
 
-use super::LOCK;
 use crate::StorageError;
+use crate::names::LOCK;
 
 /// Holds the lock until it is dropped.
 #[derive(Debug)]

@@ -3,9 +3,9 @@
 mod files;
 mod journal;
 mod lock;
-mod manifest;
 mod opening;
 mod shards;
+mod writers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,11 +18,12 @@ use serde_json::Value;
 
 use self::journal::Journal;
 use self::lock::{Lock, may_be_lock};
-use self::manifest::{Manifest, find_record};
-use self::shards::Home;
 pub use self::shards::Shards;
 use crate::allowance::Allowance;
+use crate::home::{Home, RunPlace};
 use crate::location::{Medium, StorePlace};
+use crate::manifest::{Manifest, find_record};
+use crate::names::{JOURNAL, LOCK, MANIFEST, SHARDS};
 use crate::publish::{
     TempFile, create_folder, create_in_folder, list, parent_of, remove_temps, sync_folder, temp_target,
 };
@@ -30,13 +31,8 @@ use crate::shard::Target;
 use crate::store::Store;
 use crate::{Location, Place, RunId, ShardIdentity, StorageError};
 
-pub(crate) const MANIFEST: &str = "manifest.json";
-const JOURNAL: &str = "journal";
-const SHARDS: &str = "shards";
-const LOCK: &str = "lock";
-
-/// Largest number of objects listed to check that a prefix is unused. Objects of an interrupted [`Store::probe`] do not
-/// count as use.
+/// Largest number of objects listed to check that a prefix is unused. Leftovers of an interrupted check of the
+/// store do not count as use.
 const LOOKED_AT: usize = 100;
 
 /// An open run with a journal of arbitrary JSON.
@@ -261,7 +257,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
             Medium::Folder(path) => Home::Folder(path.clone()),
             Medium::Store(place) => Home::Store(Arc::clone(&place.store), place.open_cache()?),
         };
-        Shards::new(home, run).require_run()
+        RunPlace { home, run }.require_run()
     }
 
     fn in_folder(path: &Path, manifest: Manifest, writer: Option<Writer>) -> Result<Self, StorageError> {
@@ -436,7 +432,7 @@ impl<R: Serialize + DeserializeOwned + Clone> TypedRun<R> {
     ///
     /// [`StorageError::Away`], and errors of reading a manifest.
     pub fn require_place(&self) -> Result<(), StorageError> {
-        self.shards().require_run()
+        self.shards().0.require_run()
     }
 
     /// Checks that the next write to a directory reaches this run, not another run, an older copy or an empty folder.

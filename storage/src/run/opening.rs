@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::manifest::PROGRAM;
 use crate::RunId;
+use crate::manifest::PROGRAM;
 
 /// Contents of an opening record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,11 +4,11 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::SHARDS;
-use super::manifest::Manifest;
 use crate::bytes::index;
+use crate::home::{Home, RunPlace};
 use crate::ids::member_of;
-use crate::shard::{Expected, HEAD_BYTES, StoredShard, Target, check_head};
+use crate::names::SHARDS;
+use crate::shard::{Expected, HEAD_BYTES, Origin, StoredShard, Target, check_head};
 use crate::store::{Cache, Head, Store};
 use crate::{
     Attempt, Place, RunId, ShardId, ShardIdentity, ShardReader, ShardRecord, StorageError, WantedCopy,
@@ -16,66 +16,17 @@ use crate::{
 
 /// The shards of a run. Cheap to clone, usable from any number of threads, and independent of the open run.
 #[derive(Clone, Debug)]
-pub struct Shards {
-    home: Home,
-    run: RunId,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum Home {
-    Folder(PathBuf),
-    Store(Arc<Store>, Arc<Cache>),
-}
-
-impl Home {
-    pub(super) fn place(&self) -> Place {
-        match self {
-            Self::Folder(path) => path.into(),
-            Self::Store(store, _) => store.place(),
-        }
-    }
-}
+pub struct Shards(pub(super) RunPlace);
 
 impl Shards {
     pub(super) fn new(home: Home, run: RunId) -> Self {
-        Self { home, run }
+        Self(RunPlace { home, run })
     }
 
     /// Id of the run that the shards belong to.
     #[must_use]
     pub fn run_id(&self) -> RunId {
-        self.run
-    }
-
-    /// Checks that the run is in its place, because an open folder may be moved, unmounted or replaced.
-    ///
-    /// Costs reading one file, or a request.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::Away`], and errors of reading a manifest.
-    pub(crate) fn require_run(&self) -> Result<(), StorageError> {
-        let manifest = match &self.home {
-            Home::Folder(path) => Manifest::read(path),
-            Home::Store(store, _) => Manifest::read_in_store(store),
-        };
-        let found = match manifest {
-            Ok(manifest) if manifest.run_id == self.run => return Ok(()),
-            Ok(_) => "another run",
-            Err(StorageError::NotARun { .. } | StorageError::NotADirectory { .. }) => "no run",
-            Err(error) => return Err(error),
-        };
-        Err(StorageError::Away { place: self.home.place(), run: self.run, found })
-    }
-
-    /// Replaces the error of one shard if the whole run is unavailable, because then no shard is lost.
-    ///
-    /// Costs reading one file, or a request, if a missing run can cause such an error.
-    pub(crate) fn explain(&self, error: StorageError) -> StorageError {
-        if error.blames().is_none() && !matches!(error, StorageError::Io { .. }) {
-            return error;
-        }
-        self.require_run().err().unwrap_or(error)
+        self.0.run
     }
 
     /// Returns the target of a shard that this attempt writes.
@@ -85,8 +36,8 @@ impl Shards {
 
     /// Returns the target of a shard with this file name.
     pub(super) fn target_of(&self, file: String) -> Target {
-        match &self.home {
-            Home::Folder(run) => Target::Folder { folder: run.join(SHARDS), file, run: self.clone() },
+        match &self.0.home {
+            Home::Folder(run) => Target::Folder { folder: run.join(SHARDS), file, run: self.0.clone() },
             Home::Store(store, cache) => {
                 let object = format!("{SHARDS}/{file}");
                 Target::Store { store: store.clone(), cache: cache.clone(), file, object }
@@ -97,7 +48,7 @@ impl Shards {
     /// Returns the place of a shard, which need not exist.
     #[must_use]
     pub fn place(&self, shard: &ShardId) -> Place {
-        let place = match &self.home {
+        let place = match &self.0.home {
             Home::Folder(run) => file_of(run, shard).into(),
             Home::Store(store, _) => store.place_of(&object_of(shard)),
         };
@@ -113,7 +64,7 @@ impl Shards {
     /// As for [`ShardReader::open`]; [`StorageError::Foreign`] also if the shard differs from the record.
     pub fn open(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<ShardReader, StorageError> {
         let committed = Expected::Committed(record, expected);
-        let opened = match &self.home {
+        let opened = match &self.0.home {
             Home::Folder(run) => {
                 let shard = record.id();
                 ShardReader::open_file(&self.place(&shard), &file_of(run, &shard), committed)
@@ -133,7 +84,7 @@ impl Shards {
 
     /// Attaches the run to an opened shard, or explains the error if the whole run is unavailable.
     fn known(&self, opened: Result<ShardReader, StorageError>) -> Result<ShardReader, StorageError> {
-        opened.map(|reader| reader.of_run(self.clone())).map_err(|error| self.explain(error))
+        opened.map(|reader| reader.of_run(self.0.clone())).map_err(|error| self.0.explain(error))
     }
 
     /// Opens the shard from the store, even if the cache has a copy.
@@ -148,7 +99,7 @@ impl Shards {
         record: &ShardRecord,
         expected: &ShardIdentity,
     ) -> Result<ShardReader, StorageError> {
-        match &self.home {
+        match &self.0.home {
             Home::Folder(_) => self.open(record, expected),
             Home::Store(store, cache) => {
                 self.known(self.stored(store, cache, record).fetch(Expected::Committed(record, expected)))
@@ -173,7 +124,7 @@ impl Shards {
         let check = |(record, identity): &(&ShardRecord, ShardIdentity), head: &[u8], file_bytes| {
             check_head(&self.place(&record.id()), head, file_bytes, record, identity)
         };
-        let looked: Vec<Result<(), StorageError>> = match &self.home {
+        let looked: Vec<Result<(), StorageError>> = match &self.0.home {
             Home::Folder(run) => {
                 let look = |shard: &(&ShardRecord, ShardIdentity)| {
                     let id = shard.0.id();
@@ -196,7 +147,7 @@ impl Shards {
         };
         // If the whole run is unavailable, none of its shards is lost.
         if looked.iter().any(|looked| looked.as_ref().is_err_and(|error| error.blames().is_some())) {
-            self.require_run()?;
+            self.0.require_run()?;
         }
         Ok(looked)
     }
@@ -209,11 +160,11 @@ impl Shards {
     ///
     /// As for [`open`](Self::open), and [`StorageError::Damaged`] with the position of the first damaged frame.
     pub fn check(&self, record: &ShardRecord, expected: &ShardIdentity) -> Result<(), StorageError> {
-        match &self.home {
+        match &self.0.home {
             Home::Folder(_) => self.open(record, expected)?.verify(),
             Home::Store(store, cache) => {
                 let checked = self.stored(store, cache, record).check(Expected::Committed(record, expected));
-                checked.map_err(|error| self.explain(error))
+                checked.map_err(|error| self.0.explain(error))
             }
         }
     }
@@ -221,13 +172,13 @@ impl Shards {
     /// Returns the request to peers that may have a copy.
     fn wanted(&self, record: &ShardRecord) -> WantedCopy {
         let &ShardRecord { header_checksum, bytes, .. } = record;
-        WantedCopy { run: self.run, header_checksum, bytes, writer: member_of(&record.file) }
+        WantedCopy { run: self.0.run, header_checksum, bytes, writer: member_of(&record.file) }
     }
 
     fn stored(&self, store: &Arc<Store>, cache: &Arc<Cache>, record: &ShardRecord) -> StoredShard {
         let (place, object) = (self.place(&record.id()), object_of(&record.id()));
-        let entry = cache.entry(self.run, record.header_checksum);
-        StoredShard { store: Arc::clone(store), cache: Arc::clone(cache), place, object, entry }
+        let entry = cache.entry(self.0.run, record.header_checksum);
+        StoredShard(Origin { store: Arc::clone(store), cache: Arc::clone(cache), place, object, entry })
     }
 }
 

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::stored::StoredShard;
+use super::origin::Origin;
 use crate::bytes::index;
 
 /// Largest number of shard files that this process keeps open.
@@ -34,7 +34,7 @@ thread_local! {
 pub(super) enum Content {
     File(ShardFile),
     /// A copy of a shard in a store. The shard may be intact even if the copy is damaged.
-    Copied(ShardFile, StoredShard),
+    Copied(ShardFile, Origin),
     Owned(Vec<u8>),
 }
 

@@ -8,7 +8,8 @@ use super::content::{Content, ShardFile, head};
 use super::header::{Header, LONGEST_HEADER};
 use super::index::{Entry, FrameInfo, Index};
 use crate::bytes::index;
-use crate::{ItemKey, Place, ShardIdentity, Shards, StorageError};
+use crate::home::RunPlace;
+use crate::{ItemKey, Place, ShardIdentity, StorageError};
 
 /// Largest index in bytes of a shard opened without an expected identity.
 ///
@@ -75,7 +76,7 @@ pub struct ShardReader {
     header_checksum: u64,
     index: Index,
     /// The run through which the shard was opened.
-    run: Option<Shards>,
+    run: Option<RunPlace>,
 }
 
 impl ShardReader {
@@ -154,7 +155,7 @@ impl ShardReader {
     }
 
     /// Attaches the shard to a run, so no error blames the shard if the whole run is unavailable.
-    pub(crate) fn of_run(self, run: Shards) -> Self {
+    pub(crate) fn of_run(self, run: RunPlace) -> Self {
         Self { run: Some(run), ..self }
     }
 
@@ -245,8 +246,8 @@ impl ShardReader {
         let open = |bytes: &[u8]| block::open(&self.place, start, bytes, &expected);
         let read = self.content.with_bytes(start, length, open);
         match (&self.content, read) {
-            (Content::Copied(_, stored), Err(_) | Ok(Err(StorageError::Damaged { .. }))) => {
-                open(&stored.read_again(start, length)?)
+            (Content::Copied(_, origin), Err(_) | Ok(Err(StorageError::Damaged { .. }))) => {
+                open(&origin.read_again(start, length)?)
             }
             (_, read) => read.map_err(|e| StorageError::read_shard(&self.place, start, length, e))?,
         }

@@ -4,7 +4,6 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Frame;
@@ -13,15 +12,16 @@ use super::index::IndexBuilder;
 use crate::allowance::Taken;
 use crate::bytes::{as_hex64, index};
 use crate::crash_points::crash_point;
+use crate::home::RunPlace;
 use crate::publish::{Listed, TempFile, sync_folder};
 use crate::store::{Cache, Store};
-use crate::{Attempt, RunId, ShardId, ShardIdentity, ShardKind, Shards, StorageError, TypedRun};
+use crate::{RunId, ShardId, ShardIdentity, ShardKind, StorageError};
 
 /// Description of a shard in a commit, with a JSON form for journal records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ShardRecord {
-    /// Name of its file, for [`Shards::place`].
+    /// Name of its file, for [`Shards::place`](crate::Shards::place).
     pub file: String,
     /// Content of its items.
     pub kind: ShardKind,
@@ -57,7 +57,7 @@ pub(crate) enum Target {
         /// The name of its file.
         file: String,
         /// The run to which the shard will belong.
-        run: Shards,
+        run: RunPlace,
     },
     /// An object. The writer first writes a file in the cache folder, and this file stays as a copy.
     Store {
@@ -114,36 +114,8 @@ pub struct ShardWriter {
 }
 
 impl ShardWriter {
-    /// Starts the shard `identity` of `run`.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::ReadOnly`] if the run is not open for writing. [`StorageError::InvalidInput`] if the identity
-    /// is of another run or its layers are in the wrong order. Or an I/O error.
-    pub fn create<R>(run: &TypedRun<R>, identity: ShardIdentity) -> Result<Self, StorageError>
-    where
-        R: Serialize + DeserializeOwned + Clone,
-    {
-        let taken = Taken::nothing(run.allowance().cloned());
-        Self::begin(run.shard_target(&identity)?, run.run_id(), identity, taken)
-    }
-
-    /// Starts a shard to be committed by another process, which has the run open for writing.
-    ///
-    /// # Errors
-    ///
-    /// [`StorageError::InvalidInput`] if the identity is of another run or its layers are in the wrong order, or an
-    /// I/O error.
-    pub fn create_as(
-        shards: &Shards,
-        identity: ShardIdentity,
-        attempt: Attempt,
-    ) -> Result<Self, StorageError> {
-        let target = shards.target(&identity, attempt);
-        Self::begin(target, shards.run_id(), identity, Taken::nothing(None))
-    }
-
-    fn begin(
+    /// Starts a shard of the run with this id. Its bytes count towards `taken`.
+    pub(crate) fn begin(
         target: Target,
         run: RunId,
         identity: ShardIdentity,

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use url::{Host, Url};
 
 use crate::StorageError;
-use crate::location::refused;
+use crate::error::refused;
 
 const KEY_ID: &str = "AWS_ACCESS_KEY_ID";
 const SECRET_KEY: &str = "AWS_SECRET_ACCESS_KEY";
