@@ -285,7 +285,7 @@ fn verify_reports_unchecked_layers() {
     assert!(on_run(&path, "info", &[]).exits(0).stdout.contains("removed"));
     assert_eq!(whole(&found["states"]), states_of(&|layer| stored.contains(&layer)));
     // The check of a value needs the next layers. So values just below layers without reach stay unchecked.
-    let kept = states_of(&|layer| run.params().kept.keeps(Layer(layer as u32)));
+    let kept = states_of(&|layer| run.params().contents().kept().keeps(Layer(layer as u32)));
     let [checked, left_out] = ["values", "values_left_out"].map(|field| whole(&found[field]));
     assert!(checked + left_out == kept && left_out > 0, "{checked} and {left_out} of {kept}");
     assert!(found["fingerprint"].is_null(), "{found}");

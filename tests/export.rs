@@ -171,7 +171,7 @@ impl Case {
             .iter()
             .fold((0, 0), |(states, after), counts| (states + counts.states, after + counts.afterstates));
         let oracle = Oracle::new(&opened).unwrap();
-        Self { rules: PackedRules::new(oracle.params().board), run, oracle, counts }
+        Self { rules: PackedRules::new(oracle.params().game().board()), run, oracle, counts }
     }
 
     fn evaluations(&self, rows: &[Row]) -> Vec<Evaluation> {
@@ -205,7 +205,7 @@ fn tables_agree_with_the_oracle() {
         let mut after_values = BTreeMap::new();
         for (row, answer) in states.iter().zip(&answers) {
             assert_eq!(row.get("value"), answer.value, "{options} {row:?}");
-            let target = case.oracle.params().winning_exponent();
+            let target = case.oracle.params().game().winning_exponent();
             let is_won = |board| target.is_some_and(|target| case.rules.has(board, target));
             for outcome in
                 answer.moves.iter().filter_map(|m| m.outcome).filter(|outcome| !is_won(outcome.after))

@@ -42,7 +42,7 @@ fn stored_image(space: &Space, board: Board) -> Board {
 
 /// Requires that the advice for some states is a best move by value of their stored images. Ties go to the first move.
 fn check(values: &Oracle, advice: &[Advice]) -> usize {
-    let (space, rules) = (Space::new(values.params()), PackedRules::new(values.params().board));
+    let (space, rules) = (Space::new(values.params()), PackedRules::new(values.params().game().board()));
     let boards: Vec<Board> = advice.iter().map(|advice| stored_image(&space, advice.board)).collect();
     let answers = values.evaluate_all(&boards, ALWAYS).unwrap();
     let mut ties = 0;
@@ -101,7 +101,7 @@ fn best_moves_of_3x3_are_those_of_the_values() {
     let (values, moves) = (oracle(&with_values.run()), oracle(&with_moves.run()));
     // Plays games to their ends, and asks about each of their states.
     let (params, mut seed) = (values.params().clone(), 7u64);
-    let rules = PackedRules::new(params.board);
+    let rules = PackedRules::new(params.game().board());
     let mut random = |below: usize| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (seed >> 33) as usize % below
@@ -329,7 +329,7 @@ fn play_by_stored_moves_is_perfect() {
     let with_values = Solved::new(job);
     let (values, moves) = (oracle(&with_values.run()), oracle(&with_moves.run()));
     let params: &Params = moves.params();
-    let rules = PackedRules::new(params.board);
+    let rules = PackedRules::new(params.game().board());
     let mut states = states(board, "score");
     states.sort_by_key(|state| std::cmp::Reverse(state.tile_sum(6)));
     let mut worth: HashMap<Board, f64> = HashMap::new();

@@ -36,7 +36,8 @@ struct Slow {
 
 impl Slow {
     fn of(game: &Game, solution: &Solution, layer: u32, oracle: &Oracle) -> Self {
-        let (size, rules) = (oracle.params().board, PackedRules::new(oracle.params().board));
+        let (size, rules) =
+            (oracle.params().game().board(), PackedRules::new(oracle.params().game().board()));
         let mut slow = Self::default();
         for state in &solution.layers[&layer].states {
             let value = as_f64(solution.values[state]);

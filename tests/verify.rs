@@ -237,7 +237,7 @@ fn nothing_stands_for_no_state() {
             for lane in lanes(&params) {
                 let key = ItemKey { layer: layer.0, lane: lane.code(), part: 0 };
                 // Skips layers with stored values, because they would also need an item of values.
-                if params.kept.keeps(layer) || whole.find(ShardKind::Reach, key).is_some() {
+                if params.contents().kept().keeps(layer) || whole.find(ShardKind::Reach, key).is_some() {
                     continue;
                 }
                 let Some(rows) = rows(layer, lane).filter(|&rows| rows > 0) else { continue };

@@ -178,15 +178,15 @@ impl LayerCost {
     pub fn new(params: &Params, workload: &Workload, [up, down]: [f64; 2], threads: usize) -> Self {
         let layers = f64::from(params.last_layer().number() + 1);
         // A run that only enumerates has no downward pass.
-        let down = if params.until_layer.is_some() { 0.0 } else { down };
+        let down = if params.contents().enumerates_only() { 0.0 } else { down };
         Self {
             states: workload.whole_states() / layers,
             layers,
             passes: [up, down],
             longer: 1.0,
             threads: threads.max(1) as f64,
-            cells: params.cells() as f64,
-            has_values: params.until_layer.is_none(),
+            cells: params.game().cells() as f64,
+            has_values: !params.contents().enumerates_only(),
             is_measured: true,
         }
     }
@@ -197,7 +197,7 @@ impl LayerCost {
         let seconds = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.core_seconds(phase));
         let seconds = seconds.map(|seconds| seconds / threads.max(1) as f64);
         let cost = Self { is_measured: false, ..Self::new(params, workload, seconds, threads) };
-        if params.best_moves { cost.with_best_moves() } else { cost }
+        if params.contents().stores_best_moves() { cost.with_best_moves() } else { cost }
     }
 
     /// Adds the cost of best moves. `passes` must not include this cost already.
@@ -281,15 +281,9 @@ mod tests {
 
     use super::*;
     use crate::limits;
-    use exact2048_game::{Objective, Precision, Spawn4};
-
-    fn params(board: &str) -> Params {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
-    }
 
     fn choices(board: &str, limit_bytes: u64) -> Choices {
-        Choices::new(&params(board), limit_bytes, 0)
+        Choices::new(&Params::small(board), limit_bytes, 0)
     }
 
     #[test]
@@ -316,7 +310,9 @@ mod tests {
     #[test]
     fn scratch_files_need_room_too() {
         let keeps = |scratch| {
-            Choices::new(&params("5x2"), 400_000_000, scratch).best().map(|choice| choice.kept.period())
+            Choices::new(&Params::small("5x2"), 400_000_000, scratch)
+                .best()
+                .map(|choice| choice.kept.period())
         };
         assert!(keeps(250_000_000) > keeps(0), "{:?}, {:?}", keeps(250_000_000), keeps(0));
         assert!(keeps(400_000_000).is_err());
@@ -325,7 +321,7 @@ mod tests {
     #[test]
     fn errors_name_scratch_files_that_do_not_fit() {
         let refused = |scratch_bytes| {
-            let choices = Choices::new(&params("3x3"), 1_000_000, scratch_bytes);
+            let choices = Choices::new(&Params::small("3x3"), 1_000_000, scratch_bytes);
             choices.choose(None, "3x3".parse().unwrap()).unwrap_err().to_string()
         };
         let said = refused(4 << 20);
@@ -351,7 +347,7 @@ mod tests {
 
     #[test]
     fn queries_take_longer_if_less_is_kept() {
-        let costs = ["5x2", "4x3"].map(|board| usual(&params(board)));
+        let costs = ["5x2", "4x3"].map(|board| usual(&Params::small(board)));
         let seconds = |cost: &LayerCost, period| cost.query_seconds(KeptLayers::new(period, 2).unwrap());
         let [small, large] = costs.each_ref().map(|cost| [16, 32, 128].map(|period| seconds(cost, period)));
         assert!((0.01..0.2).contains(&small[0]) && (2.0..10.0).contains(&small[2]), "{small:?}");
@@ -363,20 +359,20 @@ mod tests {
     #[test]
     fn no_query_takes_longer_than_the_solve() {
         for board in ["2x2", "3x2", "4x2", "3x3"] {
-            let cost = usual(&params(board));
+            let cost = usual(&Params::small(board));
             let solve = cost.solve_seconds(false);
             assert_eq!(cost.query_seconds(KeptLayers::STARTS), solve, "{board}");
             assert!(candidates().all(|kept| cost.query_seconds(kept) <= solve), "{board}: {cost:?}");
         }
-        assert!(usual(&params("3x2")).solve_seconds(true) < 0.5);
+        assert!(usual(&Params::small("3x2")).solve_seconds(true) < 0.5);
     }
 
     #[test]
     fn the_text_states_the_time_of_the_solve_and_the_machine() {
-        let cost = usual(&params("5x2"));
+        let cost = usual(&Params::small("5x2"));
         let (once, twice) = (cost.solve_seconds(false), cost.solve_seconds(true));
         assert!((15.0..100.0).contains(&once) && (1.2..1.7).contains(&(twice / once)), "{once}, {twice}");
-        let with_best_moves = usual(&params("5x2").with_best_moves(true)).solve_seconds(false);
+        let with_best_moves = usual(&Params::small("5x2").with_all_contents()).solve_seconds(false);
         assert!((1.2..1.45).contains(&(with_best_moves / once)), "{with_best_moves}, {once}");
         for (limit, enumerates_twice) in [(60_000_000, true), (200_000_000, false)] {
             let choice = choices("5x2", limit).best().unwrap();

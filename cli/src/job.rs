@@ -1,7 +1,9 @@
 //! Options that define a job, shared by `solve`, `plan` and `submit`.
 
 use anyhow::Result;
-use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
+use exact2048_game::{
+    BoardSize, Discount, Game, KeptLayers, Objective, OpenChoices, Params, Precision, Spawn4, Spawner,
+};
 use exact2048_stats::has_usual_rules;
 
 use crate::{Failure, exit};
@@ -69,15 +71,13 @@ impl JobArgs {
 
     /// The layers to keep with these parameters, if chosen. For a run that only enumerates, `params` determines them.
     pub fn keep_of(&self, params: &Params) -> Option<KeptLayers> {
-        self.keep.or(params.until_layer.map(|_| params.kept))
+        self.keep.or(params.contents().until().map(|_| params.contents().kept()))
     }
 
     /// The parameters to resume an existing run. Omitted storage options take the values of that run.
     pub fn going_on(&self, params: Params, held: &Params) -> Params {
-        let kept = if self.keep.is_none() { held.kept } else { params.kept };
-        let best_moves = if self.values.is_none() { held.best_moves } else { params.best_moves };
-        let precision = if self.precision.is_none() { held.precision } else { params.precision };
-        Params { precision, ..params.with_kept(kept).with_best_moves(best_moves) }
+        let (kept, best_moves) = (self.keep.is_none(), self.values.is_none());
+        params.resuming(held, OpenChoices { kept, best_moves, precision: self.precision.is_none() })
     }
 
     /// Whether `--precision` is given.
@@ -105,30 +105,27 @@ impl JobArgs {
     pub fn params(&self) -> Result<Params> {
         let is_wide = self.precision.as_deref() == Some("64");
         let precision = if is_wide { Precision::Bits64 } else { Precision::Bits32 };
-        let (board, objective, spawn4) = (self.board, self.objective, self.spawn4);
-        let params = match self.large {
-            Some(large) => Params::with_large(board, objective, spawn4, precision, self.until_layer, large),
-            None => Params::new(board, objective, spawn4, precision, self.until_layer),
-        };
-        let divided = |params: Params| match self.huge {
-            Some(huge) => params.with_huge(huge),
-            None => Ok(params),
-        };
-        let params = params.and_then(divided).and_then(|params| params.with_discount(self.discount));
-        let params = params.and_then(|params| params.with_spawner(self.spawner));
-        let best_moves = self.values == Some(StoredValues::BestMove);
-        let params = params.and_then(|params| params.with_stored(self.keep, best_moves));
-        params.map_err(|error| Failure::usage(exit::text(&error.into())).into())
+        let params = Params::builder(self.board, self.objective)
+            .spawn4(self.spawn4)
+            .precision(precision)
+            .discount(self.discount)
+            .spawner(self.spawner)
+            .until(self.until_layer)
+            .large(self.large)
+            .huge(self.huge)
+            .kept(self.keep)
+            .best_moves(self.values == Some(StoredValues::BestMove));
+        params.build().map_err(|error| Failure::usage(exit::text(&error.into())).into())
     }
 }
 
 /// The objective of a run in words, with its discount and adversary.
-pub fn objective_text(params: &Params) -> String {
-    let mut text = params.objective.to_string();
-    if params.discount != Discount::NONE {
-        text += &format!(", discount {}", params.discount);
+pub fn objective_text(game: &Game) -> String {
+    let mut text = game.objective().to_string();
+    if game.discount() != Discount::NONE {
+        text += &format!(", discount {}", game.discount());
     }
-    if params.spawner == Spawner::Worst {
+    if game.spawner() == Spawner::Worst {
         text += ", against the worst tiles";
     }
     text
@@ -144,14 +141,14 @@ pub fn rules_text(spawn4: &str, discount: Discount, spawner: Spawner) -> String 
 }
 
 /// Requires a run whose values describe random games.
-pub fn require_usual_rules(params: &Params) -> Result<()> {
-    if has_usual_rules(params) {
+pub fn require_usual_rules(game: &Game) -> Result<()> {
+    if has_usual_rules(game) {
         return Ok(());
     }
-    let rules = rules_text(&params.spawn4.to_string(), params.discount, params.spawner);
+    let rules = rules_text(&game.spawn4().to_string(), game.discount(), game.spawner());
     Err(Failure::usage(format!(
         "--run: expected a run of score or reach:TILE with random tiles and without a discount, found {}, where {rules}",
-        params.objective
+        game.objective()
     ))
     .into())
 }

@@ -83,7 +83,7 @@ fn require_at_least(least: u64, memory_bytes: u64, params: &Params, threads: usi
     Err(Failure::usage(format!(
         "--memory {} is too small: a {} board with {} needs at least {}; give more memory",
         sizes.size(memory_bytes),
-        params.board,
+        params.game().board(),
         units::several(threads, "thread"),
         sizes.at_least(least),
     )))

@@ -97,13 +97,11 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_game::{Precision, Spawn4};
+
     use exact2048_solution::{Holdings, Recipe};
 
     fn needs(board: &str, objective: &str, until_layer: Option<u32>) -> Needs {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        let params =
-            Params::new(board, objective, Spawn4::default(), Precision::Bits32, until_layer).unwrap();
+        let params = Params::usual(board, objective).until(until_layer).build().unwrap();
         Needs::of(&params, &Workload::new(&params), &Recipe::new(&params, &Holdings::default()).steps())
     }
 

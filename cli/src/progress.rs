@@ -294,13 +294,12 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_solution::{Holdings, Recipe};
 
     #[test]
     fn the_time_left_follows_the_remaining_work() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let segments = Recipe::new(&params, &Holdings::default()).steps();
         let cost = cost(&params);
         let progress = ProgressDisplay::new(cost.clone(), Disk::Any(0));
@@ -338,8 +337,7 @@ mod tests {
 
     #[test]
     fn a_resumed_run_shows_the_whole_pass() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
         let segment = |phase, first, last| Segment { phase, first: Layer(first), last: Layer(last) };
         let counts = [(1018, 700), (1020, 200), (1022, 100)].map(|(layer, states)| LayerCounts {
@@ -376,8 +374,7 @@ mod tests {
 
     #[test]
     fn the_downward_pass_has_its_own_cost() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let segments = Recipe::new(&params, &Holdings::default()).steps();
         let progress = ProgressDisplay::new(cost(&params), Disk::Any(0));
         let mut course = progress.course.lock();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use exact2048_coordinator::{PassCost, Workload};
-use exact2048_game::{Params, Spawn4};
+use exact2048_game::{KeptLayers, Params};
 use exact2048_solution::{Holdings, Phase, Recipe};
 
 use crate::choice::Choices;
@@ -17,17 +17,15 @@ const OFF: f64 = 1.3;
 /// Estimated core seconds of the passes of a run, or of the upward pass if it only enumerates.
 fn core_seconds(params: &Params, dense_rows: usize) -> f64 {
     let cost = PassCost::new(params, dense_rows);
-    let down = if params.until_layer.is_some() { 0.0 } else { cost.core_seconds(Phase::BackUp) };
+    let down = if params.contents().enumerates_only() { 0.0 } else { cost.core_seconds(Phase::BackUp) };
     cost.core_seconds(Phase::Enumerate) + down
 }
 
 fn params(fields: &[&str]) -> Params {
     let [board, objective, until, bits, large, keep] = fields else { panic!("{fields:?}") };
-    let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
     let precision = bits.parse::<u8>().unwrap().try_into().unwrap();
-    let params = Params::new(board, objective, Spawn4::default(), precision, until.parse().ok()).unwrap();
-    let params = Params { large: large.parse().unwrap_or(params.large), ..params };
-    params.with_kept(keep.parse().unwrap())
+    let params = Params::usual(board, objective).precision(precision).until(until.parse::<u32>().ok());
+    params.large(large.parse::<u8>().ok()).kept(keep.parse::<KeptLayers>().unwrap()).build().unwrap()
 }
 
 #[test]
@@ -41,7 +39,7 @@ fn estimates_are_within_thirty_percent_of_recorded_runs() {
         let workload = Workload::new(&params);
         let (at_most, end) = if fields[7] == "yes" {
             let choices = Choices::new(&params, u64::MAX, tuning.scratch_bytes(&params));
-            let takes = choices.takes(params.kept);
+            let takes = choices.takes(params.contents().kept());
             (takes.peak_bytes, takes.end_bytes)
         } else {
             let steps = Recipe::new(&params, &Holdings::default()).steps();

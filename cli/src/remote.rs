@@ -65,7 +65,7 @@ impl Remote {
         }
         let parameters = run.parameters.context("the server returned no parameters of its run")?;
         let params = params_of(&parameters)?;
-        let rules = PackedRules::new(params.board);
+        let rules = PackedRules::new(params.game().board());
         Ok(Self { runtime, client, run: name, params, rules })
     }
 

@@ -106,24 +106,24 @@ impl RunSummary {
         let last =
             layers.iter().rev().find(|counts| counts.states > 0).map_or(Layer(0), |counts| counts.layer);
         let start_text = start.as_ref().map(|start| {
-            let proved = certainty::proved_of_starts(params, start.expected, last);
-            certainty::value_text(params, start.expected, start.error_bound, proved)
+            let proved = certainty::proved_of_starts(params.game(), start.expected, last);
+            certainty::value_text(params.game(), start.expected, start.error_bound, proved)
         });
         let took = |phase| run.catalog().took(phase);
         let passes: Vec<(Phase, PassTime)> = [Phase::Enumerate, Phase::BackUp]
             .into_iter()
             .filter_map(|phase| took(phase).map(|took| (phase, took)))
             .collect();
-        let wanted = if params.until_layer.is_some() { 1 } else { 2 };
+        let wanted = if params.contents().enumerates_only() { 1 } else { 2 };
         let recorded = (passes.len() == wanted).then(|| recorded_seconds(run));
         let seconds_of = |phase| took(phase).map(|took| took.seconds);
         Ok(Self {
-            board: params.board,
-            objective: params.objective,
-            spawn4: params.spawn4,
-            discount: params.discount,
-            spawner: params.spawner,
-            phase: if params.until_layer.is_some() { "enumerated" } else { "solved" },
+            board: params.game().board(),
+            objective: params.game().objective(),
+            spawn4: params.game().spawn4(),
+            discount: params.game().discount(),
+            spawner: params.game().spawner(),
+            phase: if params.contents().enumerates_only() { "enumerated" } else { "solved" },
             layers: layers.len(),
             states: layers.iter().map(|c| c.states).sum(),
             afterstates: layers.iter().map(|c| c.afterstates).sum(),

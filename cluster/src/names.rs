@@ -41,32 +41,37 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 /// The name of a job that was given no name: different for different runs.
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
-    let mut name = params.board.to_string();
-    match params.objective {
+    let mut name = params.game().board().to_string();
+    match params.game().objective() {
         Objective::Score => {}
         Objective::Reach { exponent } => name += &format!("-reach{}", 1u64 << exponent),
         Objective::Lose { exponent } => name += &format!("-lose{}", 1u64 << exponent),
     }
-    if params.discount != Discount::NONE {
-        name += &format!("-discount{}.{}", params.discount.numerator(), params.discount.denominator());
+    if params.game().discount() != Discount::NONE {
+        name += &format!(
+            "-discount{}.{}",
+            params.game().discount().numerator(),
+            params.game().discount().denominator()
+        );
     }
-    if params.spawner == Spawner::Worst {
+    if params.game().spawner() == Spawner::Worst {
         name += "-worst";
     }
-    if params.spawn4 != Spawn4::default() {
-        name += &format!("-spawn{}.{}", params.spawn4.weight4(), params.spawn4.denominator());
+    if params.game().spawn4() != Spawn4::default() {
+        name +=
+            &format!("-spawn{}.{}", params.game().spawn4().weight4(), params.game().spawn4().denominator());
     }
-    if params.precision == Precision::Bits64 {
+    if params.game().precision() == Precision::Bits64 {
         name += "-64bit";
     }
-    if params.best_moves {
+    if params.contents().stores_best_moves() {
         name += "-moves";
     }
-    if let Some(layer) = params.until_layer {
+    if let Some(layer) = params.contents().until() {
         name += &format!("-to{layer}");
     }
-    if params.kept != KeptLayers::default() {
-        name += &format!("-keep{}", params.kept.to_string().replace('/', "."));
+    if params.contents().kept() != KeptLayers::default() {
+        name += &format!("-keep{}", params.contents().kept().to_string().replace('/', "."));
     }
     JobId(name)
 }
@@ -89,28 +94,43 @@ mod tests {
     #[test]
     fn parameters_make_names() {
         let params = |board: &str, objective: &str, spawn4: &str, precision, until_layer| {
-            let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-            Params::new(board, objective, spawn4.parse().unwrap(), precision, until_layer).unwrap()
+            Params::usual(board, objective)
+                .spawn4(spawn4.parse().unwrap())
+                .precision(precision)
+                .until(until_layer)
+                .build()
+                .unwrap()
         };
         for (params, name) in [
             (params("3x3", "score", "0.1", Precision::Bits32, None), "3x3"),
             (params("4x4", "reach:16", "0.1", Precision::Bits32, None), "4x4-reach16"),
             (params("2x2", "score", "0", Precision::Bits64, None), "2x2-spawn0.1-64bit"),
             (
-                params("3x3", "score", "0.1", Precision::Bits32, None).with_kept(KeptLayers::ALL),
+                params("3x3", "score", "0.1", Precision::Bits32, None)
+                    .to_builder()
+                    .kept(KeptLayers::ALL)
+                    .build()
+                    .unwrap(),
                 "3x3-keepall",
             ),
             (
-                params("2x2", "score", "0.1", Precision::Bits32, None).with_kept("3/7".parse().unwrap()),
+                params("2x2", "score", "0.1", Precision::Bits32, None)
+                    .to_builder()
+                    .kept("3/7".parse::<KeptLayers>().unwrap())
+                    .build()
+                    .unwrap(),
                 "2x2-keep3.7",
             ),
             (params("3x3", "lose:64", "0.1", Precision::Bits64, None), "3x3-lose64-64bit"),
-            (params("3x3", "score", "0.1", Precision::Bits32, None).with_best_moves(true), "3x3-moves"),
             (
-                params("3x3", "reach:64", "0.1", Precision::Bits32, None)
-                    .with_discount("0.95".parse().unwrap())
-                    .unwrap()
-                    .with_spawner(Spawner::Worst)
+                Params::usual("3x3", "score").best_moves(true).kept(KeptLayers::default()).build().unwrap(),
+                "3x3-moves",
+            ),
+            (
+                Params::usual("3x3", "reach:64")
+                    .discount("0.95".parse().unwrap())
+                    .spawner(Spawner::Worst)
+                    .build()
                     .unwrap(),
                 "3x3-reach64-discount19.20-worst",
             ),

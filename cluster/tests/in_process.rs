@@ -8,7 +8,7 @@ use std::time::Duration;
 use exact2048_cluster::coordinator::{self, Gate, Shell, WantedJob};
 use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{ClusterConfig, JobId};
-use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Params};
 use exact2048_net::client::ClientOptions;
 use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
@@ -80,9 +80,7 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     for _ in 0..workers {
         tasks.push(start_worker(&url, bind().await, &place.path().join("cache"), &stop));
     }
-    let (size, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    let params =
-        Params::new(size, Objective::Score, spawn4, Precision::Bits32, None).unwrap().with_kept(kept);
+    let params = Params::usual(board, "score").kept(kept).build().unwrap();
     let job = JobId("job".to_owned());
     Arc::clone(&shell).submit(job.clone(), WantedJob::new(params)).await.unwrap();
     loop {

@@ -8,7 +8,7 @@ use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::value::{Backup, Stored, Value};
-use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, SpawnKind};
+use exact2048_game::{Board, Game, KeptLayers, Layer, Precision, SpawnKind};
 use rayon::prelude::*;
 
 use crate::boards::Boards;
@@ -88,16 +88,16 @@ pub struct Solver {
 }
 
 impl Solver {
-    /// Creates a solver for the states of a run.
-    pub fn new(params: &Params) -> Self {
-        let packed = PackedRules::new(params.board);
+    /// Creates a solver for the states of a game. The values of the layers in `kept` are stored.
+    pub fn new(game: &Game, kept: KeptLayers) -> Self {
+        let packed = PackedRules::new(game.board());
         Self {
             spawn_images: SpawnImages::new(&packed),
             packed,
-            backup: Backup::new(params),
-            kept: params.kept,
-            precision: params.precision,
-            wins: params.winning_exponent(),
+            backup: Backup::new(game),
+            kept,
+            precision: game.precision(),
+            wins: game.winning_exponent(),
         }
     }
 

@@ -253,16 +253,15 @@ mod tests {
     use std::collections::BTreeSet;
 
     use exact2048_game::rules::Move;
-    use exact2048_game::{Objective, Params, Spawn4};
+    use exact2048_game::{KeptLayers, Params};
 
     use super::*;
 
     /// A table that is too small is detected, and a larger table gives the same result.
     #[test]
     fn listed_moves_do_not_depend_on_the_room() {
-        let size = "2x3".parse().unwrap();
-        let params = Params::new(size, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap();
-        let solver = Solver::new(&params);
+        let params = Params::small("2x3");
+        let solver = Solver::new(params.game(), KeptLayers::default());
         let board = |number: u64| {
             (0..6).fold(Board::default(), |b, cell| b.with(cell, (number >> (2 * cell) & 3) as u8))
         };

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use exact2048_cone::{ConeError, Limits, Progress, Solved, Solver};
+use exact2048_game::fixed::Scale;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::symmetry::Symmetries;
 use exact2048_game::value::{Backup, Stored};
@@ -24,15 +25,15 @@ struct Whole {
 
 impl Whole {
     fn new(board: &str, objective: &str, spawn4: &str, precision: Precision, rules: (&str, &str)) -> Self {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
         let spawn4: Spawn4 = spawn4.parse().unwrap();
-        let params = Params::new(board, objective, spawn4, precision, None).unwrap();
-        let params = params.with_discount(rules.0.parse().unwrap()).unwrap();
-        let params = params.with_spawner(rules.1.parse().unwrap()).unwrap();
-        let (symmetries, backup) = (Symmetries::new(board), Backup::new(&params));
-        let cells = params.cells();
-        let is_won =
-            |board: Board| params.winning_exponent().is_some_and(|e| (0..cells).any(|c| board.get(c) >= e));
+        let params = Params::usual(board, objective).spawn4(spawn4).precision(precision);
+        let params = params.discount(rules.0.parse().unwrap()).spawner(rules.1.parse().unwrap());
+        let (params, board) = (params.build().unwrap(), board.parse().unwrap());
+        let (symmetries, backup) = (Symmetries::new(board), Backup::new(params.game()));
+        let cells = params.game().cells();
+        let is_won = |board: Board| {
+            params.game().winning_exponent().is_some_and(|e| (0..cells).any(|c| board.get(c) >= e))
+        };
         let afterstates =
             |state: Board| Move::ALL.into_iter().filter_map(move |d| rules::make_move(state, d, board));
         let spawned = |after: Board, tile: u8| {
@@ -64,7 +65,7 @@ impl Whole {
         for layer in values.keys().rev().copied().collect::<Vec<_>>() {
             let mean = |after: Board| {
                 if is_won(after) {
-                    return params.scale().won();
+                    return Scale::new(params.game()).won();
                 }
                 let spawns = |tile: u8| -> Vec<Stored> {
                     spawned(after, tile)
@@ -77,7 +78,7 @@ impl Whole {
                     Precision::Bits64 => backup.of_spawns::<u64>(&spawns(1), &spawns(2)),
                 }
             };
-            let terminal = |state| params.scale().points(rules::potential(state));
+            let terminal = |state| Scale::new(params.game()).points(rules::potential(state));
             let best = |&state: &Board| {
                 let best = afterstates(state).map(|(after, _)| mean(after)).max();
                 (state, best.unwrap_or_else(|| terminal(state)))
@@ -89,7 +90,7 @@ impl Whole {
     }
 
     fn solver(&self, kept: KeptLayers) -> Solver {
-        Solver::new(&self.params.clone().with_kept(kept))
+        Solver::new(self.params.game(), kept)
     }
 
     fn stored(&self, layer: Layer, boards: &[Board]) -> Result<Vec<Stored>, Layer> {

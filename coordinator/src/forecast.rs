@@ -1,6 +1,6 @@
 //! Estimates the disk space of a run, both for the whole run before it begins and for the remaining work.
 
-use exact2048_game::{KeptLayers, Layer, Params, Precision};
+use exact2048_game::{Game, KeptLayers, Layer, Params, Precision, RunContents};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
 use crate::Workload;
@@ -99,20 +99,21 @@ pub struct Relief {
 impl Forecast {
     /// Estimates the sizes of a run's layers.
     pub fn new(params: &Params, workload: &Workload) -> Self {
-        let wide = match params.precision {
+        let wide = match params.game().precision() {
             Precision::Bits32 => 1.0,
             Precision::Bits64 => WIDE,
         };
         let of_layer = |layer: Layer| {
             let (states, (rows, occurring)) = (workload.states(layer), workload.occurring(layer));
             let tens = states.max(1.0).log10();
-            let value = match params.winning_exponent() {
+            let value = match params.game().winning_exponent() {
                 None => interpolated(&SCORE_BYTES, tens),
-                Some(exponent) => probability_bytes(params, exponent),
+                Some(exponent) => probability_bytes(params.game(), exponent),
             };
             let described = states + STATES_A_ROW * rows * bits(occurring);
             let reach = described * interpolated(&REACH_BYTES, tens) * OVERHEAD;
-            let best_moves = if params.best_moves { states * BEST_MOVE_BYTES * OVERHEAD } else { 0.0 };
+            let best_moves =
+                if params.contents().stores_best_moves() { states * BEST_MOVE_BYTES * OVERHEAD } else { 0.0 };
             LayerBytes { reach, values: states * wide * value * OVERHEAD, best_moves }
         };
         let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
@@ -133,9 +134,9 @@ impl Forecast {
     /// Returns the space of the whole run if it keeps these layers. The result excludes free space for files being
     /// written.
     pub fn whole(&self, kept: KeptLayers) -> ForecastTotals {
-        let enumerates_only = self.params.until_layer.is_some();
-        let params = self.params.clone().with_kept(kept);
-        let stays = |n: usize| params.stores_reachability(Layer::nth(n));
+        let enumerates_only = self.params.contents().enumerates_only();
+        let contents = self.params.contents().with_kept(kept);
+        let stays = |n: usize| contents.stores_reachability(Layer::nth(n));
         let all: f64 = self.layers.iter().map(|layer| layer.reach).sum();
         let (mut taken, mut peak, mut end, mut between, mut most_between) =
             (all, all, 0.0_f64, 0.0_f64, 0.0_f64);
@@ -150,7 +151,7 @@ impl Forecast {
                 most_between = most_between.max(between);
             }
             peak = peak.max(taken);
-            if ends_cut(&params, n) {
+            if ends_cut(&contents, n) {
                 taken -= between;
                 between = 0.0;
             }
@@ -176,7 +177,7 @@ impl Forecast {
             let bytes = self.layers.get(layer.index()).copied().unwrap_or_default();
             match segment.phase {
                 Phase::Enumerate => bytes.reach,
-                Phase::BackUp => bytes.of_the_way_down(self.params.kept.keeps(layer)),
+                Phase::BackUp => bytes.of_the_way_down(self.params.contents().kept().keeps(layer)),
             }
         };
         segment.first.to(segment.last).map(of_layer).sum::<f64>() as u64
@@ -185,7 +186,11 @@ impl Forecast {
     /// Returns the largest number of bytes of reach between two cuts.
     fn most_between(&self) -> f64 {
         let add = |(sum, most): (f64, f64), (n, bytes): (usize, &LayerBytes)| {
-            let sum = if self.params.stores_reachability(Layer::nth(n)) { 0.0 } else { sum + bytes.reach };
+            let sum = if self.params.contents().stores_reachability(Layer::nth(n)) {
+                0.0
+            } else {
+                sum + bytes.reach
+            };
             (sum, most.max(sum))
         };
         self.layers.iter().enumerate().fold((0.0, 0.0), add).1
@@ -259,15 +264,15 @@ impl Forecast {
         let mut levels = vec![0.0; self.layers.len()];
         for n in (0..self.layers.len()).rev() {
             let bytes = self.layers[n];
-            if self.params.stores_reachability(Layer::nth(n)) {
-                let added = bytes.of_the_way_down(self.params.kept.keeps(Layer::nth(n)));
+            if self.params.contents().stores_reachability(Layer::nth(n)) {
+                let added = bytes.of_the_way_down(self.params.contents().kept().keeps(Layer::nth(n)));
                 level += if backed_up[n] { 0.0 } else { added };
             } else if !backed_up[n] && recipe.reach(Layer::nth(n)) == ReachSource::Recomputed {
                 again += bytes.reach;
             }
             levels[n] = level + again;
             passed += freed[n];
-            if ends_cut(&self.params, n) {
+            if ends_cut(self.params.contents(), n) {
                 level -= passed;
                 (again, passed) = (0.0, 0.0);
             }
@@ -277,16 +282,16 @@ impl Forecast {
 }
 
 /// Returns the number of bytes of a stored 32-bit probability of reaching this tile.
-fn probability_bytes(params: &Params, exponent: u8) -> f64 {
-    if exponent >= params.tile_bound() {
+fn probability_bytes(game: &Game, exponent: u8) -> f64 {
+    if exponent >= game.tile_bound() {
         return BYTES_OF_LARGEST;
     }
-    interpolated(&PROBABILITY_BYTES, f64::from(exponent) - params.cells() as f64 / 2.0)
+    interpolated(&PROBABILITY_BYTES, f64::from(exponent) - game.cells() as f64 / 2.0)
 }
 
 /// Returns whether the commit of a layer's values removes the reach above it, up to the next kept layers. The
 /// values of a cut are committed with its lower layer.
-fn ends_cut(params: &Params, n: usize) -> bool {
-    let keeps = |n: usize| params.stores_reachability(Layer::nth(n));
+fn ends_cut(contents: &RunContents, n: usize) -> bool {
+    let keeps = |n: usize| contents.stores_reachability(Layer::nth(n));
     keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
 }

@@ -136,7 +136,7 @@ impl PassCost {
     /// per block; 0.1 s for 4x3.
     pub fn new(params: &Params, dense_rows: usize) -> Self {
         let layers = work(params, dense_rows);
-        let wide = if params.precision == Precision::Bits64 { WIDE } else { 1.0 };
+        let wide = if params.game().precision() == Precision::Bits64 { WIDE } else { 1.0 };
         let of_run = [(RUN_UP, 1.0), (RUN_DOWN, wide)]
             .map(|(costs, wide)| layers.iter().map(|work| costs.of(work, wide)).sum());
         let of_layers = [(LAYER_UP, 1.0), (LAYER_DOWN, wide)]
@@ -270,16 +270,14 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
     use super::*;
-    use exact2048_game::Spawn4;
 
     fn cost_of(board: &str, objective: &str, precision: Precision, large: Option<u8>) -> PassCost {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        let params = Params::new(board, objective, Spawn4::default(), precision, None).unwrap();
+        let params = Params::usual(board, objective).precision(precision);
         let (params, dense_rows) = match large {
-            Some(large) => (Params { large, huge: 9, ..params }, 1 << 21),
+            Some(large) => (params.large(large).huge(9), 1 << 21),
             None => (params, 1 << 18),
         };
-        PassCost::new(&params, dense_rows)
+        PassCost::new(&params.build().unwrap(), dense_rows)
     }
 
     fn seconds(board: &str, objective: &str, precision: Precision, large: Option<u8>) -> [f64; 2] {

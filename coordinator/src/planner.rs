@@ -169,7 +169,7 @@ impl Planner {
             (Phase::Enumerate, Stage::Second) => Task::EnumerateAfterstates { layer, lane },
             (Phase::BackUp, Stage::First) => Task::BackUpAfterstates { layer, lane },
             (Phase::BackUp, Stage::Second) => {
-                Task::BackUpStates { layer, lane, keep: self.params.kept.keeps(layer) }
+                Task::BackUpStates { layer, lane, keep: self.params.contents().kept().keeps(layer) }
             }
         })
     }
@@ -301,7 +301,8 @@ impl Planner {
 
     /// Seals a completed layer, if it is stored.
     fn layer_done(&mut self, position: usize) {
-        if self.segment.phase == Phase::Enumerate || self.params.stores_on_the_way_down(self.layer(position))
+        if self.segment.phase == Phase::Enumerate
+            || self.params.contents().stores_on_the_way_down(self.layer(position))
         {
             self.seals.push_back(position);
         } else {

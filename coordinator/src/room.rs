@@ -59,7 +59,7 @@ pub fn least_apart(limit_bytes: Option<u64>) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+    use exact2048_game::{KeptLayers, Layer, Params};
     use exact2048_solution::{Commit, Holdings, LayerCounts, Phase};
 
     use super::*;
@@ -68,9 +68,8 @@ mod tests {
     /// The run keeps the layers 4, 6, 8, 16, 18, 32, 34, 48 and 50.
     #[test]
     fn reach_is_removed_by_ranges_until_there_is_room_to_climb() {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-        let params = params.with_kept("8".parse().unwrap());
+        let kept: KeptLayers = "8".parse().unwrap();
+        let params = Params::usual("2x2", "score").kept(kept).build().unwrap();
         let commit = |phase, first, last| {
             let layers = first..=last;
             let counts = |layer| LayerCounts { layer: Layer(layer), states: 1, afterstates: 2 };

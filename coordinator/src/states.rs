@@ -1,6 +1,6 @@
 //! Numbers of states in a run and its layers, counted or estimated.
 
-use exact2048_game::{Discount, Layer, Params, Spawner};
+use exact2048_game::{Discount, Game, Layer, Params, Spawner};
 
 /// Number of states of solved whole runs, by board and by the exponent of the winning tile.
 const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
@@ -64,8 +64,9 @@ pub enum Knowledge {
 impl Knowledge {
     /// Returns the knowledge about a run with these parameters.
     pub fn of(params: &Params) -> Self {
-        let is_usual = params.discount == Discount::NONE && params.spawner == Spawner::Random;
-        let is_short = params.until_layer.is_some_and(|layer| layer <= MEASURED_LAYER);
+        let game = params.game();
+        let is_usual = game.discount() == Discount::NONE && game.spawner() == Spawner::Random;
+        let is_short = params.contents().until().is_some_and(|layer| layer.0 <= MEASURED_LAYER);
         match states_of_solved(params) {
             Some(_) if is_usual => Self::Solved,
             Some(_) => Self::Counted,
@@ -76,7 +77,7 @@ impl Knowledge {
                     Self::Counted
                 }
             }
-            None if params.cells() <= DENSE_CELLS => Self::Similar,
+            None if params.game().cells() <= DENSE_CELLS => Self::Similar,
             None => Self::Unlike,
         }
     }
@@ -114,7 +115,7 @@ pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f
     }
     let [all_rows, all_entries] = [rows, entries].map(|of_layers| of_layers.iter().sum::<f64>().max(1.0));
     let states = states_of_solved(params).unwrap_or_else(|| {
-        let share = share_of_entries(params.cells(), all_entries / all_rows.max(1.0));
+        let share = share_of_entries(params.game().cells(), all_entries / all_rows.max(1.0));
         share * all_entries
     });
     entries.iter().map(|entries| states / all_entries * entries).collect()
@@ -129,28 +130,28 @@ fn share_of_entries(cells: usize, columns: f64) -> f64 {
 
 /// Returns the number of states in the whole run, if a run with the same states was solved.
 fn states_of_solved(params: &Params) -> Option<f64> {
-    if params.until_layer.is_some() || !spawns_both(params) {
+    if params.contents().enumerates_only() || !spawns_both(params.game()) {
         return None;
     }
-    let (rows, cols) = (params.board.rows(), params.board.cols());
-    let run = ((rows.max(cols), rows.min(cols)), params.objective.winning_exponent());
+    let (rows, cols) = (params.game().board().rows(), params.game().board().cols());
+    let run = ((rows.max(cols), rows.min(cols)), params.game().objective().winning_exponent());
     SOLVED.iter().find(|(size, wins, _)| (*size, *wins) == run).map(|(.., states)| *states)
 }
 
 /// Returns whether both 2s and 4s are spawned. Otherwise fewer boards are reachable.
-fn spawns_both(params: &Params) -> bool {
-    params.spawn4.weight2() > 0 && params.spawn4.weight4() > 0
+fn spawns_both(game: &Game) -> bool {
+    game.spawn4().weight2() > 0 && game.spawn4().weight4() > 0
 }
 
 /// Returns the published layers of a run, if they cover the whole run. Layers below the target tile are the same
 /// for every larger target.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
-    let is_4x4 = (params.board.rows(), params.board.cols()) == (4, 4);
-    let wins = params.winning_exponent();
-    let is_below = || params.until_layer.is_some_and(|layer| layer < 1 << PUBLISHED_EXPONENT);
+    let is_4x4 = (params.game().board().rows(), params.game().board().cols()) == (4, 4);
+    let wins = params.game().winning_exponent();
+    let is_below = || params.contents().until().is_some_and(|layer| layer.0 < 1 << PUBLISHED_EXPONENT);
     let is_same = wins == Some(PUBLISHED_EXPONENT)
         || wins.is_none_or(|exponent| exponent > PUBLISHED_EXPONENT) && is_below();
-    if !is_4x4 || !is_same || !spawns_both(params) {
+    if !is_4x4 || !is_same || !spawns_both(params.game()) {
         return None;
     }
     let last = params.last_layer();
@@ -167,11 +168,9 @@ mod tests {
 
     use super::*;
     use crate::Workload;
-    use exact2048_game::{Precision, Spawn4};
 
     fn params(board: &str, objective: &str, until_layer: Option<u32>) -> Params {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        Params::new(board, objective, Spawn4::default(), Precision::Bits32, until_layer).unwrap()
+        Params::usual(board, objective).until(until_layer).build().unwrap()
     }
 
     #[test]
@@ -217,9 +216,9 @@ mod tests {
                 "{board} {objective} {until:?}"
             );
         }
-        let only_2s = Params { spawn4: "0".parse().unwrap(), ..params("3x3", "score", None) };
+        let only_2s = Params::usual("3x3", "score").spawn4("0".parse().unwrap()).build().unwrap();
         assert_eq!(Knowledge::of(&only_2s), Knowledge::Similar);
-        let soon = params("3x3", "reach:64", None).with_discount("0.9".parse().unwrap()).unwrap();
+        let soon = Params::usual("3x3", "reach:64").discount("0.9".parse().unwrap()).build().unwrap();
         assert_eq!(Knowledge::of(&soon), Knowledge::Counted);
     }
 
@@ -241,8 +240,9 @@ mod tests {
             let params = params(&board, &format!("reach:{}", 1 << exponent), None);
             let workload = Workload::new(&params);
             let columns = workload.whole() / workload.whole_rows();
-            let off = share_of_entries(params.cells(), columns) * workload.whole() / states;
-            let most = if params.cells() <= DENSE_CELLS { Knowledge::Similar } else { Knowledge::Unlike };
+            let off = share_of_entries(params.game().cells(), columns) * workload.whole() / states;
+            let most =
+                if params.game().cells() <= DENSE_CELLS { Knowledge::Similar } else { Knowledge::Unlike };
             let most = most.states_factor();
             assert!((1.0 / most..=most).contains(&off), "{board} to {wins:?}: off by {off}");
         }

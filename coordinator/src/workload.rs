@@ -87,11 +87,9 @@ pub(crate) fn occurring(states: f64, rows: f64, entries: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::{Objective, Precision, Spawn4};
 
     fn workload(board: &str, until_layer: Option<u32>) -> Workload {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, until_layer).unwrap();
+        let params = Params::usual(board, "score").until(until_layer).build().unwrap();
         Workload::new(&params)
     }
 

@@ -11,7 +11,7 @@ use exact2048_coordinator::cluster::{
     Secret, Secrets, Submission, WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{PassCost, Totals, Workload};
-use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{Commit, LayerCounts, Phase};
 
 /// The first epoch of the first coordinator.
@@ -26,10 +26,9 @@ fn job(name: &str) -> JobId {
 }
 
 fn submission(name: &str, least_bytes: u64) -> Submission {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
     Submission {
         job: job(name),
-        params: Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(4)).unwrap(),
+        params: Params::usual("2x2", "score").until(4).build().unwrap(),
         disk_limit: None,
         least_memory: Some(Arc::new(LeastMemory::new(vec![(1, least_bytes)]))),
         state: JobState::Queued,

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use exact2048_coordinator::{Pace, PassCost};
-use exact2048_game::{Layer, Params, Precision, Spawn4};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{Holdings, Recipe};
 
 /// Fraction of the time after which estimates must be right.
@@ -26,9 +26,7 @@ struct Traced {
 
 /// Returns the fraction of the estimates with an error above [`OFF`], and the largest factor of error.
 fn check(run: &Traced) -> (f64, f64) {
-    let (size, goal) = (run.board.parse().unwrap(), run.objective.parse().unwrap());
-    let params = Params::new(size, goal, Spawn4::default(), Precision::Bits32, None).unwrap();
-    let params = Params { large: run.large.unwrap_or(params.large), ..params };
+    let params = Params::usual(run.board, run.objective).large(run.large).build().unwrap();
     let cost = PassCost::new(&params, run.dense_rows);
     let segments = Recipe::new(&params, &Holdings::default()).steps();
     let samples = run.trace.lines().map(|line| {

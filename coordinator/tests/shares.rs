@@ -6,13 +6,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use exact2048_coordinator::{PlanEvent, Planner, Stage, Task, Totals};
 use exact2048_game::lane::{lanes, layer_range};
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Owners, Phase, Segment, assign};
 use proptest::prelude::*;
 
 fn params(board: &str) -> Params {
-    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap()
+    Params::usual(board, "score").large(3).build().unwrap()
 }
 
 /// Whether a member has memory for blocks that it does not need yet.

@@ -44,7 +44,7 @@ pub async fn layer(
     UrlQuery(asked): UrlQuery<LayerQuery>,
 ) -> Result<JsonReply<ValuesView>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    if run.params.best_moves {
+    if run.params.contents().stores_best_moves() {
         let what = "the run stores best moves and few values, so the values of a layer are not available";
         return Err(Status::failed_precondition(what).into());
     }

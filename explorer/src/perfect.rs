@@ -24,7 +24,7 @@ pub async fn perfect_play(
     let served = explorer.served(asked.run.as_deref())?;
     let run = served.now();
     run.oracle()?;
-    if !has_usual_rules(&run.params) {
+    if !has_usual_rules(run.params.game()) {
         let what = "the values of this run do not describe random games. Statistics require random spawns, the score or a \
                     tile to reach as the objective, and no discount";
         return Err(Status::failed_precondition(what).into());

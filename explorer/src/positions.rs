@@ -91,7 +91,7 @@ pub async fn positions(
     UrlQuery(asked): UrlQuery<PositionsQuery>,
 ) -> Result<JsonReply<PositionList>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    if run.params.best_moves && asked.kind != PositionKind::Any {
+    if run.params.contents().stores_best_moves() && asked.kind != PositionKind::Any {
         let what = "the run stores best moves and few values, so the losses of moves are unknown and cannot select \
                     positions; kind=any returns positions with their best moves";
         return Err(Status::failed_precondition(what).into());
@@ -111,11 +111,11 @@ pub async fn positions(
             format!("found no layer from {first} to {last}; layers are even numbers from {}", Layer::FIRST);
         return Err(status::invalid_argument("first", what).into());
     };
-    let layers = layers_between(from.0, to.0, last_of_run, run.params.kept);
+    let layers = layers_between(from.0, to.0, last_of_run, run.params.contents().kept());
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
-    let (kind, seed, size) = (asked.kind, asked.seed, run.params.board);
-    let is_less_better = less_is_better(run.params.objective);
+    let (kind, seed, size) = (asked.kind, asked.seed, run.params.game().board());
+    let is_less_better = less_is_better(run.params.game().objective());
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         let (mut found, mut sampled, mut layers_of, mut removed) = (Vec::new(), 0, Vec::new(), None);
         for &layer in &layers {
@@ -128,7 +128,7 @@ pub async fn positions(
             };
             layers_of.push(layer.0);
             sampled += boards.len();
-            if oracle.params().best_moves {
+            if oracle.params().contents().stores_best_moves() {
                 let advice = oracle.advise_all(&boards, limits.wanted)?.into_iter().flatten();
                 found.extend(advice.filter(|advice| advice.moves.iter().count() > 1).map(without_values));
             } else {

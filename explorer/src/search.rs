@@ -80,7 +80,7 @@ pub async fn search(
     UrlQuery(asked): UrlQuery<SearchQuery>,
 ) -> Result<JsonReply<SearchAnswer>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    let (size, layer) = (run.params.board, Layer(asked.layer));
+    let (size, layer) = (run.params.game().board(), Layer(asked.layer));
     if !run.layers.iter().any(|counts| counts.layer == layer) {
         return Err(no_such_layer(layer, run.layers.last().map(|last| last.layer)).into());
     }
@@ -96,7 +96,7 @@ pub async fn search(
         })?,
     };
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
-    let with_values = !run.params.best_moves;
+    let with_values = !run.params.contents().stores_best_moves();
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         let found = scan(oracle, layer, &pattern, from, limit, limits)?;
         let values = match with_values {
@@ -119,7 +119,7 @@ fn scan(
     limit: usize,
     limits: &QuestionLimits<'_>,
 ) -> Result<Scan, QueryError> {
-    let symmetries = Symmetries::new(oracle.params().board);
+    let symmetries = Symmetries::new(oracle.params().game().board());
     let (mut boards, mut scanned, mut first) = (Vec::new(), 0, from.state);
     for (part, &key) in oracle.parts_of(layer)?.iter().enumerate().skip(from.part) {
         if scanned >= SCANNED {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use exact2048_game::board::{Board, tile};
-use exact2048_game::{Params, SpawnKind, Spawner, rules};
+use exact2048_game::{Game, SpawnKind, Spawner, rules};
 use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_proto::v1;
 use exact2048_server::{answer_state, board_of};
@@ -68,14 +68,14 @@ pub async fn values(
     UrlQuery(asked): UrlQuery<ValuesQuery>,
 ) -> Result<JsonReply<ValuesReply>, RequestFailure> {
     let run = explorer.run(asked.run.as_deref())?;
-    let size = run.params.board;
+    let size = run.params.game().board();
     let spelled = v1::Board { spelling: Some(v1::board::Spelling::Text(asked.board)) };
     let board = board_of(Some(spelled), size)?;
     let oracle = run.oracle()?;
     let (answer, cost) = answer_state(oracle.clone(), explorer.turns(), board, asked.values).await?;
     let spawns = match &answer {
         StateAnswer::Values(evaluation) if asked.spawns => {
-            let mut places = places_of(evaluation, &run.params);
+            let mut places = places_of(evaluation, run.params.game());
             let boards: Vec<Board> = places.iter().map(|place| place.board).collect();
             let question =
                 move |oracle: &Oracle, limits: &QuestionLimits<'_>| oracle.values_as(&boards, limits);
@@ -100,9 +100,9 @@ struct SpawnPlace {
 }
 
 /// The possible spawns after the moves of a state. A winning move has no spawns.
-fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
-    let size = params.board;
-    let wins = |board: Board| params.winning_exponent().is_some_and(|target| board.largest() >= target);
+fn places_of(evaluation: &Evaluation, game: &Game) -> Vec<SpawnPlace> {
+    let size = game.board();
+    let wins = |board: Board| game.winning_exponent().is_some_and(|target| board.largest() >= target);
     let mut places = Vec::new();
     for (made, outcome) in evaluation.moves.iter().filter_map(|m| Some((m.direction.name(), m.outcome?))) {
         if wins(outcome.after) {
@@ -110,16 +110,16 @@ fn places_of(evaluation: &Evaluation, params: &Params) -> Vec<SpawnPlace> {
         }
         let empty: Vec<usize> = rules::empty_cells(outcome.after, size).collect();
         for (cell, spawn) in empty.iter().flat_map(|&cell| SpawnKind::ALL.map(|spawn| (cell, spawn))) {
-            let weight = spawn.weight(params.spawn4);
+            let weight = spawn.weight(game.spawn4());
             if weight == 0 {
                 continue;
             }
-            let chance = f64::from(weight) / (f64::from(params.spawn4.denominator()) * empty.len() as f64);
+            let chance = f64::from(weight) / (f64::from(game.spawn4().denominator()) * empty.len() as f64);
             let board = outcome.after.with(cell, spawn.exponent());
             let spawn = SpawnView {
                 cell,
                 tile: tile(spawn.exponent()),
-                chance: (params.spawner == Spawner::Random).then_some(chance),
+                chance: (game.spawner() == Spawner::Random).then_some(chance),
                 value: None,
             };
             places.push(SpawnPlace { made, board, spawn });

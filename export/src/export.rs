@@ -4,7 +4,6 @@ use std::io;
 use std::path::Path;
 
 use exact2048_files::open;
-use exact2048_game::Params;
 use exact2048_solution::{Oracle, Run};
 
 use crate::columns::{ExportRows, ExportTable};
@@ -101,16 +100,17 @@ fn is_whole(folder: &Folder, format: &TableFormat, names: &[String], rows: u64) 
 
 /// Describes an export in one line.
 fn describe(run: &Run, options: &ExportOptions) -> String {
-    let Params { board, objective, spawn4, discount, spawner, .. } = run.params();
+    let (game, split) = (run.params().game(), run.params().split());
+    let (board, objective, spawn4) = (game.board(), game.objective(), game.spawn4());
+    let (discount, spawner) = (game.discount(), game.spawner());
     let layers = options.layers.as_ref().map_or_else(
         || "all layers".to_owned(),
         |layers| format!("layers {} to {}", layers.start(), layers.end()),
     );
     let sample = options.sample.map_or_else(String::new, |rows| format!(", a sample of {rows} rows"));
     // The exponents from which tiles are large or huge decide which of several best moves a run stores.
-    let Params { large, huge, .. } = run.params();
     let split = match options.table {
-        ExportTable::BestMoves => format!(", tiles split at 2^{large} and 2^{huge}"),
+        ExportTable::BestMoves => format!(", tiles split at 2^{} and 2^{}", split.large(), split.huge()),
         _ => String::new(),
     };
     format!(

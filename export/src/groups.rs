@@ -109,7 +109,7 @@ impl<'a> Work<'a> {
             return Err(ExportError::NoLayers { first, last, run_first, run_last });
         }
         let table = options.table;
-        let cells = run.params().cells();
+        let cells = run.params().game().cells();
         let mut work = Self { oracle, table, layers, all_rows: 0, sample: None, cells };
         work.all_rows = work.layers.iter().map(|counts| work.rows(counts)).sum();
         work.sample = options.sample.map(|wanted| Sample::new(wanted, work.all_rows));

@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Heap, Tuning, Worker};
@@ -20,8 +20,7 @@ impl Archive for Nothing {
 }
 
 static PARAMS: LazyLock<Params> = LazyLock::new(|| {
-    let board = "3x2".parse().expect("a size");
-    Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).expect("parameters")
+    Params::small("3x2")
 });
 
 static WORKER: LazyLock<Worker<u32>> = LazyLock::new(|| {

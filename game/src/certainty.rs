@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use exact2048_text::numbers::value_with_bound;
 
 use crate::packed::PackedRules;
-use crate::{Board, Discount, Layer, Objective, Params, SpawnKind, Spawner, rules};
+use crate::{Board, Discount, Game, Layer, Objective, SpawnKind, Spawner, rules};
 
 /// Proven fact about winning from a set of states.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,12 +29,12 @@ const MOST_MOVES: u32 = 1 << 9;
 ///
 /// Cost: up to a few tenths of a second if the value is 0 or 1, else none.
 #[must_use]
-pub fn proved(params: &Params, value: f64, states: impl IntoIterator<Item = Board>) -> Option<Certainty> {
-    let wanted = wanted(params, value)?;
+pub fn proved(game: &Game, value: f64, states: impl IntoIterator<Item = Board>) -> Option<Certainty> {
+    let wanted = wanted(game, value)?;
     let mut search = Search {
-        rules: PackedRules::new(params.board),
-        target: params.winning_exponent()?,
-        spawns: SpawnKind::ALL.into_iter().filter(|spawn| spawn.weight(params.spawn4) > 0).collect(),
+        rules: PackedRules::new(game.board()),
+        target: game.winning_exponent()?,
+        spawns: SpawnKind::ALL.into_iter().filter(|spawn| spawn.weight(game.spawn4()) > 0).collect(),
         wanted,
         known: HashMap::new(),
     };
@@ -44,26 +44,26 @@ pub fn proved(params: &Params, value: f64, states: impl IntoIterator<Item = Boar
 
 /// Does the same as [`proved`] for the mean over all starts. `last` is the highest layer that has a state.
 #[must_use]
-pub fn proved_of_starts(params: &Params, value: f64, last: Layer) -> Option<Certainty> {
-    if wanted(params, value)? == Certainty::Impossible {
-        let target = params.winning_exponent()?;
+pub fn proved_of_starts(game: &Game, value: f64, last: Layer) -> Option<Certainty> {
+    if wanted(game, value)? == Certainty::Impossible {
+        let target = game.winning_exponent()?;
         // A move makes the tile from two halves, so the layer of the move is at least the value of the tile. If only
         // 2s spawn, a tile of 2^e needs e cells.
-        let never_4 = SpawnKind::Four.weight(params.spawn4) == 0;
-        if last.0 < 1 << target || never_4 && usize::from(target) > params.cells() {
+        let never_4 = SpawnKind::Four.weight(game.spawn4()) == 0;
+        if last.0 < 1 << target || never_4 && usize::from(target) > game.cells() {
             return Some(Certainty::Impossible);
         }
     }
-    let can_come = |spawn: &SpawnKind| spawn.weight(params.spawn4) > 0;
-    let starts = rules::starts(params.board).filter(|(_, spawns)| spawns.iter().all(can_come));
-    proved(params, value, starts.map(|(board, _)| board))
+    let can_come = |spawn: &SpawnKind| spawn.weight(game.spawn4()) > 0;
+    let starts = rules::starts(game.board()).filter(|(_, spawns)| spawns.iter().all(can_come));
+    proved(game, value, starts.map(|(board, _)| board))
 }
 
 /// Returns the fact that a value suggests. Values against the worst spawns are exact, so they need no proof.
-fn wanted(params: &Params, value: f64) -> Option<Certainty> {
-    let winning = match params.objective {
+fn wanted(game: &Game, value: f64) -> Option<Certainty> {
+    let winning = match game.objective() {
         Objective::Score => None,
-        _ if params.spawner == Spawner::Worst => None,
+        _ if game.spawner() == Spawner::Worst => None,
         Objective::Reach { .. } => Some(value),
         Objective::Lose { .. } => Some(1.0 - value),
     };
@@ -77,14 +77,14 @@ fn wanted(params: &Params, value: f64) -> Option<Certainty> {
 /// Formats a value with its error bound, or with the proven fact. If 1 is within the error bound of the value, the
 /// text names the objective with more digits.
 #[must_use]
-pub fn value_text(params: &Params, value: f64, error: f64, proved: Option<Certainty>) -> String {
-    let of = if matches!(params.objective, Objective::Lose { .. }) { "loss" } else { "win" };
+pub fn value_text(game: &Game, value: f64, error: f64, proved: Option<Certainty>) -> String {
+    let of = if matches!(game.objective(), Objective::Lose { .. }) { "loss" } else { "win" };
     let is_win = |proved| (of == "win") == (proved == Certainty::Certain);
-    match (proved, params.objective) {
+    match (proved, game.objective()) {
         (Some(proved), _) if is_win(proved) => format!("{}, exactly: a {of} is certain", value.round()),
         (Some(_), _) => format!("{}, exactly: a {of} is impossible", value.round()),
         (None, Objective::Reach { exponent })
-            if error > 0.0 && value + error >= 1.0 && params.discount == Discount::NONE =>
+            if error > 0.0 && value + error >= 1.0 && game.discount() == Discount::NONE =>
         {
             let lose = Objective::Lose { exponent };
             format!("{}; {lose} has the digits below 1", value_with_bound(value, error))
@@ -137,17 +137,16 @@ impl Search {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Precision, Spawn4};
+    use crate::{Params, Spawn4};
 
     fn params(board: &str, objective: &str, spawn4: &str) -> Params {
         let spawn4: Spawn4 = spawn4.parse().unwrap();
-        Params::new(board.parse().unwrap(), objective.parse().unwrap(), spawn4, Precision::Bits32, None)
-            .unwrap()
+        Params::usual(board, objective).spawn4(spawn4).build().unwrap()
     }
 
     fn at_start(board: &str, objective: &str, spawn4: &str, value: f64) -> Option<Certainty> {
         let params = params(board, objective, spawn4);
-        proved_of_starts(&params, value, params.last_layer())
+        proved_of_starts(params.game(), value, params.last_layer())
     }
 
     #[test]
@@ -172,8 +171,8 @@ mod tests {
         }
         // No layer up to 1022 can hold two tiles that make the winning tile.
         let wide = params("3x3", "reach:1024", "0.1");
-        assert_eq!(proved_of_starts(&wide, 0.0, Layer(1022)), Some(Impossible));
-        assert_eq!(proved_of_starts(&wide, 0.0, Layer(1024)), None);
+        assert_eq!(proved_of_starts(wide.game(), 0.0, Layer(1022)), Some(Impossible));
+        assert_eq!(proved_of_starts(wide.game(), 0.0, Layer(1024)), None);
     }
 
     #[test]
@@ -181,15 +180,15 @@ mod tests {
         let (reach, lose) = (params("3x3", "reach:16", "0.1"), params("3x3", "lose:16", "0.1"));
         let text = |params, value, proved| value_text(params, value, 1.2e-7, proved);
         let (certain, impossible) = (Some(Certainty::Certain), Some(Certainty::Impossible));
-        assert_eq!(text(&reach, 1.0, certain), "1, exactly: a win is certain");
-        assert_eq!(text(&reach, 0.0, impossible), "0, exactly: a win is impossible");
-        assert_eq!(text(&lose, 0.0, certain), "0, exactly: a loss is impossible");
-        assert_eq!(text(&lose, 1.0, impossible), "1, exactly: a loss is certain");
+        assert_eq!(text(reach.game(), 1.0, certain), "1, exactly: a win is certain");
+        assert_eq!(text(reach.game(), 0.0, impossible), "0, exactly: a win is impossible");
+        assert_eq!(text(lose.game(), 0.0, certain), "0, exactly: a loss is impossible");
+        assert_eq!(text(lose.game(), 1.0, impossible), "1, exactly: a loss is certain");
         assert_eq!(
-            text(&reach, 1.0 - 1e-7, None),
+            text(reach.game(), 1.0 - 1e-7, None),
             "0.9999999 (error at most 1.3e-7); lose:16 has the digits below 1"
         );
-        assert_eq!(text(&reach, 0.5, None), "0.5000000 (error at most 1.3e-7)");
-        assert_eq!(text(&lose, 1.0, None), "1.0000000 (error at most 1.3e-7)");
+        assert_eq!(text(reach.game(), 0.5, None), "0.5000000 (error at most 1.3e-7)");
+        assert_eq!(text(lose.game(), 1.0, None), "1.0000000 (error at most 1.3e-7)");
     }
 }

@@ -150,17 +150,17 @@ pub struct Space {
 impl Space {
     /// Builds the space of a run.
     pub fn new(params: &Params) -> Self {
-        let cells = params.cells();
-        let symmetries = Symmetries::new(params.board);
+        let cells = params.game().cells();
+        let symmetries = Symmetries::new(params.game().board());
         let classes = (0..=cells).map(|k| {
-            let sums = ((cells - k) << (params.large - 1)) / 2 + 1;
+            let sums = ((cells - k) << (params.split().large() - 1)) / 2 + 1;
             (0..sums).map(|_| OnceLock::new()).collect()
         });
         Self {
             params: params.clone(),
             masks: Masks::new(cells, &symmetries),
-            configs: Configs::new(cells, params.large),
-            lines: Lines::new(params.board, params.large),
+            configs: Configs::new(cells, params.split().large()),
+            lines: Lines::new(params.game().board(), params.split().large()),
             classes: classes.collect(),
             symmetries,
         }
@@ -207,10 +207,10 @@ impl Space {
 
     /// Total number of ranks in the tables of all classes with a small sum of at most `most`.
     pub fn table_ranks(&self, most: u32) -> u64 {
-        let all_masks = (0..=self.params.cells()).flat_map(|k| self.masks.canonical(k));
+        let all_masks = (0..=self.params.game().cells()).flat_map(|k| self.masks.canonical(k));
         let ranks = |mask: &Mask| -> u64 {
             let cells = mask.small_cells.len();
-            let sums = (0..=most.min((cells as u32) << (self.params.large - 1))).step_by(2);
+            let sums = (0..=most.min((cells as u32) << (self.params.split().large() - 1))).step_by(2);
             let counts = sums.map(|sum| self.configs.count(cells, sum));
             counts.filter(|&count| has_table(mask, count)).map(u64::from).sum()
         };
@@ -299,13 +299,13 @@ impl Space {
     pub fn locate(&self, board: Board) -> Option<(Lane, Layer, Row, Sequence)> {
         let Split { lane, layer, mask, config, sequence } = self.split(board)?;
         let class = self.class(ClassId::of(layer, lane)?)?;
-        let cells = self.params.cells() - lane.k as usize;
+        let cells = self.params.game().cells() - lane.k as usize;
         Some((lane, layer, class.row(&self.configs, cells, mask, config), sequence))
     }
 
     /// Splits a board into its canonical skeleton and the sequence of its large exponents.
     pub(crate) fn split(&self, board: Board) -> Option<Split> {
-        let (cells, large) = (self.params.cells(), self.params.large);
+        let (cells, large) = (self.params.game().cells(), self.params.split().large());
         let is_large = |cell: usize| board.get(cell) >= large;
         let mask_bits: u32 = (0..cells).map(|cell| u32::from(is_large(cell)) << cell).sum();
         let image = self.masks.image(mask_bits);
@@ -324,7 +324,7 @@ impl Space {
             .min()?;
         let layer = Layer(board.tile_sum(cells));
         let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
-        let huge = HugeTiles::of(sequence, self.params.huge);
+        let huge = HugeTiles::of(sequence, self.params.split().huge());
         let lane = Lane { k: k as u8, large_sum, huge };
         Some(Split { lane, layer, mask: image.index, config, sequence })
     }
@@ -345,13 +345,11 @@ impl Space {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Objective, Precision, Spawn4};
+
     use proptest::prelude::*;
 
     fn space(board: &str, large: u8) -> Space {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params =
-            Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap();
+        let params = Params::usual(board, "score").large(large).build().unwrap();
         Space::new(&params)
     }
 
@@ -359,7 +357,7 @@ mod tests {
     fn every_orbit_of_skeletons_is_one_row() {
         for (board, large) in [("2x2", 3), ("3x2", 4), ("3x3", 3), ("4x2", 4), ("1x5", 3)] {
             let space = space(board, large);
-            let cells = space.params.cells();
+            let cells = space.params.game().cells();
             let mut seen = std::collections::HashMap::new();
             for code in 0..(large as usize + 1).pow(cells as u32) {
                 let mut rest = code;

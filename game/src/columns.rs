@@ -267,12 +267,10 @@ fn next_arrangement(exponents: &mut [u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Objective, Precision, Spawn4};
 
     #[test]
     fn columns_are_the_sequences_within_the_tile_bound() {
-        let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
-        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        let params = Params::usual("3x2", "score").large(3).build().unwrap();
         let largest = u32::from(params.largest_exponent());
         for lane in crate::lane::lanes(&params) {
             let columns = Columns::new(&params, lane);

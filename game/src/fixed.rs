@@ -14,7 +14,7 @@ use crate::discount::Discount;
 use crate::layer::Layer;
 use crate::move_bound::MoveBound;
 use crate::objective::{Objective, Spawner};
-use crate::params::{Params, Precision, tile_bound_board};
+use crate::params::{Game, Precision};
 use crate::rules::exponent_potential;
 use crate::spawning::FloatingMean;
 use crate::value::{FutureValue, Stored, Value};
@@ -66,10 +66,11 @@ fn underflow(precision: Precision) -> f64 {
 const SUM_ERROR: f64 = f64::EPSILON * 2048.0;
 
 impl Scale {
-    pub(crate) fn new(params: &Params) -> Self {
-        let losses = matches!(params.objective, Objective::Lose { .. });
-        let form = if losses || params.discount != Discount::NONE {
-            let (precision, discount) = (params.precision, params.discount);
+    /// Creates the number format of the values of a game.
+    pub fn new(game: &Game) -> Self {
+        let losses = matches!(game.objective(), Objective::Lose { .. });
+        let form = if losses || game.discount() != Discount::NONE {
+            let (precision, discount) = (game.precision(), game.discount());
             let floating = FloatingMean::new(losses, discount);
             // The winning move is discounted like every other move.
             let won = discount.factor();
@@ -80,9 +81,9 @@ impl Scale {
             };
             Form::Floating { precision, floating, won }
         } else {
-            Form::Fixed(Fixed::new(params))
+            Form::Fixed(Fixed::new(game))
         };
-        Self { form, last_layer: params.last_layer() }
+        Self { form, last_layer: game.last_layer() }
     }
 
     /// Number of bits after the binary point; `None` if values are floating-point numbers.
@@ -183,21 +184,21 @@ impl Scale {
 }
 
 impl Fixed {
-    fn new(params: &Params) -> Self {
-        let scores = params.objective == Objective::Score;
+    fn new(game: &Game) -> Self {
+        let scores = game.objective() == Objective::Score;
         let largest_value =
-            if scores { tile_bound_board(params).map(exponent_potential).sum::<u64>() } else { 1 };
+            if scores { game.tile_bound_board().map(exponent_potential).sum::<u64>() } else { 1 };
         let integer_bits = u64::BITS - largest_value.leading_zeros();
-        let fraction_bits = match params.precision {
+        let fraction_bits = match game.precision() {
             // The largest value itself must fit, so a power of two leaves one bit unused.
             Precision::Bits32 => u32::BITS - integer_bits,
             Precision::Bits64 => {
                 // The sum over spawns in all cells must fit in 64 bits, with room for rounding.
-                let weights = u64::from(params.spawn4.denominator()) * params.cells() as u64 * 2;
+                let weights = u64::from(game.spawn4().denominator()) * game.cells() as u64 * 2;
                 u64::BITS - integer_bits - (u64::BITS - weights.leading_zeros())
             }
         };
-        let move_bound = (params.spawner == Spawner::Random).then(|| MoveBound::new(params));
+        let move_bound = (game.spawner() == Spawner::Random).then(|| MoveBound::new(game));
         Self { fraction_bits, scores, largest_value: largest_value as f64, move_bound }
     }
 }
@@ -205,11 +206,11 @@ impl Fixed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Spawn4;
+
+    use crate::params::Params;
 
     fn scale(board: &str, objective: &str, precision: Precision) -> Scale {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        Params::new(board, objective, Spawn4::default(), precision, None).unwrap().scale()
+        Scale::new(Params::usual(board, objective).precision(precision).build().unwrap().game())
     }
 
     #[test]

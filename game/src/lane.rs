@@ -68,17 +68,17 @@ impl Lane {
     /// Returns the lanes that a move with `step` can lead to from this lane. Some of them have no board.
     pub fn after(self, step: Step, params: &Params) -> Vec<Self> {
         let Some(k) = (self.k + step.births).checked_sub(step.merges) else { return Vec::new() };
-        let large_sum = self.large_sum + (u32::from(step.births) << params.large);
-        let huge = self.huge.after(step.merges, params.huge);
+        let large_sum = self.large_sum + (u32::from(step.births) << params.split().large());
+        let huge = self.huge.after(step.merges, params.split().huge());
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
     /// Returns the lanes from which a move with `step` can lead to this lane. Some of them have no board.
     pub fn before(self, step: Step, params: &Params) -> Vec<Self> {
         let k = (self.k + step.merges).checked_sub(step.births);
-        let large_sum = self.large_sum.checked_sub(u32::from(step.births) << params.large);
+        let large_sum = self.large_sum.checked_sub(u32::from(step.births) << params.split().large());
         let Some((k, large_sum)) = k.zip(large_sum) else { return Vec::new() };
-        let huge = self.huge.before(step.merges, params.huge);
+        let huge = self.huge.before(step.merges, params.split().huge());
         huge.into_iter().map(|huge| Self { k, large_sum, huge }).collect()
     }
 
@@ -114,7 +114,7 @@ impl Step {
 
     /// Returns every step that a move on this board can make, with at most one merge per two cells of a line.
     pub fn all(params: &Params) -> Vec<Step> {
-        let (rows, cols) = (params.board.rows() as u8, params.board.cols() as u8);
+        let (rows, cols) = (params.game().board().rows() as u8, params.game().board().cols() as u8);
         let most = (rows * (cols / 2)).max(cols * (rows / 2));
         (0..=most).flat_map(|births| (0..=most - births).map(move |merges| Step { merges, births })).collect()
     }
@@ -122,16 +122,17 @@ impl Step {
 
 /// Returns all lanes of a run that have at least one sequence, in order.
 pub fn lanes(params: &Params) -> Vec<Lane> {
-    let most_large = params.most_cells_with(params.large);
+    let most_large = params.most_cells_with(params.split().large());
     let mut found = BTreeSet::from([Lane::new(0, 0)]);
     // The lanes of sets of tiles that obey the tile bound, built from the largest exponent down.
     let mut sets = found.clone();
-    for exponent in (params.large..=params.largest_exponent()).rev() {
+    for exponent in (params.split().large()..=params.largest_exponent()).rev() {
         let most = params.most_cells_with(exponent);
         let mut next = sets.clone();
         for &set in &sets {
             let one_more = |lane: &Lane| {
-                let huge = if exponent < params.huge { lane.huge } else { lane.huge.with(exponent) };
+                let huge =
+                    if exponent < params.split().huge() { lane.huge } else { lane.huge.with(exponent) };
                 Some(Lane { k: lane.k + 1, large_sum: lane.large_sum + (1 << exponent), huge })
             };
             let more = std::iter::successors(Some(set), one_more).skip(1);
@@ -146,7 +147,7 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
 
 /// Returns the layers in which a lane can have boards, as `first..=last`.
 pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
-    let most_small = (params.cells() as u32 - u32::from(lane.k)) << (params.large - 1);
+    let most_small = (params.game().cells() as u32 - u32::from(lane.k)) << (params.split().large() - 1);
     let last = params.last_layer().0.min(lane.large_sum + most_small);
     (Layer(lane.large_sum).max(Layer::FIRST), Layer(last - last % Layer::STEP))
 }
@@ -155,18 +156,14 @@ pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
 mod tests {
     use super::*;
     use crate::huge::LEAST_HUGE;
-    use crate::{Objective, Precision, Spawn4};
-
-    fn params(board: &str) -> Params {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
-    }
 
     #[test]
     fn lanes_are_ordered_as_moves_lead() {
-        let params = params("3x3");
+        let params = Params::small("3x3");
         // 543 of the 548 lanes without huge tiles occur. The others only obey the tile bound.
-        for (params, count) in [(params.clone(), 548), (params.with_huge(LEAST_HUGE).unwrap(), 1008)] {
+        for (params, count) in
+            [(params.clone(), 548), (params.to_builder().huge(LEAST_HUGE).build().unwrap(), 1008)]
+        {
             let lanes = lanes(&params);
             assert_eq!(lanes.len(), count);
             for &lane in &lanes {
@@ -197,9 +194,9 @@ mod tests {
     /// A lane without huge tiles is the union of the divided lanes with the same number and sum.
     #[test]
     fn huge_tiles_divide_lanes() {
-        let params = params("4x2");
+        let params = Params::small("4x2");
         let undivided: BTreeSet<_> = lanes(&params).into_iter().collect();
-        let divided = lanes(&params.with_huge(LEAST_HUGE).unwrap());
+        let divided = lanes(&params.to_builder().huge(LEAST_HUGE).build().unwrap());
         assert!(divided.len() > undivided.len());
         let together: BTreeSet<_> = divided.iter().map(|lane| Lane::new(lane.k, lane.large_sum)).collect();
         assert_eq!(together, undivided);

@@ -135,14 +135,14 @@ mod tests {
     use crate::class::{ClassId, Space};
     use crate::lane::{lanes, layer_range};
     use crate::rowset::Row;
-    use crate::{Layer, Objective, Params, Precision, Spawn4};
+    use crate::{Layer, Params};
 
     /// Compares all entries of all blocks of small boards, with several splits between small and large tiles.
     #[test]
     fn legal_moves_are_those_of_the_rules() {
         for (board, large) in [("2x2", 3), ("3x2", 3), ("3x2", 4), ("2x3", 3), ("1x5", 3), ("5x1", 4)] {
-            let (size, spawn4) = (board.parse().unwrap(), Spawn4::default());
-            let params = Params::with_large(size, Objective::Score, spawn4, Precision::Bits32, None, large);
+            let size = board.parse().unwrap();
+            let params = Params::usual(board, "score").large(large).build();
             let space = Space::new(&params.unwrap());
             let (rules, legality) = (PackedRules::new(size), Legality::new(size));
             let mut compared = 0;

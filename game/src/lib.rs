@@ -68,5 +68,7 @@ pub use kept::KeptLayers;
 pub use lane::Lane;
 pub use layer::{Layer, SpawnKind};
 pub use objective::{Objective, Spawn4, Spawner};
-pub use params::{Params, ParamsError, Precision};
+pub use params::{
+    Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, TileSplit,
+};
 pub use unreachable::why_unreachable;

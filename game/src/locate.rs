@@ -12,7 +12,7 @@ use crate::bitset::{Ranks, set};
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
 use crate::columns::{Column, Sequence};
-use crate::huge::{HugeTiles, NO_HUGE};
+use crate::huge::HugeTiles;
 use crate::lane::Lane;
 use crate::layer::Layer;
 use crate::params::Params;
@@ -63,14 +63,14 @@ struct ClassRanks {
 impl Locator {
     /// Creates a locator for the boards of a run. Cost: a few milliseconds on a board of 16 cells.
     pub fn new(params: &Params) -> Self {
-        let (space, cells) = (Space::new(params), params.cells());
+        let (space, cells) = (Space::new(params), params.game().cells());
         let classes = (0..=cells).map(|k| {
-            let sums = ((cells - k) << (params.large - 1)) / 2 + 1;
+            let sums = ((cells - k) << (params.split().large() - 1)) / 2 + 1;
             (0..sums).map(|_| OnceLock::new()).collect()
         });
-        let units = (params.last_layer().0 >> params.large) as usize + 1;
+        let units = (params.last_layer().0 >> params.split().large()) as usize + 1;
         Self {
-            orbits: OrbitCounts::new(cells, params.large),
+            orbits: OrbitCounts::new(cells, params.split().large()),
             classes: classes.collect(),
             lanes: (0..=cells).map(|_| (0..units).map(|_| OnceLock::new()).collect()).collect(),
             space,
@@ -87,7 +87,7 @@ impl Locator {
     /// Cost: about half a microsecond, and up to a few milliseconds on the first query for a class or a lane.
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
-        let unit = (lane.large_sum >> self.space.params().large) as usize;
+        let unit = (lane.large_sum >> self.space.params().split().large()) as usize;
         let lane_slot = self.lanes.get(lane.k as usize)?.get(unit)?;
         let columns = lane_slot.get_or_init(|| self.lanes_like(lane)).get(&lane.huge)?;
         let column = columns.column(sequence)?;
@@ -188,10 +188,9 @@ impl Locator {
     /// huge tiles.
     fn lanes_like(&self, lane: Lane) -> FxHashMap<HugeTiles, ColumnRanks> {
         let params = self.space.params();
-        let all =
-            ColumnRanks::new(&Params { huge: NO_HUGE, ..params.clone() }, Lane::new(lane.k, lane.large_sum));
+        let all = ColumnRanks::new(&params.without_huge_tiles(), Lane::new(lane.k, lane.large_sum));
         let huge: BTreeSet<_> =
-            all.multisets().map(|multiset| HugeTiles::of(multiset, params.huge)).collect();
+            all.multisets().map(|multiset| HugeTiles::of(multiset, params.split().huge())).collect();
         huge.into_iter().map(|huge| (huge, ColumnRanks::new(params, Lane { huge, ..lane }))).collect()
     }
 
@@ -363,14 +362,9 @@ mod tests {
     use super::*;
     use crate::columns::Columns;
     use crate::lane::{lanes, layer_range};
-    use crate::{Objective, Precision, Spawn4};
 
     fn locator(board: &str, objective: &str, large: u8) -> Locator {
-        let objective: Objective = objective.parse().unwrap();
-        let (spawn4, bits) = (Spawn4::default(), Precision::Bits32);
-        Locator::new(
-            &Params::with_large(board.parse().unwrap(), objective, spawn4, bits, None, large).unwrap(),
-        )
+        Locator::new(&Params::usual(board, objective).large(large).build().unwrap())
     }
 
     /// Compares the positions of boards with the solver's positions, at every `row_step`-th row and `column_step`-th
@@ -457,7 +451,7 @@ mod tests {
     fn rows_are_counted_without_listing_them() {
         for (board, large) in [("3x3", 4), ("4x3", 3), ("4x4", 3), ("5x2", 4), ("7x2", 3)] {
             let locator = locator(board, "reach:16", large);
-            for k in 0..=locator.space.params().cells() as u8 {
+            for k in 0..=locator.space.params().game().cells() as u8 {
                 for small_sum in (0..40).step_by(6) {
                     let id = ClassId { k, small_sum };
                     let Some(class) = locator.space.class(id) else { continue };
@@ -473,7 +467,7 @@ mod tests {
     #[test]
     fn boards_with_too_large_or_too_many_tiles_have_no_place() {
         let locator = locator("3x3", "reach:64", 4);
-        let size = locator.space().params().board;
+        let size = locator.space().params().game().board();
         let place = |text: &str| locator.place(Board::parse(text, size).unwrap());
         assert!(place("32 32 0 / 0 0 0 / 0 0 2").is_some());
         assert!(place("64 32 0 / 0 0 0 / 0 0 2").is_none());

@@ -56,7 +56,7 @@ impl ColumnMap<'_> {
     /// about a nanosecond per column.
     pub fn write_targets(&self, pattern: &KnownPattern, leads_to: &mut [u32]) {
         let Some(rearrangement) = &pattern.rearrangement else { return };
-        let (items, large) = (pattern.pattern.items(), self.params.large);
+        let (items, large) = (pattern.pattern.items(), self.params.split().large());
         let shapes = self.source.shapes(items.births(), large);
         let maps = rearrangement.maps(items, shapes, self.patterns, large);
         for ((group, shape), map) in self.source.groups().iter().zip(shapes).zip(&maps) {
@@ -80,7 +80,7 @@ impl ColumnMap<'_> {
         mut matching_columns: Vec<u64>,
         mut visit: impl FnMut(Pair),
     ) {
-        let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.large);
+        let rewriting = pattern.pattern.items().on(self.source.lane().k, self.params.split().large());
         let mut finder = self.target.finder();
         self.leave_out_groups(&rewriting, &mut finder, &mut matching_columns);
         let mut groups = self.source.groups().iter();
@@ -116,7 +116,8 @@ impl ColumnMap<'_> {
     /// Clears the bits of groups that do not lead to the target lane. Most groups do not.
     fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, matching_columns: &mut [u64]) {
         let groups = self.source.groups();
-        if self.params.winning_exponent().is_some() || self.source.len() < LARGE_GROUP_COLUMNS * groups.len()
+        if self.params.game().winning_exponent().is_some()
+            || self.source.len() < LARGE_GROUP_COLUMNS * groups.len()
         {
             return;
         }
@@ -130,7 +131,7 @@ impl ColumnMap<'_> {
 
     /// Whether the objective has a winning tile and the sequence holds it. Evaluates the sequence only if needed.
     fn wins(&self, sequence: impl FnOnce() -> Sequence) -> bool {
-        self.params.winning_exponent().is_some_and(|wanted| {
+        self.params.game().winning_exponent().is_some_and(|wanted| {
             let sequence = sequence();
             (0..16).any(|i| (sequence >> (4 * i) & 15) as u8 == wanted)
         })
@@ -160,11 +161,11 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::Precision;
     use crate::columns::unpack;
     use crate::lane::lanes;
     use crate::patterns::Pattern;
     use crate::slide::TileSource;
-    use crate::{Objective, Precision, Spawn4};
 
     /// The first two of seven tiles merge.
     fn merge() -> Pattern {
@@ -178,9 +179,8 @@ mod tests {
     /// Some lanes of this board have groups with thousands of columns that lead to several lanes.
     #[test]
     fn pairs_of_large_groups_are_those_found_column_by_column() {
-        let (board, spawn4) = ("4x3".parse().unwrap(), Spawn4::default());
-        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits64, None, 4).unwrap();
-        let params = params.with_huge(9).unwrap();
+        let params =
+            Params::usual("4x3", "score").precision(Precision::Bits64).large(4).huge(9).build().unwrap();
         let patterns = Patterns::default();
         let pattern = patterns.known(patterns.intern(&[merge()])).pop().flatten().unwrap();
         let all = lanes(&params);

@@ -6,7 +6,7 @@
 
 use crate::layer::{Layer, SpawnKind};
 use crate::objective::Objective;
-use crate::params::{Params, tile_bound_board};
+use crate::params::Game;
 use crate::rules::exponent_potential;
 
 /// Largest slope of the lines that lie below the potential of boards as a function of their tile sum. Slopes begin at
@@ -26,15 +26,15 @@ pub struct MoveBound {
 }
 
 impl MoveBound {
-    pub(crate) fn new(params: &Params) -> Self {
-        let spawn4 = params.spawn4.probability();
+    pub(crate) fn new(game: &Game) -> Self {
+        let spawn4 = game.spawn4().probability();
         let [two, four] = SpawnKind::ALL.map(|spawn| f64::from(spawn.tile()));
         Self {
-            last_layer: params.last_layer(),
+            last_layer: game.last_layer(),
             growth: two + (four - two) * spawn4,
             unscored: SpawnKind::Four.unscored_potential() as f64 * spawn4,
-            heights: (params.objective == Objective::Score)
-                .then(|| std::array::from_fn(|i| height(params, i as u64 + 1) as f64)),
+            heights: (game.objective() == Objective::Score)
+                .then(|| std::array::from_fn(|i| height(game, i as u64 + 1) as f64)),
         }
     }
 
@@ -53,31 +53,28 @@ impl MoveBound {
 
 /// Height, at tile sum 0, of the highest line of a slope that does not exceed the potential of any board within the
 /// tile bound.
-fn height(params: &Params, slope: u64) -> i64 {
+fn height(game: &Game, slope: u64) -> i64 {
     let above = |e: u8| exponent_potential(e) as i64 - (slope << e) as i64;
-    tile_bound_board(params).map(|most| (1..=most).map(above).min().unwrap_or(0).min(0)).sum()
+    game.tile_bound_board().map(|most| (1..=most).map(above).min().unwrap_or(0).min(0)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Spawn4;
-    use crate::params::Precision;
+
+    use crate::params::Params;
 
     fn move_bound(board: &str, objective: &str) -> MoveBound {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
-        MoveBound::new(&params)
+        let params = Params::usual(board, objective).build().unwrap();
+        MoveBound::new(params.game())
     }
 
     /// Compares every board within the tile bound, as sum and potential, with every line.
     #[test]
     fn lines_are_below_the_potential_of_every_board() {
-        let params =
-            Params::new("3x2".parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None)
-                .unwrap();
+        let params = Params::small("3x2");
         let mut boards = vec![(0, 0, 0)];
-        for most in tile_bound_board(&params) {
+        for most in params.game().tile_bound_board() {
             let with = |&(sum, potential, largest): &(u64, u64, u8)| {
                 // The exponents of a board descend, so each multiset occurs once.
                 (0..=most).filter(move |&e| largest == 0 || e <= largest).map(move |e| {
@@ -88,7 +85,7 @@ mod tests {
         }
         let mut touched = 0;
         for slope in 1..=MOST_SLOPE as u64 {
-            let height = height(&params, slope);
+            let height = height(params.game(), slope);
             let above =
                 |&(sum, potential, _): &(u64, u64, u8)| potential as i64 - (slope * sum) as i64 - height;
             assert!(boards.iter().all(|board| above(board) >= 0), "{slope}");

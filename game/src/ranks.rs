@@ -24,7 +24,7 @@ impl ColumnRanks {
     pub fn new(params: &Params, lane: Lane) -> Self {
         let mut multisets = Vec::new();
         if let Some((mut chosen, left, sum)) = huge_tiles(params, lane) {
-            let highest = params.largest_exponent().min(params.huge - 1);
+            let highest = params.largest_exponent().min(params.split().huge() - 1);
             multisets_of(params, left, sum, highest, &mut chosen, &mut multisets);
         }
         multisets.sort_unstable();
@@ -122,7 +122,7 @@ fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
     for exponent in (LEAST_HUGE..=MAX_EXPONENT).rev() {
         chosen.extend(std::iter::repeat_n(exponent, usize::from(lane.huge.count(exponent))));
         let has = lane.huge.count(exponent) > 0;
-        if has && (exponent < params.huge || chosen.len() > params.most_cells_with(exponent)) {
+        if has && (exponent < params.split().huge() || chosen.len() > params.most_cells_with(exponent)) {
             return None;
         }
     }
@@ -146,7 +146,7 @@ fn multisets_of(
         }
         return;
     }
-    for exponent in (params.large..=highest).rev() {
+    for exponent in (params.split().large()..=highest).rev() {
         let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
         // The remaining exponents are at most this large. If they cannot reach the sum, smaller exponents cannot reach
         // it either.
@@ -165,13 +165,11 @@ fn multisets_of(
 mod tests {
     use super::*;
     use crate::columns::Columns;
-    use crate::huge::NO_HUGE;
+
     use crate::lane::lanes;
-    use crate::{Objective, Precision, Spawn4};
 
     fn params(board: &str, objective: &str) -> Params {
-        let objective: Objective = objective.parse().unwrap();
-        Params::new(board.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
+        Params::usual(board, objective).build().unwrap()
     }
 
     /// Compares the number of every `step`-th column of a lane with the solver's number. Returns the number of
@@ -198,7 +196,7 @@ mod tests {
             let params = params(board, objective);
             let columns: u64 = lanes(&params).into_iter().map(|lane| agree(&params, lane, 1)).sum();
             assert!(columns > 0);
-            let divided = params.with_huge(LEAST_HUGE).unwrap();
+            let divided = params.to_builder().huge(LEAST_HUGE).build().unwrap();
             let of_divided: u64 = lanes(&divided).into_iter().map(|lane| agree(&divided, lane, 1)).sum();
             assert_eq!(of_divided, columns, "{board} {objective}");
         }
@@ -207,7 +205,7 @@ mod tests {
     #[test]
     fn columns_of_the_largest_lanes_have_the_numbers_of_the_solver() {
         // If tiles of at least 16 are large and no tile is huge, the lanes of 4x3 have the largest numbers of columns.
-        let of_4x3 = Params { large: 4, huge: NO_HUGE, ..params("4x3", "score") };
+        let of_4x3 = Params::usual("4x3", "score").large(4).build().unwrap();
         assert_eq!(agree(&of_4x3, largest_lane(&of_4x3, u64::MAX), 997), 6_451_200);
         let of_4x4 = params("4x4", "reach:64");
         assert_eq!(agree(&of_4x4, largest_lane(&of_4x4, u64::MAX), 101), 1_167_621);

@@ -12,6 +12,9 @@ use crate::bitset::{BitSet, Number, Ranks, last_word};
 #[repr(transparent)]
 pub struct Row(pub u32);
 
+/// Number of bits of a row. Edges store a row and a direction in 32 bits.
+pub(crate) const ROW_BITS: u32 = 30;
+
 /// Number of a row among the rows that a block holds. The slot is the position of the row in the block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Pod, Zeroable)]
 #[repr(transparent)]

@@ -169,7 +169,6 @@ mod tests {
     use crate::maps::ColumnMap;
     use crate::patterns::Pattern;
     use crate::slide::TileSource;
-    use crate::{Objective, Precision, Spawn4};
 
     #[test]
     fn arrangements_are_numbered_in_order() {
@@ -203,16 +202,15 @@ mod tests {
         let image = pattern.0.iter().map(|source| match *source {
             TileSource::Plain(i) => exponents[i as usize],
             TileSource::Merged(i) => exponents[i as usize] + 1,
-            TileSource::Born => params.large,
+            TileSource::Born => params.split().large(),
         });
         pattern.1.iter().all(met).then(|| pack(&image.collect::<Vec<_>>()))
     }
 
     #[test]
     fn maps_made_by_shape_are_those_made_column_by_column() {
-        for objective in [Objective::Score, Objective::Reach { exponent: 9 }] {
-            let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-            let params = Params::with_large(board, objective, spawn4, Precision::Bits32, None, 3).unwrap();
+        for objective in ["score", "reach:512"] {
+            let params = Params::usual("3x3", objective).large(3).build().unwrap();
             let mut checked = 0;
             for pattern in patterns() {
                 let patterns = Patterns::default();
@@ -223,7 +221,7 @@ mod tests {
                 let births = pattern.0.iter().filter(|&&s| s == TileSource::Born).count() as u8;
                 for lane in lanes(&params).into_iter().filter(|lane| lane.k == 3) {
                     let k = pattern.0.len() as u8;
-                    let target = Lane::new(k, lane.large_sum + (u32::from(births) << params.large));
+                    let target = Lane::new(k, lane.large_sum + (u32::from(births) << params.split().large()));
                     let (source, target) = (Columns::new(&params, lane), Columns::new(&params, target));
                     let none = target.len() as u32;
                     let expected: Vec<u32> = source
@@ -232,7 +230,9 @@ mod tests {
                         .map(|&sequence| match apply(&pattern, sequence, &params) {
                             None => none,
                             Some(image)
-                                if unpack(image, k).iter().any(|&e| params.winning_exponent() == Some(e)) =>
+                                if unpack(image, k)
+                                    .iter()
+                                    .any(|&e| params.game().winning_exponent() == Some(e)) =>
                             {
                                 none + 1
                             }

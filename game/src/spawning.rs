@@ -201,10 +201,9 @@ mod tests {
     use crate::value::Backup;
 
     fn backup(objective: &str, discount: &str, spawner: Spawner, precision: Precision) -> Backup {
-        let (board, objective) = ("3x3".parse().unwrap(), objective.parse().unwrap());
-        let params = Params::new(board, objective, "1/10".parse().unwrap(), precision, None).unwrap();
-        let params = params.with_discount(discount.parse().unwrap()).unwrap();
-        Backup::new(&params.with_spawner(spawner).unwrap())
+        let params = Params::usual("3x3", objective).precision(precision);
+        let params = params.discount(discount.parse().unwrap()).spawner(spawner).build().unwrap();
+        Backup::new(params.game())
     }
 
     /// Pseudo-random numbers from 0 to 1 of very different magnitudes.

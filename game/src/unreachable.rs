@@ -10,13 +10,13 @@ use crate::params::Params;
 /// cells.
 #[must_use]
 pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
-    let cells = params.cells();
+    let cells = params.game().cells();
     let mut of_exponent = [0usize; 16];
     for cell in 0..cells {
         of_exponent[usize::from(board.get(cell))] += 1;
     }
     let [empty, twos, fours, ..] = of_exponent;
-    let wins = params.winning_exponent().map_or(of_exponent.len(), usize::from);
+    let wins = params.game().winning_exponent().map_or(of_exponent.len(), usize::from);
     if of_exponent[wins.min(of_exponent.len())..].iter().any(|&tiles| tiles > 0) {
         return Some("it holds the wanted tile, and won boards are not expanded");
     }
@@ -43,17 +43,16 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::SpawnKind;
     use crate::rules::{self, Move};
-    use crate::{Objective, Precision, Spawn4, SpawnKind};
 
     fn params(size: &str, objective: &str) -> Params {
-        let objective: Objective = objective.parse().unwrap();
-        Params::new(size.parse().unwrap(), objective, Spawn4::default(), Precision::Bits32, None).unwrap()
+        Params::usual(size, objective).build().unwrap()
     }
 
     fn why(size: &str, objective: &str, board: &str) -> Option<&'static str> {
         let params = params(size, objective);
-        why_unreachable(Board::parse(board, params.board).unwrap(), &params)
+        why_unreachable(Board::parse(board, params.game().board()).unwrap(), &params)
     }
 
     #[test]
@@ -79,15 +78,16 @@ mod tests {
             [("2x2", "score"), ("2x2", "reach:16"), ("1x4", "score"), ("5x1", "score"), ("3x2", "reach:32")]
         {
             let params = params(size, objective);
-            let mut open: Vec<Board> = rules::starts(params.board).map(|(board, _)| board).collect();
+            let mut open: Vec<Board> = rules::starts(params.game().board()).map(|(board, _)| board).collect();
             let mut seen: HashSet<Board> = open.iter().copied().collect();
             while let Some(board) = open.pop() {
-                let wins = params.winning_exponent().is_some_and(|wins| board.largest() >= wins);
+                let wins = params.game().winning_exponent().is_some_and(|wins| board.largest() >= wins);
                 let why = why_unreachable(board, &params);
-                assert_eq!(why.is_some(), wins, "{size} {}: {why:?}", board.to_text(params.board));
+                assert_eq!(why.is_some(), wins, "{size} {}: {why:?}", board.to_text(params.game().board()));
                 let moves = Move::ALL.into_iter().filter(|_| !wins);
-                for (after, _) in moves.filter_map(|way| rules::make_move(board, way, params.board)) {
-                    for cell in rules::empty_cells(after, params.board) {
+                for (after, _) in moves.filter_map(|way| rules::make_move(board, way, params.game().board()))
+                {
+                    for cell in rules::empty_cells(after, params.game().board()) {
                         let with = SpawnKind::ALL.iter().map(|spawn| after.with(cell, spawn.exponent()));
                         open.extend(with.filter(|&next| seen.insert(next)));
                     }

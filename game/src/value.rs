@@ -4,9 +4,10 @@ use std::fmt::Debug;
 
 use bytemuck::Pod;
 
+use crate::fixed::Scale;
 use crate::layer::SpawnKind;
 use crate::objective::{Spawn4, Spawner};
-use crate::params::Params;
+use crate::params::Game;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 
 /// Stored value W, an integer. A larger integer is better for the player.
@@ -232,14 +233,14 @@ pub struct Backup {
 }
 
 impl Backup {
-    /// Computes the constants from the parameters of a run.
-    pub fn new(params: &Params) -> Self {
-        let (scale, spawn4) = (params.scale(), params.spawn4);
+    /// Computes the constants of a game.
+    pub fn new(game: &Game) -> Self {
+        let (scale, spawn4) = (Scale::new(game), game.spawn4());
         let unscored_potential = scale.points(SpawnKind::Four.unscored_potential());
-        let divisors = (0..=params.cells() as u64).map(|empty| {
+        let divisors = (0..=game.cells() as u64).map(|empty| {
             Divisor::new(spawn4, empty, unscored_potential.0 * u64::from(spawn4.weight4()) * empty)
         });
-        let rule = match (params.spawner, scale.floating()) {
+        let rule = match (game.spawner(), scale.floating()) {
             (Spawner::Random, None) => SpawnRule::Mean(FixedMean),
             (Spawner::Random, Some(floating)) => SpawnRule::Floating(floating),
             (Spawner::Worst, floating) => {
@@ -247,11 +248,11 @@ impl Backup {
                 SpawnRule::Worst(WorstSpawn::new(
                     spawned,
                     unscored_potential,
-                    floating.map(|_| params.discount),
+                    floating.map(|_| game.discount()),
                 ))
             }
         };
-        let can_win = params.winning_exponent().is_some();
+        let can_win = game.winning_exponent().is_some();
         let score_bits = scale.fraction_bits().filter(|_| !can_win);
         Self { divisors: divisors.collect(), rule, won: scale.won(), score_bits, can_win }
     }
@@ -307,17 +308,14 @@ impl Backup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::objective::Objective;
-    use crate::params::Precision;
+    use crate::params::Params;
 
     /// The f64 mean is within half a unit of the exact mean, as the proof of the error bound requires.
     #[test]
     fn means_round_to_nearest() {
-        let params =
-            Params::new("3x3".parse().unwrap(), Objective::Score, Spawn4::default(), Precision::Bits32, None)
-                .unwrap();
-        let backup = Backup::new(&params);
-        let Stored(offset) = params.scale().points(4);
+        let params = Params::small("3x3");
+        let backup = Backup::new(params.game());
+        let Stored(offset) = Scale::new(params.game()).points(4);
         let mut seed = 1u64;
         for round in 0..20_000 {
             let empty = round % 8 + 1;

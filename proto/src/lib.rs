@@ -24,32 +24,35 @@ pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/descrip
 impl From<&Params> for v1::RunParameters {
     fn from(params: &Params) -> Self {
         Self {
-            rows: params.board.rows() as u32,
-            columns: params.board.cols() as u32,
-            objective: params.objective.to_string(),
-            spawn4_numerator: params.spawn4.weight4(),
-            spawn4_denominator: params.spawn4.denominator(),
-            precision_bits: u8::from(params.precision).into(),
-            until_layer: params.until_layer,
-            large_exponent: params.large.into(),
-            huge_exponent: if params.huge == NO_HUGE { 0 } else { params.huge.into() },
-            discount_numerator: if params.discount == Discount::NONE {
+            rows: params.game().board().rows() as u32,
+            columns: params.game().board().cols() as u32,
+            objective: params.game().objective().to_string(),
+            spawn4_numerator: params.game().spawn4().weight4(),
+            spawn4_denominator: params.game().spawn4().denominator(),
+            precision_bits: u8::from(params.game().precision()).into(),
+            until_layer: params.contents().until().map(|layer| layer.0),
+            large_exponent: params.split().large().into(),
+            huge_exponent: if params.split().huge() == NO_HUGE { 0 } else { params.split().huge().into() },
+            discount_numerator: if params.game().discount() == Discount::NONE {
                 0
             } else {
-                params.discount.numerator()
+                params.game().discount().numerator()
             },
-            discount_denominator: if params.discount == Discount::NONE {
+            discount_denominator: if params.game().discount() == Discount::NONE {
                 0
             } else {
-                params.discount.denominator()
+                params.game().discount().denominator()
             },
-            spawner: if params.spawner == Spawner::Random {
+            spawner: if params.game().spawner() == Spawner::Random {
                 String::new()
             } else {
-                params.spawner.to_string()
+                params.game().spawner().to_string()
             },
-            kept: Some(v1::KeptLayers { period: params.kept.period(), width: params.kept.width() }),
-            best_moves: params.best_moves,
+            kept: Some(v1::KeptLayers {
+                period: params.contents().kept().period(),
+                width: params.contents().kept().width(),
+            }),
+            best_moves: params.contents().stores_best_moves(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Many games at once, for environments.
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::{Objective, Params, Spawn4};
 use exact2048_players::ManyGames;
 use exact2048_proto::v1::RunParameters;
 use numpy::ndarray::{Array2, Array3};
@@ -56,8 +56,8 @@ impl Games {
         let target = match goal {
             Objective::Score => None,
             Objective::Reach { .. } => {
-                let params = Params::new(size, goal, spawn4, Precision::Bits32, None);
-                params.map_err(|error| of_params(&error))?.winning_exponent()
+                let params = Params::builder(size, goal).spawn4(spawn4).build();
+                params.map_err(|error| of_params(&error))?.game().winning_exponent()
             }
             Objective::Lose { .. } => {
                 return Err(usage(format!("expected the objective score or reach:TILE, found {objective}")));

@@ -21,7 +21,7 @@ pub(crate) fn tuning(params: &Params, threads: usize, memory_bytes: Option<u64>)
     if limit < least {
         return Err(UsageError::new_err(format!(
             "memory_bytes {limit} is too small: a {} board with {threads} threads needs at least {least}",
-            params.board
+            params.game().board()
         )));
     }
     Ok(within(limit, threads).for_run(params))

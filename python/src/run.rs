@@ -87,27 +87,27 @@ impl Run {
 
     /// The value of a board under perfect play.
     fn value<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(board, self.oracle.params().board)?.one()?)
+        answers::value(py, self, &read(board, self.oracle.params().game().board())?.one()?)
     }
 
     /// The values of an array of boards: float64 [N].
     fn values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::value(py, self, &read(boards, self.oracle.params().board)?.many()?)
+        answers::value(py, self, &read(boards, self.oracle.params().game().board())?.many()?)
     }
 
     /// The value of each move, including its score.
     fn action_values<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::action_values(py, self, &read(boards, self.oracle.params().board)?)
+        answers::action_values(py, self, &read(boards, self.oracle.params().game().board())?)
     }
 
     /// The best move.
     fn best<'py>(&self, py: Python<'py>, boards: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        answers::best(py, self, &read(boards, self.oracle.params().board)?)
+        answers::best(py, self, &read(boards, self.oracle.params().game().board())?)
     }
 
     /// The full evaluation of a board, with the values of its moves.
     fn evaluate<'py>(&self, py: Python<'py>, board: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
-        let size = self.oracle.params().board;
+        let size = self.oracle.params().game().board();
         let board = read(board, size)?.one()?.boards()[0];
         let found = py.detach(|| self.evaluation(board))?;
         let answer = PyDict::new(py);
@@ -141,20 +141,20 @@ impl Run {
     /// The size of the boards: "3x3".
     #[getter]
     fn board(&self) -> String {
-        self.oracle.params().board.to_string()
+        self.oracle.params().game().board().to_string()
     }
 
     /// Numbers of rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        let size = self.oracle.params().board;
+        let size = self.oracle.params().game().board();
         (size.rows(), size.cols())
     }
 
     /// The objective: "score", "reach:TILE" or "lose:TILE".
     #[getter]
     fn objective(&self) -> String {
-        self.oracle.params().objective.to_string()
+        self.oracle.params().game().objective().to_string()
     }
 
     /// The rules of the game as a text. Equal rules have equal texts.
@@ -166,7 +166,7 @@ impl Run {
     /// The probability that a spawned tile is a 4, as a fraction.
     #[getter]
     fn spawn4(&self) -> String {
-        self.oracle.params().spawn4.to_string()
+        self.oracle.params().game().spawn4().to_string()
     }
 
     /// Number of states, up to symmetry.
@@ -196,7 +196,7 @@ impl Run {
     /// Whether the run stores the best moves of all states.
     #[getter]
     fn has_best_moves(&self) -> bool {
-        self.oracle.params().best_moves
+        self.oracle.params().contents().stores_best_moves()
     }
 
     /// Returns the run itself, because runs are immutable.
@@ -224,7 +224,11 @@ impl Run {
         let params = self.oracle.params();
         format!(
             "<Run {:?}: {} {}, {} states, worth {:.3} at the start>",
-            self.path, params.board, params.objective, self.facts.states, self.facts.start
+            self.path,
+            params.game().board(),
+            params.game().objective(),
+            self.facts.states,
+            self.facts.start
         )
     }
 }
@@ -316,7 +320,7 @@ impl Source for Run {
         match self.evaluation(board) {
             Err(error) => error,
             Ok(_) => {
-                let board = board.to_text(self.oracle.params().board);
+                let board = board.to_text(self.oracle.params().game().board());
                 UnreachableError::new_err(format!("{board} is not reachable in this run"))
             }
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use exact2048_game::{Discount, KeptLayers, Layer, Params, Precision, Spawner};
+use exact2048_game::{Discount, KeptLayers, Layer, OpenChoices, Params, Precision, Spawner};
 use exact2048_run::alone::{self, SolveWatch};
 use exact2048_run::machine::{MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
@@ -113,27 +113,29 @@ pub fn solve(
     let discount: Discount = parsed(discount)?;
     let spawner: Spawner = parsed(spawner)?;
     let keep = keep.map(parsed::<KeptLayers>).transpose()?;
-    let usual = precision.unwrap_or(Precision::Bits32);
-    let params = Params::new(parsed(board)?, parsed(objective)?, parsed(spawn4)?, usual, None)
-        .and_then(|params| params.with_discount(discount))
-        .and_then(|params| params.with_spawner(spawner))
-        .and_then(|params| params.with_stored(keep, best_moves.unwrap_or(false)))
+    let params = Params::builder(parsed(board)?, parsed(objective)?)
+        .spawn4(parsed(spawn4)?)
+        .precision(precision.unwrap_or(Precision::Bits32))
+        .discount(discount)
+        .spawner(spawner)
+        .kept(keep)
+        .best_moves(best_moves.unwrap_or(false))
+        .build()
         .map_err(|error| of_params(&error))?;
     let location =
         Location::parse(run.as_os_str(), &StoreSettings::default()).map_err(|error| of_storage(&error))?;
     // Preserves the storage options of an existing run, unless the caller passes other options.
     let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
         Some(held) => {
-            let (kept, moves) = (keep.unwrap_or(held.kept), best_moves.unwrap_or(held.best_moves));
-            let precision = precision.unwrap_or(held.precision);
-            Params { precision, ..params.with_kept(kept).with_best_moves(moves) }
+            let (kept, best_moves) = (keep.is_none(), best_moves.is_none());
+            params.resuming(&held, OpenChoices { kept, best_moves, precision: precision.is_none() })
         }
         None => params,
     };
     if let Some(threads) = threads.filter(|threads| !(1..=usize::from(MOST_THREADS)).contains(threads)) {
         return Err(UsageError::new_err(format!("expected 1 to {MOST_THREADS} threads, found {threads}")));
     }
-    let threads = useful_threads(threads, Some(params.board));
+    let threads = useful_threads(threads, Some(params.game().board()));
     let tuning = tuning(&params, threads, memory_bytes)?;
     let state = Arc::new(Progress::default());
     let stop = Arc::new(AtomicBool::new(false));

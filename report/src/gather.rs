@@ -113,7 +113,7 @@ pub fn gather(
     let params = run.params();
     let oracle = options.oracle(run, OracleOptions::default())?;
     let play = match options.perfect_play {
-        _ if !has_usual_rules(params) => ReportedPlay::OtherRules,
+        _ if !has_usual_rules(params.game()) => ReportedPlay::OtherRules,
         None => ReportedPlay::LeftOut,
         Some((follower_of, least_chance)) => {
             let found = match kept.and_then(|kept| kept.read_with(least_chance)) {
@@ -163,9 +163,9 @@ fn identity(run: &Run) -> RunIdentity {
 
 /// Mean value of the starts up to symmetry. Each start counts once.
 fn canonical_starts(oracle: &Oracle) -> Result<f64, QueryError> {
-    let rules = PackedRules::new(oracle.params().board);
+    let rules = PackedRules::new(oracle.params().game().board());
     let starts: BTreeSet<Board> =
-        rules::starts(oracle.params().board).map(|(board, _)| rules.canonical(board)).collect();
+        rules::starts(oracle.params().game().board()).map(|(board, _)| rules.canonical(board)).collect();
     let values = oracle.values(&starts.into_iter().collect::<Vec<_>>(), &|| true)?;
     Ok(values.iter().flatten().sum::<f64>() / values.len() as f64)
 }
@@ -177,7 +177,8 @@ fn gather_layers(
     progress: &mut impl FnMut(ReportProgress),
 ) -> Result<Vec<LayerReport>, ReportError> {
     let counts = run.layer_counts();
-    let work = Work { run, oracle, values: options.values, rules: PackedRules::new(run.params().board) };
+    let work =
+        Work { run, oracle, values: options.values, rules: PackedRules::new(run.params().game().board()) };
     work.check_memory(&counts, options.memory_bytes)?;
     let (entries, boards) = (entries(run.params()), boards(run.params()));
     let states: u64 = counts.iter().map(|counts| counts.states).sum();
@@ -199,7 +200,7 @@ fn gather_layers(
             },
             entries: entries.get(&layer).copied().unwrap_or(0),
             boards: boards.get(&layer).copied().unwrap_or(0),
-            is_stored: run.params().kept.keeps(layer),
+            is_stored: run.params().contents().kept().keeps(layer),
             sums,
         });
         behind += counts.states;
@@ -224,8 +225,8 @@ fn entries(params: &Params) -> BTreeMap<Layer, u64> {
 
 /// Number of possible boards up to symmetry, by layer.
 fn boards(params: &Params) -> BTreeMap<Layer, u128> {
-    let target = params.winning_exponent().map(|exponent| 1 << exponent);
-    let Ok(bounds) = Bounds::new(params.board, target, |_| {}) else { return BTreeMap::new() };
+    let target = params.game().winning_exponent().map(|exponent| 1 << exponent);
+    let Ok(bounds) = Bounds::new(params.game().board(), target, |_| {}) else { return BTreeMap::new() };
     let of_layer = |sum: u64| u32::try_from(sum).ok().map(Layer);
     let layers = bounds.layers().iter();
     layers.filter_map(|layer| Some((of_layer(layer.sum)?, layer.within_tile_bound.orbits))).collect()
@@ -247,7 +248,9 @@ impl Work<'_> {
                 reader.bytes(Layer::FIRST..=self.run.params().last_layer())
             }
             // Memory of a layer and of its sorted copy.
-            _ if self.values == ReportedValues::Stored || self.run.params().best_moves => {
+            _ if self.values == ReportedValues::Stored
+                || self.run.params().contents().stores_best_moves() =>
+            {
                 48 * counts.iter().map(|counts| counts.states).max().unwrap_or(0)
             }
             _ => 0,
@@ -276,7 +279,7 @@ impl Work<'_> {
         let params = self.run.params();
         let is_wanted = match self.values {
             ReportedValues::All => true,
-            ReportedValues::Stored => params.kept.keeps(layer),
+            ReportedValues::Stored => params.contents().kept().keeps(layer),
             ReportedValues::None => false,
         };
         let valued = is_wanted.then(|| reader.states(layer)).transpose()?;
@@ -289,7 +292,7 @@ impl Work<'_> {
             return Ok(valued.map_or_else(StateSums::default, |states| self.sums(&states, moves.as_ref())));
         }
         let mut sums = valued.map_or_else(StateSums::default, |states| self.sums(&states, None));
-        if params.best_moves {
+        if params.contents().stores_best_moves() {
             let of_moves = self.stored_moves(&reader.best_moves(layer)?);
             sums.moves = of_moves.moves;
             sums.empties = of_moves.empties;

@@ -167,11 +167,11 @@ impl RunReport {
     /// The value of the starts, with its error bound or its proof.
     #[must_use]
     pub fn start_text(&self) -> String {
-        let (params, starts) = (&self.params, &self.starts);
+        let (game, starts) = (self.params.game(), &self.starts);
         let last =
             self.layers.iter().rev().find(|layer| layer.states > 0).map_or(Layer(0), |layer| layer.layer);
-        let proved = certainty::proved_of_starts(params, starts.expected, last);
-        certainty::value_text(params, starts.expected, starts.error_bound, proved)
+        let proved = certainty::proved_of_starts(game, starts.expected, last);
+        certainty::value_text(game, starts.expected, starts.error_bound, proved)
     }
 
     /// Number of states without a legal move, if known for all layers.

@@ -62,8 +62,8 @@ pub fn page(runs: &[RunReport], figures: &[Figure]) -> String {
 
 /// Describes a run in one line.
 fn heading(run: &RunReport) -> String {
-    let job = format!("{}, {}", run.params.board, run.params.objective);
-    if run.name == run.params.board.to_string() { job } else { format!("{} ({job})", run.name) }
+    let job = format!("{}, {}", run.params.game().board(), run.params.game().objective());
+    if run.name == run.params.game().board().to_string() { job } else { format!("{} ({job})", run.name) }
 }
 
 fn write_contents(page: &mut String, runs: &[RunReport], figures: &[Figure]) {
@@ -137,19 +137,22 @@ fn certificate(run: &RunReport) -> Numbers {
     let (first, last) = run.range();
     let mut rows: Vec<(String, String)> = Vec::new();
     let mut add = |name: &str, text: String| rows.push((name.to_owned(), text));
-    add("board", format!("{} rows, {} columns", params.board.rows(), params.board.cols()));
-    add("objective", params.objective.to_string());
-    add("values are the", value_name(params));
-    add("probability of a 4", format!("{} ({})", params.spawn4, params.spawn4.probability()));
+    add("board", format!("{} rows, {} columns", params.game().board().rows(), params.game().board().cols()));
+    add("objective", params.game().objective().to_string());
+    add("values are the", value_name(params.game()));
+    add(
+        "probability of a 4",
+        format!("{} ({})", params.game().spawn4(), params.game().spawn4().probability()),
+    );
     add(
         "spawns",
-        match params.spawner {
+        match params.game().spawner() {
             Spawner::Random => "random, in any empty cell with equal probability".to_owned(),
             Spawner::Worst => "the tile and cell that are worst for the player".to_owned(),
         },
     );
-    if params.discount != Discount::NONE {
-        add("discount", format!("{} a move", params.discount));
+    if params.game().discount() != Discount::NONE {
+        add("discount", format!("{} a move", params.game().discount()));
     }
     add("value at the start", run.start_text());
     for (layer, value) in &run.starts.by_layer {
@@ -164,13 +167,13 @@ fn certificate(run: &RunReport) -> Numbers {
         add("dead states", format!("{} ({part}): no move is legal", count(dead)));
     }
     add("afterstates", count(run.afterstates()));
-    let bits = match params.precision {
+    let bits = match params.game().precision() {
         Precision::Bits32 => 32,
         Precision::Bits64 => 64,
     };
     add("precision", format!("{bits} bits a value"));
     add("layers with stored values", kept_words(run));
-    let best = if params.best_moves { "of all states" } else { "none" };
+    let best = if params.contents().stores_best_moves() { "of all states" } else { "none" };
     add("stored best moves", best.to_owned());
     let shards = |(number, bytes): (u64, u64)| format!("{}, {}", several(number, "shard"), size(bytes));
     add("reachable states on disk", shards(identity.reach_shards));
@@ -193,7 +196,7 @@ fn missing(run: &RunReport) -> Vec<String> {
     let of_all = format!("{} of {} layers", count(stored), count(run.layers.len()));
     match run.values {
         ReportedValues::All => {}
-        ReportedValues::Stored if run.params.best_moves => missing.push(format!(
+        ReportedValues::Stored if run.params.contents().stores_best_moves() => missing.push(format!(
             "Values cover only the {of_all} whose values the run stores; the others were not computed. Best moves \
              and empty cells cover all layers, because the run stores best moves."
         )),
@@ -201,7 +204,7 @@ fn missing(run: &RunReport) -> Vec<String> {
             "Values and empty cells cover only the {of_all} whose values the run stores; the others were not \
              computed. Without these values, the best moves are unknown."
         )),
-        ReportedValues::None if run.params.best_moves => {
+        ReportedValues::None if run.params.contents().stores_best_moves() => {
             missing.push("Values were left out. Best moves are those that the run stores.".to_owned());
         }
         ReportedValues::None => {
@@ -257,8 +260,8 @@ type SideFact = (&'static str, fn(&RunReport) -> String);
 /// A table that compares the runs. Each run has a column.
 fn side_by_side(runs: &[RunReport]) -> Numbers {
     let facts: [SideFact; 9] = [
-        ("board", |run| run.params.board.to_string()),
-        ("objective", |run| run.params.objective.to_string()),
+        ("board", |run| run.params.game().board().to_string()),
+        ("objective", |run| run.params.game().objective().to_string()),
         ("value at the start", RunReport::start_text),
         ("layers", |run| count(run.layers.len())),
         ("states", |run| count(run.states())),

@@ -125,10 +125,11 @@ pub(crate) fn is_in(source: Source, params: &Params) -> bool {
 }
 
 fn numbers_of(params: &Params) -> impl Iterator<Item = (Source, Published)> {
-    let (rows, columns) = (params.board.rows(), params.board.cols());
+    let game = params.game();
+    let (rows, columns) = (game.board().rows(), game.board().cols());
     let board = format!("{}x{}", rows.max(columns), rows.min(columns));
-    let (objective, discount) = (params.objective.to_string(), params.discount.to_string());
-    let has_usual_tiles = params.spawner == Spawner::Random && params.spawn4 == Default::default();
+    let (objective, discount) = (game.objective().to_string(), game.discount().to_string());
+    let has_usual_tiles = game.spawner() == Spawner::Random && game.spawn4() == Default::default();
     let is_of_run = move |of: &&(&str, &str, &str, Source, Published)| {
         // A discount does not change the states.
         let is_discount = of.2 == discount || is_count(of.4);

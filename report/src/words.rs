@@ -1,17 +1,17 @@
 //! Words and number formats of a report.
 
-use exact2048_game::{Discount, KeptLayers, Objective, Params, Spawner};
+use exact2048_game::{Discount, Game, KeptLayers, Objective, Spawner};
 use exact2048_text::numbers::{bound, count, mean, probability, rough};
 
 use crate::gathered::RunReport;
 
 /// Describes the values of a run in words.
-pub(crate) fn value_name(params: &Params) -> String {
-    let tile = params.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
-    let worst = if params.spawner == Spawner::Worst { ", against the worst tiles" } else { "" };
-    match params.objective {
+pub(crate) fn value_name(game: &Game) -> String {
+    let tile = game.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
+    let worst = if game.spawner() == Spawner::Worst { ", against the worst tiles" } else { "" };
+    match game.objective() {
         Objective::Score => format!("expected remaining score{worst}"),
-        Objective::Reach { .. } if params.discount != Discount::NONE => {
+        Objective::Reach { .. } if game.discount() != Discount::NONE => {
             format!("discounted probability of making {tile}{worst}")
         }
         Objective::Reach { .. } => format!("probability of making {tile}{worst}"),
@@ -20,8 +20,8 @@ pub(crate) fn value_name(params: &Params) -> String {
 }
 
 /// A value of a run, in few digits.
-pub(crate) fn value_text(params: &Params, value: f64) -> String {
-    match params.objective {
+pub(crate) fn value_text(game: &Game, value: f64) -> String {
+    match game.objective() {
         Objective::Score => mean(value, 1),
         Objective::Reach { .. } | Objective::Lose { .. } => probability(value),
     }
@@ -31,7 +31,7 @@ pub(crate) fn value_text(params: &Params, value: f64) -> String {
 pub(crate) fn kept_words(run: &RunReport) -> String {
     let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
     let of_all = format!("{} of {}", count(stored), count(run.layers.len()));
-    let kept = run.params.kept;
+    let kept = run.params.contents().kept();
     match kept {
         KeptLayers::ALL => "all".to_owned(),
         KeptLayers::STARTS => format!("those of the starts ({of_all})"),

@@ -56,7 +56,7 @@ use exact2048_solution::Run;
 use exact2048_storage::{Place, StorageError};
 use rayon::ThreadPool;
 
-use game::Game;
+use game::CheckedGame;
 pub use span::Span;
 
 /// The most problems that are reported of one layer, or of the shards; more of them would say nothing new.
@@ -176,7 +176,7 @@ pub enum CheckProgress {
 /// Checks a run.
 pub struct Verifier<'a> {
     run: &'a Run,
-    game: Game,
+    game: CheckedGame,
     pool: ThreadPool,
     stop: &'a AtomicBool,
     progress: &'a (dyn Fn(CheckProgress) + Sync),
@@ -196,7 +196,7 @@ impl<'a> Verifier<'a> {
     ) -> std::io::Result<Self> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         let pool = pool.map_err(std::io::Error::other)?;
-        Ok(Self { run, game: Game::new(run.params()), pool, stop, progress })
+        Ok(Self { run, game: CheckedGame::new(run.params()), pool, stop, progress })
     }
 
     /// All layers that the run can have, committed or not.
@@ -220,7 +220,7 @@ impl<'a> Verifier<'a> {
         self.run
     }
 
-    fn game(&self) -> &Game {
+    fn game(&self) -> &CheckedGame {
         &self.game
     }
 

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::run_segment;
-use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Params};
 use exact2048_solution::{Archive, Phase, Recipe, Run, UnnamedPolicy};
 use exact2048_storage::{ItemKey, ShardKind};
 
@@ -16,9 +16,8 @@ type Items = BTreeMap<ItemKey, Vec<u8>>;
 
 /// The fingerprint of a run that so many members make, what its shards of values hold, and the number of its commits.
 fn solve(count: usize, best_moves: bool) -> (u128, Items, usize) {
-    let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
-    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
-    let params = params.with_best_moves(best_moves);
+    let params = Params::usual("3x2", "score").large(3).kept(KeptLayers::default()).best_moves(best_moves);
+    let params = params.build().unwrap();
     let place = tempfile::tempdir().unwrap();
     let mut run =
         Run::open_or_create(place.path().join("run").as_path(), &params, UnnamedPolicy::Refuse).unwrap();
@@ -52,11 +51,9 @@ fn any_number_of_members_makes_the_same_run() {
 
 /// The same, of which reach is removed wherever that is possible: most of it is enumerated twice.
 fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
-    let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
-    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+    let params = Params::usual("3x2", "score").large(3).kept(kept).build().unwrap();
     let place = tempfile::tempdir().unwrap();
     let location = place.path().join("run");
-    let params = params.with_kept(kept);
     let mut run = Run::open_or_create(location.as_path(), &params, UnnamedPolicy::Refuse).unwrap();
     let opening = run.share().unwrap();
     let mut removed = 0;

@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::run_segment;
-use exact2048_game::{Board, KeptLayers, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Board, KeptLayers, Layer, Params};
 use exact2048_solution::{
     LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, UnnamedPolicy,
 };
@@ -35,9 +35,8 @@ fn states_of(oracle: &Oracle, range: LayerRange) -> RangePolicy {
 /// reported missing. A reader that opens the run afterwards computes the states that are no longer stored.
 #[test]
 fn a_reader_has_right_values_or_none_while_reach_is_removed() {
-    let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
-    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
-    let params = params.with_kept(KeptLayers::new(16, 2).unwrap());
+    let params =
+        Params::usual("3x2", "score").large(3).kept(KeptLayers::new(16, 2).unwrap()).build().unwrap();
     let place = tempfile::tempdir().unwrap();
     let location = place.path().join("run");
     let mut writer = Run::open_or_create(location.as_path(), &params, UnnamedPolicy::Refuse).unwrap();

@@ -49,7 +49,7 @@ async fn answer_one(
         return Err(status::invalid_argument("boards", what));
     }
     let boards: Arc<[u64]> = boards.into();
-    let best_moves_only = oracle.params().best_moves && !with_values;
+    let best_moves_only = oracle.params().contents().stores_best_moves() && !with_values;
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         if best_moves_only {
             advice(oracle, &boards, with_moves, limits)
@@ -71,7 +71,7 @@ fn values(
     packed: &[u64],
     limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
-    let size = oracle.params().board;
+    let size = oracle.params().game().board();
     let values = oracle.values_as(&boards_of(packed, size), limits)?;
     let status = |(value, &packed): (&Option<f64>, &u64)| status_of(value.is_some(), packed, size);
     Ok(BatchGetValuesResponse {
@@ -88,7 +88,7 @@ fn evaluations(
     packed: &[u64],
     limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
-    let size = oracle.params().board;
+    let size = oracle.params().game().board();
     let mut response = BatchGetValuesResponse::default();
     for (answer, &packed) in oracle.evaluate_as(&boards_of(packed, size), limits)?.into_iter().zip(packed) {
         response.statuses.push(status_of(answer.is_ok(), packed, size));
@@ -105,7 +105,7 @@ fn advice(
     with_moves: bool,
     limits: &QuestionLimits<'_>,
 ) -> Result<BatchGetValuesResponse, QueryError> {
-    let size = oracle.params().board;
+    let size = oracle.params().game().board();
     let mut response = BatchGetValuesResponse::default();
     for (advice, &packed) in
         oracle.advise_all(&boards_of(packed, size), limits.wanted)?.into_iter().zip(packed)

@@ -196,7 +196,7 @@ fn start_of(oracle: &Oracle) -> Option<StartValues> {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_game::Layer;
     use exact2048_solution::{Commit, JournalRecord, Phase, Record, UnnamedPolicy};
     use exact2048_storage::ShardWriter;
 
@@ -207,13 +207,7 @@ mod tests {
     fn an_unsolved_run_is_not_reopened() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("run");
-        let params = Params::new(
-            "2x2".parse().unwrap(),
-            Objective::Score,
-            Spawn4::default(),
-            Precision::Bits32,
-            Some(8),
-        );
+        let params = Params::usual("2x2", "score").until(8).build();
         let mut writer = Run::open_or_create(&path, &params.unwrap(), UnnamedPolicy::Refuse).unwrap();
         let opened = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&opened);

@@ -49,7 +49,7 @@ impl Query for QueryService {
         request: Request<GetValueRequest>,
     ) -> Result<Response<GetValueResponse>, Status> {
         let snapshot = self.runs.asked_for(request.metadata())?.now();
-        let size = snapshot.params.board;
+        let size = snapshot.params.game().board();
         let GetValueRequest { board, with_values } = request.into_inner();
         let board = messages::board_of(board, size)?;
         let (answer, cost) = answer_state(snapshot.oracle()?, &self.turns, board, with_values).await?;

@@ -23,7 +23,7 @@ pub async fn answer_state(
     board: Board,
     with_values: bool,
 ) -> Result<(StateAnswer, v1::Cost), Status> {
-    let best_move_only = oracle.params().best_moves && !with_values;
+    let best_move_only = oracle.params().contents().stores_best_moves() && !with_values;
     // For a single board, "unreachable" counts as an answer with a cost.
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         Ok(if best_move_only {

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, UnnamedPolicy};
 use exact2048_storage::ShardRecord;
 
@@ -18,8 +18,7 @@ fn main() {
         panic!("give a folder, a number of records and of workers")
     };
     let (records, workers): (u32, u64) = (records.parse().unwrap(), workers.parse().unwrap());
-    let board = "4x3".parse().unwrap();
-    let params = Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap();
+    let params = Params::small("4x3");
     let mut run = Run::open_or_create(Path::new(folder), &params, UnnamedPolicy::Refuse).unwrap();
     let step = params.last_layer().0 / 2 / records.div_ceil(2) * 2;
     for number in 0..records {

@@ -169,7 +169,7 @@ mod tests {
     use exact2048_game::columns::Columns;
     use exact2048_game::legal::{Legality, MaskLegality};
     use exact2048_game::skeleton::{Config, Mask};
-    use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+    use exact2048_game::{Lane, Params};
     use proptest::prelude::*;
 
     use super::*;
@@ -186,11 +186,13 @@ mod tests {
     /// With one column, with a few, and with more than a word of them.
     static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         let shape = |(board, k, large_sum): (&str, u8, u32)| {
-            let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-            let params =
-                Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+            let params = Params::usual(board, "score").large(3).build().unwrap();
             let columns = Columns::new(&params, Lane::new(k, large_sum));
-            Shape { cells: params.cells() as u8, legality: Legality::new(params.board), columns }
+            Shape {
+                cells: params.game().cells() as u8,
+                legality: Legality::new(params.game().board()),
+                columns,
+            }
         };
         [("2x2", 0, 0), ("2x2", 2, 24), ("3x2", 3, 40), ("3x3", 5, 128), ("3x3", 6, 504)].map(shape).into()
     });

@@ -88,8 +88,8 @@ impl Catalog {
         ShardIdentity {
             run: self.files.run_id(),
             kind: phase.shard_kind(),
-            rows: self.params.board.rows() as u8,
-            cols: self.params.board.cols() as u8,
+            rows: self.params.game().board().rows() as u8,
+            cols: self.params.game().board().cols() as u8,
             first_layer: first.0,
             last_layer: last.0,
             rule_hash: self.rule_hash,

@@ -40,7 +40,7 @@ impl<'a> DeadStates<'a> {
             catalog: run.catalog(),
             archive: &**run.archive(),
             locator: Locator::new(params),
-            legality: Legality::new(params.board),
+            legality: Legality::new(params.game().board()),
             columns: HashMap::new(),
         }
     }

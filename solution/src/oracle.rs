@@ -182,7 +182,7 @@ impl Oracle {
         }
         let params = run.params().clone();
         let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
-        let width = params.precision.bytes() as usize;
+        let width = params.game().precision().bytes() as usize;
         let mut key = [0; 48];
         key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
         key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
@@ -192,13 +192,13 @@ impl Oracle {
         let layers = Layer::FIRST.to(params.last_layer());
         Ok(Self {
             has_reach: layers.map(|layer| recipe.reach(layer) == ReachSource::Stored).collect(),
-            scale: params.scale(),
+            scale: Scale::new(params.game()),
             locator: Locator::new(&params),
-            backup: Backup::new(&params),
-            parts: PartCache::new(archive, &params, cache_bytes),
-            best: params.best_moves.then(|| BestMoves::new(&params)),
+            backup: Backup::new(params.game()),
+            parts: PartCache::new(archive, params.game().precision(), params.contents().kept(), cache_bytes),
+            best: params.contents().stores_best_moves().then(|| BestMoves::new(&params)),
             catalog: Arc::clone(run.catalog()),
-            cones: Solver::new(&params),
+            cones: Solver::new(params.game(), params.contents().kept()),
             cone_bytes,
             solved: SolvedCones::new(solved_bytes),
             cone_files: cone_files
@@ -283,7 +283,7 @@ impl Oracle {
 
     /// The canonical states that a kind of spawn leads to from an afterstate.
     fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
-        let cells = rules::empty_cells(after, self.params.board);
+        let cells = rules::empty_cells(after, self.params.game().board());
         cells.map(move |cell| self.cones.packed().canonical(after.with(cell, spawn.exponent())))
     }
 
@@ -422,7 +422,7 @@ impl Oracle {
 
     /// The layer of a board.
     pub(crate) fn layer(&self, board: Board) -> Layer {
-        Layer(board.tile_sum(self.params.cells()))
+        Layer(board.tile_sum(self.params.game().cells()))
     }
 
     /// The error for a board that the run does not reach.
@@ -432,7 +432,10 @@ impl Oracle {
     }
 
     fn unreachable(&self, board: Board, reason: &str) -> QueryError {
-        QueryError::Unreachable { board: board.to_text(self.params.board), reason: reason.to_owned() }
+        QueryError::Unreachable {
+            board: board.to_text(self.params.game().board()),
+            reason: reason.to_owned(),
+        }
     }
 
     /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
@@ -447,7 +450,7 @@ impl Oracle {
 
     /// The decoded part that an entry is in; `None` if none of its entries is reachable, or it is not stored which are.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
-        if !self.has_reach(entry.layer()) && !self.params.stores_reachability(entry.layer()) {
+        if !self.has_reach(entry.layer()) && !self.params.contents().stores_reachability(entry.layer()) {
             return Ok(None);
         }
         Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
@@ -455,8 +458,8 @@ impl Oracle {
 
     /// Whether a board holds the wanted tile.
     pub(crate) fn is_won(&self, board: Board) -> bool {
-        let wins = self.params.winning_exponent();
-        wins.is_some_and(|e| (0..self.params.cells()).any(|cell| board.get(cell) >= e))
+        let wins = self.params.game().winning_exponent();
+        wins.is_some_and(|e| (0..self.params.game().cells()).any(|cell| board.get(cell) >= e))
     }
 
     /// The part of a stored value that stands for the score made so far; the whole value where no move is legal.

@@ -39,7 +39,7 @@ const MOST_SPLIT: usize = 4;
 pub fn assign(params: &Params, threads: &[u32]) -> Owners {
     assert!(!threads.is_empty() && threads.len() <= 1 << 16, "an epoch has between 1 and 65,536 members");
     let split = (threads.len() / MEMBERS_A_SPLIT).clamp(1, MOST_SPLIT);
-    Owners { large: params.large, huge: params.huge, split, turns: turns(threads) }
+    Owners { large: params.split().large(), huge: params.split().huge(), split, turns: turns(threads) }
 }
 
 impl Owners {
@@ -95,19 +95,14 @@ mod tests {
 
     use super::*;
     use exact2048_game::class::Space;
-    use exact2048_game::huge::NO_HUGE;
-    use exact2048_game::{HugeTiles, Layer, Objective, Precision, Spawn4, lane};
-    use proptest::prelude::*;
 
-    fn params(board: &str) -> Params {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
-    }
+    use exact2048_game::{HugeTiles, Layer, lane};
+    use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn every_lane_has_one_owner_and_everybody_agrees(threads in prop::collection::vec(0u32..300, 1..40)) {
-            let params = params("3x3");
+            let params = Params::small("3x3");
             let (here, there) = (assign(&params, &threads), assign(&params, &threads));
             for lane in lane::lanes(&params) {
                 prop_assert!(here.owner(lane) < threads.len());
@@ -118,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_layer_is_shared_out() {
-        let params = params("4x3").with_huge(NO_HUGE).unwrap();
+        let params = Params::small("4x3").without_huge_tiles();
         for members in [2, 3, 4] {
             let owners = assign(&params, &vec![1; members]);
             for layer in (100..16000).step_by(200).map(Layer) {
@@ -140,7 +135,7 @@ mod tests {
 
     #[test]
     fn families_stay_together_and_are_shared_out() {
-        let params = params("4x3");
+        let params = Params::small("4x3");
         let space = Space::new(&params);
         for members in [2, 3, 7, 8] {
             let owners = assign(&params, &vec![1; members]);
@@ -160,7 +155,7 @@ mod tests {
 
     #[test]
     fn lanes_are_dealt_by_threads() {
-        let params = params("4x3");
+        let params = Params::small("4x3");
         for threads in [vec![1, 1], vec![4, 2, 2], vec![3, 1], vec![1; 7], vec![2; 20], vec![1, 64]] {
             let owners = assign(&params, &threads);
             let mut lanes = vec![0f64; threads.len()];

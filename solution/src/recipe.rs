@@ -172,7 +172,7 @@ impl<'a> Recipe<'a> {
         for gap in runs(all.clone().filter(|&n| self.is_missing(n, &self.layers[n]))) {
             steps.enumerate(gap);
         }
-        if self.params.until_layer.is_none() {
+        if !self.params.contents().enumerates_only() {
             let gaps: Vec<_> = runs(all.filter(|&n| !self.layers[n].is_backed_up)).collect();
             gaps.into_iter().rev().for_each(|gap| self.back_up(gap, &mut steps));
         }
@@ -183,7 +183,7 @@ impl<'a> Recipe<'a> {
     fn back_up(&self, gap: Gap, steps: &mut Steps) {
         let mut last = gap.last;
         while let Some(lost) = (gap.first..=last).rev().find(|&n| !steps.layers[n].has_reach) {
-            let end = self.params.kept.next_cut(Layer::nth(lost + 1)).index();
+            let end = self.params.contents().kept().next_cut(Layer::nth(lost + 1)).index();
             if end <= last {
                 steps.push(Phase::BackUp, end, last);
                 last = end - 1;
@@ -241,7 +241,7 @@ impl<'a> Recipe<'a> {
     /// The layers that get their values next: down from the highest without, as far as the next cut.
     fn come_to(&self) -> Range<usize> {
         let end = self.layers.iter().rposition(|layer| !layer.is_backed_up).map_or(0, |highest| highest + 1);
-        let cut = (0..end).rev().find(|&n| self.params.kept.is_cut(Layer::nth(n)));
+        let cut = (0..end).rev().find(|&n| self.params.contents().kept().is_cut(Layer::nth(n)));
         cut.unwrap_or(0)..end
     }
 
@@ -251,7 +251,8 @@ impl<'a> Recipe<'a> {
     /// next step begins on, and those that the way down has reached: they would be enumerated again at once,
     /// and removed again, without end.
     pub fn repeatable(&self) -> Vec<LayerRange> {
-        let is_checkpoint = |n: usize| self.params.kept.is_cut(Layer::nth(n)) && n + 1 < self.layers.len();
+        let is_checkpoint =
+            |n: usize| self.params.contents().kept().is_cut(Layer::nth(n)) && n + 1 < self.layers.len();
         let highest = (0..self.layers.len())
             .rev()
             .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
@@ -278,7 +279,7 @@ impl<'a> Recipe<'a> {
 
     /// Whether the reach of a layer stays stored: with its values or best moves, or where the run is nothing but reach.
     fn stores_reachability(&self, number: usize) -> bool {
-        self.params.stores_reachability(Layer::nth(number))
+        self.params.contents().stores_reachability(Layer::nth(number))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use exact2048_game::Params;
+use exact2048_game::{Params, ParamsRecord, RunContents};
 use exact2048_storage::{
     FORMAT_VERSION, Location, Place, RunDir, RunInfo, ShardRecord, StorageError, TypedRun,
 };
@@ -149,10 +149,10 @@ impl Run {
         // This is checked before others are fenced off. The manifest tells most other jobs at once; whether the precision may
         // be this one, only the journal says.
         let held = parse_params(&place, held.params)?;
-        require_same(&place, &Params { precision: wanted.precision, ..held }, wanted)?;
+        require_same(&place, &held.with_precision(wanted.game().precision()), wanted)?;
         Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
         let mut run = Self::open_again(location)?;
-        let amended = Amended { precision: run.continued_as(wanted)?.precision };
+        let amended = Amended { precision: run.continued_as(wanted)?.game().precision() };
         let shards = run.catalog.shards();
         let referenced = shards.iter().map(|shard| shard.record.file.clone()).collect();
         match unnamed {
@@ -164,7 +164,7 @@ impl Run {
                 run.dir.discard_unreferenced_shards(&referenced)?;
             }
         }
-        if amended.precision != run.params.precision {
+        if amended.precision != run.params.game().precision() {
             run.append(JournalRecord::Amendment(Amendment { amended }))?;
         }
         Ok(run)
@@ -178,8 +178,8 @@ impl Run {
     /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results;
     /// [`RunError::StoredOtherwise`] the first of those that change what is stored.
     pub fn continued_as(&self, wanted: &Params) -> Result<Params, RunError> {
-        let precision = if self.catalog.has_values() { self.params.precision } else { wanted.precision };
-        let params = Params { precision, ..self.params.clone() };
+        let decides = if self.catalog.has_values() { &self.params } else { wanted };
+        let params = self.params.with_precision(decides.game().precision());
         require_same(self.dir.place(), &params, wanted)?;
         Ok(params)
     }
@@ -273,7 +273,7 @@ impl Run {
         for (number, record) in records {
             let place = || self.dir.place().clone();
             if let JournalRecord::Amendment(Amendment { amended: Amended { precision } }) = &record {
-                self.params.precision = *precision;
+                self.params = self.params.with_precision(*precision);
             }
             self.catalog.add(record).map_err(|reason| RunError::Journal {
                 place: place(),
@@ -469,13 +469,13 @@ impl Run {
 
     /// Whether every state has a value.
     pub fn is_solved(&self) -> bool {
-        self.params.until_layer.is_none() && self.missing().is_empty()
+        !self.params.contents().enumerates_only() && self.missing().is_empty()
     }
 
     /// Why states have no values, or not all of them; `None` for a solved run.
     pub fn why_not_solved(&self) -> Option<MissingValues> {
-        match (self.params.until_layer, self.missing().first()) {
-            (Some(layer), _) => Some(MissingValues::OnlyEnumerates(layer)),
+        match (self.params.contents().until(), self.missing().first()) {
+            (Some(layer), _) => Some(MissingValues::OnlyEnumerates(layer.0)),
             (None, Some(&next)) if self.require_own_format().is_err() => {
                 Some(MissingValues::OlderFormat(next))
             }
@@ -492,9 +492,8 @@ impl Run {
 
 /// The parameters in a manifest.
 fn parse_params(place: &Place, params: serde_json::Value) -> Result<Params, RunError> {
-    let params: Params = serde_json::from_value(params).map_err(|e| manifest_error(place, &e))?;
-    params.check()?;
-    Ok(params)
+    let record: ParamsRecord = serde_json::from_value(params).map_err(|e| manifest_error(place, &e))?;
+    Ok(Params::try_from(record)?)
 }
 
 /// Requires that a run has the format that this program writes: another has other fingerprints.
@@ -504,20 +503,21 @@ fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
 
 /// Requires that a run has the parameters asked for.
 fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
-    let until = |p: &Params| p.until_layer.map_or("none".to_owned(), |layer| layer.to_string());
-    let values = |p: &Params| if p.best_moves { "best-move" } else { "layers" }.to_owned();
+    let (game, held, asked, wanted) = (held.game(), held.contents(), wanted.game(), wanted.contents());
+    let until = |of: &RunContents| of.until().map_or("none".to_owned(), |layer| layer.to_string());
+    let values = |of: &RunContents| if of.stores_best_moves() { "best-move" } else { "layers" }.to_owned();
     let of_job = [
-        ("board", held.board.to_string(), wanted.board.to_string()),
-        ("objective", held.objective.to_string(), wanted.objective.to_string()),
-        ("spawn4", held.spawn4.to_string(), wanted.spawn4.to_string()),
-        ("precision", u8::from(held.precision).to_string(), u8::from(wanted.precision).to_string()),
+        ("board", game.board().to_string(), asked.board().to_string()),
+        ("objective", game.objective().to_string(), asked.objective().to_string()),
+        ("spawn4", game.spawn4().to_string(), asked.spawn4().to_string()),
+        ("precision", u8::from(game.precision()).to_string(), u8::from(asked.precision()).to_string()),
         ("until-layer", until(held), until(wanted)),
-        ("discount", held.discount.to_string(), wanted.discount.to_string()),
-        ("spawner", held.spawner.to_string(), wanted.spawner.to_string()),
+        ("discount", game.discount().to_string(), asked.discount().to_string()),
+        ("spawner", game.spawner().to_string(), asked.spawner().to_string()),
     ];
     let of_stored = [
         ("choice of values", values(held), values(wanted)),
-        ("choice of kept layers", held.kept.to_string(), wanted.kept.to_string()),
+        ("choice of kept layers", held.kept().to_string(), wanted.kept().to_string()),
     ];
     let differs = |(_, found, wanted): &(&str, String, String)| found != wanted;
     if let Some((field, found, wanted)) = of_job.into_iter().find(differs) {

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
+use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::rules::Move;
 use exact2048_game::value::Stored;
-use exact2048_game::{KeptLayers, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Layer, Params, Precision};
 use exact2048_solution::{
     Commit, Evaluation, JournalRecord, Oracle, Parts, Phase, Record, Run, UnnamedPolicy,
 };
@@ -29,7 +30,7 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
     let locator = Locator::new(params);
     let mut blocks: BTreeMap<ItemKey, (EntryPlace, Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for (text, &value) in values {
-        let place = locator.place(Board::parse(text, params.board).unwrap()).unwrap();
+        let place = locator.place(Board::parse(text, params.game().board()).unwrap()).unwrap();
         let (rows, columns) = (place.rows as usize, place.columns as usize);
         assert!(columns <= 64, "a row of bits is a word");
         let (_, bits, of_rows) = blocks
@@ -57,17 +58,16 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
         let record = Record { commit, shards, threads: Vec::new(), took: None };
         run.append(JournalRecord::Commit(record)).unwrap();
     }
-    let asked = Board::parse(ASKED, params.board).unwrap();
+    let asked = Board::parse(ASKED, params.game().board()).unwrap();
     Oracle::new(&run).unwrap().evaluate(asked, &|| true).unwrap()
 }
 
 /// Of moves whose values are one number in floating point the better one is the best, by the integers that are stored.
 #[test]
 fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits64, None).unwrap();
-    let params = params.with_kept(KeptLayers::ALL);
-    let Stored(bits) = params.scale().points(100);
+    let params =
+        Params::usual("2x2", "score").precision(Precision::Bits64).kept(KeptLayers::ALL).build().unwrap();
+    let Stored(bits) = Scale::new(params.game()).points(100);
     assert_eq!(bits as f64, (bits + 1) as f64);
     for (better, worse, best) in
         [(AFTER_DOWN, AFTER_LEFT, &[Move::Down][..]), (AFTER_LEFT, AFTER_DOWN, &[Move::Left, Move::Right])]

@@ -4,7 +4,7 @@
 #[path = "../../storage/tests/common/faulty.rs"]
 mod faulty;
 
-use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Layer, Params};
 use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, UnnamedPolicy};
 use exact2048_storage::{Location, ShardWriter, StoreSettings};
 use faulty::{Fault, Faulty, Request};
@@ -16,8 +16,7 @@ fn a_shard_that_a_list_misses_is_looked_at() {
     let settings =
         StoreSettings { cache_folder: Some(cache.path().to_path_buf()), ..StoreSettings::default() };
     let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let params = Params::small("2x2");
     let mut run = Run::open_or_create(&location, &params, UnnamedPolicy::Refuse).unwrap();
     let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
     let identity = run.catalog().identity(phase, first, last);

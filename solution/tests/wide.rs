@@ -10,11 +10,12 @@ use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::{Columns, Counts, Sequence, unpack};
+use exact2048_game::fixed::Scale;
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::{Backup, Stored};
-use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{
     Commit, JournalRecord, Oracle, OracleOptions, Parts, Phase, QueryError, Record, Run, UnnamedPolicy,
 };
@@ -64,7 +65,7 @@ impl Made {
                 let number = (row.index() - first_row) * columns.len() + column(&columns, sequence);
                 let entry = parts_of.entry(key).or_insert_with(|| (parts, BTreeSet::new()));
                 entry.1.insert(number);
-                if params.kept.keeps(layer) {
+                if params.contents().kept().keeps(layer) {
                     stored.insert(board, Stored(u64::from(made_up(key, number))));
                 }
             }
@@ -72,7 +73,7 @@ impl Made {
                 let rows = parts.rows(key.part).len();
                 numbers.extend((0..rows * columns.len()).step_by(filler));
                 reach.insert(key, reach_item(rows, columns.len(), &numbers));
-                if params.kept.keeps(Layer(key.layer)) {
+                if params.contents().kept().keeps(Layer(key.layer)) {
                     let bytes = numbers.iter().flat_map(|&number| made_up(key, number).to_le_bytes());
                     values.insert(key, bytes.collect());
                 }
@@ -97,21 +98,21 @@ impl Made {
         if let Some(&value) = self.stored.get(&space_board).or_else(|| known.get(&space_board)) {
             return value;
         }
-        let size = self.params.board;
+        let size = self.params.game().board();
         let moves = Move::ALL.into_iter().filter_map(|direction| rules::make_move(board, direction, size));
         let moves: Vec<Board> = moves.map(|(after, _)| after).collect();
         let best = moves.into_iter().map(|after| self.after_value(backup, after, known)).max();
-        let value = best.unwrap_or_else(|| self.params.scale().points(rules::potential(board)));
+        let value = best.unwrap_or_else(|| Scale::new(self.params.game()).points(rules::potential(board)));
         known.insert(space_board, value);
         value
     }
 
     fn after_value(&self, backup: &Backup, after: Board, known: &mut HashMap<Board, Stored>) -> Stored {
         if is_won(&self.params, after) {
-            return self.params.scale().won();
+            return Scale::new(self.params.game()).won();
         }
         let [twos, fours] = [1, 2].map(|exponent| -> Vec<Stored> {
-            let cells = rules::empty_cells(after, self.params.board);
+            let cells = rules::empty_cells(after, self.params.game().board());
             cells.map(|cell| self.state_value(backup, after.with(cell, exponent), known)).collect()
         });
         backup.of_spawns::<u32>(&twos, &fours)
@@ -119,26 +120,29 @@ impl Made {
 }
 
 fn canonical(params: &Params, board: Board) -> Board {
-    exact2048_game::symmetry::Symmetries::new(params.board).canonical(board)
+    exact2048_game::symmetry::Symmetries::new(params.game().board()).canonical(board)
 }
 
 fn is_won(params: &Params, board: Board) -> bool {
-    params.winning_exponent().is_some_and(|e| (0..params.cells()).any(|cell| board.get(cell) >= e))
+    params
+        .game()
+        .winning_exponent()
+        .is_some_and(|e| (0..params.game().cells()).any(|cell| board.get(cell) >= e))
 }
 
 /// Collects the states that a question looks at, of which the first is asked about its moves whether it is stored or not.
 fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Board>, asked: bool) {
     let board = space.symmetries().canonical(board);
     let is_new = states.insert(board);
-    if !asked && (!is_new || params.kept.keeps(Layer(board.tile_sum(params.cells())))) {
+    if !asked && (!is_new || params.contents().kept().keeps(Layer(board.tile_sum(params.game().cells())))) {
         return;
     }
     for direction in Move::ALL {
-        let Some((after, _)) = rules::make_move(board, direction, params.board) else { continue };
+        let Some((after, _)) = rules::make_move(board, direction, params.game().board()) else { continue };
         if is_won(params, after) {
             continue;
         }
-        for cell in rules::empty_cells(after, params.board).collect::<Vec<_>>() {
+        for cell in rules::empty_cells(after, params.game().board()).collect::<Vec<_>>() {
             needed(params, space, after.with(cell, 1), states, false);
             needed(params, space, after.with(cell, 2), states, false);
         }
@@ -179,9 +183,8 @@ fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
 
 /// With the split that version 0.1 chose and no huge tile: then the lanes of 4×3 are the widest of all.
 fn params(board: &str, objective: &str) -> Params {
-    let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-    let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
-    Params { large: params.large.min(4), huge: NO_HUGE, ..params }
+    let usual = Params::usual(board, objective).build().unwrap();
+    usual.to_builder().large(usual.split().large().min(4)).huge(NO_HUGE).build().unwrap()
 }
 
 /// A board of a lane: one of its sequences, spread over the cells, with small tiles in what is left.
@@ -190,7 +193,7 @@ fn board_of(params: &Params, lane: Lane, small: &[u8], seed: usize) -> Board {
     let large = unpack(columns.sequences()[seed * 7919 % columns.len()], lane.k);
     let exponents: Vec<u8> = large.into_iter().chain(small.iter().copied()).collect();
     // Every cell once: 5 has no factor in common with 12 and 16.
-    let cell = |i: usize| (5 * i + seed) % params.cells();
+    let cell = |i: usize| (5 * i + seed) % params.game().cells();
     exponents.iter().enumerate().fold(Board::default(), |board, (i, &e)| board.with(cell(i), e))
 }
 
@@ -215,18 +218,18 @@ fn boards_of_4x4(params: &Params) -> Vec<Board> {
 
 fn check_answers(params: &Params, boards: &[Board]) {
     let made = Made::new(params, boards, 1009);
-    let (oracle, backup) = (made.oracle(64 << 20), Backup::new(params));
+    let (oracle, backup) = (made.oracle(64 << 20), Backup::new(params.game()));
     let mut known = HashMap::new();
     for &board in boards {
         let answer = oracle.evaluate(board, ALWAYS).unwrap();
         for (direction, found) in Move::ALL.into_iter().zip(&answer.moves) {
-            let expected = rules::make_move(board, direction, params.board).map(|(after, score)| {
+            let expected = rules::make_move(board, direction, params.game().board()).map(|(after, score)| {
                 let stored = made.after_value(&backup, after, &mut known);
-                let past = params.scale().points(rules::potential(board));
-                (after, score, params.scale().number(stored.future_value(past)))
+                let past = Scale::new(params.game()).points(rules::potential(board));
+                (after, score, Scale::new(params.game()).number(stored.future_value(past)))
             });
             let found = found.outcome.map(|outcome| (outcome.after, outcome.score, outcome.value));
-            assert_eq!(found, expected, "{} {direction:?}", board.to_text(params.board));
+            assert_eq!(found, expected, "{} {direction:?}", board.to_text(params.game().board()));
         }
         let stored = made.state_value(&backup, board, &mut known);
         assert_eq!(oracle.stored_value(board).unwrap(), stored);
@@ -315,7 +318,7 @@ fn measure_look_ups() {
                     let reads = oracle.cache_use().misses - before;
                     println!(
                         "  {round} {}: {:.1?}, {reads} parts",
-                        board.to_text(params.board),
+                        board.to_text(params.game().board()),
                         begun.elapsed()
                     );
                 }

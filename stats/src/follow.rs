@@ -1,6 +1,6 @@
 //! Interface of the solver's follower of perfect play, and its progress.
 
-use exact2048_game::{Discount, Objective, Params, Spawner};
+use exact2048_game::{Discount, Game, Objective, Spawner};
 use exact2048_solution::{QueryError, Run};
 
 use crate::outcome::PlayStatistics;
@@ -8,13 +8,13 @@ use crate::outcome::PlayStatistics;
 /// Smallest probability that is followed by default.
 pub const LEAST_FOLLOWED: f64 = 1e-18;
 
-/// Whether a run's values are the mean score of random games, or the probability of a tile.
+/// Whether a game's values are the mean score of random games, or the probability of a tile.
 ///
 /// Runs with a discount, worst-case spawns or probabilities of losing have no statistics.
 #[must_use]
-pub fn has_usual_rules(params: &Params) -> bool {
-    let is_loss = matches!(params.objective, Objective::Lose { .. });
-    !is_loss && params.discount == Discount::NONE && params.spawner == Spawner::Random
+pub fn has_usual_rules(game: &Game) -> bool {
+    let is_loss = matches!(game.objective(), Objective::Lose { .. });
+    !is_loss && game.discount() == Discount::NONE && game.spawner() == Spawner::Random
 }
 
 /// Progress of the statistics.

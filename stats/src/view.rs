@@ -104,9 +104,9 @@ impl StatisticsView {
         let tile = |(exponent, ended, reached)| TileView { tile: 1u32 << exponent, ended, reached };
         let bounded = |(value, error)| Bounded { value, error };
         Self {
-            board: params.board.to_string(),
-            objective: params.objective.to_string(),
-            spawn4: params.spawn4,
+            board: params.game().board().to_string(),
+            objective: params.game().objective().to_string(),
+            spawn4: params.game().spawn4(),
             perfect: bounded(perfect),
             value: bounded((found.value, found.value_error)),
             moves: bounded((found.moves, found.moves_error)),
@@ -246,13 +246,10 @@ fn checksum_of(json: &str) -> String {
 mod tests {
     use std::fs;
 
-    use exact2048_game::{Objective, Precision};
-
     use super::*;
 
     fn params() -> Params {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+        Params::small("2x2")
     }
 
     /// Statistics whose numbers need all digits of an f64. Games end with a 4 or an 8.

@@ -13,7 +13,7 @@ use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Maker, Transitions};
 use exact2048_game::value::Backup;
-use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Params};
 use exact2048_solution::Parts;
 use exact2048_worker::bits::{BitMatrix, Source};
 use exact2048_worker::kernels::bit_moves::move_bits;
@@ -35,9 +35,7 @@ struct Setup {
 }
 
 fn setup() -> Setup {
-    let (board, spawn4) = ("3x3".parse().expect("a size"), Spawn4::default());
-    let params =
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).expect("parameters of 3x3");
+    let params = Params::small("3x3");
     let columns = Columns::new(&params, LANE);
     Setup { space: Space::new(&params), patterns: Patterns::default(), columns, params }
 }
@@ -114,7 +112,7 @@ fn kernels(c: &mut Criterion) {
         });
     });
 
-    let backup = Backup::new(&setup.params);
+    let backup = Backup::new(setup.params.game());
     let block = |spawned: u32| -> (RowSet, Vec<u32>) {
         let id = ClassId { small_sum: CLASS.small_sum + spawned, ..CLASS };
         let rows = setup.space.class(id).map_or(0, |class| class.rows());

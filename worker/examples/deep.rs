@@ -21,7 +21,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::rowset::RowSet;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision};
 use exact2048_solution::{Archive, Parts, ReadError, Run};
 use exact2048_storage::{ItemKey, ShardKind};
 use exact2048_worker::{Heap, Tuning, Worker, WorkerError};
@@ -75,7 +75,7 @@ impl Archive for Filled {
         let Some((reach, entries)) = self.reach(key, &parts)? else { return Ok(None) };
         Ok(Some(match kind {
             ShardKind::Reach => reach,
-            ShardKind::Values if self.params().precision == Precision::Bits32 => {
+            ShardKind::Values if self.params().game().precision() == Precision::Bits32 => {
                 made_up_values::<u32>(key, entries)
             }
             ShardKind::Values => made_up_values::<u64>(key, entries),
@@ -159,12 +159,12 @@ impl Bench {
 
     /// Layers before those that are timed: of a run so many that all classes have occurred, as nearly always in a whole run.
     fn untimed(&self) -> u32 {
-        if self.filled.run.is_some() { 1 << (self.filled.params().large - 1) } else { 0 }
+        if self.filled.run.is_some() { 1 << (self.filled.params().split().large() - 1) } else { 0 }
     }
 
     /// Whether values of a layer are packed: as a run keeps them, two layers in four unless it says otherwise.
     fn keeps(&self, layer: Layer) -> bool {
-        self.filled.params().kept.keeps(layer)
+        self.filled.params().contents().kept().keeps(layer)
     }
 
     /// The unit of the times.
@@ -267,14 +267,10 @@ fn params(
     precision: Precision,
 ) -> Result<Params, ParamsError> {
     let board = board.parse().map_err(|_| ParamsError::BelowFirstLayer(0))?;
-    let with = |objective| match large {
-        Some(large) => Params::with_large(board, objective, Spawn4::default(), precision, None, large),
-        None => Params::new(board, objective, Spawn4::default(), precision, None),
-    };
+    let with =
+        |objective| Params::builder(board, objective).precision(precision).large(large).huge(huge).build();
     // Boards whose largest tiles do not fit: all tiles that the layer can hold are below the wanted one.
-    let params = with(Objective::Score);
-    let params = params.or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))?;
-    huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge))
+    with(Objective::Score).or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))
 }
 
 /// Memory of the index maps that tasks have kept: all of them, as memory is never short here.
@@ -316,7 +312,8 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let Params { large, huge, precision, .. } = params;
+    let (large, huge) = (params.split().large(), params.split().huge());
+    let precision = params.game().precision();
     println!("{board}, layer {layer}, large tiles from 2^{large}, huge from 2^{huge}, {threads} threads");
     let filled = Arc::new(Filled { space: Space::new(&params), run });
     let dense_rows = args.get(7).and_then(|text| text.parse().ok()).unwrap_or(Tuning::DENSE_ROWS);

@@ -91,7 +91,7 @@ pub fn new_worker(
     scratch: ScratchPlace,
     archive: Arc<dyn Archive>,
 ) -> Arc<dyn AnyWorker> {
-    match params.precision {
+    match params.game().precision() {
         Precision::Bits32 => Arc::new(Worker::<u32>::new(params, tuning, scratch, archive)),
         Precision::Bits64 => Arc::new(Worker::<u64>::new(params, tuning, scratch, archive)),
     }

@@ -313,10 +313,10 @@ mod tests {
     use super::*;
     use crate::Heap;
     use crate::pieces::Pieces;
+    use exact2048_game::Params;
     use exact2048_game::class::{ClassId, Space};
     use exact2048_game::patterns::Patterns;
     use exact2048_game::transitions::Maker;
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
 
     /// A block of 300 rows of 500 columns, of which about a third are reachable.
     fn block() -> ValueBlock<u64> {
@@ -341,8 +341,7 @@ mod tests {
     /// Also those of blocks whose bits are in a file already, or too few for one.
     #[test]
     fn transitions_of_blocks_go_where_memory_is_short() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let (space, patterns) = (Space::new(&params), Patterns::default());
         let class = space.class(ClassId { k: 4, small_sum: 16 }).unwrap();
         let rows = Arc::new(RowSet::all(class.rows()));

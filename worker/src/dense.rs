@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::class::{ClassId, Space};
-use exact2048_game::{Layer, Params, lane};
+use exact2048_game::{Params, lane};
 
 use crate::Tuning;
 use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes};
@@ -93,7 +93,7 @@ impl Rows {
 /// The numbers of rows of all blocks of a run together, and of each of their classes, about.
 fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
     let space = Space::new(params);
-    let until = params.until_layer.map_or(params.last_layer(), Layer);
+    let until = params.last_layer();
     let (mut of_blocks, mut classes) = (0, BTreeMap::new());
     for lane in lane::lanes(params) {
         let (first, last) = lane::layer_range(params, lane);
@@ -107,14 +107,14 @@ fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
 
 /// Bytes of the values of the layer with the most entries; none where a run only enumerates.
 fn values_of_largest_layer(params: &Params) -> u64 {
-    if params.until_layer.is_some() {
+    if params.contents().enumerates_only() {
         return 0;
     }
     let (space, mut entries) = (Space::new(params), BTreeMap::new());
     for (layer, count) in lane::lanes(params).into_iter().flat_map(|lane| space.estimate_entries(lane)) {
         *entries.entry(layer).or_insert(0) += count;
     }
-    entries.into_values().max().unwrap_or(0) * params.precision.bytes()
+    entries.into_values().max().unwrap_or(0) * params.game().precision().bytes()
 }
 
 /// Bytes of memory with room for some blocks beside the one that is made: with less, blocks would go to scratch files all
@@ -127,11 +127,10 @@ fn roomy_bytes(params: &Params) -> u64 {
 mod tests {
     use super::*;
     use crate::Heap;
-    use exact2048_game::{Precision, Spawn4};
+    use exact2048_game::Precision;
 
     fn params(board: &str, objective: &str, precision: Precision, until_layer: Option<u32>) -> Params {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        Params::new(board, objective, Spawn4::default(), precision, until_layer).unwrap()
+        Params::usual(board, objective).precision(precision).until(until_layer).build().unwrap()
     }
 
     fn tuning(gib: usize) -> Tuning {
@@ -193,7 +192,11 @@ mod tests {
         ] {
             let params = params("4x3", "score", precision, None);
             let split = tuning(gib).split(params.clone());
-            assert_eq!((params.large, split.large, split.huge), (5, large, params.huge), "{gib} GiB");
+            assert_eq!(
+                (params.split().large(), split.split().large(), split.split().huge()),
+                (5, large, params.split().huge()),
+                "{gib} GiB"
+            );
             assert_eq!(tuning(gib).split(split.clone()), split);
         }
         let small = params("3x3", "score", Precision::Bits32, None);

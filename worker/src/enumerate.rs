@@ -338,7 +338,7 @@ impl<V: crate::Value> Worker<V> {
         if open.lane.k > 0 || open.layer > Layer::LAST_START {
             return Vec::new();
         }
-        let located = rules::starts(self.tables.params().board)
+        let located = rules::starts(self.tables.params().game().board())
             .filter_map(|(board, _)| self.tables.space.locate(board))
             .filter(|&(lane, layer, ..)| (layer, lane) == (open.layer, open.lane));
         located.map(|(_, _, row, _)| row).collect()

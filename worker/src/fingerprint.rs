@@ -145,7 +145,7 @@ impl<'a> MaskHashes<'a> {
             others: Vec::new(),
             marked: Vec::new(),
             pairs: PairTables::default(),
-            exponents: space.params().large..=largest as u8 & 15,
+            exponents: space.params().split().large()..=largest as u8 & 15,
         }
     }
 
@@ -259,7 +259,7 @@ mod tests {
 
     /// The hash of a state as `docs/dev/format.md` has it, from all images of its board.
     fn slow_hash(space: &Space, board: Board, value: u64) -> u128 {
-        let cells = space.params().cells();
+        let cells = space.params().game().cells();
         let contents = |image: Board| (0..cells).map(|cell| image.get(cell)).collect::<Vec<u8>>();
         let images: Vec<Vec<u8>> = space.symmetries().images(board).map(contents).collect();
         let holding = |image: &[u8], exponent: u8| -> u32 {
@@ -313,10 +313,12 @@ mod tests {
     }
 
     fn space(board: &str, large: u8) -> Space {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
+        let (board, _spawn4) = (board.parse().unwrap(), Spawn4::default());
         let objective =
             if board == "4x4".parse().unwrap() { "reach:2048".parse().unwrap() } else { Objective::Score };
-        Space::new(&Params::with_large(board, objective, spawn4, Precision::Bits64, None, large).unwrap())
+        Space::new(
+            &Params::builder(board, objective).precision(Precision::Bits64).large(large).build().unwrap(),
+        )
     }
 
     #[test]
@@ -326,7 +328,7 @@ mod tests {
             // With more digits, 16 small cells have more configs than there are numbers for.
             let splits = if board == "4x4" { 3..=4 } else { 3..=6 };
             let spaces: Vec<Space> = splits.map(|large| space(board, large)).collect();
-            let cells = spaces[0].params().cells();
+            let cells = spaces[0].params().game().cells();
             let exponents = proptest::collection::vec(0..6u8, cells);
             let mut runner = TestRunner::deterministic();
             for _ in 0..40 {
@@ -349,7 +351,7 @@ mod tests {
     /// A board that a symmetry maps to itself: of each two cells that it exchanges one is copied to the other.
     fn made_symmetric(space: &Space, board: Board) -> Board {
         let last = space.symmetries().permutations().last().unwrap();
-        (0..space.params().cells()).fold(board, |b, cell| {
+        (0..space.params().game().cells()).fold(board, |b, cell| {
             let from = last[cell] as usize;
             if from > cell && last[from] as usize == cell { b.with(from, b.get(cell)) } else { b }
         })

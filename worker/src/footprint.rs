@@ -50,7 +50,7 @@ pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
 impl Tuning {
     /// As [`least_memory_bytes`], for statistics of a run.
     pub fn least_statistics_bytes(self, params: &Params, threads: usize) -> u64 {
-        let params = params.clone().with_best_moves(true);
+        let params = params.with_all_contents();
         process_bytes(least_heap_bytes(&params, self.for_statistics(&params).dense_rows), threads)
     }
 }
@@ -63,23 +63,28 @@ fn process_bytes(heap: u64, threads: usize) -> u64 {
 /// The least heap, where blocks of classes with at most `dense_rows` rows hold all of them.
 pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     let space = Space::new(params);
-    let until = params.until_layer.unwrap_or(params.last_layer().0);
+    let until = params.last_layer();
     let (mut largest, mut kept) = (0, BTreeMap::<u32, i64>::new());
     for lane in lane::lanes(params) {
         let (first, last) = lane::layer_range(params, lane);
-        if first.0 > until {
+        if first > until {
             continue;
         }
         let columns = Columns::count(params, lane);
         let lane_bytes = (columns * COLUMN_BYTES) as i64;
         *kept.entry(first.0).or_default() += lane_bytes;
         *kept.entry(last.up(1).0).or_default() -= lane_bytes;
-        let classes = first.to(last.min(Layer(until))).filter_map(|layer| ClassId::of(layer, lane));
+        let classes = first.to(last.min(until)).filter_map(|layer| ClassId::of(layer, lane));
         let rows = classes.map(|id| space.estimate_rows(id)).max().unwrap_or(0).min(dense_rows as u64);
-        let task = if params.until_layer.is_some() {
+        let task = if params.contents().enumerates_only() {
             enumerate_bytes(rows, columns)
         } else {
-            back_up_bytes(rows, columns, params.precision.bytes(), params.best_moves)
+            back_up_bytes(
+                rows,
+                columns,
+                params.game().precision().bytes(),
+                params.contents().stores_best_moves(),
+            )
         };
         largest = largest.max(task);
     }
@@ -89,7 +94,7 @@ pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
         now
     });
     let lanes = lanes.max().unwrap_or(0) as u64;
-    SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until)
+    SHARED_HEAP_BYTES + largest + lanes + RANK_BYTES * space.table_ranks(until.0)
 }
 
 /// Bytes to enumerate a block: for the matrix that is made, one that is read, items, and the transitions of one class.

@@ -193,7 +193,7 @@ impl<V: Value> Worker<V> {
         Self {
             tables: Tables::new(params, Arc::clone(&memory), tuning.dense_rows),
             steps: Step::all(params),
-            backup: Backup::new(params),
+            backup: Backup::new(params.game()),
             kernels: Box::new(Vectors),
             piece_bytes: tuning.piece_bytes,
             memory,
@@ -205,7 +205,7 @@ impl<V: Value> Worker<V> {
             unsealed_reach: Unsealed::default(),
             unsealed_values: Unsealed::default(),
             unsealed_best_moves: Unsealed::default(),
-            legality: params.best_moves.then(|| Legality::new(params.board)),
+            legality: params.contents().stores_best_moves().then(|| Legality::new(params.game().board())),
             making_room: Mutex::default(),
         }
     }

@@ -211,7 +211,7 @@ impl<V: Value> Worker<V> {
 mod tests {
     use std::sync::Arc;
 
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_solution::{Archive, ReadError};
     use exact2048_storage::{RunDir, ShardIdentity, ShardWriter};
     use proptest::prelude::*;
@@ -238,8 +238,7 @@ mod tests {
 
     /// A worker whose heap has 1000 bytes: a lower limit makes its memory short.
     fn worker(limit_bytes: usize) -> Worker<u32> {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
         let tuning = Tuning { limit_bytes, heap: Heap::of(|| 1000), dense_rows, piece_bytes };
         Worker::new(&params, tuning, std::env::temp_dir(), Arc::new(Nothing))

@@ -490,7 +490,6 @@ impl LaneMaps<'_> {
 mod tests {
     use exact2048_game::patterns::Pattern;
     use exact2048_game::slide::TileSource;
-    use exact2048_game::{Objective, Precision, Spawn4};
 
     use super::*;
     use crate::Heap;
@@ -500,8 +499,7 @@ mod tests {
     }
 
     fn tables_within(limit_bytes: usize) -> Tables {
-        let (board, spawn4) = ("3x2".parse().unwrap(), Spawn4::default());
-        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        let params = Params::usual("3x2", "score").large(3).build().unwrap();
         Tables::new(
             &params,
             Arc::new(Memory::new(limit_bytes, Heap::of(|| 0), std::env::temp_dir().into())),

@@ -11,7 +11,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::huge::LEAST_HUGE;
 use exact2048_game::lane::lanes;
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{RunDir, ShardKind};
 use proptest::prelude::*;
 
@@ -53,9 +53,8 @@ fn rows_that_are_packed_arrive() {
 fn the_split_changes_no_fingerprint() {
     for (board, objective) in [("2x2", "score"), ("1x5", "score"), ("3x2", "score"), ("3x3", "reach:32")] {
         let solved = [3, 4, 5, 6].map(|large| {
-            let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
             let bits = Precision::Bits32;
-            let params = Params::with_large(board, objective, Spawn4::default(), bits, None, large).unwrap();
+            let params = Params::usual(board, objective).precision(bits).large(large).build().unwrap();
             let (states, fingerprint, _) = solve::<u32>(&params, &[1], (usize::MAX, usize::MAX));
             (states, fingerprint)
         });
@@ -68,7 +67,7 @@ fn the_split_changes_no_fingerprint() {
 fn families_of_lanes_arrive() {
     let whole = params("1x7", Precision::Bits32);
     let alone = solve::<u32>(&whole, &[1], (usize::MAX, usize::MAX));
-    let divided = whole.with_huge(LEAST_HUGE).unwrap();
+    let divided = whole.to_builder().huge(LEAST_HUGE).build().unwrap();
     for members in [3, 8] {
         let shared = solve::<u32>(&divided, &vec![1; members], (usize::MAX, usize::MAX));
         assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{members} workers");
@@ -78,8 +77,7 @@ fn families_of_lanes_arrive() {
 /// On a square board some spawns turn or mirror the columns. What they lead to says nothing of which entries are needed.
 #[test]
 fn entries_that_spawns_rearrange_arrive() {
-    let (board, objective) = ("3x3".parse().unwrap(), "reach:128".parse().unwrap());
-    let params = Params::new(board, objective, Spawn4::default(), Precision::Bits32, None).unwrap();
+    let params = Params::usual("3x3", "reach:128").build().unwrap();
     assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 64));
     let alone = solve::<u32>(&params, &[1], (usize::MAX, usize::MAX));
     let shared = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));

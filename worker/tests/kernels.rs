@@ -14,7 +14,7 @@ use exact2048_game::maps::Pair;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Direction, MoveEdge, SpawnEdge, Spawns};
 use exact2048_game::value::{Backup, Stored, Value};
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::{Params, Precision};
 use exact2048_worker::bits::{BitRows, Source};
 use exact2048_worker::kernels::index_map::{self, IndexMap, MapList, Permutation};
 use exact2048_worker::kernels::maxima::Maxima;
@@ -263,25 +263,23 @@ fn both_kernels_do_the_same_to_every_block() {
     assert!(compare::<u64>(&params("2x2", Precision::Bits64), (sparse, whole)) > 100);
     assert!(compare::<u32>(&params("3x2", Precision::Bits32), (dense, 300)) > 1_000);
     // Won games, spawns that exchange columns, maps without a merge and with one, rows of several words.
-    let (board, objective): (_, Objective) = ("3x3".parse().unwrap(), "reach:64".parse().unwrap());
-    let reach = Params::with_large(board, objective, Spawn4::default(), Precision::Bits32, None, 3).unwrap();
+    let reach = Params::usual("3x3", "reach:64").large(3).build().unwrap();
     assert!(compare::<u32>(&reach, (dense, whole)) > 1_000);
-    assert!(compare::<u32>(&reach.with_best_moves(true), (dense, 300)) > 1_000);
-    let wide = params("2x2", Precision::Bits64).with_best_moves(true);
+    assert!(compare::<u32>(&reach.with_all_contents(), (dense, 300)) > 1_000);
+    let wide = params("2x2", Precision::Bits64).with_all_contents();
     assert!(compare::<u64>(&wide, (sparse, whole)) > 100);
 }
 
 /// The arithmetic of discounts, of chances to lose and of adversaries, in both widths.
 #[test]
 fn both_kernels_do_the_same_by_every_rule() {
-    let (tuning, spawn4) = ((usize::MAX, usize::MAX), Spawn4::default());
+    let tuning = (usize::MAX, usize::MAX);
     let rules = [("lose:32", "1", "random"), ("reach:32", "19/20", "random"), ("score", "1", "worst")];
     for (objective, discount, spawner) in rules.into_iter().chain([("reach:32", "19/20", "worst")]) {
         for precision in [Precision::Bits32, Precision::Bits64] {
-            let (board, objective): (_, Objective) = ("3x2".parse().unwrap(), objective.parse().unwrap());
-            let params = Params::with_large(board, objective, spawn4, precision, None, 3).unwrap();
-            let params = params.with_discount(discount.parse().unwrap()).unwrap();
-            let params = params.with_spawner(spawner.parse().unwrap()).unwrap();
+            let params = Params::usual("3x2", objective).precision(precision).large(3);
+            let params = params.discount(discount.parse().unwrap()).spawner(spawner.parse().unwrap());
+            let params = params.build().unwrap();
             let compared = match precision {
                 Precision::Bits32 => compare::<u32>(&params, tuning),
                 Precision::Bits64 => compare::<u64>(&params, tuning),
@@ -363,7 +361,7 @@ fn both_kernels_find_the_same_maxima_where_few_states_are_wanted() {
 fn both_kernels_find_the_same_means_where_few_afterstates_lead_to_states() {
     let (mut numbers, compared) = (Numbers(8), Compared(Arc::default()));
     let params = params("3x2", Precision::Bits64);
-    let backup = Backup::new(&params);
+    let backup = Backup::new(params.game());
     for columns in LONG_ROWS {
         let (rows, stride) = (20, index_map::stride(columns));
         let bits = marks(&mut numbers, rows, columns);

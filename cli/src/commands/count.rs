@@ -57,8 +57,8 @@ pub fn main(args: &Args) -> Result<()> {
     let (size, target, states) = match (&args.run, args.board) {
         (Some(place), _) => {
             let run = Run::open(args.store.locate(place)?)?;
-            let target = run.params().winning_exponent().map(|exponent| 1 << exponent);
-            (run.params().board, target, Some(states_of(&run)))
+            let target = run.params().game().winning_exponent().map(|exponent| 1 << exponent);
+            (run.params().game().board(), target, Some(states_of(&run)))
         }
         (None, Some(board)) => (board, args.target, None),
         (None, None) => return Err(Failure::usage("expected --board or --run".to_owned()).into()),

@@ -125,8 +125,8 @@ pub fn main(args: &Args) -> Result<()> {
     let run = Run::open(args.place.location_to_read()?)?;
     let oracle = Arc::new(Oracle::new(&run)?);
     let params = run.params();
-    require_usual_rules(params)?;
-    let engine = Engine::new(params.board, params.spawn4);
+    require_usual_rules(params.game())?;
+    let engine = Engine::new(params.game().board(), params.game().spawn4());
     let starts = oracle.starts()?;
     let perfect = Perfect { value: starts.expected, error: starts.error_bound };
     let pool = limits::pool(args.threads)?;
@@ -140,7 +140,7 @@ pub fn main(args: &Args) -> Result<()> {
     {
         return Err(Failure::failed("no game was played to its end".to_owned()).into());
     }
-    let report = Report { args, engine, objective: params.objective, perfect, oracle: &oracle };
+    let report = Report { args, engine, objective: params.game().objective(), perfect, oracle: &oracle };
     let seconds = begun.elapsed().as_secs_f64();
     let mut out = io::stdout().lock();
     if args.json {

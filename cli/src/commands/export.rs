@@ -110,7 +110,7 @@ fn table(what: What, params: &Params) -> ExportTable {
     match what {
         What::States => ExportTable::States,
         What::Afterstates => ExportTable::Afterstates,
-        What::Policy if params.best_moves => ExportTable::BestMoves,
+        What::Policy if params.contents().stores_best_moves() => ExportTable::BestMoves,
         What::Policy => ExportTable::Policy,
     }
 }

@@ -84,7 +84,7 @@ fn describe(run: &Run) -> Result<Info<'_>> {
     let layers = run.layer_counts();
     let lost = run.absent()?;
     let mut passes = vec![pass(run, Phase::Enumerate, &lost)];
-    if run.params().until_layer.is_none() {
+    if !run.params().contents().enumerates_only() {
         passes.push(pass(run, Phase::BackUp, &lost));
     }
     Ok(Info {
@@ -92,7 +92,7 @@ fn describe(run: &Run) -> Result<Info<'_>> {
         created_by: run.dir().created_by(),
         format_version: run.format_version(),
         params: run.params(),
-        keep: run.params().kept.to_string(),
+        keep: run.params().contents().kept().to_string(),
         progress: match (lost.is_empty(), run.missing().is_empty(), run.is_solved()) {
             (false, ..) => "damaged",
             (true, _, true) => "solved",
@@ -147,22 +147,26 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     write_field(out, "run", &info.run_id)?;
     write_field(out, "created by", info.created_by)?;
     write_field(out, "format", format!("version {}", info.format_version))?;
-    write_field(out, "board", params.board)?;
-    write_field(out, "objective", params.objective)?;
-    write_field(out, "spawn4", params.spawn4)?;
-    if params.discount != Discount::NONE {
-        write_field(out, "discount", params.discount)?;
+    write_field(out, "board", params.game().board())?;
+    write_field(out, "objective", params.game().objective())?;
+    write_field(out, "spawn4", params.game().spawn4())?;
+    if params.game().discount() != Discount::NONE {
+        write_field(out, "discount", params.game().discount())?;
     }
-    if params.spawner != Spawner::Random {
-        write_field(out, "spawner", params.spawner)?;
+    if params.game().spawner() != Spawner::Random {
+        write_field(out, "spawner", params.game().spawner())?;
     }
-    write_field(out, "precision", format!("{} bits", u8::from(params.precision)))?;
-    write_field(out, "large tiles", format!("from {} on", units::count(1u32 << params.large)))?;
-    if let Some(layer) = params.until_layer {
-        write_field(out, "until layer", units::count(layer))?;
+    write_field(out, "precision", format!("{} bits", u8::from(params.game().precision())))?;
+    write_field(out, "large tiles", format!("from {} on", units::count(1u32 << params.split().large())))?;
+    if let Some(layer) = params.contents().until() {
+        write_field(out, "until layer", units::count(layer.0))?;
     }
-    if params.until_layer.is_none() {
-        write_field(out, "kept layers", kept_text(params.kept, params.best_moves))?;
+    if !params.contents().enumerates_only() {
+        write_field(
+            out,
+            "kept layers",
+            kept_text(params.contents().kept(), params.contents().stores_best_moves()),
+        )?;
     }
     write_field(out, "progress", info.progress)?;
     if let Some(writer) = &info.writer {

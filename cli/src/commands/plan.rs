@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_coordinator::{ForecastTotals, Knowledge, PassCost, Workload};
 use exact2048_count::{Bounds, Counted};
-use exact2048_game::{KeptLayers, Objective, Params, Precision, Spawn4};
+use exact2048_game::{KeptLayers, Objective, Params};
 use exact2048_run::alone::{self, RunSolveError};
 use exact2048_solution::{Phase, Run, UnnamedPolicy};
 use exact2048_worker::Tuning;
@@ -104,7 +104,7 @@ struct Policy {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let asked = args.job.params()?;
-    let threads = limits::useful_threads(args.threads, Some(asked.board));
+    let threads = limits::useful_threads(args.threads, Some(asked.game().board()));
     let memory_bytes = limits::memory_or_half(args.memory);
     let tuning = limits::worker_tuning(memory_bytes, threads);
     let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
@@ -112,9 +112,9 @@ pub fn main(args: &Args) -> Result<()> {
     let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
     let keep = args.job.keep_of(&params);
     // Refuse before the measurement, which takes seconds.
-    let chosen = args.disk.map(|_| choices.choose(keep, params.board)).transpose()?;
+    let chosen = args.disk.map(|_| choices.choose(keep, params.game().board())).transpose()?;
     let stop = stop_on_signals("stopping; repeat the signal to stop at once")?;
-    let rates = measure(threads, params.best_moves, &stop)?;
+    let rates = measure(threads, params.contents().stores_best_moves(), &stop)?;
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
     let workload = Workload::new(&params);
     let layer_cost = LayerCost::new(&params, &workload, seconds, threads);
@@ -156,11 +156,11 @@ pub fn main(args: &Args) -> Result<()> {
 
 /// Costs with every choice of kept layers. Also costs with best moves, if the job does not request best moves.
 fn all_policies(params: &Params, choices: &Choices, layer_cost: &LayerCost) -> Vec<Policy> {
-    let possible = |kept: &KeptLayers| params.clone().with_stored(Some(*kept), params.best_moves).is_ok();
+    let possible = |kept: &KeptLayers| params.to_builder().kept(*kept).build().is_ok();
     let kept = candidates().chain([KeptLayers::STARTS]).filter(possible);
     let mut all = policies(params, choices, kept, layer_cost);
-    if !params.best_moves {
-        let params = params.clone().with_best_moves(true);
+    if !params.contents().stores_best_moves() {
+        let params = params.with_all_contents();
         let choices = Choices::new(&params, u64::MAX, choices.scratch_bytes());
         all.extend(policies(
             &params,
@@ -197,7 +197,7 @@ fn policies(
 
 /// The stored items of a run, in the form of `--values`.
 fn values(params: &Params) -> &'static str {
-    if params.best_moves { "best-move" } else { "layers" }
+    if params.contents().stores_best_moves() { "best-move" } else { "layers" }
 }
 
 /// Smallest exponent of a target tile for which boards can be counted.
@@ -205,15 +205,15 @@ const LEAST_TARGET: u8 = 3;
 
 /// Upper bound on the number of states up to symmetry, from formulas.
 fn at_most(params: &Params) -> Result<Option<String>> {
-    let Some(until) = params.until_layer else {
-        let target = params.objective.winning_exponent().map(|exponent| 1 << exponent);
-        let Ok(bounds) = Bounds::new(params.board, target, |_| ()) else { return Ok(None) };
+    let Some(until) = params.contents().until() else {
+        let target = params.game().objective().winning_exponent().map(|exponent| 1 << exponent);
+        let Ok(bounds) = Bounds::new(params.game().board(), target, |_| ()) else { return Ok(None) };
         return Ok(Some(bounds.total(Counted::WithinTileBound).orbits.to_string()));
     };
     // No board up to `until_layer` contains this tile.
     let target = 1 << (params.largest_exponent() + 1).max(LEAST_TARGET);
-    let Ok(bounds) = Bounds::new(params.board, Some(target), |_| ()) else { return Ok(None) };
-    let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until));
+    let Ok(bounds) = Bounds::new(params.game().board(), Some(target), |_| ()) else { return Ok(None) };
+    let layers = bounds.layers().iter().filter(|layer| layer.sum <= u64::from(until.0));
     Ok(Some(layers.map(|layer| layer.within_tile_bound.orbits).sum::<u128>().to_string()))
 }
 
@@ -260,8 +260,8 @@ fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<R
 }
 
 fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
-    let params = Params::new("3x3".parse()?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
-    let params = params.with_best_moves(best_moves);
+    let params = Params::builder("3x3".parse()?, Objective::Score).kept(KeptLayers::default());
+    let params = params.best_moves(best_moves).build()?;
     let mut run = Run::open_or_create(folder, &params, UnnamedPolicy::Refuse)?;
     let tuning = limits::worker_tuning(MEASURED_MEMORY, threads);
     let watch = ProgressDisplay::of(&run, tuning.dense_rows);
@@ -281,7 +281,7 @@ impl Plan {
     /// The options for a policy. They name its kept layers, and its stored items if these differ from the job's.
     fn asked_by(&self, policy: &Policy) -> String {
         if policy.values == values(&self.params) {
-            match self.params.until_layer {
+            match self.params.contents().until() {
                 Some(_) => "no values".to_owned(),
                 None => policy.keep.clone(),
             }
@@ -291,8 +291,8 @@ impl Plan {
     }
 
     fn write(&self, out: &mut impl Write) -> Result<()> {
-        write_field(out, "board", self.params.board)?;
-        write_field(out, "objective", self.params.objective)?;
+        write_field(out, "board", self.params.game().board())?;
+        write_field(out, "objective", self.params.game().objective())?;
         let states = match (self.states, self.states_about) {
             (Some(states), _) => units::count(states),
             (None, Some(about)) => {
@@ -315,7 +315,7 @@ impl Plan {
             SizeUnits::of(self.memory_bytes).size(self.memory_bytes)
         );
         write_field(out, "memory", memory)?;
-        if self.params.best_moves && self.params.until_layer.is_none() {
+        if self.params.contents().stores_best_moves() && !self.params.contents().enumerates_only() {
             write_field(out, "best moves", "of every state, included in disk and time")?;
         }
         let [up, down] = self.measured_states_per_second.map(units::rate);
@@ -332,7 +332,7 @@ impl Plan {
                     units::size(policy.end_disk_bytes),
                     units::about(policy.hours * 3600.0),
                     units::about(policy.hours_at_least_disk * 3600.0),
-                    match self.params.until_layer {
+                    match self.params.contents().until() {
                         Some(_) => "–".to_owned(),
                         None => units::about(policy.query_seconds),
                     },

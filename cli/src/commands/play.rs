@@ -114,7 +114,7 @@ fn table(args: &Args) -> Result<Table> {
     };
     let run = Run::open(args.store.locate_to_read(place)?)?;
     let params = run.params();
-    let wanted = params.winning_exponent();
+    let wanted = params.game().winning_exponent();
     if let (Some(until), Some(wanted)) = (args.until, wanted)
         && args.player.needs_run()
         && until > wanted
@@ -126,7 +126,7 @@ fn table(args: &Args) -> Result<Table> {
         );
         return Err(Failure::usage(message).into());
     }
-    let engine = Engine::new(params.board, params.spawn4);
+    let engine = Engine::new(params.game().board(), params.game().spawn4());
     let oracle = if args.player.needs_run() { Some(Arc::new(Oracle::new(&run)?)) } else { None };
     Ok(at(engine, oracle, args.until.or(wanted)))
 }

@@ -78,7 +78,7 @@ pub struct Args {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
-    let threads = limits::useful_threads(args.threads, Some(args.job.params()?.board));
+    let threads = limits::useful_threads(args.threads, Some(args.job.params()?.game().board()));
     if let Some(asked) = args.threads.map(usize::from).filter(|&asked| asked > threads) {
         let (threads, asked) = (units::count(threads), units::several(asked, "thread"));
         display::print_note(&format!(
@@ -164,8 +164,11 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     let tuning = limits::worker_tuning(memory_limit(args), threads);
     match &held {
         // The split of a different job may not be valid for this job. A later check reports the difference.
-        Some(held) if (held.board, held.objective) == (params.board, params.objective) => {
-            params = Params { large: held.large, huge: held.huge, ..params };
+        Some(held)
+            if (held.game().board(), held.game().objective())
+                == (params.game().board(), params.game().objective()) =>
+        {
+            params = params.to_builder().split(*held.split()).build()?;
         }
         None if !args.job.has_split() => params = tuning.split(params),
         _ => {}
@@ -178,10 +181,10 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
         let scratch_bytes =
             if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
         let choices = Choices::new(&params, limit, scratch_bytes);
-        let choice = choices.choose(args.job.keep_of(&params), params.board)?;
+        let choice = choices.choose(args.job.keep_of(&params), params.game().board())?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::print_note(&choice.text(limit, &layer_cost));
-        params = params.with_kept(choice.kept);
+        params = params.to_builder().kept(choice.kept).build()?;
     }
     Ok(params)
 }

@@ -121,7 +121,7 @@ pub fn follower_of(run: &Run, memory_bytes: u64) -> Result<Box<dyn FollowPlay>, 
 pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location_to_read()?;
     let run = Run::open(location.clone())?;
-    require_usual_rules(run.params())?;
+    require_usual_rules(run.params().game())?;
     let kept = args.cone_options.kept_statistics(&run, &location);
     let found = kept.as_ref().filter(|_| !args.again).and_then(|kept| kept.read_with(args.cutoff));
     let statistics = match found {
@@ -184,7 +184,11 @@ struct Report<'a> {
 impl Report<'_> {
     fn write(&self, out: &mut impl Write) -> io::Result<()> {
         let found = self.found;
-        output::write_field(out, "board", format!("{}, {}", self.params.board, self.params.objective))?;
+        output::write_field(
+            out,
+            "board",
+            format!("{}, {}", self.params.game().board(), self.params.game().objective()),
+        )?;
         output::write_field(out, "perfect", units::value_with_bound(self.perfect.0, self.perfect.1))?;
         output::write_field(out, "by chances", units::value_with_bound(found.value, found.value_error))?;
         output::write_field(

@@ -66,7 +66,7 @@ pub fn main(args: &Args) -> Result<()> {
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
     let chosen = match disk_bytes {
         Some(limit) => {
-            Choices::new(&params, limit, 0).choose(args.job.keep_of(&params), params.board).map(Some)
+            Choices::new(&params, limit, 0).choose(args.job.keep_of(&params), params.game().board()).map(Some)
         }
         None => Ok(None),
     };
@@ -79,7 +79,7 @@ pub fn main(args: &Args) -> Result<()> {
         Err(too_small) => return Err(too_small.into()),
     };
     if let Some(choice) = &choice {
-        params = params.with_kept(choice.kept);
+        params = params.to_builder().kept(choice.kept).build()?;
     }
     let needs = Needs::of(&params, &workload, &Recipe::new(&params, &Holdings::default()).steps());
     let needs = disk_bytes.map_or(needs, |limit| needs.within(limit));
@@ -100,7 +100,7 @@ pub fn main(args: &Args) -> Result<()> {
         _ => failure(&status),
     })?;
     let job = answer.job.context("the coordinator returned no job")?;
-    let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.kept);
+    let is_as_chosen = job.parameters.as_ref().is_some_and(|taken| kept(taken) == params.contents().kept());
     if let (Some(limit), Some(choice)) = (disk_bytes, choice.filter(|_| is_as_chosen)) {
         // The speed of the workers is unknown here.
         let tuning = limits::worker_tuning(USUAL_MEMORY, USUAL_THREADS);

@@ -8,7 +8,7 @@ use std::str::FromStr;
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
 use exact2048_cluster::worker::{self, MemoryClaim, WorkerEnd, WorkerOptions};
-use exact2048_game::{BoardSize, Objective, Params, Precision, Spawn4};
+use exact2048_game::{BoardSize, Objective, Params};
 use exact2048_net::install_crypto;
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
@@ -166,8 +166,7 @@ impl FromStr for Advertise {
 ///
 /// A usage error if the memory is too small for any job.
 fn memory(args: &Args, threads: usize) -> Result<MemoryClaim> {
-    let smallest =
-        Params::new(BoardSize::new(2, 2)?, Objective::Score, Spawn4::default(), Precision::Bits32, None)?;
+    let smallest = Params::builder(BoardSize::new(2, 2)?, Objective::Score).build()?;
     let least = exact2048_worker::least_memory_bytes(&smallest, threads);
     let refusal = |what: &str, bytes: u64| {
         let (sizes, threads) = (SizeUnits::of(bytes), units::several(threads, "thread"));

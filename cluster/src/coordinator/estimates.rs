@@ -86,14 +86,10 @@ mod tests {
     use std::sync::Barrier;
 
     use super::*;
-    use exact2048_game::{Objective, Precision, Spawn4};
 
     #[test]
     fn the_same_parameters_are_worked_out_once() {
-        let params = |board: &str| {
-            let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-            Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
-        };
+        let params = |board: &str| Params::small(board);
         let estimates = Estimates::default();
         let first = estimates.of(&params("3x3"));
         assert!(Arc::ptr_eq(&first.workload, &estimates.of(&params("3x3")).workload));
@@ -103,8 +99,7 @@ mod tests {
 
     #[test]
     fn equal_estimates_at_once_are_one() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let (estimates, together) = (Estimates::default(), Barrier::new(4));
         let ask = || {
             together.wait();

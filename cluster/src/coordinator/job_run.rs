@@ -332,14 +332,13 @@ fn look(run: &Run, record: &Record) -> Result<(), RecordError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_game::Layer;
     use exact2048_solution::{LayerCounts, LayerRange, Phase};
     use exact2048_storage::{Attempt, ErrorKind, ShardWriter};
     use serde_json::{Value, json};
 
     fn params() -> Params {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+        Params::small("2x2")
     }
 
     /// A record that the catalog takes without shards.

@@ -165,7 +165,6 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>,
         let known = places.get(record.job()).copied();
         match (record, known) {
             (QueueRecord::Submitted { job, params, disk_bytes }, known) => {
-                params.check().map_err(|error| wrong(error.to_string()))?;
                 known.and_then(|at| jobs.remove(&at));
                 places.insert(job.clone(), number);
                 jobs.insert(number, QueuedJob::new(job, params, disk_bytes));
@@ -206,14 +205,13 @@ pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>,
 
 #[cfg(test)]
 pub(super) mod tests {
-    use exact2048_game::{Objective, Precision, Spawn4};
+
     use serde_json::json;
 
     use super::*;
 
     pub fn params(board: &str) -> Params {
-        let board = board.parse().unwrap();
-        Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).unwrap()
+        Params::small(board)
     }
 
     pub fn job(name: &str) -> JobId {

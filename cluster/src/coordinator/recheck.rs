@@ -126,7 +126,7 @@ pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
 #[cfg(test)]
 mod tests {
     use exact2048_coordinator::cluster::WorkerId;
-    use exact2048_game::{Layer, Objective, Precision, Spawn4};
+    use exact2048_game::Layer;
     use exact2048_solution::{JournalRecord, Phase, Record, UnnamedPolicy};
     use exact2048_storage::{Frame, ItemKey, ShardWriter, StoreSettings};
     use futures_util::FutureExt;
@@ -142,8 +142,7 @@ mod tests {
         let store = Arc::new(InMemory::new());
         let settings = StoreSettings { cache_folder: Some(place.path().into()), ..StoreSettings::default() };
         let location = Location::objects(store.clone(), "s3://bucket/run", "run", &settings).unwrap();
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let mut run = Run::open_or_create(&location, &params, UnnamedPolicy::Refuse).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(60));
         let identity = run.catalog().identity(phase, first, last);

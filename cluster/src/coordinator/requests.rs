@@ -11,7 +11,7 @@ use std::sync::Arc;
 use exact2048_coordinator::cluster::{
     ClusterError, JobId, JobState, JobSummary, LeastMemory, Refusal, Submission,
 };
-use exact2048_game::Params;
+use exact2048_game::{OpenChoices, Params};
 use exact2048_net::status::unavailable;
 use exact2048_net::text::with_causes;
 use exact2048_proto::v1;
@@ -323,10 +323,8 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
             return Ok((!must_exist).then_some(Found { params: wanted, summary: None, has_run: false }));
         }
         let run = Run::open(&location)?;
-        let kept = if any_kept { run.params().kept } else { wanted.kept };
-        let best_moves = if any_values { run.params().best_moves } else { wanted.best_moves };
-        let precision = if any_precision { run.params().precision } else { wanted.precision };
-        let wanted = Params { precision, ..wanted.with_kept(kept).with_best_moves(best_moves) };
+        let open = OpenChoices { kept: any_kept, best_moves: any_values, precision: any_precision };
+        let wanted = wanted.resuming(run.params(), open);
         let params = run.continued_as(&wanted)?;
         // A finished run is accepted under any limit, because it keeps its contents.
         let is_done = run.missing().is_empty() && run.absent()?.is_empty();
@@ -343,7 +341,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
 fn summary_of(run: &Run) -> JobSummary {
     let bytes = Contents::of(run).stored.committed_bytes;
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();
-    let states_total = run.params().until_layer.is_none().then_some(states);
+    let states_total = (!run.params().contents().enumerates_only()).then_some(states);
     let fingerprint = run.fingerprint();
     JobSummary { states_done: states, states_total, done: 1.0, bytes, fingerprint, ..JobSummary::default() }
 }

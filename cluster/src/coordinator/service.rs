@@ -239,7 +239,7 @@ mod tests {
     use std::time::Duration;
 
     use exact2048_coordinator::cluster::ClusterConfig;
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_storage::Location;
     use tokio_util::sync::CancellationToken;
     use tonic::Code;
@@ -254,8 +254,7 @@ mod tests {
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
         let service = CoordinatorService::new(Arc::clone(&shell));
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let submit = |name: &str| {
             let (parameters, name) = (Some((&params).into()), name.to_owned());
             service.submit(Request::new(SubmitRequest { parameters, name, ..SubmitRequest::default() }))

@@ -202,17 +202,10 @@ mod tests {
 
     #[test]
     fn answers_with_invalid_fields_are_refused() {
-        let board = "3x3".parse().unwrap();
-        let params = exact2048_game::Params::new(
-            board,
-            exact2048_game::Objective::Score,
-            exact2048_game::Spawn4::default(),
-            exact2048_game::Precision::Bits32,
-            None,
-        );
+        let params = exact2048_game::Params::small("3x3");
         let good = v1::Share {
             job: "3x3".to_owned(),
-            parameters: Some((&params.unwrap()).into()),
+            parameters: Some((&params).into()),
             pass: 1,
             first_layer: 4,
             last_layer: 8,

@@ -1,6 +1,8 @@
 //! Parameters of a run.
 
-use exact2048_game::{BoardSize, Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
+use exact2048_game::{
+    BoardSize, Discount, KeptLayers, Objective, Params, ParamsError, Precision, Spawn4, Spawner,
+};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -21,24 +23,29 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let spawn4: Spawn4 = spawn4.parse().map_err(|error| WireError::field("spawn4_numerator", error))?;
     let bits = u8::try_from(message.precision_bits).unwrap_or(u8::MAX);
     let precision = Precision::try_from(bits).map_err(|error| WireError::field("precision_bits", error))?;
-    let until_layer = message.until_layer;
-    let params = match message.large_exponent {
-        0 => Params::new(board, objective, spawn4, precision, until_layer),
-        large => Params::with_large(board, objective, spawn4, precision, until_layer, exponent(large)),
-    };
-    let params = params.map_err(|error| WireError::field("parameters", error))?;
-    let params = match message.huge_exponent {
-        0 => params,
-        huge => params.with_huge(exponent(huge)).map_err(|error| WireError::field("huge_exponent", error))?,
-    };
-    let discount = discount_of(message)?;
-    let params =
-        params.with_discount(discount).map_err(|error| WireError::field("discount_numerator", error))?;
-    let params =
-        params.with_spawner(spawner_of(message)?).map_err(|error| WireError::field("spawner", error))?;
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
-    let kept = kept.transpose().map_err(|error| WireError::field("kept", error))?;
-    params.with_stored(kept, message.best_moves).map_err(|error| WireError::field("kept", error))
+    let params = Params::builder(board, objective)
+        .spawn4(spawn4)
+        .precision(precision)
+        .discount(discount_of(message)?)
+        .spawner(spawner_of(message)?)
+        .until(message.until_layer)
+        .large(Some(message.large_exponent).filter(|&large| large != 0).map(exponent))
+        .huge(Some(message.huge_exponent).filter(|&huge| huge != 0).map(exponent))
+        .kept(kept.transpose().map_err(|error| WireError::field("kept", error))?)
+        .best_moves(message.best_moves);
+    params.build().map_err(|error| WireError::field(field_of(&error), error))
+}
+
+/// Returns the field of a message that an error of parameters blames.
+fn field_of(error: &ParamsError) -> &'static str {
+    match error {
+        ParamsError::Huge(_) => "huge_exponent",
+        ParamsError::Discount(_) => "discount_numerator",
+        ParamsError::CertainLoss(_) => "spawner",
+        ParamsError::BestMovesTooFarApart { .. } => "kept",
+        _ => "parameters",
+    }
 }
 
 /// Checks and converts a message's discount.
@@ -111,14 +118,18 @@ pub(super) mod tests {
                     ((kept, best_moves), (discount, spawner)),
                 )| {
                     let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
-                    let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
                     let spawn4 = spawn4.parse().unwrap();
-                    let params =
-                        Params::with_large(board, objective, spawn4, precision, until, large).ok()?;
-                    let params = params.with_discount(discount.parse().unwrap()).ok()?;
-                    let params = params.with_spawner(spawner.parse().unwrap()).ok()?;
-                    let params = params.with_huge(huge).ok()?;
-                    params.with_stored(Some(kept.parse().unwrap()), best_moves).ok()
+                    let params = Params::usual(board, objective)
+                        .spawn4(spawn4)
+                        .precision(precision)
+                        .until(until)
+                        .large(large)
+                        .huge(huge)
+                        .discount(discount.parse().unwrap())
+                        .spawner(spawner.parse().unwrap())
+                        .kept(kept.parse::<KeptLayers>().unwrap())
+                        .best_moves(best_moves);
+                    params.build().ok()
                 },
             )
     }
@@ -132,8 +143,7 @@ pub(super) mod tests {
 
     #[test]
     fn optional_parameters_may_be_missing_and_errors_name_their_fields() {
-        let (board, spawn4) = ("3x3".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("3x3");
         let good = RunParameters { large_exponent: 0, kept: None, ..RunParameters::from(&params) };
         assert_eq!(params_of(&good).unwrap(), params);
         for (wrong, named) in [

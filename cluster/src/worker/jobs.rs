@@ -148,7 +148,7 @@ fn has_inputs(run: &Run, segment: Segment) -> bool {
 #[cfg(test)]
 mod tests {
     use exact2048_coordinator::cluster::{EpochId, Secret};
-    use exact2048_game::{Objective, Precision, Spawn4};
+
     use exact2048_solution::{Holdings, UnnamedPolicy};
     use exact2048_worker::Heap;
 
@@ -159,8 +159,7 @@ mod tests {
     fn a_run_that_was_made_anew_is_opened_anew() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("run");
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let share = Share {
             job: JobId("job".to_owned()),
             epoch: EpochId(1),

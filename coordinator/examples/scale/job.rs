@@ -2,7 +2,7 @@
 
 use exact2048_game::class::Space;
 use exact2048_game::lane;
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::Phase;
 
 /// A job. Layers are numbered upward from 0, lanes in the order of moves.
@@ -29,10 +29,7 @@ impl Job {
     /// Counts rows × columns of every block, and scales them to a known number of states. `huge` overrides the
     /// division into lanes that `solve` uses.
     pub fn new(board: &str, states: u64, huge: Option<u8>) -> Self {
-        let board = board.parse().expect("a board like 4x3");
-        let params =
-            Params::new(board, Objective::Score, Spawn4::default(), Precision::Bits32, None).expect("a job");
-        let params = huge.map_or(Ok(params.clone()), |huge| params.with_huge(huge)).expect("huge tiles");
+        let params = Params::usual(board, "score").huge(huge).build().expect("a job");
         let space = Space::new(&params);
         let names = lane::lanes(&params);
         let mut lanes: Vec<LaneBlocks> = names.iter().map(|&lane| blocks(&params, &space, lane)).collect();

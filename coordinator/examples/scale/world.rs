@@ -316,7 +316,7 @@ impl<'a> World<'a> {
             let owner = owner[lane];
             for position in job.positions(phase, lane) {
                 let states = job.block(phase, lane, position);
-                let is_kept = job.params.kept.keeps(job.layer(phase, position));
+                let is_kept = job.params.contents().kept().keeps(job.layer(phase, position));
                 let stored = self.model.stored_bytes(phase, is_kept, states);
                 let part: &mut (f64, f64) = &mut parts[owner][position];
                 *part = (part.0 + states, part.1 + stored);
@@ -434,7 +434,8 @@ impl<'a> World<'a> {
                 Phase::Enumerate => self.model.pushed_states(job.block(phase, lane, position)),
                 Phase::BackUp => {
                     let states = job.block(phase, other, position);
-                    bytes.unwrap_or_default() + self.model.pushed_values(pair, job.params.large, states)
+                    bytes.unwrap_or_default()
+                        + self.model.pushed_values(pair, job.params.split().large(), states)
                 }
             });
         }

@@ -70,7 +70,7 @@ impl Epoch {
     /// Begins an epoch. `possible` contains the possible counts of each layer of its segment, ascending.
     /// `disk_limit` is the run's disk limit.
     pub fn new(share: Share, possible: Vec<PossibleCounts>, disk_limit: Option<u64>, now: Duration) -> Self {
-        let ranges = Ranges::new(share.segment, share.params.kept, share.members.len(), now);
+        let ranges = Ranges::new(share.segment, share.params.contents().kept(), share.members.len(), now);
         Self {
             members: vec![Attendance::new(now); share.members.len()],
             ranges: ranges.apart(room::least_apart(disk_limit)),
@@ -264,7 +264,7 @@ impl Epoch {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_solution::Phase;
 
     use super::super::{EpochMember, JobId, Secret};
@@ -272,8 +272,7 @@ mod tests {
     use crate::cluster::WorkerId;
 
     fn epoch() -> Epoch {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let segment = Segment { phase: Phase::Enumerate, first: Layer(4), last: params.last_layer() };
         let member = EpochMember { worker: WorkerId(1), threads: 1, address: String::new() };
         let (job, members) = (JobId("job".to_owned()), vec![member]);

@@ -328,7 +328,7 @@ impl Plan {
         let downward = self.holdings.commits().filter(|commit| commit.phase == Phase::BackUp);
         let layers = downward.flat_map(|commit| commit.first.to(commit.last));
         self.backed_up = layers.filter_map(|layer| states.get(&layer)).sum();
-        let is_solved = params.until_layer.is_none() && self.remaining.is_none();
+        let is_solved = !params.contents().enumerates_only() && self.remaining.is_none();
         self.fingerprint = is_solved.then(|| fingerprint_of(self.holdings.commits()));
     }
 
@@ -353,7 +353,7 @@ impl Plan {
 
     /// Returns the current or last pass.
     pub fn phase(&self, params: &Params) -> Phase {
-        let last = if params.until_layer.is_some() { Phase::Enumerate } else { Phase::BackUp };
+        let last = if params.contents().enumerates_only() { Phase::Enumerate } else { Phase::BackUp };
         self.remaining.map_or(last, |segment| segment.phase)
     }
 

@@ -8,7 +8,7 @@ mod turns;
 
 use std::sync::Arc;
 
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::Params;
 use exact2048_solution::{Holdings, Segment};
 
 use super::*;
@@ -17,8 +17,7 @@ use crate::task::Totals;
 use crate::workload::Workload;
 
 fn params() -> Params {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    Params::small("2x2")
 }
 
 fn submission(name: &str) -> Submission {
@@ -191,7 +190,7 @@ fn to_open(cluster: &mut Cluster) -> (OpenTicket, JobId, u64) {
 fn workers_get_the_parameters_of_an_existing_run() {
     let (mut cluster, mut workers, now) = cluster(1);
     cluster.submit(now, submission("job")).unwrap();
-    let found = Params { large: params().large + 1, ..params() };
+    let found = params().to_builder().large(params().split().large() + 1).build().unwrap();
     let (ticket, ..) = to_open(&mut cluster);
     cluster.opened(now, ticket, Opened { params: found.clone(), ..empty(100) });
     let share = workers[0].pull(&mut cluster, now).share.unwrap();

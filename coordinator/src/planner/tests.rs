@@ -1,13 +1,12 @@
 //! Tests that plans have the properties of `README.md` for any number of workers and any order of work.
 
 use super::*;
-use exact2048_game::{Objective, Precision, Spawn4};
+use exact2048_game::KeptLayers;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
 fn params(board: &str, until_layer: Option<u32>) -> Params {
-    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, until_layer, 3).unwrap()
+    Params::usual(board, "score").until(until_layer).large(3).build().unwrap()
 }
 
 /// Progress of other members may be reported late, because their frontier never moves back.
@@ -128,7 +127,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
     if segment.phase == Phase::BackUp {
         assert_eq!((released_states.len(), released_afterstates.len()), (done.len() / 2, done.len() / 2));
     }
-    let is_sealed = |layer| segment.phase == Phase::Enumerate || params.kept.keeps(layer);
+    let is_sealed = |layer| segment.phase == Phase::Enumerate || params.contents().kept().keeps(layer);
     let wanted = layers.map(|layer| {
         let (states, sealed_bytes) = (2 * blocks(layer) as u64, u64::from(is_sealed(layer)));
         (layer, Totals { states, sealed_bytes, ..Totals::default() })
@@ -156,7 +155,7 @@ proptest! {
         up in any::<bool>(),
         kept in prop::sample::select(vec!["2/4", "1/1", "2/3", "3/7", "2/16", "2/255"]),
     ) {
-        let params = params("3x2", None).with_kept(kept.parse().unwrap());
+        let params = params("3x2", None).to_builder().kept(kept.parse::<KeptLayers>().unwrap()).build().unwrap();
         let phase = if up { Phase::Enumerate } else { Phase::BackUp };
         let segment = Segment { phase, first: Layer(4), last: params.last_layer() };
         let mut state = seed;

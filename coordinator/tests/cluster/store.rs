@@ -195,7 +195,7 @@ impl Store {
         for range in removed {
             let mut layers = (range.first.0..=range.last.0).step_by(2).map(Layer);
             assert!(
-                layers.all(|layer| !truth.params.stores_reachability(layer)),
+                layers.all(|layer| !truth.params.contents().stores_reachability(layer)),
                 "I13: {range:?} must be kept"
             );
             let is_of_it = |live: &&mut LiveCommit| {
@@ -356,7 +356,10 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
             let first = commit.first;
             let mut above = (first.0..=last.min(commit.last.0 + 4)).step_by(2);
             assert!(above.all(stores), "I13: reach of {commit:?} is removed");
-            assert!(truth.params.kept.is_cut(first) || first.0 == 4, "I2: {commit:?} does not end in a cut");
+            assert!(
+                truth.params.contents().kept().is_cut(first) || first.0 == 4,
+                "I2: {commit:?} does not end in a cut"
+            );
             let above = (commit.last.0 + 2..=last).step_by(2);
             assert!(above.into_iter().all(|layer| holds(Phase::BackUp, layer)), "I2: {commit:?}");
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
 use exact2048_coordinator::room::{BESIDE_FRAMES, with_headroom};
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+use exact2048_game::{KeptLayers, Lane, Layer, Params, lane};
 use exact2048_solution::{LayerCounts, Owners, Phase};
 
 use crate::random::mix;
@@ -22,10 +22,8 @@ pub struct Truth {
 impl Truth {
     /// Every second schedule keeps other layers than the default.
     pub fn new(board: &str, seed: u64) -> Self {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
         let kept = ["2/4", "1/1", "2/4", "2/16"][(seed % 4) as usize];
-        let params = params.with_kept(kept.parse().unwrap());
+        let params = Params::usual(board, "score").kept(kept.parse::<KeptLayers>().unwrap()).build().unwrap();
         let mut lanes: BTreeMap<Layer, Vec<Lane>> = BTreeMap::new();
         for lane in lane::lanes(&params) {
             let (first, last) = lane::layer_range(&params, lane);
@@ -64,7 +62,7 @@ impl Truth {
 
     /// Returns a disk limit that forces a run to enumerate most layers twice, if it keeps few layers.
     pub fn tight_limit(&self, most_members: u64) -> Option<u64> {
-        let kept = self.params.kept;
+        let kept = self.params.contents().kept();
         if kept.period() <= 4 {
             return None;
         }
@@ -91,7 +89,7 @@ impl Truth {
     }
 
     fn sum<'a>(&self, phase: Phase, layer: Layer, lanes: impl Iterator<Item = &'a Lane>) -> LayerPart {
-        let is_stored = phase == Phase::Enumerate || self.params.kept.keeps(layer);
+        let is_stored = phase == Phase::Enumerate || self.params.contents().kept().keeps(layer);
         let mut part = LayerPart { layer, totals: Totals::default(), sent: 0, received: 0 };
         for lane in lanes {
             let hash = mix(mix(lane.code() + 1) ^ u64::from(layer.0) << 1 ^ phase as u64);

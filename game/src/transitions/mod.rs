@@ -25,7 +25,6 @@ use crate::skeleton::{Config, Mask};
 use crate::slide::TileSource;
 use crate::table::{Store, Table};
 
-pub(crate) use moves::ROW_BITS;
 pub use moves::{Direction, MoveEdge, MoveGroup, Moves};
 use some::{SomeRows, some_moves};
 pub use spawns::{SpawnEdge, Spawns};

@@ -12,7 +12,7 @@ use super::{Held, HeldRow, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId, Space};
 use crate::lane::Step;
 use crate::patterns::{Pattern, PatternId};
-use crate::rowset::{Row, Slot};
+use crate::rowset::{ROW_BITS, Row, Slot};
 use crate::slide::{Kind, Kinds, LineCodes, SlideOutcome, TileSource};
 use crate::table::{Store, Table};
 
@@ -37,9 +37,6 @@ pub struct MoveEdge {
     /// Row in the target class, with the direction in the two highest bits.
     to: u32,
 }
-
-/// Number of bits of a [`MoveEdge`] that hold the row.
-pub(crate) const ROW_BITS: u32 = 30;
 
 impl MoveEdge {
     /// Creates the move in a direction from a slot to a row of the target class.
@@ -184,7 +181,7 @@ impl Effects {
         mask.mask
             .large_cells
             .iter()
-            .for_each(|&cell| space.lines.put(&mut large, cell, space.params().large));
+            .for_each(|&cell| space.lines.put(&mut large, cell, space.params().split().large()));
         Self { large, ..Self::default() }
     }
 }
@@ -242,7 +239,9 @@ impl Builder<'_> {
 
     /// Adds one legal move: finds the canonical row of the target and stores the edge in its group.
     fn add_move(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) {
-        if slid.births > 0 && self.space.params().winning_exponent() == Some(self.space.params().large) {
+        if slid.births > 0
+            && self.space.params().game().winning_exponent() == Some(self.space.params().split().large())
+        {
             if self.won_rows.last().is_none_or(|&(slot, _)| slot != sliding.slot) {
                 self.won_rows.push((sliding.slot, sliding.direction as Direction));
             }
@@ -313,7 +312,7 @@ impl Builder<'_> {
         if let Some(group) = self.groups.iter().position(|group| group.step == step) {
             return Some(group as u32);
         }
-        let births = u32::from(step.births) << self.space.params().large;
+        let births = u32::from(step.births) << self.space.params().split().large();
         let k = self.id.k - step.merges + step.births;
         let target = ClassId { k, small_sum: self.id.small_sum.checked_sub(births)? };
         let class = self.space.class(target)?;

@@ -12,7 +12,7 @@ use crate::maps::ColumnMap;
 use crate::patterns::{PatternId, Patterns};
 use crate::rowset::{Row, Slot};
 use crate::rules::{self, Move};
-use crate::{Layer, Objective, Params, Precision, Spawn4, SpawnKind};
+use crate::{Layer, Params, SpawnKind};
 
 /// Blocks of a small run, with the tables from which their transitions are computed.
 struct Game {
@@ -23,10 +23,7 @@ struct Game {
 
 impl Game {
     fn new(board: &str, large: u8, huge: u8) -> Self {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params =
-            Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large).unwrap();
-        let params = params.with_huge(huge).unwrap();
+        let params = Params::usual(board, "score").large(large).huge(huge).build().unwrap();
         Self { space: Space::new(&params), patterns: Patterns::default(), params }
     }
 
@@ -94,9 +91,9 @@ impl Game {
 
     /// Whether the large tiles of a board obey the tile bound. Other boards have no column.
     fn is_within_bound(&self, board: Board) -> bool {
-        let exponents = (0..self.params.cells()).map(|cell| board.get(cell));
+        let exponents = (0..self.params.game().cells()).map(|cell| board.get(cell));
         let most = |e: u8| exponents.clone().filter(|&exponent| exponent >= e).count();
-        (self.params.large..=16).all(|e| most(e) <= self.params.most_cells_with(e))
+        (self.params.split().large()..=16).all(|e| most(e) <= self.params.most_cells_with(e))
     }
 }
 
@@ -130,15 +127,16 @@ fn moves_agree_with_the_rules() {
                 }
             }
             for (&board, found) in boards.iter().zip(found) {
-                let legal =
-                    Move::ALL.into_iter().filter_map(|m| rules::make_move(board, m, game.params.board));
+                let legal = Move::ALL
+                    .into_iter()
+                    .filter_map(|m| rules::make_move(board, m, game.params.game().board()));
                 let wanted = legal
                     .map(|(after, _)| after)
                     .filter(|&after| game.is_within_bound(after))
                     .map(|after| game.canonical(after));
                 let wanted: BTreeSet<Board> = wanted.collect();
                 moves_seen += wanted.len();
-                assert_eq!(found, wanted, "{:?} of {}", board, game.params.board);
+                assert_eq!(found, wanted, "{:?} of {}", board, game.params.game().board());
             }
         });
         assert!(moves_seen > 50, "{board}: {moves_seen} moves");
@@ -169,18 +167,18 @@ fn spawns_agree_with_the_rules() {
                     let slot = i / columns.len();
                     if spawns.start[slot] == spawns.start[slot + 1] {
                         // After a move, all tiles of a board are at one wall.
-                        let full = (0..game.params.cells()).all(|cell| board.get(cell) != 0);
-                        let lines = |m: Move| m.lines(game.params.board);
+                        let full = (0..game.params.game().cells()).all(|cell| board.get(cell) != 0);
+                        let lines = |m: Move| m.lines(game.params.game().board());
                         let stands = |line: &Vec<u8>| line.is_sorted_by_key(|&c| board.get(c as usize) == 0);
                         let settled = Move::ALL.into_iter().any(|m| lines(m).iter().all(stands));
                         assert!(full || !settled, "{board:?} may follow a move");
                         continue;
                     }
-                    let empty = (0..game.params.cells()).filter(|&cell| board.get(cell) == 0);
+                    let empty = (0..game.params.game().cells()).filter(|&cell| board.get(cell) == 0);
                     let wanted: BTreeSet<Board> =
                         empty.map(|cell| game.canonical(board.with(cell, exponent))).collect();
                     spawns_seen += wanted.len();
-                    assert_eq!(found, wanted, "{board:?} of {}", game.params.board);
+                    assert_eq!(found, wanted, "{board:?} of {}", game.params.game().board());
                 }
             }
         });

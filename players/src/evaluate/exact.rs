@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use exact2048_game::fixed::Scale;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Layer, Objective, SpawnKind};
@@ -108,7 +109,7 @@ pub fn exactly(
     let pass = Pass::new(engine, player, oracle, limits);
     let last_layer = oracle.params().last_layer().0;
     let mut sums = Sums::default();
-    let mut table = LossTable::new(oracle.params().objective);
+    let mut table = LossTable::new(oracle.params().game().objective());
     let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::from([(Layer::FIRST, ChanceTable::default())]);
     pass.start(&mut ahead);
     // Layers whose losses are still unknown, the lowest first.
@@ -220,7 +221,7 @@ impl<'a> Pass<'a> {
         oracle: &'a Arc<Oracle>,
         limits: EvaluationLimits,
     ) -> Self {
-        let target = oracle.params().winning_exponent();
+        let target = oracle.params().game().winning_exponent();
         let spawn_images = SpawnImages::new(engine.packed());
         let buckets = Buckets::new(engine.packed());
         let (decides, idle) = (spec.decides(), Mutex::default());
@@ -395,10 +396,10 @@ impl<'a> Pass<'a> {
         };
         // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. Such a
         // difference counts as no loss.
-        let last_place = self.oracle.params().scale().last_place();
-        let scores = self.oracle.params().objective == Objective::Score;
+        let last_place = Scale::new(self.oracle.params().game()).last_place();
+        let scores = self.oracle.params().game().objective() == Objective::Score;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
-            let mut table = LossTable::new(self.oracle.params().objective);
+            let mut table = LossTable::new(self.oracle.params().game().objective());
             let mut places = done.moved[bucket].iter();
             let mut chosen = done.choices[bucket].iter();
             for (&Chance { board, chance, .. }, &value) in states.entries.iter().zip(&done.values[bucket]) {
@@ -486,11 +487,11 @@ impl Sums {
     fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> ExactEvaluation {
         let params = pass.oracle.params();
         // Making a tile 2^e scores at most (e − 1)·2^e, and e is at most the number of cells plus one.
-        let largest = match params.objective {
-            Objective::Score => f64::from(params.last_layer().0) * params.cells() as f64,
+        let largest = match params.game().objective() {
+            Objective::Score => f64::from(params.last_layer().0) * params.game().cells() as f64,
             Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
         };
-        let value = if params.objective == Objective::Score { self.score } else { self.won };
+        let value = if params.game().objective() == Objective::Score { self.score } else { self.won };
         // Adds the roundings of a probability, its product with a score, the sum of a bucket (up to four moves a
         // board), and the sums over buckets and layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);

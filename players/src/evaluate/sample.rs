@@ -57,10 +57,10 @@ pub fn sampled(
     let empty = || Found {
         stats: Stats::default(),
         lost: Vec::new(),
-        losses: LossTable::new(oracle.params().objective),
+        losses: LossTable::new(oracle.params().game().objective()),
         first_failure: None,
     };
-    let rules = Rules::until(oracle.params().winning_exponent());
+    let rules = Rules::until(oracle.params().game().winning_exponent());
     let batch = |batch: u64| -> Result<Found, EvaluateError> {
         let mut player = player.player(engine, Some(oracle))?;
         let mut found = empty();

@@ -12,7 +12,7 @@ pub struct Perfect(pub Arc<Oracle>);
 
 impl Player for Perfect {
     fn choose(&mut self, turn: &mut Turn<'_>) -> Result<Move, PlayerError> {
-        let best = if self.0.params().best_moves {
+        let best = if self.0.params().contents().stores_best_moves() {
             self.0.advise(turn.board)?.best
         } else {
             self.0.evaluate(turn.board, &|| true)?.best

@@ -80,8 +80,9 @@ fn boards(runs: &[RunReport]) -> Option<Figure> {
 
 fn values(runs: &[RunReport]) -> Option<Figure> {
     let row = |run: &RunReport| {
-        let mean = run.sums().values.mean().map_or("–".to_owned(), |mean| value_text(&run.params, mean));
-        vec![run.name.clone(), value_text(&run.params, run.starts.expected), mean]
+        let mean =
+            run.sums().values.mean().map_or("–".to_owned(), |mean| value_text(run.params.game(), mean));
+        vec![run.name.clone(), value_text(run.params.game(), run.starts.expected), mean]
     };
     let header = ["run", "value at the start", "mean over all reported states"];
     Plan {

@@ -149,7 +149,8 @@ fn fill(run: &RunReport) -> Option<Figure> {
 
 /// Smallest, mean and largest value as texts.
 fn texts(run: &RunReport, of: &ValueSums) -> [String; 3] {
-    let text = |value: Option<f64>| value.map_or("–".to_owned(), |value| value_text(&run.params, value));
+    let text =
+        |value: Option<f64>| value.map_or("–".to_owned(), |value| value_text(run.params.game(), value));
     [of.least(), of.mean(), of.most()].map(text)
 }
 
@@ -163,13 +164,13 @@ fn values(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         let texts = texts(run, &layer.sums.values);
         [count(layer.layer.0)].into_iter().chain(texts).collect()
     };
-    let name = value_name(&run.params);
+    let name = value_name(run.params.game());
     let mut caption = format!(
         "The least, the mean and the largest {name} under perfect play, over the states of each layer. Each state counts \
          once, regardless of its probability.{}",
         which_layers(run, |sums| sums.values.count())
     );
-    if run.params.discount != Discount::NONE && is_in(Source::OptimalPlay, &run.params) {
+    if run.params.game().discount() != Discount::NONE && is_in(Source::OptimalPlay, &run.params) {
         caption += " The data of Lees-Miller's article on optimal play has the same three numbers for each sum of tiles \
                     (The Mathematics of 2048, part 4, jdlm.info, 2018, layer_stats.csv). The numbers here include \
                     states without a legal move.";
@@ -200,7 +201,7 @@ fn by_largest(run: &RunReport, sums: &StateSums) -> Option<Figure> {
         named.into_iter().chain(texts(run, of_tile)).collect()
     };
     let header = ["largest tile", "states", "share", "least", "mean", "largest"];
-    let name = value_name(&run.params);
+    let name = value_name(run.params.game());
     Plan {
         name: "values-by-largest-tile",
         title: "Values by layer and largest tile".to_owned(),

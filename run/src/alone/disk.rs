@@ -102,7 +102,7 @@ fn forecast(run: &Run) -> Forecast {
 /// Bytes that each of the values takes that are stored already; `None` if there are too few to tell, or best moves are
 /// stored with them.
 fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
-    if run.params().best_moves {
+    if run.params().contents().stores_best_moves() {
         // They are in the same shards.
         return None;
     }
@@ -111,7 +111,10 @@ fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
         bytes += shard.record.bytes;
         let layers = shard.commit.first..=shard.commit.last;
         let kept = counts.iter().filter(|counts| layers.contains(&counts.layer));
-        states += kept.filter(|counts| run.params().kept.keeps(counts.layer)).map(|c| c.states).sum::<u64>();
+        states += kept
+            .filter(|counts| run.params().contents().kept().keeps(counts.layer))
+            .map(|c| c.states)
+            .sum::<u64>();
     }
     (bytes >= SHARD_BYTES && states > 0).then(|| bytes as f64 / states as f64)
 }

@@ -43,7 +43,8 @@ pub fn run_segment(
     let seat = Seat::alone(run.params(), segment);
     let limit = run.dir().allowance().map(|allowance| allowance.limit_bytes());
     let shard_bytes = room::range_bytes(limit, SHARD_BYTES);
-    let ranges = Ranges::new(segment, run.params().kept, 1, Duration::ZERO).apart(room::least_apart(limit));
+    let ranges = Ranges::new(segment, run.params().contents().kept(), 1, Duration::ZERO)
+        .apart(room::least_apart(limit));
     let leader = OwnLeader {
         worker: Arc::clone(worker),
         watch,

@@ -108,7 +108,7 @@ impl Archive for SpanArchive {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_solution::{Run, UnnamedPolicy};
 
     use super::*;
@@ -116,8 +116,7 @@ mod tests {
     #[test]
     fn few_frames_stay_in_memory() {
         let place = tempfile::tempdir().unwrap();
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let location = exact2048_storage::Location::from(&*place.path().join("run"));
         let run = Run::open_or_create(location, &params, UnnamedPolicy::Refuse).unwrap();
         let most_bytes = 10_000;

@@ -38,7 +38,7 @@ struct WhenNeeded {
 impl WhenNeeded {
     fn new(run: &Run, tuning: Tuning) -> Self {
         // Values alone are asked for, also of a run that stores best moves.
-        let params = run.params().clone().with_best_moves(false);
+        let params = run.params().without_best_moves();
         let (lost, shards) = (lost_layers(run), Arc::clone(run.archive()));
         Self { params, lost, shards, tuning, loaded: OnceLock::new() }
     }
@@ -46,7 +46,7 @@ impl WhenNeeded {
     fn loaded(&self) -> &Loaded {
         self.loaded.get_or_init(|| Loaded {
             workload: Workload::new(&self.params),
-            value_bytes: self.params.precision.bytes(),
+            value_bytes: self.params.game().precision().bytes(),
             least_bytes: least_memory_bytes(&self.params, rayon::current_num_threads()),
             passes: Mutex::new(LayerPasses::new(
                 self.params.clone(),

@@ -84,12 +84,11 @@ impl Routes {
 mod tests {
     use super::*;
     use exact2048_coordinator::cluster::WorkerId;
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::Params;
     use exact2048_solution::{Phase, Segment, assign};
 
     fn seat(board: &str, members: usize, me: usize) -> Seat {
-        let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small(board);
         let segment = Segment { phase: Phase::BackUp, first: Layer(4), last: params.last_layer() };
         let owners = assign(&params, &vec![1; members]);
         let members = (0..members as u64).map(WorkerId).collect();

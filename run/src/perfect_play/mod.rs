@@ -107,7 +107,11 @@ fn spans(params: &Params) -> Vec<(Layer, Layer)> {
     let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
     while first <= end {
         let next = first.up(LEAST_LAYERS);
-        let next = if params.best_moves { next } else { params.kept.next_cut(next) };
+        let next = if params.contents().stores_best_moves() {
+            next
+        } else {
+            params.contents().kept().next_cut(next)
+        };
         let next = next.min(end.up(1));
         spans.extend(next.down(1).map(|last| (first, last)));
         first = next;
@@ -118,7 +122,7 @@ fn spans(params: &Params) -> Vec<(Layer, Layer)> {
 /// Bytes that the best moves of a span of layers take at most, before they are compressed.
 #[must_use]
 pub fn span_bytes(run: &Run) -> u64 {
-    if run.params().best_moves {
+    if run.params().contents().stores_best_moves() {
         return 0;
     }
     let counts = run.layer_counts();
@@ -137,7 +141,7 @@ struct Pass<'a> {
 
 impl<'a> Pass<'a> {
     fn new(run: &'a SolvedRun) -> Self {
-        let params = run.params.clone().with_best_moves(true);
+        let params = run.params.with_all_contents();
         let (lost, scratch) = (run.lost.clone(), run.scratch.clone());
         Self { run, passes: LayerPasses::new(params, lost, &run.archive, scratch, run.tuning) }
     }
@@ -148,7 +152,8 @@ impl<'a> Pass<'a> {
         progress: &mut dyn FnMut(StatsProgress),
     ) -> Result<PlayStatistics, WorkerError> {
         let (run, params) = (self.run, &self.run.params);
-        let best_moves = if params.best_moves { BestMoves::Stored } else { BestMoves::WorkedOut };
+        let best_moves =
+            if params.contents().stores_best_moves() { BestMoves::Stored } else { BestMoves::WorkedOut };
         let follower = self.passes.worker.follower(best_moves, least_chance.max(LEAST_CHANCE));
         let new_sums = || PlaySums::new(params, self.passes.lane_count());
         let mut kept = run.progress.as_ref().map(|kept| {
@@ -164,7 +169,7 @@ impl<'a> Pass<'a> {
                 first.to(last).for_each(|layer| work.skip(layer));
                 continue;
             }
-            if !params.best_moves {
+            if !params.contents().stores_best_moves() {
                 // The way down needs the memory.
                 follower.set_aside()?;
                 self.passes.enumerate(first, last, &mut |layer| {
@@ -246,7 +251,7 @@ impl<'a> Work<'a> {
     fn cost(&self, step: usize, layer: Layer) -> f64 {
         let is_left_out = match step {
             0 => !self.run.is_lost(layer),
-            1 => self.run.params.best_moves,
+            1 => self.run.params.contents().stores_best_moves(),
             _ => false,
         };
         let at = self.run.counts.binary_search_by_key(&layer, |counts| counts.layer);

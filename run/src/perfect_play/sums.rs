@@ -49,7 +49,7 @@ impl PlaySums {
     pub fn take_layer(&mut self, layer: Layer, blocks: &[FollowSums], terms: u32) {
         let mut all = FollowSums::default();
         blocks.iter().for_each(|block| all += block);
-        if let Some(target) = self.params.winning_exponent() {
+        if let Some(target) = self.params.game().winning_exponent() {
             all.ended[usize::from(target)] += all.won;
         }
         self.left_out += all.left_out;
@@ -127,9 +127,9 @@ impl PlaySums {
         // Each of the two first tiles, and the one after each move, is a 4 with this chance. The potential
         // counts 4 points for it that the player did not score.
         let unscored_potential = SpawnKind::Four.unscored_potential() as f64;
-        let gifts = unscored_potential * params.spawn4.probability() * (self.moved + 2.0);
-        let (value, summed, largest) = match params.winning_exponent() {
-            None => (self.potential - gifts, self.potential + gifts, last * params.cells() as f64),
+        let gifts = unscored_potential * params.game().spawn4().probability() * (self.moved + 2.0);
+        let (value, summed, largest) = match params.game().winning_exponent() {
+            None => (self.potential - gifts, self.potential + gifts, last * params.game().cells() as f64),
             Some(_) => (self.won, self.won, 1.0),
         };
         // A chance, its product with a potential, sums of a row, of a block, of blocks and of layers, and what gifts take.

@@ -8,7 +8,7 @@ use std::{iter, mem};
 use rayon::prelude::*;
 
 use super::Problem;
-use super::game::Game;
+use super::game::CheckedGame;
 use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::listed::ListedPart;
@@ -91,7 +91,7 @@ impl Cone {
     /// Lists what some states lead to that lie below the same cut; `None` where that takes more than allowed, or it is to stop.
     ///
     /// Cost: 100 to 400 ns of a core a state. Those of the next stored layers are listed too, and what they lead to is not.
-    pub fn of(game: &Game, first: &[u64], limits: &CheckLimits<'_>) -> Option<Self> {
+    pub fn of(game: &CheckedGame, first: &[u64], limits: &CheckLimits<'_>) -> Option<Self> {
         let (mut open, mut cone) = (BTreeMap::<u32, Lanes>::new(), Self::default());
         let mut of_first = BTreeMap::<u32, Lanes>::new();
         for &board in first {
@@ -136,7 +136,7 @@ impl Cone {
 
     /// How many states there are whose values are not stored, and how many of these are in the uppermost layers that have
     /// at least `least` of them together.
-    pub fn between(&self, game: &Game, least: u64) -> [u64; 2] {
+    pub fn between(&self, game: &CheckedGame, least: u64) -> [u64; 2] {
         let (mut all, mut near) = (0, 0);
         for (_, parts) in self.layers.iter().rev().filter(|(layer, _)| !game.keeps(**layer)) {
             all += count_listed(parts);
@@ -153,7 +153,7 @@ impl Cone {
     /// Those of reading and of `visit`, and where a state is not there that another one leads to.
     pub fn value_down_to(
         self,
-        game: &Game,
+        game: &CheckedGame,
         reader: &LayerReader<'_>,
         limits: &CheckLimits<'_>,
         mut visit: impl FnMut(ValuedLayer<'_>) -> Result<(), Problem>,

@@ -1,13 +1,13 @@
 //! The bounds of a run's game, computed independently from its parameters.
 
-use exact2048_game::Params;
+use exact2048_game::{Game, Params};
 
 use super::geometry::Geometry;
 use super::values::ValueForm;
 
 /// The game of a run.
 #[derive(Debug)]
-pub struct Game {
+pub struct CheckedGame {
     params: Params,
     geometry: Geometry,
     largest_exponent: u8,
@@ -17,22 +17,25 @@ pub struct Game {
     lane_codes: Vec<u64>,
 }
 
-impl Game {
+impl CheckedGame {
     /// The game that parameters describe.
     pub fn new(params: &Params) -> Self {
-        let largest_exponent = largest_exponent(params);
-        let heaviest = || heaviest_board(params.board.cells() as u8, largest_exponent);
+        let largest = largest_exponent(params.game());
+        let heaviest = || heaviest_board(params.game().board().cells() as u8, largest);
         let whole_game: u64 = heaviest().map(|e| 1u64 << e).sum();
-        let until = params.until_layer.map_or(whole_game, |layer| whole_game.min(layer.into()));
-        let large = |e: u64| if e >= u64::from(params.large) { 256 << e | 1 } else { 0 };
-        let huge = |e: u64| if e >= u64::from(params.huge) { 1 << (4 * e) } else { 0 };
+        let until = params.contents().until().map_or(whole_game, |layer| whole_game.min(layer.0.into()));
+        let large = |e: u64| if e >= u64::from(params.split().large()) { 256 << e | 1 } else { 0 };
+        let huge = |e: u64| if e >= u64::from(params.split().huge()) { 1 << (4 * e) } else { 0 };
         let lane_code = |e: u64| large(e) + huge(e);
         Self {
             lane_codes: (0..256).map(|two| lane_code(two & 15) + lane_code(two >> 4)).collect(),
-            geometry: Geometry::new(params.board),
-            largest_exponent,
+            geometry: Geometry::new(params.game().board()),
+            largest_exponent: params
+                .contents()
+                .until()
+                .map_or(largest, |layer| largest.min(layer.0.ilog2() as u8)),
             last_layer: u32::try_from(until).unwrap_or(u32::MAX),
-            values: ValueForm::new(params, heaviest().map(potential_of).sum()),
+            values: ValueForm::new(params.game(), heaviest().map(potential_of).sum()),
             params: params.clone(),
         }
     }
@@ -60,7 +63,8 @@ impl Game {
     /// Whether the values of a layer are stored: of every period those with the smallest remainders, and of a long one
     /// those of the starts.
     pub fn keeps(&self, layer: u32) -> bool {
-        let (period, width) = (2 * self.params.kept.period(), 2 * self.params.kept.width());
+        let (period, width) =
+            (2 * self.params.contents().kept().period(), 2 * self.params.contents().kept().width());
         layer % period < width || (layer < 10 && period >= 10)
     }
 
@@ -89,7 +93,11 @@ impl Game {
 
     /// Whether a board holds the wanted tile.
     pub fn is_won(&self, board: u64) -> bool {
-        self.params.objective.winning_exponent().is_some_and(|wins| exponents(board).any(|e| e >= wins))
+        self.params
+            .game()
+            .objective()
+            .winning_exponent()
+            .is_some_and(|wins| exponents(board).any(|e| e >= wins))
     }
 
     /// The boards that a 2 and a 4 in each empty cell make, as pairs.
@@ -133,12 +141,11 @@ fn potential_of(exponent: u8) -> u64 {
 }
 
 /// The largest exponent: a board of n cells reaches 2^(n+1) at most; boards that hold the wanted tile do not
-/// count, nor those above the last layer.
-fn largest_exponent(params: &Params) -> u8 {
-    let by_cells = params.board.cells() as u8 + 1;
-    let by_objective = params.objective.winning_exponent().map_or(by_cells, |exponent| exponent - 1);
-    let by_layer = params.until_layer.map_or(by_cells, |layer| layer.ilog2() as u8);
-    by_cells.min(by_objective).min(by_layer)
+/// count.
+fn largest_exponent(game: &Game) -> u8 {
+    let by_cells = game.board().cells() as u8 + 1;
+    let by_objective = game.objective().winning_exponent().map_or(by_cells, |exponent| exponent - 1);
+    by_cells.min(by_objective)
 }
 
 /// Returns the exponents of the heaviest board.
@@ -151,11 +158,11 @@ fn heaviest_board(cells: u8, largest: u8) -> impl Iterator<Item = u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::{Precision, Spawn4};
+    use exact2048_game::Precision;
+    use exact2048_game::fixed::Scale;
 
-    fn game(board: &str, objective: &str, precision: Precision, until: Option<u32>) -> Game {
-        let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-        Game::new(&Params::new(board, objective, Spawn4::default(), precision, until).unwrap())
+    fn game(board: &str, objective: &str, precision: Precision, until: Option<u32>) -> CheckedGame {
+        CheckedGame::new(&Params::usual(board, objective).precision(precision).until(until).build().unwrap())
     }
 
     /// The table of `docs/dev/error-bound.md`.
@@ -178,14 +185,14 @@ mod tests {
         for board in ["2x2", "1x4", "3x2", "3x3", "5x2", "4x3", "7x2", "4x4", "1x8"] {
             for objective in ["score", "reach:8", "reach:16", "reach:256", "lose:16"] {
                 for (bits, until) in [(Precision::Bits32, None), (Precision::Bits64, Some(24))] {
-                    let (board, objective) = (board.parse().unwrap(), objective.parse().unwrap());
-                    let Ok(params) = Params::new(board, objective, Spawn4::default(), bits, until) else {
+                    let Ok(params) = Params::usual(board, objective).precision(bits).until(until).build()
+                    else {
                         continue;
                     };
-                    let game = Game::new(&params);
+                    let game = CheckedGame::new(&params);
                     assert_eq!(game.largest_exponent(), params.largest_exponent(), "{params:?}");
                     assert_eq!(game.last_layer(), params.last_layer().0, "{params:?}");
-                    assert_eq!(game.values.won(), params.scale().won().0, "{params:?}");
+                    assert_eq!(game.values.won(), Scale::new(params.game()).won().0, "{params:?}");
                 }
             }
         }

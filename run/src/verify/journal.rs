@@ -4,7 +4,7 @@ use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase, Run};
 
 use super::Problem;
-use super::game::Game;
+use super::game::CheckedGame;
 
 /// A problem of the journal.
 pub fn problem(run: &Run, what: String, expected: String, found: String) -> Problem {
@@ -15,7 +15,7 @@ pub fn problem(run: &Run, what: String, expected: String, found: String) -> Prob
 ///
 /// Its layers must be layers of the game. A commit of states has the counts of each of them, one of values has a
 /// fingerprint, and neither has data of the other.
-pub fn check(run: &Run, game: &Game) -> Vec<Problem> {
+pub fn check(run: &Run, game: &CheckedGame) -> Vec<Problem> {
     let commits = run.catalog().commits();
     let wrong = |commit: &Commit| {
         let (expected, found) = what_is_wrong(commit, game.last_layer())?;

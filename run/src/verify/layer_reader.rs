@@ -6,7 +6,7 @@ use exact2048_solution::cache::weighed_cache;
 use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
-use super::game::Game;
+use super::game::CheckedGame;
 use super::items::{Content, FrameCache, Item, Items, item_text};
 use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
 use super::policy::BestMoveReader;
@@ -21,7 +21,7 @@ const FRAMES_KEPT: u64 = 64 << 20;
 /// Reads layers.
 pub struct LayerReader<'a> {
     run: &'a Run,
-    game: &'a Game,
+    game: &'a CheckedGame,
     layout: Layout<'a>,
     frames: FrameCache,
 }
@@ -74,7 +74,7 @@ impl<'i> Marked<'i> {
 
 impl<'a> LayerReader<'a> {
     /// A reader of what a run has stored.
-    pub fn new(run: &'a Run, game: &'a Game) -> Self {
+    pub fn new(run: &'a Run, game: &'a CheckedGame) -> Self {
         Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
     }
 
@@ -309,7 +309,7 @@ impl<'a> LayerReader<'a> {
 
     /// Bytes of a stored value.
     pub fn width(&self) -> usize {
-        match self.game.params().precision {
+        match self.game.params().game().precision() {
             Precision::Bits32 => 4,
             Precision::Bits64 => 8,
         }
@@ -409,7 +409,7 @@ impl<'a> LayerReader<'a> {
 
     /// A board for people.
     pub fn text(&self, board: u64) -> String {
-        exact2048_game::Board(board).to_text(self.run.params().board)
+        exact2048_game::Board(board).to_text(self.run.params().game().board())
     }
 
     /// A problem of a layer, reported for a shard that has it.

@@ -35,7 +35,7 @@ impl Verifier<'_> {
             commits,
             outcome: CheckOutcome::default(),
         };
-        if span.last == last_of_run && self.run().params().until_layer.is_none() {
+        if span.last == last_of_run && !self.run().params().contents().enumerates_only() {
             // Nothing is above the last layer, and that is known.
             descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
         }
@@ -131,8 +131,9 @@ impl Descent<'_> {
         }
         let committed = self.covers(ShardKind::Values, layer);
         let is_kept = self.verifier.game().keeps(layer.0);
-        let with_best_moves =
-            committed && self.verifier.run().params().best_moves && layer >= self.span.first;
+        let with_best_moves = committed
+            && self.verifier.run().params().contents().stores_best_moves()
+            && layer >= self.span.first;
         let parts =
             self.reader.layer(layer.0, committed && is_kept, with_best_moves && layer <= self.span.last);
         let mut parts = parts.map_err(|problem| self.outcome.problems.push(problem)).ok()?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::game::{Game, lane_tiles};
+use super::game::{CheckedGame, lane_tiles};
 use super::geometry::Geometry;
 pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 
@@ -33,7 +33,7 @@ const PART_ENTRIES: usize = 1 << 16;
 /// The numbering of a run's rows and columns.
 #[derive(Debug)]
 pub struct Layout<'a> {
-    game: &'a Game,
+    game: &'a CheckedGame,
     large: u8,
     cells: usize,
     /// Canonical masks by the number of their cells, ascending.
@@ -160,8 +160,8 @@ impl Block {
 
 impl<'a> Layout<'a> {
     /// The numbering for a game.
-    pub fn new(game: &'a Game) -> Self {
-        let (cells, large) = (game.geometry().cells(), game.params().large);
+    pub fn new(game: &'a CheckedGame) -> Self {
+        let (cells, large) = (game.geometry().cells(), game.params().split().large());
         Self {
             game,
             large,

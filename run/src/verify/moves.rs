@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rayon::prelude::*;
 
 use super::MOST_PROBLEMS;
-use super::game::Game;
+use super::game::CheckedGame;
 use super::layer_reader::Part;
 use super::table::BoardTable;
 use super::values::SpawnedValues;
@@ -119,7 +119,12 @@ pub struct Successors {
 
 /// Moves the states of a layer, looks their spawns up in the layers 2 and 4 above, where those are given, and
 /// notes there what was led to. With `back_up` both must be given with values, and the values of the states follow.
-pub fn successors(game: &Game, parts: &[Part], above: [Option<&States>; 2], back_up: bool) -> Successors {
+pub fn successors(
+    game: &CheckedGame,
+    parts: &[Part],
+    above: [Option<&States>; 2],
+    back_up: bool,
+) -> Successors {
     let moves: Vec<Moves> = parts.par_iter().map(|part| Moves::new(game, part.as_stored())).collect();
     let (mut moves, mut arrivals) = (moves, Vec::new());
     for (part, moves) in moves.iter_mut().enumerate() {
@@ -159,7 +164,7 @@ pub fn successors(game: &Game, parts: &[Part], above: [Option<&States>; 2], back
 }
 
 /// The states that those of some parts lead to, after a 2 and after a 4.
-pub fn target_lanes(game: &Game, parts: &[Part]) -> [Lanes; 2] {
+pub fn target_lanes(game: &CheckedGame, parts: &[Part]) -> [Lanes; 2] {
     let arrivals = parts.par_iter().flat_map_iter(|part| Moves::new(game, &part.boards).lanes);
     let mut arrivals: Vec<(u64, Vec<u64>)> = arrivals.collect();
     arrivals.sort_unstable_by_key(|&(lane, _)| lane);
@@ -175,7 +180,7 @@ pub fn target_lanes(game: &Game, parts: &[Part]) -> [Lanes; 2] {
 }
 
 /// The states that some afterstates of a lane become by a 2 and by a 4, ascending, each once.
-fn spawned(game: &Game, afterstates: &[u64]) -> [Vec<u64>; 2] {
+fn spawned(game: &CheckedGame, afterstates: &[u64]) -> [Vec<u64>; 2] {
     let spawn = |afterstates: &[u64]| {
         let mut spawned = Spawned::default();
         spawned.list(game, afterstates);
@@ -201,7 +206,7 @@ fn joined(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
 }
 
 impl Moves {
-    fn new(game: &Game, boards: &[u64]) -> Self {
+    fn new(game: &CheckedGame, boards: &[u64]) -> Self {
         let mut after = [const { Vec::new() }; 4];
         game.geometry().slide(boards, &mut after);
         let mut moves =
@@ -243,7 +248,7 @@ impl Moves {
     }
 
     /// The values of states: that of the best move of each, given the values of the afterstates by lane; and these moves.
-    fn best(&self, game: &Game, boards: &[u64], after: &[Vec<u64>]) -> (Vec<u64>, Vec<u8>) {
+    fn best(&self, game: &CheckedGame, boards: &[u64], after: &[Vec<u64>]) -> (Vec<u64>, Vec<u8>) {
         let mut after: Vec<_> = after.iter().map(|values| values.iter().copied()).collect();
         let mut targets = self.targets.iter();
         let mut next = || match *targets.next()? {
@@ -307,7 +312,7 @@ impl Lane<'_> {
 
     /// Looks up the spawns of all afterstates; puts the values of the afterstates in their place if `with_values` is
     /// set.
-    fn look_up(self, game: &Game, tables: &mut Tables, with_values: bool) -> Found {
+    fn look_up(self, game: &CheckedGame, tables: &mut Tables, with_values: bool) -> Found {
         let total = self.arrivals();
         tables.afterstates.clear(total);
         let (mut afterstates, mut numbers) = (Vec::with_capacity(total), Vec::with_capacity(total));
@@ -349,7 +354,7 @@ impl Lane<'_> {
 
 impl Spawned {
     /// Lists the canonical boards of all states that some afterstates can become.
-    fn list(&mut self, game: &Game, afterstates: &[u64]) {
+    fn list(&mut self, game: &CheckedGame, afterstates: &[u64]) {
         self.boards.iter_mut().for_each(Vec::clear);
         let [twos, fours] = &mut self.boards;
         for (two, four) in afterstates.iter().flat_map(|&after| game.spawns(after)) {
@@ -364,7 +369,7 @@ impl Spawned {
     /// afterstates in their place if `with_values` is set.
     fn look_up(
         &mut self,
-        game: &Game,
+        game: &CheckedGame,
         afterstates: &mut [u64],
         above: [&Above<'_>; 2],
         tables: &[BoardTable; 2],

@@ -21,7 +21,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::cone::{CheckLimits, Cone, ValuedLayer};
-use super::game::Game;
+use super::game::CheckedGame;
 use super::items::Content;
 use super::layer_reader::LayerReader;
 use super::layout::tile_sum;
@@ -164,7 +164,7 @@ impl Verifier<'_> {
 struct Sampler<'a> {
     /// Says whether to stop.
     verifier: &'a Verifier<'a>,
-    game: &'a Game,
+    game: &'a CheckedGame,
     reader: LayerReader<'a>,
     /// Answers queries; `None` if the run is not solved.
     oracle: Option<Oracle>,
@@ -334,7 +334,9 @@ impl Sampler<'_> {
     /// Checks that the stored moves of some states are best by the values of the layers above; returns how many those are:
     /// none where the run stores no moves.
     fn check_best_moves(&self, boards: &[u64], above: [&States; 2]) -> Result<u64, Problem> {
-        let Some(oracle) = self.oracle.as_ref().filter(|oracle| oracle.params().best_moves) else {
+        let Some(oracle) =
+            self.oracle.as_ref().filter(|oracle| oracle.params().contents().stores_best_moves())
+        else {
             return Ok(0);
         };
         let mut checked = 0;

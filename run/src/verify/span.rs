@@ -3,7 +3,7 @@
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase};
 
-use super::game::Game;
+use super::game::CheckedGame;
 
 /// A range of layers, both ends included.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,7 +37,7 @@ impl Span {
 
     /// The layers, highest first, from which the values of the highest one follow: down from the next cut
     /// above, whose values are stored.
-    pub fn above(self, game: &Game) -> impl Iterator<Item = Layer> {
+    pub fn above(self, game: &CheckedGame) -> impl Iterator<Item = Layer> {
         let next = self.last.up(1);
         let of_cut = Layer(game.next_cut(next.0)).up(1);
         next.to(of_cut.min(Layer(game.last_layer()))).rev()
@@ -67,7 +67,7 @@ impl Span {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::{Objective, Params, Precision, Spawn4};
+    use exact2048_game::{KeptLayers, Params};
 
     use super::*;
 
@@ -105,11 +105,11 @@ mod tests {
         let layers =
             |layers: &mut dyn Iterator<Item = Layer>| layers.map(|layer| layer.0).collect::<Vec<_>>();
         let params = |kept: &str| {
-            let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-            let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-            params.with_kept(kept.parse().unwrap())
+            let kept: KeptLayers = kept.parse().unwrap();
+            Params::usual("2x2", "score").kept(kept).build().unwrap()
         };
-        let above = |first, last, kept| layers(&mut span(first, last).above(&Game::new(&params(kept))));
+        let above =
+            |first, last, kept| layers(&mut span(first, last).above(&CheckedGame::new(&params(kept))));
         assert_eq!(above(16, 30, "4"), [34, 32]);
         assert_eq!(above(16, 28, "4"), [34, 32, 30]);
         assert_eq!(above(16, 32, "4"), [42, 40, 38, 36, 34]);

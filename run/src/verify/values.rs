@@ -1,6 +1,6 @@
 //! How values are written, and the values of afterstates, computed independently from `docs/dev/format.md`.
 
-use exact2048_game::{Discount, Objective, Params, Precision, Spawner};
+use exact2048_game::{Discount, Game, Objective, Precision, Spawner};
 
 /// The values of the states that the spawns of an afterstate lead to.
 #[derive(Clone, Default, Debug)]
@@ -39,22 +39,22 @@ enum Form {
 }
 
 impl ValueForm {
-    /// The form of the values of a run; `most` is the potential of the heaviest board that counts.
-    pub fn new(params: &Params, most: u64) -> Self {
-        let losses = matches!(params.objective, Objective::Lose { .. });
-        let scores = params.objective == Objective::Score;
+    /// The form of the values of a game; `most` is the potential of the heaviest board that counts.
+    pub fn new(game: &Game, most: u64) -> Self {
+        let losses = matches!(game.objective(), Objective::Lose { .. });
+        let scores = game.objective() == Objective::Score;
         let largest = if scores { most } else { 1 };
-        let form = if losses || params.discount != Discount::NONE {
+        let form = if losses || game.discount() != Discount::NONE {
             Form::Floating { losses }
         } else {
-            Form::Fixed { fraction_bits: fraction_bits(params, largest), scores }
+            Form::Fixed { fraction_bits: fraction_bits(game, largest), scores }
         };
         Self {
             form,
-            precision: params.precision,
-            weights: [params.spawn4.weight2(), params.spawn4.weight4()],
-            worst: params.spawner == Spawner::Worst,
-            discount: params.discount,
+            precision: game.precision(),
+            weights: [game.spawn4().weight2(), game.spawn4().weight4()],
+            worst: game.spawner() == Spawner::Worst,
+            discount: game.discount(),
         }
     }
 
@@ -215,12 +215,12 @@ fn to_nearest_32(sum: u128, count: u64) -> u64 {
 ///
 /// With 32 bits a value, these are all bits that the largest value leaves. With 64 bits, there are fewer, because the
 /// weights of the spawns of a full board need some bits, and rounding needs one.
-fn fraction_bits(params: &Params, largest: u64) -> u32 {
+fn fraction_bits(game: &Game, largest: u64) -> u32 {
     let digits = |n: u64| u64::BITS - n.leading_zeros();
-    match params.precision {
+    match game.precision() {
         Precision::Bits32 => 32 - digits(largest),
         Precision::Bits64 => {
-            let weights = 2 * u64::from(params.spawn4.denominator()) * params.board.cells() as u64;
+            let weights = 2 * u64::from(game.spawn4().denominator()) * game.board().cells() as u64;
             64 - digits(largest) - digits(weights)
         }
     }
@@ -229,12 +229,11 @@ fn fraction_bits(params: &Params, largest: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use exact2048_game::Spawn4;
+    use exact2048_game::Params;
     use exact2048_game::value::{Backup, Stored};
 
     fn params(objective: &str, precision: Precision) -> Params {
-        let (board, objective) = ("3x3".parse().unwrap(), objective.parse().unwrap());
-        Params::new(board, objective, Spawn4::default(), precision, None).unwrap()
+        Params::usual("3x3", objective).precision(precision).build().unwrap()
     }
 
     #[test]
@@ -270,9 +269,9 @@ mod tests {
             [("lose:64", "1", "random"), ("reach:64", "19/20", "random"), ("reach:64", "0.99", "worst")];
         for (objective, discount, spawner) in jobs.into_iter().chain([("reach:64", "1", "worst")]) {
             for precision in [Precision::Bits32, Precision::Bits64] {
-                let params = params(objective, precision).with_discount(discount.parse().unwrap()).unwrap();
-                let params = params.with_spawner(spawner.parse().unwrap()).unwrap();
-                let (values, backup) = (ValueForm::new(&params, 0), Backup::new(&params));
+                let params = params(objective, precision).to_builder().discount(discount.parse().unwrap());
+                let params = params.spawner(spawner.parse().unwrap()).build().unwrap();
+                let (values, backup) = (ValueForm::new(params.game(), 0), Backup::new(params.game()));
                 let (one, wide) = match precision {
                     Precision::Bits32 => (u64::from(1f32.to_bits()), false),
                     Precision::Bits64 => (1f64.to_bits(), true),

@@ -62,7 +62,7 @@ impl Verifier<'_> {
             let kept = match Content::of(kind, key) {
                 Content::Reach => true,
                 Content::Values => self.game().keeps(key.layer),
-                Content::BestMoves => self.game().params().best_moves,
+                Content::BestMoves => self.game().params().contents().stores_best_moves(),
             };
             let holder = catalog.find(kind, key);
             let is_misplaced = !key.layer.is_multiple_of(2) || !kept || key.layer > self.game().last_layer();

@@ -132,7 +132,7 @@ pub fn run_segment(
     let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
     let tuning = Tuning { limit_bytes: 1 << 30, heap: Heap::of(|| 0), dense_rows, piece_bytes };
     let archive = run.archive().clone();
-    let ranges = Ranges::new(segment, params.kept, count, Duration::ZERO).apart(least_apart);
+    let ranges = Ranges::new(segment, params.contents().kept(), count, Duration::ZERO).apart(least_apart);
     let shards = vec![None; count];
     let epoch = Arc::new(Mutex::new(Epoch { run, opening, ranges, exchanged: 0, shards }));
     let (to, from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();

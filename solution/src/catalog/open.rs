@@ -124,7 +124,7 @@ mod tests {
 
     use std::cell::Cell;
 
-    use exact2048_game::{Layer, Objective, Params, Precision, Spawn4};
+    use exact2048_game::{Layer, Params};
     use exact2048_storage::{Frame, ItemKey, ShardWriter};
 
     use super::*;
@@ -134,8 +134,7 @@ mod tests {
     #[test]
     fn shards_asked_for_longest_ago_are_closed() {
         let place = tempfile::tempdir().unwrap();
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+        let params = Params::small("2x2");
         let run =
             Run::open_or_create(place.path().join("run").as_path(), &params, UnnamedPolicy::Refuse).unwrap();
         let identity = run.catalog().identity(Phase::Enumerate, Layer(4), Layer(60));

@@ -1,6 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use exact2048_game::{Objective, Precision, Spawn4};
 use proptest::prelude::*;
 use tempfile::TempDir;
 
@@ -17,8 +16,7 @@ const LANES: [Lane; 4] = [Lane::new(0, 0), Lane::new(1, 16), Lane::new(2, 32), L
 const KINDS: [ShardKind; 2] = [ShardKind::Reach, ShardKind::Values];
 
 fn params() -> Params {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    Params::small("2x2")
 }
 
 /// A run without any shard, for as long as its folder lives.

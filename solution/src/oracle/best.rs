@@ -66,7 +66,7 @@ impl Bytes for Option<Arc<BestPart>> {
 
 impl BestMoves {
     pub(super) fn new(params: &Params) -> Self {
-        Self { legality: Legality::new(params.board), parts: weighed_cache(CACHE_BYTES, PART_BYTES) }
+        Self { legality: Legality::new(params.game().board()), parts: weighed_cache(CACHE_BYTES, PART_BYTES) }
     }
 
     /// A part of a block; `None` where nothing of it is reachable.

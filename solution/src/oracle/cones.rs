@@ -176,7 +176,7 @@ impl Oracle {
         let (mut known, mut open) = (Known::default(), Vec::new());
         for of_layer in states.chunk_by(|(a, _), (b, _)| a == b) {
             let layer = of_layer[0].0;
-            if self.params.kept.keeps(layer) {
+            if self.params.contents().kept().keeps(layer) {
                 let boards: Vec<Board> = of_layer.iter().map(|(_, board)| *board).collect();
                 let values = self.look_up(layer, &boards, question)?;
                 known.extend(boards.into_iter().zip(values));
@@ -187,9 +187,9 @@ impl Oracle {
             }
         }
         // Ascending layers: those of one cut come one after the other.
-        for below_cut in
-            open.chunk_by(|(a, _), (b, _)| self.params.kept.next_cut(*a) == self.params.kept.next_cut(*b))
-        {
+        for below_cut in open.chunk_by(|(a, _), (b, _)| {
+            self.params.contents().kept().next_cut(*a) == self.params.contents().kept().next_cut(*b)
+        }) {
             let is_shallow = self.is_shallow(below_cut[0].0);
             for some in below_cut.chunks(if is_shallow { SHALLOW_TOGETHER } else { usize::MAX }) {
                 self.find_or_solve(some, &mut known, question)?;
@@ -200,7 +200,7 @@ impl Oracle {
 
     /// Whether the next cut is so near that values are kept with the decoded parts.
     fn is_shallow(&self, layer: Layer) -> bool {
-        self.params.kept.next_cut(layer) <= layer.up(SHALLOW_LAYERS)
+        self.params.contents().kept().next_cut(layer) <= layer.up(SHALLOW_LAYERS)
     }
 
     /// The values of states from solved cones, or from one that is solved for them.

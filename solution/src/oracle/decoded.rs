@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use exact2048_game::bitset::{Ranks, is_set};
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{KeptLayers, Layer, Params, Precision};
+use exact2048_game::{KeptLayers, Layer, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -48,11 +48,16 @@ pub(crate) struct PartCache {
 }
 
 impl PartCache {
-    pub(crate) fn new(archive: Arc<dyn Archive>, params: &Params, capacity_bytes: u64) -> Self {
+    pub(crate) fn new(
+        archive: Arc<dyn Archive>,
+        precision: Precision,
+        kept: KeptLayers,
+        capacity_bytes: u64,
+    ) -> Self {
         Self {
             archive,
-            precision: params.precision,
-            kept: params.kept,
+            precision,
+            kept,
             parts: weighed_cache(capacity_bytes, PART_BYTES),
             unreadable: Mutex::default(),
         }

@@ -125,7 +125,7 @@ impl Oracle {
             self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
         };
         let (twos, fours) = (values(SpawnKind::Two)?, values(SpawnKind::Four)?);
-        Some(match self.params.precision {
+        Some(match self.params.game().precision() {
             Precision::Bits32 => self.backup.of_spawns::<u32>(&twos, &fours),
             Precision::Bits64 => self.backup.of_spawns::<u64>(&twos, &fours),
         })
@@ -133,14 +133,14 @@ impl Oracle {
 
     /// See [`MoveOutcome::worst_spawn`].
     fn worst_spawn(&self, after: Board, known: &Known) -> Option<Board> {
-        if self.params.spawner == Spawner::Random || self.is_won(after) {
+        if self.params.game().spawner() == Spawner::Random || self.is_won(after) {
             return None;
         }
-        let spawn4 = self.params.spawn4;
+        let spawn4 = self.params.game().spawn4();
         // The potential counts points for a spawned tile that the player did not score.
         let kinds = SpawnKind::ALL
             .map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.unscored_potential())));
-        let spawns = rules::empty_cells(after, self.params.board).flat_map(|cell| {
+        let spawns = rules::empty_cells(after, self.params.game().board()).flat_map(|cell| {
             kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(
                 move |&(spawn, _, unscored_potential)| {
                     let board = after.with(cell, spawn.exponent());

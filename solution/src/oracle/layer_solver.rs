@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_cone::{self as cone, Progress, SolvedLayer, Values};
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, KeptLayers, Layer, Params, Precision};
+use exact2048_game::{Board, KeptLayers, Layer, Precision};
 use exact2048_storage::{ItemKey, ShardKind};
 
 use super::cone_files::ConeFiles;
@@ -208,7 +208,7 @@ impl Oracle {
     /// Bytes of a layer as a [`LayerSolver`] gives it.
     fn found_bytes(&self, reader: &StateReader<'_>, layer: Layer) -> u64 {
         let states = reader.states_of(layer);
-        states * self.params.precision.bytes() + states / STATES_A_BYTE_OF_REACH
+        states * self.params.game().precision().bytes() + states / STATES_A_BYTE_OF_REACH
     }
 
     /// The lowest of some layers, as many as there is room for: in memory while their states are listed, and where
@@ -218,7 +218,7 @@ impl Oracle {
             self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes).max(self.solved.most_bytes());
         // Files have a table as well.
         let kept_bytes = kept_bytes - kept_bytes / 16;
-        let of_state = size_of::<Board>() as u64 + self.params.precision.bytes();
+        let of_state = size_of::<Board>() as u64 + self.params.game().precision().bytes();
         let sums = between.iter().scan((0, 0), |(held, listed), &layer| {
             let bytes = reader.states_of(layer) * of_state;
             *held += self.found_bytes(reader, layer) + bytes;
@@ -236,7 +236,7 @@ impl Oracle {
         let of_layer = |layer| {
             let states = reader.states(layer)?;
             let values = states.values.iter();
-            let values = match self.params.precision {
+            let values = match self.params.game().precision() {
                 Precision::Bits32 => Values::Bits32(values.map(|&value| u32::of_stored(value)).collect()),
                 Precision::Bits64 => Values::Bits64(values.map(|&value| u64::of_stored(value)).collect()),
             };
@@ -252,8 +252,8 @@ impl Oracle {
         states: &[(Layer, Board)],
     ) -> Result<Vec<Option<Stored>>, QueryError> {
         let archive = WithSolved { run: Arc::clone(self.parts.archive()), solved: Arc::clone(solved) };
-        let params: Params = self.params.clone().with_kept(KeptLayers::ALL);
-        let parts = PartCache::new(Arc::new(archive), &params, CACHE_BYTES);
+        let parts =
+            PartCache::new(Arc::new(archive), self.params.game().precision(), KeptLayers::ALL, CACHE_BYTES);
         let value = |&(_, board): &(Layer, Board)| {
             let Some(entry) = self.entry(board) else { return Ok(None) };
             let Some(part) = parts.get(entry.key, entry.parts, false)? else { return Ok(None) };

@@ -116,7 +116,7 @@ impl StateReader<'_> {
         if let Some(known) = self.known.get(&layer) {
             return Ok(Arc::clone(known));
         }
-        if !self.oracle.params.kept.keeps(layer) && !self.solved.layers.contains(&layer) {
+        if !self.oracle.params.contents().kept().keeps(layer) && !self.solved.layers.contains(&layer) {
             match &self.oracle.layer_solver {
                 Some(solver) => self.solve(layer, &**solver)?,
                 None => return self.back_up(layer),
@@ -154,9 +154,9 @@ impl StateReader<'_> {
 
     /// Bytes that it takes at most to go through some layers.
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
-        let kept = self.oracle.params.kept;
+        let kept = self.oracle.params.contents().kept();
         let last = self.oracle.params.last_layer();
-        let value_bytes = self.oracle.params.precision.bytes();
+        let value_bytes = self.oracle.params.game().precision().bytes();
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
@@ -181,7 +181,7 @@ impl StateReader<'_> {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);
         self.solved.forget(layer);
-        let small = (self.oracle.params.cells() as u32) << (self.oracle.params.large - 1);
+        let small = (self.oracle.params.game().cells() as u32) << (self.oracle.params.split().large() - 1);
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
 
@@ -192,7 +192,8 @@ impl StateReader<'_> {
 
     /// A layer that is not stored and all from it to the next stored ones.
     pub(super) fn between(&self, layer: Layer) -> Vec<Layer> {
-        let cut = self.oracle.params.kept.next_cut(layer).min(self.oracle.params.last_layer().up(1));
+        let cut =
+            self.oracle.params.contents().kept().next_cut(layer).min(self.oracle.params.last_layer().up(1));
         layer.to(cut).filter(|&between| between < cut).collect()
     }
 
@@ -437,7 +438,7 @@ impl Answers {
                         oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing { kind, part: key })?
                     }
                 };
-                Self::Values(oracle.params.precision, item.into_iter())
+                Self::Values(oracle.params.game().precision(), item.into_iter())
             }
             ItemKind::BestMoves => {
                 let stored = oracle.best.as_ref().ok_or(QueryError::NoBestMoves)?;

@@ -31,9 +31,9 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`].
     pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let (cells, spawn4) = (self.params.cells(), self.params.spawn4);
+        let (cells, spawn4) = (self.params.game().cells(), self.params.game().spawn4());
         let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
-        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params.board).unzip();
+        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params.game().board()).unzip();
         let spent = CostSum::default();
         let values = self.stored(&boards, &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
@@ -47,10 +47,13 @@ impl Oracle {
                 value: stored.future_value(self.past(board)),
             });
         }
-        let worth = |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params.spawner {
-            Spawner::Random => self.scale.mean(weighted),
-            Spawner::Worst => self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default()),
-        };
+        let worth =
+            |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params.game().spawner() {
+                Spawner::Random => self.scale.mean(weighted),
+                Spawner::Worst => {
+                    self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default())
+                }
+            };
         let layers = Layer::FIRST.to(Layer::LAST_START);
         let of_layer = |layer: Layer| {
             let mut of_layer =

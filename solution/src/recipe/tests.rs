@@ -1,12 +1,10 @@
-use exact2048_game::{KeptLayers, Objective, Precision, Spawn4};
+use exact2048_game::KeptLayers;
 use proptest::prelude::*;
 
 use super::*;
 
 fn params(board: &str, kept: &str) -> Params {
-    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
-    params.with_kept(kept.parse().unwrap())
+    Params::usual(board, "score").kept(kept.parse::<KeptLayers>().unwrap()).build().unwrap()
 }
 
 fn counts(layer: Layer) -> LayerCounts {
@@ -101,8 +99,7 @@ fn what_is_passed_needs_no_reach() {
     assert_eq!(steps(&params, &lost), [up(32, 34)]);
     assert_eq!(Recipe::new(&params, &lost).passed(), [range(10, 14)]);
     // Where nothing but reach is wanted, all of it is kept.
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, Some(60)).unwrap();
+    let params = Params::usual("2x2", "score").until(60).build().unwrap();
     let recipe = Recipe::new(&params, &held);
     assert_eq!((recipe.passed(), recipe.repeatable()), (vec![], vec![]));
 }
@@ -138,7 +135,7 @@ proptest! {
         // Then all goes that may, after every commit.
         at_last in 0u32..12,
     ) {
-        let params = params("3x2", "4").with_kept(kept);
+        let params = params("3x2", "4").to_builder().kept(kept).build().unwrap();
         let mut held = Holdings::default();
         let mut choices = choices.into_iter().chain(std::iter::repeat_n((at_last, 6, 0), 2000));
         let mut lost = 0;

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use exact2048_game::{Layer, Objective, Precision, Spawn4};
+use exact2048_game::{Layer, Precision};
 use exact2048_storage::{ErrorKind, Frame, ItemKey, ShardWriter, StoreSettings};
 use object_store::memory::InMemory;
 use tempfile::TempDir;
@@ -11,8 +11,7 @@ use crate::commit::Phase;
 use crate::records::WorkTime;
 
 fn params() -> Params {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap()
+    Params::small("2x2")
 }
 
 fn open(location: &Location) -> Result<Run, RunError> {
@@ -152,7 +151,7 @@ fn what_a_crash_leaves_is_removed() {
 /// States do not depend on the precision: it may change until there are values, and not afterwards.
 #[test]
 fn a_run_without_values_goes_on_with_another_precision() {
-    let wider = Params { precision: Precision::Bits64, ..params() };
+    let wider = params().with_precision(Precision::Bits64);
     let open_as =
         |location: &Location, params: &Params| Run::open_or_create(location, params, UnnamedPolicy::Refuse);
     for (location, _) in places().1 {
@@ -184,7 +183,7 @@ fn the_writer_of_a_run_of_another_precision_is_left_alone() {
     let place = tempfile::tempdir().unwrap();
     let (_, location) = in_store(place.path().into());
     publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
-    let wider = Params { precision: Precision::Bits64, ..params() };
+    let wider = params().with_precision(Precision::Bits64);
     let mut writer = Run::open_or_create(&location, &wider, UnnamedPolicy::Refuse).unwrap();
     publish(&mut writer, Phase::BackUp, 32, 60, true);
     assert!(matches!(open(&location), Err(RunError::OtherJob { field: "precision", .. })));

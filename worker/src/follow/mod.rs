@@ -156,7 +156,7 @@ impl<V: Value> Worker<V> {
 
 impl<'a, V: Value> Follower<'a, V> {
     fn new(worker: &'a Worker<V>, best_moves: BestMoves, least: f64) -> Self {
-        let legality = Legality::new(worker.tables.params().board);
+        let legality = Legality::new(worker.tables.params().game().board());
         let (states, afterstates) = (BlockMap::default(), BlockMap::default());
         Self { worker, best_moves, legality, least, states, afterstates }
     }
@@ -341,7 +341,7 @@ impl<'a, V: Value> Follower<'a, V> {
         cache: &mut MapCache,
         target: &mut ChanceSums<'_>,
     ) -> f64 {
-        let (worker, spawn4) = (self.worker, self.worker.tables.params().spawn4);
+        let (worker, spawn4) = (self.worker, self.worker.tables.params().game().spawn4());
         let spawns = worker.tables.spawns(transitions);
         let permutations = worker.tables.permutations(cache, tables, &spawns.patterns);
         let maps: Vec<&Permutation> = permutations.iter().map(|permutation| &**permutation).collect();
@@ -360,10 +360,12 @@ impl<'a, V: Value> Follower<'a, V> {
     /// The starts of a block, two tiles on an empty board, with their chances: the column of each is the first.
     fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
         let params = self.worker.tables.params();
-        let starts = rules::start_probabilities(params.board, params.spawn4).filter_map(|(board, chance)| {
-            let (to, at, row, _) = self.worker.tables.space.locate(board)?;
-            ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
-        });
+        let starts = rules::start_probabilities(params.game().board(), params.game().spawn4()).filter_map(
+            |(board, chance)| {
+                let (to, at, row, _) = self.worker.tables.space.locate(board)?;
+                ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
+            },
+        );
         starts.collect()
     }
 

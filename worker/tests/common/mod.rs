@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Objective, Params, Precision, Spawn4};
+use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
 use exact2048_worker::{Heap, Tuning, Worker};
@@ -64,8 +64,7 @@ impl Archive for Sealed {
 }
 
 pub fn params(board: &str, precision: Precision) -> Params {
-    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    Params::with_large(board, Objective::Score, spawn4, precision, None, 3).unwrap()
+    Params::usual(board, "score").precision(precision).large(3).build().unwrap()
 }
 
 pub fn worker<V: Value>(
@@ -134,11 +133,11 @@ pub fn solve_by<V: Value>(
             }
         }
         for lane in alive(params, layer) {
-            let keep = params.kept.keeps(layer);
+            let keep = params.contents().kept().keeps(layer);
             let values = workers[owners.owner(lane)].back_up_states(layer, lane, keep, HELPERS).unwrap();
             fingerprint = fingerprint.wrapping_add(values.fingerprint);
         }
-        if params.stores_on_the_way_down(layer) {
+        if params.contents().stores_on_the_way_down(layer) {
             for (member, worker) in workers.iter().enumerate() {
                 archive.take_in(&run, worker, member, ShardKind::Values, layer);
             }

@@ -88,11 +88,13 @@ impl Answerer {
     /// Each board has its own result.
     pub fn answer(&self, boards: &[Board]) -> Vec<Result<AnswerWithCost>> {
         let answers = match &self.source {
-            Source::Run(here) if here.oracle.params().best_moves && !self.with_values => here.choose(boards),
+            Source::Run(here) if here.oracle.params().contents().stores_best_moves() && !self.with_values => {
+                here.choose(boards)
+            }
             Source::Run(here) => here.evaluate(boards),
             Source::Server(remote) => remote.answer(boards, self.with_values),
         };
-        let has_cost = cones::should_report_cost(self.params().kept);
+        let has_cost = cones::should_report_cost(self.params().contents().kept());
         let with_cost = |(answer, cost): (StateAnswer, Cost)| {
             let cost = Some(cost).filter(|_| has_cost && matches!(answer, StateAnswer::Values(_)));
             AnswerWithCost { answer, cost }
@@ -128,7 +130,7 @@ impl LocalRun {
     /// Asks with little memory first. If that does not suffice, asks with the whole memory, one thread at a time.
     fn ask(&self, boards: &[Board]) -> Result<(Vec<Result<Evaluation, QueryError>>, Cost), QueryError> {
         let (begun, spent) = (Instant::now(), CostSum::default());
-        let (kept, last) = (self.oracle.params().kept, self.oracle.params().last_layer().0);
+        let (kept, last) = (self.oracle.params().contents().kept(), self.oracle.params().last_layer().0);
         let show = |at| self.watch.show(at, kept, last);
         let trial = QuestionLimits::new(&|| true, TRIAL_BYTES.min(self.oracle.cone_bytes()), &spent);
         let answers = match self.oracle.evaluate_as(boards, &trial) {

@@ -54,7 +54,7 @@ struct Batch {
 
 /// Answers every line of standard input. Reports lines without an answer and continues.
 pub fn answer(answerer: Answerer, printer: &Printer, out: &mut impl Write) -> Result<()> {
-    let lines = read_lines(answerer.params().board);
+    let lines = read_lines(answerer.params().game().board());
     let mut codes = Vec::new();
     for answers in answer_batches(answerer, lines) {
         // Reading failed here. All earlier lines have their answers.

@@ -102,7 +102,7 @@ pub fn main(args: &Args) -> Result<()> {
     if text == "-" {
         return lines::answer(answerer, &printer, &mut out);
     }
-    let board = Board::parse(&text, answerer.params().board).map_err(QueryError::from)?;
+    let board = Board::parse(&text, answerer.params().game().board()).map_err(QueryError::from)?;
     let answer = answerer.answer(&[board]).swap_remove(0)?;
     printer.write(&mut out, &answer)?;
     Ok(out.flush()?)

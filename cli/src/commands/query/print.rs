@@ -45,7 +45,9 @@ impl Printer {
     /// Prints an answer. Searches for a proof of a value of 0 or 1, which can take a few tenths of a second.
     pub fn write(&self, out: &mut impl Write, answer: &AnswerWithCost) -> Result<()> {
         let proved = match &answer.answer {
-            StateAnswer::Values(of) if !self.json => certainty::proved(&self.params, of.value, [of.board]),
+            StateAnswer::Values(of) if !self.json => {
+                certainty::proved(self.params.game(), of.value, [of.board])
+            }
             _ => None,
         };
         self.write_with(out, answer, proved)
@@ -58,7 +60,10 @@ impl Printer {
         proved: Option<Certainty>,
     ) -> Result<()> {
         if self.json {
-            let shown = Shown { state: StateView::new(&answer.answer, self.params.board), cost: answer.cost };
+            let shown = Shown {
+                state: StateView::new(&answer.answer, self.params.game().board()),
+                cost: answer.cost,
+            };
             writeln!(out, "{}", serde_json::to_string(&shown)?)?;
         } else {
             self.write_for_people(out, answer, proved)?;
@@ -96,8 +101,8 @@ impl Printer {
         let (board, canonical, layer) = answer.answer.state();
         writeln!(out, "{}", self.grid(board))?;
         output::write_field(out, "layer", layer)?;
-        output::write_field(out, "canonical", canonical.to_text(self.params.board))?;
-        output::write_field(out, "objective", objective_text(&self.params))?;
+        output::write_field(out, "canonical", canonical.to_text(self.params.game().board()))?;
+        output::write_field(out, "objective", objective_text(self.params.game()))?;
         if let Some(cost) = &answer.cost {
             output::write_field(out, "cost", cost.text())?;
         }
@@ -115,7 +120,7 @@ impl Printer {
         output::write_field(out, "value", "not stored; --value computes it")?;
         let row = |direction: Move| {
             let [score, after] = match advice.moves.get(direction) {
-                Some((after, score)) => [score.to_string(), after.to_text(self.params.board)],
+                Some((after, score)) => [score.to_string(), after.to_text(self.params.game().board())],
                 None => ["-".to_owned(), "not legal".to_owned()],
             };
             let mark = if best == direction { "best" } else { "" };
@@ -141,26 +146,28 @@ impl Printer {
             output::write_field(out, "value", units::value_with_bound(answer.value, 0.0))?;
             return writeln!(out, "\nNo move is legal: the game is over.");
         }
-        let value = certainty::value_text(&self.params, answer.value, answer.error_bound, proved);
+        let value = certainty::value_text(self.params.game(), answer.value, answer.error_bound, proved);
         output::write_field(out, "value", value)?;
         output::write_field(out, "best", best_of(&answer.moves))?;
         let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
         let row = |m: &MoveValue| {
             let cells = match m.outcome {
                 Some(outcome) => {
-                    let after = outcome.after.to_text(self.params.board);
+                    let after = outcome.after.to_text(self.params.game().board());
                     [outcome.score.to_string(), units::value(outcome.value, outcome.error_bound), after]
                 }
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
             };
             let [score, value, after] = cells;
             let mark = if is_best(m) { "best" } else { "" };
-            let worst = worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.params.board));
+            let worst =
+                worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.params.game().board()));
             let mut row = vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after];
             row.extend(has_worst.then_some(worst));
             row
         };
-        let value = if self.params.objective == Objective::Score { "value with score" } else { "value" };
+        let value =
+            if self.params.game().objective() == Objective::Score { "value with score" } else { "value" };
         let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
         let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
@@ -169,7 +176,7 @@ impl Printer {
 
     /// The board as a grid.
     fn grid(&self, board: Board) -> Table {
-        let (rows, cols) = (self.params.board.rows(), self.params.board.cols());
+        let (rows, cols) = (self.params.game().board().rows(), self.params.game().board().cols());
         let mut grid = Table::new();
         grid.load_style(UTF8_FULL_CONDENSED);
         for row in 0..rows {

@@ -1,7 +1,7 @@
 //! Tests of the content of pulls, without a coordinator.
 
 use exact2048_coordinator::cluster::{Secret, Share};
-use exact2048_game::{Objective, Params, Precision, Spawn4};
+use exact2048_game::Params;
 use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
@@ -62,8 +62,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
 
 /// An answer with a share of an epoch, which ends the one before.
 fn assigned(number: u64) -> Answer {
-    let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-    let params = Params::new(board, Objective::Score, spawn4, Precision::Bits32, None).unwrap();
+    let params = Params::small("2x2");
     let share = Share {
         job: JobId("job".to_owned()),
         epoch: EpochId(number),

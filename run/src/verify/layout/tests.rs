@@ -2,12 +2,11 @@ use super::*;
 use exact2048_game::bitset::Number;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
-use exact2048_game::{Board, Lane, Layer, Objective, Params, Precision, Spawn4, lane};
+use exact2048_game::{Board, Lane, Layer, Params, lane};
 
 fn params(board: &str, large: u8, huge: u8) -> Params {
-    let (board, spawn4) = (board.parse().unwrap(), Spawn4::default());
-    let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, large);
-    params.unwrap().with_huge(huge).unwrap()
+    let params = Params::usual(board, "score").large(large).huge(huge).build();
+    params.unwrap()
 }
 
 fn random(seed: &mut u64) -> u64 {
@@ -23,18 +22,18 @@ fn boards_are_where_the_solver_has_them() {
         [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
     for ((board, large), huge) in boards.into_iter().flat_map(|board| [(board, 16), (board, 8)]) {
         let params = params(board, large, huge);
-        let (game, space) = (Game::new(&params), Space::new(&params));
+        let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
         let mut seed = 5;
         for _ in 0..400 {
             let mut board = 0u64;
-            for cell in 0..params.cells() {
+            for cell in 0..params.game().cells() {
                 // Large tiles one at a time: few boards with many obey the tile bound.
                 let exponent = random(&mut seed) % 5 % u64::from(large);
                 board |= exponent << (4 * cell);
             }
             for _ in 0..random(&mut seed) % 3 {
-                let cell = random(&mut seed) as usize % params.cells();
+                let cell = random(&mut seed) as usize % params.game().cells();
                 board =
                     board & !(15 << (4 * cell)) | (u64::from(large) + random(&mut seed) % 3) << (4 * cell);
             }
@@ -50,7 +49,7 @@ fn boards_are_where_the_solver_has_them() {
                 let column = columns.sequences().iter().position(|&s| s == sequence)?;
                 Some((lane.code(), layer.0, row.index(), column))
             });
-            assert_eq!(found, wanted, "{board:x} on {}", params.board);
+            assert_eq!(found, wanted, "{board:x} on {}", params.game().board());
             // And back: the entry is an image of the board.
             let (Some(place), Some(block)) = (place, block) else { continue };
             assert!(block.rows(block.part_of(place.row)).contains(&place.row));
@@ -68,7 +67,7 @@ fn blocks_are_as_large_as_the_solver_has_them() {
     for (board, large, huge) in [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
     {
         let params = params(board, large, huge);
-        let (game, space) = (Game::new(&params), Space::new(&params));
+        let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
         for lane in lane::lanes(&params) {
             assert_eq!(
@@ -91,7 +90,7 @@ fn blocks_are_as_large_as_the_solver_has_them() {
 /// The example of `docs/dev/format.md`.
 #[test]
 fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
-    let game = Game::new(&params("5x2", 4, 16));
+    let game = CheckedGame::new(&params("5x2", 4, 16));
     let layout = Layout::new(&game);
     assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
 }

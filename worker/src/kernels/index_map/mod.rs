@@ -230,14 +230,13 @@ mod tests {
     use exact2048_game::columns::Columns;
     use exact2048_game::patterns::{Pattern, Patterns};
     use exact2048_game::slide::TileSource;
-    use exact2048_game::{Lane, Objective, Params, Precision, Spawn4};
+    use exact2048_game::{Lane, Params};
 
     /// A spawn after which tiles merge would lose values in silence.
     #[test]
     #[should_panic(expected = "no tiles merge in a permutation")]
     fn a_permutation_has_no_merge() {
-        let (board, spawn4) = ("2x2".parse().unwrap(), Spawn4::default());
-        let params = Params::with_large(board, Objective::Score, spawn4, Precision::Bits32, None, 3).unwrap();
+        let params = Params::usual("2x2", "score").large(3).build().unwrap();
         let patterns = Patterns::default();
         let mut merge = Pattern::empty();
         merge.set_item(0, TileSource::Merged(0));

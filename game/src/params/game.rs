@@ -1,0 +1,97 @@
+//! The game that a run solves.
+
+use crate::board::BoardSize;
+use crate::discount::Discount;
+use crate::layer::Layer;
+use crate::objective::{Objective, Spawn4, Spawner};
+
+use super::precision::Precision;
+
+/// Game that a run solves. The values of the run depend on these parameters alone, and so does its fingerprint.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Game {
+    pub(super) board: BoardSize,
+    pub(super) objective: Objective,
+    pub(super) spawn4: Spawn4,
+    pub(super) discount: Discount,
+    pub(super) spawner: Spawner,
+    pub(super) precision: Precision,
+}
+
+impl Game {
+    /// Size of the board.
+    pub fn board(&self) -> BoardSize {
+        self.board
+    }
+
+    /// Objective that the player optimises.
+    pub fn objective(&self) -> Objective {
+        self.objective
+    }
+
+    /// Probability that a spawned tile is a 4.
+    pub fn spawn4(&self) -> Spawn4 {
+        self.spawn4
+    }
+
+    /// Factor by which each move reduces the value of a win.
+    pub fn discount(&self) -> Discount {
+        self.discount
+    }
+
+    /// Rule that places the tiles.
+    pub fn spawner(&self) -> Spawner {
+        self.spawner
+    }
+
+    /// Number of bits of a value.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// Number of cells.
+    pub fn cells(&self) -> usize {
+        self.board.cells()
+    }
+
+    /// Exponent of the winning tile; `None` if the objective has none.
+    pub fn winning_exponent(&self) -> Option<u8> {
+        self.objective.winning_exponent()
+    }
+
+    /// Exponent of the largest tile that any game on the board can reach: cells + 1.
+    pub fn tile_bound(&self) -> u8 {
+        self.cells() as u8 + 1
+    }
+
+    /// Exponent of the largest tile that a counted board can hold. Won boards are not counted.
+    pub fn largest_exponent(&self) -> u8 {
+        self.winning_exponent().map_or(self.tile_bound(), |exponent| self.tile_bound().min(exponent - 1))
+    }
+
+    /// Largest number of cells of a counted board that can hold a tile of at least `2^exponent`.
+    ///
+    /// The number is `cells` for a 2 or a 4, and `cells + 2 − exponent` for an 8 or a larger tile. The number is 0
+    /// above [`largest_exponent`](Self::largest_exponent).
+    pub fn most_cells_with(&self, exponent: u8) -> usize {
+        if exponent > self.largest_exponent() {
+            0
+        } else if exponent < 3 {
+            self.cells()
+        } else {
+            (self.cells() + 2).saturating_sub(exponent as usize)
+        }
+    }
+
+    /// Exponents of the board with the largest tile sum within the tile bound.
+    pub(crate) fn tile_bound_board(&self) -> impl Iterator<Item = u8> + '_ {
+        let largest = |cell| (2..=self.largest_exponent()).rev().find(|&e| self.most_cells_with(e) >= cell);
+        (1..=self.cells()).map(move |cell| largest(cell).unwrap_or(1))
+    }
+
+    /// Largest tile sum that a counted board can have, by the tile bound.
+    pub fn last_layer(&self) -> Layer {
+        let sum: u64 = self.tile_bound_board().map(|e| 1u64 << e).sum();
+        Layer(u32::try_from(sum).unwrap_or(u32::MAX))
+    }
+}

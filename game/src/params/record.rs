@@ -1,0 +1,98 @@
+//! Parameters as manifests hold them.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::board::BoardSize;
+use crate::discount::Discount;
+use crate::huge::NO_HUGE;
+use crate::kept::KeptLayers;
+use crate::objective::{Objective, Spawn4, Spawner};
+
+use super::error::ParamsError;
+use super::game::Game;
+use super::precision::Precision;
+use super::split::TileSplit;
+use super::whole::Params;
+
+/// Unchecked parameters in the form of a manifest.
+///
+/// A manifest omits the choices that have their default. So manifests from before a choice existed stay valid.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ParamsRecord {
+    board: BoardSize,
+    objective: Objective,
+    spawn4: Spawn4,
+    precision: Precision,
+    until_layer: Option<u32>,
+    large: u8,
+    #[serde(default = "no_huge", skip_serializing_if = "is_no_huge")]
+    huge: u8,
+    #[serde(default, skip_serializing_if = "is_default")]
+    kept: KeptLayers,
+    #[serde(default, skip_serializing_if = "is_default")]
+    discount: Discount,
+    #[serde(default, skip_serializing_if = "is_default")]
+    spawner: Spawner,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    best_moves: bool,
+}
+
+/// Exponent that a manifest omits: no tile is huge.
+fn no_huge() -> u8 {
+    NO_HUGE
+}
+
+fn is_no_huge(huge: &u8) -> bool {
+    *huge == NO_HUGE
+}
+
+/// Whether a choice is the default, which a manifest omits.
+fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
+    *choice == T::default()
+}
+
+impl From<&Params> for ParamsRecord {
+    fn from(params: &Params) -> Self {
+        let Game { board, objective, spawn4, discount, spawner, precision } = params.game;
+        let TileSplit { large, huge } = params.split;
+        let (kept, best_moves) = (params.contents.kept, params.contents.best_moves);
+        let until_layer = params.contents.until.map(|layer| layer.0);
+        Self {
+            board,
+            objective,
+            spawn4,
+            precision,
+            until_layer,
+            large,
+            huge,
+            kept,
+            discount,
+            spawner,
+            best_moves,
+        }
+    }
+}
+
+impl TryFrom<ParamsRecord> for Params {
+    type Error = ParamsError;
+
+    fn try_from(record: ParamsRecord) -> Result<Self, ParamsError> {
+        let ParamsRecord { board, objective, spawn4, precision, discount, spawner, .. } = record;
+        let game = Game { board, objective, spawn4, discount, spawner, precision };
+        let split = TileSplit { large: record.large, huge: record.huge };
+        Self::checked(game, split, record.until_layer, record.kept, record.best_moves)
+    }
+}
+
+impl Serialize for Params {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ParamsRecord::from(self).serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Params {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::try_from(ParamsRecord::deserialize(deserializer)?).map_err(de::Error::custom)
+    }
+}

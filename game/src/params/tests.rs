@@ -1,0 +1,156 @@
+use super::error::MOST_ROWS;
+use super::*;
+use crate::{Discount, KeptLayers, Layer, Spawner};
+
+fn params(board: &str, objective: &str, until: Option<u32>) -> Result<Params, ParamsError> {
+    Params::usual(board, objective).until(until).build()
+}
+
+#[test]
+fn last_layers_are_the_published_ones() {
+    for (board, last) in [("2x2", 60), ("3x2", 252), ("4x2", 1020), ("3x3", 2044), ("4x3", 16380)] {
+        assert_eq!(params(board, "score", None).unwrap().last_layer(), Layer(last), "{board}");
+    }
+}
+
+/// Every packable board has a split whose rows can be numbered, and the default split is such a split.
+#[test]
+fn splits_with_too_many_rows_are_refused() {
+    let split = |board, large: u8| Params::usual(board, "reach:32").large(large).build();
+    for (board, large) in [("4x4", 5), ("2x8", 5), ("3x5", 6)] {
+        let refused = split(board, large).unwrap_err();
+        assert!(matches!(refused, ParamsError::TooManyRows { rows, .. } if rows > MOST_ROWS), "{refused}");
+    }
+    for board in ["4x4", "2x8", "3x5", "7x2"] {
+        assert_eq!(params(board, "reach:2048", None).unwrap().split().large(), 4, "{board}");
+    }
+}
+
+/// A shard of best moves holds the layers from one kept pair to the next.
+#[test]
+fn best_moves_of_large_boards_need_kept_layers() {
+    let stored = |board, until: Option<u32>, kept: &str, best_moves| {
+        let kept: KeptLayers = kept.parse().unwrap();
+        Params::usual(board, "score").until(until).kept(kept).best_moves(best_moves).build()
+    };
+    let refused = Err(ParamsError::BestMovesTooFarApart { layers: 8188 });
+    assert_eq!(stored("4x3", None, "starts", true), refused);
+    assert_eq!(stored("4x3", None, "4097", true), Err(ParamsError::BestMovesTooFarApart { layers: 4097 }));
+    for (board, until, kept, best_moves) in [
+        ("4x3", None, "4096", true),
+        ("4x3", None, "starts", false),
+        ("4x3", Some(8196), "starts", true),
+        ("3x3", None, "starts", true),
+    ] {
+        assert!(stored(board, until, kept, best_moves).is_ok(), "{board} {until:?} {kept}");
+    }
+}
+
+/// Default policies with and without best moves.
+#[test]
+fn fewer_layers_are_kept_with_best_moves() {
+    let kept = |best_moves| {
+        Params::usual("3x3", "score").best_moves(best_moves).build().unwrap().contents().kept().to_string()
+    };
+    assert_eq!((kept(false).as_str(), kept(true).as_str()), ("4", "128"));
+}
+
+/// Manifests of runs with two layers in every four equal manifests from before the policy existed.
+#[test]
+fn kept_layers_are_written_unless_they_are_the_default() {
+    let usual = Params::small("3x3");
+    let text = serde_json::to_string(&usual).unwrap();
+    assert_eq!(
+        text,
+        r#"{"board":"3x3","objective":"score","spawn4":"1/10","precision":32,"until_layer":null,"large":4}"#
+    );
+    let others = usual.to_builder().kept(KeptLayers::new(16, 2).unwrap()).build().unwrap();
+    let with = |kept: &str| text.replace("\"large\":4", &format!("\"large\":4,\"kept\":{kept}"));
+    assert_eq!(serde_json::to_string(&others).unwrap(), with(r#"{"period":16,"width":2}"#));
+    let best_moves = usual.to_builder().best_moves(true).build().unwrap();
+    assert_eq!(
+        serde_json::to_string(&best_moves).unwrap(),
+        text.replace("\"large\":4", "\"large\":4,\"best_moves\":true")
+    );
+    for params in [usual, others, best_moves] {
+        let text = serde_json::to_string(&params).unwrap();
+        assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
+    }
+    for wrong in [r#"{"period":4,"width":1}"#, r#"{"period":4}"#, r#"{"period":4,"width":2,"from":1}"#] {
+        assert!(serde_json::from_str::<Params>(&with(wrong)).is_err(), "{wrong}");
+    }
+}
+
+/// Manifests of runs without discount and adversary equal manifests from before these options existed.
+#[test]
+fn discounts_and_adversaries_are_written_unless_they_are_the_default() {
+    let usual = params("3x3", "reach:64", None).unwrap();
+    let text = serde_json::to_string(&usual).unwrap();
+    assert!(!text.contains("discount") && !text.contains("spawner"), "{text}");
+    let with = |more: &str| text.replace("\"large\":4", &format!("\"large\":4,{more}"));
+    let discounted = usual.to_builder().discount("0.95".parse().unwrap()).build().unwrap();
+    assert_eq!(serde_json::to_string(&discounted).unwrap(), with(r#""discount":"19/20""#));
+    let worst = usual.to_builder().spawner(Spawner::Worst).build().unwrap();
+    assert_eq!(serde_json::to_string(&worst).unwrap(), with(r#""spawner":"worst""#));
+    for params in [discounted, worst] {
+        let text = serde_json::to_string(&params).unwrap();
+        assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
+    }
+    for wrong in [r#""discount":"0""#, r#""discount":0.95"#, r#""spawner":"best""#] {
+        assert!(serde_json::from_str::<Params>(&with(wrong)).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn discounts_and_adversaries_need_an_objective_that_supports_them() {
+    let with = |objective| Params::usual("3x3", objective);
+    let discount: Discount = "0.95".parse().unwrap();
+    for objective in ["score", "lose:64"] {
+        assert!(matches!(with(objective).discount(discount).build(), Err(ParamsError::Discount(_))));
+    }
+    let worst = |objective| with(objective).spawner(Spawner::Worst);
+    assert!(matches!(worst("lose:64").build(), Err(ParamsError::CertainLoss(_))));
+    assert!(worst("score").build().is_ok());
+    assert!(worst("reach:64").discount(discount).build().is_ok());
+}
+
+/// A run that exists decides the open choices, unless the mixture is not valid.
+#[test]
+fn open_choices_are_those_of_the_run() {
+    let all_open = OpenChoices { kept: true, best_moves: true, precision: true };
+    let held = Params::usual("4x3", "score").kept(KeptLayers::STARTS).precision(Precision::Bits64);
+    let (held, job) = (held.build().unwrap(), Params::small("4x3"));
+    assert_eq!(job.clone().resuming(&held, all_open), held);
+    assert_eq!(job.clone().resuming(&held, OpenChoices::default()), job);
+    let moves = job.to_builder().best_moves(true).build().unwrap();
+    let open = OpenChoices { kept: true, ..OpenChoices::default() };
+    assert_eq!(moves.clone().resuming(&held, open), moves);
+}
+
+/// Every manifest with unknown parameters or parameters that contradict each other is refused.
+#[test]
+fn manifests_are_checked() {
+    let text = serde_json::to_string(&Params::small("4x3")).unwrap();
+    assert!(serde_json::from_str::<Params>(&text).is_ok());
+    for (from, to) in [
+        ("\"large\":5", "\"large\":7"),
+        ("\"huge\":9", "\"huge\":3"),
+        ("\"until_layer\":null", "\"until_layer\":5"),
+        ("\"large\":5", "\"large\":5,\"discount\":\"1/2\""),
+        ("\"large\":5", "\"large\":5,\"small\":5"),
+        ("\"4x3\"", "\"4x4\""),
+    ] {
+        assert!(text.contains(from), "{text}");
+        assert!(serde_json::from_str::<Params>(&text.replace(from, to)).is_err(), "{to}");
+    }
+}
+
+#[test]
+fn tiles_must_fit() {
+    assert!(params("7x2", "score", None).is_ok());
+    assert!(matches!(params("4x4", "score", None), Err(ParamsError::TileTooLarge { .. })));
+    assert!(params("4x4", "reach:2048", None).is_ok());
+    assert!(params("4x4", "score", Some(100)).is_ok());
+    assert!(matches!(params("2x2", "reach:64", None), Err(ParamsError::OutOfReach { .. })));
+    assert!(matches!(params("2x2", "score", Some(5)), Err(ParamsError::OddLayer(5))));
+}
