@@ -1,5 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use exact2048_game::Precision;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
