@@ -3,7 +3,7 @@
 //! The *cone* of some states is the set of states reachable from them by moves and spawns, up to the next stored layers.
 //! The method [`Solver::solve`] enumerates the cone upward, layer by layer. It then requests the values of the final states,
 //! and backs them up downward. It uses the same arithmetic as the solver of runs
-//! ([`Backup`](exact2048_game::value::Backup)), so every value has the same bits as in a run that stores all layers.
+//! ([`Backup`](exact2048_game::backup::Backup)), so every value has the same bits as in a run that stores all layers.
 //!
 //! States are canonical boards in one hash table for each layer. A cone is a small part of its layers, so this crate does
 //! not use the product structure of a whole layer.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use exact2048_game::backup::Backup;
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::spawning::{SpawnRule, Spawning};
-use exact2048_game::value::{Backup, Stored, Value};
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Game, KeptLayers, Layer, Precision, SpawnKind};
 use rayon::prelude::*;
 
@@ -408,7 +409,7 @@ impl Work<'_> {
                 }
             }
             let empty = spawned.each()[0].len();
-            rule.value(sums[0], sums[1], solver.backup.divisor(empty))
+            rule.value(sums, solver.backup.divisor(empty))
         })
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::Spawned;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, Precision};
+use exact2048_game::{Board, PerSpawn, Precision, SpawnKind};
 use rayon::prelude::*;
 
 use crate::boards::{AT_A_TIME, Boards, first_slot, slot_after};
@@ -145,7 +145,7 @@ impl Solver {
         &self,
         states: &[Board],
         afterstates: usize,
-        above: [&LayerTable; 2],
+        above: PerSpawn<&LayerTable>,
     ) -> Result<LayerMoves, Board> {
         // Doubles the size of the table if the layer has more afterstates than the caller estimated.
         let mut rooms = std::iter::successors(Some(afterstates + SPARE), |room| Some(2 * room));
@@ -208,7 +208,11 @@ impl Solver {
     }
 
     /// The values of afterstates, by slot.
-    fn after_values<V: Value>(&self, after: &Boards, above: [&LayerTable; 2]) -> Result<Vec<Stored>, Board> {
+    fn after_values<V: Value>(
+        &self,
+        after: &Boards,
+        above: PerSpawn<&LayerTable>,
+    ) -> Result<Vec<Stored>, Board> {
         let mut values = vec![Stored::default(); after.slots()];
         values.par_chunks_mut(AT_ONCE).enumerate().try_for_each(|(nth, values)| {
             let mut spawned = Spawned::default();
@@ -225,10 +229,18 @@ impl Solver {
 
     /// The value of an afterstate, from the states after its spawns.
     #[inline]
-    fn after_value<V: Value>(&self, spawned: &Spawned, above: [&LayerTable; 2]) -> Result<Stored, Board> {
-        let [twos, fours] = spawned.each();
-        let (two, four) = (above[0].values::<V>(twos)?, above[1].values::<V>(fours)?);
-        Ok(self.backup().of_values(&two[..twos.len()], &four[..fours.len()]).stored())
+    fn after_value<V: Value>(
+        &self,
+        spawned: &Spawned,
+        above: PerSpawn<&LayerTable>,
+    ) -> Result<Stored, Board> {
+        let boards = spawned.each();
+        let mut values: PerSpawn<_> = [[V::default(); AT_A_TIME]; SpawnKind::ALL.len()];
+        for ((values, above), boards) in values.iter_mut().zip(above).zip(boards) {
+            *values = above.values::<V>(boards)?;
+        }
+        let lists = std::array::from_fn(|kind| &values[kind][..boards[kind].len()]);
+        Ok(self.backup().of_values(lists).stored())
     }
 
     /// The stored value of a state, from the values of its moves.

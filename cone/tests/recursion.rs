@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use exact2048_cone::{ConeError, Limits, Progress, Solved, Solver};
+use exact2048_game::backup::Backup;
 use exact2048_game::fixed::Scale;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::symmetry::Symmetries;
-use exact2048_game::value::{Backup, Stored};
+use exact2048_game::value::Stored;
 use exact2048_game::{Board, KeptLayers, Layer, Params, Precision, Spawn4};
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
@@ -74,8 +75,8 @@ impl Whole {
                         .collect()
                 };
                 match precision {
-                    Precision::Bits32 => backup.of_spawns::<u32>(&spawns(1), &spawns(2)),
-                    Precision::Bits64 => backup.of_spawns::<u64>(&spawns(1), &spawns(2)),
+                    Precision::Bits32 => backup.of_spawns::<u32>([&spawns(1), &spawns(2)]),
+                    Precision::Bits64 => backup.of_spawns::<u64>([&spawns(1), &spawns(2)]),
                 }
             };
             let terminal = |state| Scale::new(params.game()).points(rules::potential(state));

@@ -7,7 +7,7 @@
 
 use std::sync::OnceLock;
 
-use crate::columns::{Sequence, arrangements};
+use crate::sequence::{Sequence, arrangements};
 
 /// Number of exponents of an ending.
 const PLACES: u32 = 4;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::board::MAX_EXPONENT;
-use crate::columns::Sequence;
+use crate::sequence::Sequence;
 
 /// Smallest exponent from which tiles can be huge.
 pub const LEAST_HUGE: u8 = 8;
@@ -126,7 +126,7 @@ fn shift(exponent: u8) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::columns::pack;
+    use crate::sequence::pack;
 
     fn huge(exponents: &[u8]) -> HugeTiles {
         HugeTiles::of(pack(exponents), 9)

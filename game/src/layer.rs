@@ -93,6 +93,9 @@ impl std::fmt::Display for Layer {
     }
 }
 
+/// One item for each kind of spawn, in the order of [`SpawnKind::ALL`].
+pub type PerSpawn<T> = [T; SpawnKind::ALL.len()];
+
 /// Kind of a spawned tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SpawnKind {
@@ -105,6 +108,11 @@ pub enum SpawnKind {
 impl SpawnKind {
     /// All kinds, in ascending order of the tile.
     pub const ALL: [SpawnKind; 2] = [SpawnKind::Two, SpawnKind::Four];
+
+    /// Position of the kind in [`ALL`](Self::ALL).
+    pub const fn index(self) -> usize {
+        self as usize
+    }
 
     /// Exponent of the tile.
     pub const fn exponent(self) -> u8 {

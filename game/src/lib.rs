@@ -22,10 +22,11 @@
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
 //! | the targets of moves, spawns and symmetries | [`transitions`], [`patterns`], [`maps`] |
-//! | the value of a game | [`objective`], [`discount`], [`fixed`], [`value`], [`spawning`] |
+//! | the value of a game | [`objective`], [`discount`], [`fixed`], [`value`], [`spawning`], [`backup`] |
 //!
 //! The crate reads no file, no clock and no environment variable.
 
+pub mod backup;
 pub mod bitset;
 pub mod board;
 pub mod certainty;
@@ -46,11 +47,14 @@ pub mod move_bound;
 pub mod objective;
 pub mod packed;
 pub mod params;
+pub mod pattern;
 pub mod patterns;
 pub mod ranks;
 pub mod rowset;
 pub mod rules;
-pub mod shapes;
+pub mod sequence;
+mod shape;
+mod shapes;
 pub mod skeleton;
 pub mod slide;
 pub mod spawn_images;
@@ -66,7 +70,7 @@ pub use discount::Discount;
 pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;
-pub use layer::{Layer, SpawnKind};
+pub use layer::{Layer, PerSpawn, SpawnKind};
 pub use objective::{Objective, Spawn4, Spawner};
 pub use params::{
     Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, TileSplit,

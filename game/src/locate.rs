@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 use crate::bitset::{Ranks, set};
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
-use crate::columns::{Column, Sequence};
 use crate::huge::HugeTiles;
 use crate::lane::Lane;
 use crate::layer::Layer;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::rowset::Row;
+use crate::sequence::{Column, Sequence};
 use crate::skeleton::{Config, Mask};
 
 /// Entry of a block: the position of the value of a board and its images.

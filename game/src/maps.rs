@@ -1,9 +1,11 @@
 //! Targets of columns: a pattern applied to the columns of a lane.
 
 use crate::bitset;
-use crate::columns::{Columns, Counts, Finder, GroupIndex, Sequence};
+use crate::columns::{Columns, Finder, GroupIndex};
 use crate::params::Params;
-use crate::patterns::{KnownPattern, Patterns, Rewriting};
+use crate::pattern::Rewriting;
+use crate::patterns::{KnownPattern, Patterns};
+use crate::sequence::{Counts, Sequence};
 
 /// Columns of a source lane and of a target lane.
 ///
@@ -23,7 +25,7 @@ pub struct ColumnMap<'a> {
 
 /// A source column and its target, in the 32 bits that kernels read.
 ///
-/// The target is a [`Column`](crate::columns::Column) of a lane that has tables, or one of the two numbers after that
+/// The target is a [`Column`](crate::sequence::Column) of a lane that has tables, or one of the two numbers after that
 /// lane's last column.
 pub type Pair = [u32; 2];
 
@@ -58,7 +60,7 @@ impl ColumnMap<'_> {
         let Some(rearrangement) = &pattern.rearrangement else { return };
         let (items, large) = (pattern.pattern.items(), self.params.split().large());
         let shapes = self.source.shapes(items.births(), large);
-        let maps = rearrangement.maps(items, shapes, self.patterns, large);
+        let maps = rearrangement.maps(items, shapes, self.patterns.cache(), large);
         for ((group, shape), map) in self.source.groups().iter().zip(shapes).zip(&maps) {
             let out = &mut leads_to[group.first as usize..][..group.count as usize];
             match self.target.group(Counts::of(shape.actual(map.target))) {
@@ -162,9 +164,9 @@ mod tests {
 
     use super::*;
     use crate::Precision;
-    use crate::columns::unpack;
     use crate::lane::lanes;
-    use crate::patterns::Pattern;
+    use crate::pattern::Pattern;
+    use crate::sequence::unpack;
     use crate::slide::TileSource;
 
     /// The first two of seven tiles merge.

@@ -5,10 +5,10 @@
 //! hundred per lane, and counts their arrangements.
 
 use crate::board::MAX_EXPONENT;
-use crate::columns::{Column, Sequence, pack};
 use crate::huge::LEAST_HUGE;
 use crate::lane::Lane;
 use crate::params::Params;
+use crate::sequence::{Column, Sequence, pack};
 
 /// Numbers of the columns of a lane: the same as in [`Columns`](crate::columns::Columns).
 #[derive(Clone, Debug)]

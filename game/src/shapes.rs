@@ -6,22 +6,15 @@
 //! rearrangement is computed once per shape, for any number of lanes with multisets of that shape.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use crate::columns::{Sequence, arrangements, pack, unpack};
 use crate::endings::{Endings, beginning, beginnings, ending, endings};
-use crate::patterns::{Items, Patterns};
-
-/// Squeezed multiset of exponents.
-#[derive(Clone, Copy, Debug)]
-pub struct Shape {
-    squeezed: Sequence,
-    tiles: u8,
-    /// Actual exponent of each squeezed exponent.
-    actual: [u8; 16],
-}
+use crate::pattern::Items;
+use crate::sequence::{Sequence, arrangements, pack, unpack};
+use crate::shape::Shape;
 
 /// Effects of patterns without merges on shapes, by shape. All patterns with the same items share one rearrangement.
 #[derive(Debug, Default)]
@@ -38,57 +31,21 @@ pub(crate) struct ShapeMap {
     pub(crate) leads_to: Vec<u32>,
 }
 
-impl Shape {
-    /// Squeezes a multiset of `k` exponents of at least `large`, sorted downward. With `births`, the shape also records
-    /// whether the smallest exponent is `large`.
-    pub(crate) fn new(births: bool, multiset: Sequence, k: u8, large: u8) -> Self {
-        let mut actual = [0; 16];
-        if births {
-            actual[large as usize] = large;
-        }
-        let mut squeezed = 0;
-        let (mut last, mut squeezed_last): (Option<u8>, u8) = (None, large);
-        // The exponents are sorted downward, so the lowest nibble is the smallest.
-        for i in 0..k {
-            let exponent = (multiset >> (4 * i)) as u8 & 15;
-            squeezed_last += match last {
-                Some(last) => (exponent - last).min(1),
-                None if births => (exponent - large).min(1),
-                None => 0,
-            };
-            last = Some(exponent);
-            actual[squeezed_last as usize] = exponent;
-            squeezed |= Sequence::from(squeezed_last) << (4 * i);
-        }
-        Self { squeezed, tiles: k, actual }
-    }
-
-    /// Returns the actual multiset of a squeezed multiset. The latter is this shape or the target of one of its maps.
-    pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
-        let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
-        while rest != 0 {
-            multiset |= Sequence::from(self.actual[(rest & 15) as usize]) << shift;
-            (rest, shift) = (rest >> 4, shift + 4);
-        }
-        multiset
-    }
-}
-
 impl Rearrangement {
     /// Returns the maps of shapes, in order. Cost on first use of a shape: a few nanoseconds per arrangement.
     pub(crate) fn maps(
         &self,
         items: Items,
         shapes: &[Shape],
-        patterns: &Patterns,
+        cache: &ShapeCache,
         large: u8,
     ) -> Vec<Arc<ShapeMap>> {
         let mut maps = self.maps.lock();
         let mut map = |shape: &Shape| {
             let made = maps.entry(shape.squeezed);
             let map = made.or_insert_with(|| {
-                let map = ShapeMap::new(items, shape, patterns, large);
-                patterns.count_shape_bytes(map.heap_bytes());
+                let map = ShapeMap::new(items, shape, cache, large);
+                cache.count_bytes(map.heap_bytes());
                 Arc::new(map)
             });
             Arc::clone(map)
@@ -103,13 +60,13 @@ impl Rearrangement {
 }
 
 impl ShapeMap {
-    fn new(items: Items, shape: &Shape, patterns: &Patterns, large: u8) -> Self {
-        let source = patterns.arrangements(shape.squeezed);
+    fn new(items: Items, shape: &Shape, cache: &ShapeCache, large: u8) -> Self {
+        let source = cache.arrangements(shape.squeezed);
         let rewriting = items.on(shape.tiles, large);
         let image = |&sequence: &Sequence| rewriting.apply(sequence);
         let Some(first) = source.sequences.first().map(image) else { return Self::default() };
         let target = sorted_downward(first);
-        let (arrangements, endings) = (patterns.arrangements(target), endings());
+        let (arrangements, endings) = (cache.arrangements(target), endings());
         let number = |sequence: &Sequence| arrangements.number(endings, image(sequence)).unwrap_or_default();
         Self { target, leads_to: source.sequences.iter().map(number).collect() }
     }
@@ -119,9 +76,45 @@ impl ShapeMap {
     }
 }
 
+/// Arrangements that the maps of shapes share, and the memory that both take.
+#[derive(Debug, Default)]
+pub(crate) struct ShapeCache {
+    arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
+    /// Approximate number of bytes of all maps and arrangements.
+    bytes: AtomicUsize,
+}
+
+impl ShapeCache {
+    /// Returns the arrangements of a multiset of exponents. The multiset must be sorted downward.
+    fn arrangements(&self, multiset: Sequence) -> Arc<Arrangements> {
+        let mut known = self.arrangements.lock();
+        let arrangements = known.entry(multiset).or_insert_with(|| {
+            let made = Arrangements::new(multiset);
+            self.count_bytes(made.heap_bytes());
+            Arc::new(made)
+        });
+        Arc::clone(arrangements)
+    }
+
+    fn count_bytes(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Approximate number of bytes of all maps and arrangements.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Drops the arrangements. The caller drops the maps.
+    pub(crate) fn clear(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
+        self.arrangements.lock().clear();
+    }
+}
+
 /// Arrangements of a multiset of exponents, numbered in lexicographic order.
 #[derive(Debug)]
-pub(crate) struct Arrangements {
+struct Arrangements {
     sequences: Vec<Sequence>,
     /// Number of the first arrangement with each beginning.
     beginnings: FxHashMap<Sequence, u32>,
@@ -129,7 +122,7 @@ pub(crate) struct Arrangements {
 
 impl Arrangements {
     /// Lists the arrangements of a multiset that is sorted downward.
-    pub(crate) fn new(multiset: Sequence) -> Self {
+    fn new(multiset: Sequence) -> Self {
         let mut exponents = unpack(multiset, tiles_of(multiset));
         exponents.reverse();
         let sequences: Vec<Sequence> = arrangements(exponents).collect();
@@ -164,10 +157,12 @@ fn sorted_downward(sequence: Sequence) -> Sequence {
 mod tests {
     use super::*;
     use crate::Params;
-    use crate::columns::{Column, Columns, Counts};
+    use crate::columns::Columns;
     use crate::lane::{Lane, lanes};
     use crate::maps::ColumnMap;
-    use crate::patterns::Pattern;
+    use crate::pattern::Pattern;
+    use crate::patterns::Patterns;
+    use crate::sequence::{Column, Counts};
     use crate::slide::TileSource;
 
     #[test]

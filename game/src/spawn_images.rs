@@ -1,7 +1,7 @@
 //! Fast enumeration of the states after spawns.
 
 use crate::board::{Board, MOST_CELLS};
-use crate::layer::SpawnKind;
+use crate::layer::{PerSpawn, SpawnKind};
 use crate::packed::PackedRules;
 
 /// Finds the canonical states after spawns.
@@ -45,7 +45,7 @@ impl Spawned {
 
     /// Returns the states after a 2 and the states after a 4, one state for each empty cell. Some states may be equal.
     #[inline]
-    pub fn each(&self) -> [&[Board]; 2] {
+    pub fn each(&self) -> PerSpawn<&[Board]> {
         self.states.each_ref().map(|states| &states[..self.count])
     }
 }

@@ -5,6 +5,7 @@
 //! depend on the orientation of boards or on the worker that computes them.
 
 use crate::discount::Discount;
+use crate::layer::PerSpawn;
 use crate::value::{Divisor, Stored, Value};
 
 /// Rule of a run.
@@ -18,7 +19,7 @@ pub enum SpawnRule {
     Worst(WorstSpawn),
 }
 
-/// Combines the values after spawned 2s and 4s into one value, in two passes over the values.
+/// Combines the values after each kind of spawn into one value, in two passes over the values.
 pub trait Spawning<V>: Copy + Send + Sync {
     /// Result of the first pass over all values of one kind of spawn. The second pass needs this result.
     type Scan: Copy + Default;
@@ -34,18 +35,18 @@ pub trait Spawning<V>: Copy + Send + Sync {
     /// Adds a value in the second pass.
     fn add(self, value: V, scan: Self::Scan, sum: &mut Self::Sum);
     /// Computes the value of the afterstate.
-    fn value(self, twos: Self::Sum, fours: Self::Sum, divisor: &Divisor) -> V;
+    fn value(self, sums: PerSpawn<Self::Sum>, divisor: &Divisor) -> V;
 }
 
-/// Computes the value of an afterstate from lists of the values after a 2 and after a 4.
-pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, twos: &[V], fours: &[V], divisor: &Divisor) -> V {
+/// Computes the value of an afterstate from a list of values for each kind of spawn.
+pub fn of_lists<V: Value, R: Spawning<V>>(rule: R, spawned: PerSpawn<&[V]>, divisor: &Divisor) -> V {
     let sum = |values: &[V]| {
         let (mut scan, mut sum) = (R::Scan::default(), R::NONE);
         values.iter().for_each(|&value| rule.scan(value, &mut scan));
         values.iter().for_each(|&value| rule.add(value, scan, &mut sum));
         sum
     };
-    rule.value(sum(twos), sum(fours), divisor)
+    rule.value(spawned.map(sum), divisor)
 }
 
 /// Mean of fixed-point numbers: their exact sum, divided with one rounding.
@@ -67,8 +68,8 @@ impl<V: Value> Spawning<V> for FixedMean {
     }
 
     #[inline(always)]
-    fn value(self, twos: V::Sum, fours: V::Sum, divisor: &Divisor) -> V {
-        V::mean(twos, fours, divisor)
+    fn value(self, sums: PerSpawn<V::Sum>, divisor: &Divisor) -> V {
+        V::mean(sums, divisor)
     }
 }
 
@@ -139,9 +140,9 @@ impl<V: Value> Spawning<V> for FloatingMean {
     }
 
     #[inline(always)]
-    fn value(self, twos: f64, fours: f64, divisor: &Divisor) -> V {
+    fn value(self, sums: PerSpawn<f64>, divisor: &Divisor) -> V {
         let Factor(numerator, denominator) = self.discount;
-        let sum = twos * divisor.weight2() + fours * divisor.weight4();
+        let sum = divisor.weighted(sums);
         self.of_number(sum * numerator / (denominator * divisor.count()))
     }
 }
@@ -149,17 +150,21 @@ impl<V: Value> Spawning<V> for FloatingMean {
 /// Least value over the spawns that chance could choose.
 #[derive(Clone, Copy, Debug)]
 pub struct WorstSpawn {
-    /// Whether a 2 can spawn, and whether a 4 can.
-    spawned: [bool; 2],
-    /// Potential that a spawned 4 adds without scoring it, in fixed point.
-    unscored_potential: Stored,
+    /// Whether each kind can spawn.
+    possible: PerSpawn<bool>,
+    /// Potential that each kind adds without scoring it, in fixed point.
+    unscored: PerSpawn<Stored>,
     /// Discount; `None` if values are fixed-point numbers.
     discount: Option<Factor>,
 }
 
 impl WorstSpawn {
-    pub(crate) fn new(spawned: [bool; 2], unscored_potential: Stored, discount: Option<Discount>) -> Self {
-        Self { spawned, unscored_potential, discount: discount.map(Factor::new) }
+    pub(crate) fn new(
+        possible: PerSpawn<bool>,
+        unscored: PerSpawn<Stored>,
+        discount: Option<Discount>,
+    ) -> Self {
+        Self { possible, unscored, discount: discount.map(Factor::new) }
     }
 }
 
@@ -179,16 +184,16 @@ impl<V: Value> Spawning<V> for WorstSpawn {
     }
 
     #[inline(always)]
-    fn value(self, twos: V, fours: V, _: &Divisor) -> V {
-        let fours = V::of_stored(Stored(fours.stored().0.wrapping_sub(self.unscored_potential.0)));
-        let least = match self.spawned {
-            [true, true] => twos.min(fours),
-            [true, false] => twos,
-            [false, _] => fours,
-        };
+    fn value(self, least: PerSpawn<V>, _: &Divisor) -> V {
+        let mut worst = V::LARGEST;
+        for ((value, unscored), &is_possible) in least.iter().zip(&self.unscored).zip(&self.possible) {
+            if is_possible {
+                worst = worst.min(V::of_stored(Stored(value.stored().0.wrapping_sub(unscored.0))));
+            }
+        }
         match self.discount {
-            Some(Factor(numerator, denominator)) => V::of_number(least.number() * numerator / denominator),
-            None => least,
+            Some(Factor(numerator, denominator)) => V::of_number(worst.number() * numerator / denominator),
+            None => worst,
         }
     }
 }
@@ -196,9 +201,9 @@ impl<V: Value> Spawning<V> for WorstSpawn {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backup::Backup;
     use crate::objective::Spawner;
     use crate::params::{Params, Precision};
-    use crate::value::Backup;
 
     fn backup(objective: &str, discount: &str, spawner: Spawner, precision: Precision) -> Backup {
         let params = Params::usual("3x3", objective).precision(precision);
@@ -229,10 +234,10 @@ mod tests {
                     numbers.iter().map(|&number| floating.of_number::<u64>(number).stored()).collect()
                 };
                 let (mut two_values, mut four_values) = (stored(&twos), stored(&fours));
-                let mean = backup.of_spawns::<u64>(&two_values, &four_values);
+                let mean = backup.of_spawns::<u64>([&two_values, &four_values]);
                 two_values.reverse();
                 four_values.rotate_left(empty / 2);
-                assert_eq!(backup.of_spawns::<u64>(&two_values, &four_values), mean);
+                assert_eq!(backup.of_spawns::<u64>([&two_values, &four_values]), mean);
                 let mut exact: Vec<f64> = twos.iter().map(|x| 9.0 * x).chain(fours.iter().copied()).collect();
                 exact.sort_by(f64::total_cmp);
                 let exact = exact.iter().sum::<f64>() * factor / (10.0 * empty as f64);
@@ -255,8 +260,8 @@ mod tests {
                 for value in [won, Stored(0)] {
                     let list = vec![value; empty];
                     let found = match precision {
-                        Precision::Bits32 => backup.of_spawns::<u32>(&list, &list),
-                        Precision::Bits64 => backup.of_spawns::<u64>(&list, &list),
+                        Precision::Bits32 => backup.of_spawns::<u32>([&list, &list]),
+                        Precision::Bits64 => backup.of_spawns::<u64>([&list, &list]),
                     };
                     assert_eq!(found, value, "{empty}");
                 }
@@ -268,12 +273,12 @@ mod tests {
     fn the_worst_spawn_has_the_least_value() {
         let score = backup("score", "1", Spawner::Worst, Precision::Bits32);
         let fixed = |number: u64| Stored(number << 17);
-        let of = |twos: &[Stored], fours: &[Stored]| score.of_spawns::<u32>(twos, fours);
+        let of = |twos: &[Stored], fours: &[Stored]| score.of_spawns::<u32>([twos, fours]);
         assert_eq!(of(&[fixed(20), fixed(30)], &[fixed(25), fixed(24)]), fixed(20));
         // A spawned 4 adds 4 to the potential without scoring it, so 4 is subtracted.
         assert_eq!(of(&[fixed(20)], &[fixed(23)]), fixed(19));
         let half = backup("reach:64", "1/2", Spawner::Worst, Precision::Bits64);
         let chance = |number: f64| Stored(number.to_bits());
-        assert_eq!(half.of_spawns::<u64>(&[chance(0.5)], &[chance(0.25)]), chance(0.125));
+        assert_eq!(half.of_spawns::<u64>([&[chance(0.5)], &[chance(0.25)]]), chance(0.125));
     }
 }

@@ -1,6 +1,7 @@
 //! Proofs that a board is unreachable, from the board alone.
 
 use crate::board::Board;
+use crate::layer::SpawnKind;
 use crate::params::Params;
 
 /// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the board alone
@@ -15,7 +16,7 @@ pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
     for cell in 0..cells {
         of_exponent[usize::from(board.get(cell))] += 1;
     }
-    let [empty, twos, fours, ..] = of_exponent;
+    let empty = of_exponent[0];
     let wins = params.game().winning_exponent().map_or(of_exponent.len(), usize::from);
     if of_exponent[wins.min(of_exponent.len())..].iter().any(|&tiles| tiles > 0) {
         return Some("it holds the wanted tile, and won boards are not expanded");
@@ -26,7 +27,7 @@ pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
     if board.tile_sum(cells) > params.last_layer().0 {
         return Some("its tiles sum to more than any reachable board's");
     }
-    if twos + fours == 0 {
+    if SpawnKind::ALL.iter().all(|spawn| of_exponent[usize::from(spawn.exponent())] == 0) {
         return Some("it has neither a 2 nor a 4, but the last spawn is one of them");
     }
     let mut tiles = 0;

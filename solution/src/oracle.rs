@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use exact2048_cone::Solver;
+use exact2048_game::backup::Backup;
 use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::fixed::Scale;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::rules::{self, Move};
-use exact2048_game::value::{Backup, Stored};
+use exact2048_game::value::Stored;
 use exact2048_game::{Layer, Params, SpawnKind, why_unreachable};
 use exact2048_storage::ItemKey;
 

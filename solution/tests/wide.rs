@@ -6,15 +6,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
+use exact2048_game::backup::Backup;
 use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::class::{ClassId, Space};
-use exact2048_game::columns::{Columns, Counts, Sequence, unpack};
+use exact2048_game::columns::Columns;
 use exact2048_game::fixed::Scale;
 use exact2048_game::huge::NO_HUGE;
 use exact2048_game::rowset::Row;
 use exact2048_game::rules::{self, Move};
-use exact2048_game::value::{Backup, Stored};
+use exact2048_game::sequence::{Counts, Sequence, unpack};
+use exact2048_game::value::Stored;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{
     Commit, JournalRecord, Oracle, OracleOptions, Parts, Phase, QueryError, Record, Run, UnnamedPolicy,
@@ -115,7 +117,7 @@ impl Made {
             let cells = rules::empty_cells(after, self.params.game().board());
             cells.map(|cell| self.state_value(backup, after.with(cell, exponent), known)).collect()
         });
-        backup.of_spawns::<u32>(&twos, &fours)
+        backup.of_spawns::<u32>([&twos, &fours])
     }
 }
 

@@ -5,6 +5,7 @@ use std::hint::black_box;
 use std::sync::Arc;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use exact2048_game::backup::Backup;
 use exact2048_game::bitset::BitSet;
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
@@ -12,7 +13,6 @@ use exact2048_game::maps::ColumnMap;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Maker, Transitions};
-use exact2048_game::value::Backup;
 use exact2048_game::{Lane, Params};
 use exact2048_solution::Parts;
 use exact2048_worker::bits::{BitMatrix, Source};
@@ -65,7 +65,7 @@ fn kernels(c: &mut Criterion) {
         b.iter(|| black_box(transitions(&setup, CLASS).moves(maker)).groups.len())
     });
     group.bench_function("transitions of spawns, per row", |b| {
-        b.iter(|| black_box(transitions(&setup, CLASS).spawns(maker)).twos.len())
+        b.iter(|| black_box(transitions(&setup, CLASS).spawns(maker)).edges[0].len())
     });
 
     let stay = moves
@@ -123,7 +123,7 @@ fn kernels(c: &mut Criterion) {
     let permutations: Vec<Permutation> = spawns.patterns.iter().map(permutation).collect();
     let permutations: Vec<&Permutation> = permutations.iter().collect();
     let mut out = vec![0u32; rows * stride];
-    group.throughput(Throughput::Elements((2 * spawns.twos.len() * columns) as u64));
+    group.throughput(Throughput::Elements((2 * spawns.edges[0].len() * columns) as u64));
     group.bench_function("mean over spawns, per entry", |b| {
         b.iter(|| {
             let twos = Rows { stride, set: &twos.0, occupied: &all_rows, values: &twos.1 };

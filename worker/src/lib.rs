@@ -29,9 +29,10 @@ mod tables;
 
 use std::sync::Arc;
 
+use exact2048_game::backup::Backup;
 use exact2048_game::lane::Step;
 use exact2048_game::legal::Legality;
-use exact2048_game::value::{Backup, Value};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Blame, ItemKind, PayloadError, ReadError};
 use exact2048_storage::{ErrorKind, ScratchPlace, StorageError};

@@ -11,10 +11,11 @@ use std::time::Instant;
 
 use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::class::{Class, ClassId, Space};
-use exact2048_game::columns::{Column, Columns};
+use exact2048_game::columns::Columns;
 use exact2048_game::maps::ColumnMap;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
+use exact2048_game::sequence::Column;
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Maker, Moves, Skeletons, Spawns, SymmetricRow, Transitions};
 use exact2048_game::{Lane, Layer, Params, lane};
@@ -488,7 +489,7 @@ impl LaneMaps<'_> {
 
 #[cfg(test)]
 mod tests {
-    use exact2048_game::patterns::Pattern;
+    use exact2048_game::pattern::Pattern;
     use exact2048_game::slide::TileSource;
 
     use super::*;

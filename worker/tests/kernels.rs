@@ -9,11 +9,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
+use exact2048_game::backup::Backup;
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::maps::Pair;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Direction, MoveEdge, SpawnEdge, Spawns};
-use exact2048_game::value::{Backup, Stored, Value};
+use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Params, Precision};
 use exact2048_worker::bits::{BitRows, Source};
 use exact2048_worker::kernels::index_map::{self, IndexMap, MapList, Permutation};
@@ -82,7 +83,7 @@ impl<V: Value> Kernels<V> for Plain {
         let has = |rows: &Rows<'_, V>, row| rows.has(row);
         for slot in slots.clone() {
             let edges = plan.spawns.start[slot] as usize..plan.spawns.start[slot + 1] as usize;
-            let (twos, fours) = (&plan.spawns.twos[edges.clone()], &plan.spawns.fours[edges.clone()]);
+            let [twos, fours] = plan.spawns.edges.each_ref().map(|of| &of[edges.clone()]);
             let all =
                 twos.iter().all(|e| has(&plan.twos, e.row)) && fours.iter().all(|e| has(&plan.fours, e.row));
             if edges.is_empty() || !all {
@@ -96,7 +97,7 @@ impl<V: Value> Kernels<V> for Plain {
                 let twos: Vec<Stored> = twos.iter().map(|e| value(&plan.twos, e.row, e.pattern)).collect();
                 let fours: Vec<Stored> = fours.iter().map(|e| value(&plan.fours, e.row, e.pattern)).collect();
                 after[(slot - slots.start) * stride + column] =
-                    V::of_stored(plan.backup.of_spawns::<V>(&twos, &fours));
+                    V::of_stored(plan.backup.of_spawns::<V>([&twos, &fours]));
             }
         }
         computed
@@ -148,7 +149,7 @@ impl<V: Value> Kernels<V> for Plain {
 fn leads_to_states<V>(plan: &Means<'_, V>, slot: usize, column: usize) -> bool {
     let Some(Marks { words, bits }) = plan.reached else { return true };
     let edges = plan.spawns.start[slot] as usize..plan.spawns.start[slot + 1] as usize;
-    plan.spawns.twos[edges].iter().all(|edge| {
+    plan.spawns.edges[0][edges].iter().all(|edge| {
         let to = permuted(plan.maps[edge.pattern as usize], column);
         let row = &bits[plan.twos.set.slot(edge.row).index() * words..][..words];
         row.get(to / 64).is_some_and(|word| word >> (to % 64) & 1 == 1)
@@ -379,7 +380,7 @@ fn both_kernels_find_the_same_means_where_few_afterstates_lead_to_states() {
             (0..*start.last().unwrap()).map(edge).collect()
         };
         let (twos, fours) = (edges().into(), edges().into());
-        let spawns = Spawns { start: start.into(), twos, fours, patterns: Vec::new() };
+        let spawns = Spawns { start: start.into(), edges: [twos, fours], patterns: Vec::new() };
         let mut values = || (0..rows * stride).map(|_| numbers.below(1 << 20) as u64).collect::<Vec<_>>();
         let (twos, fours, mut after) = (values(), values(), values());
         let (set, computed) = (RowSet::all(rows), BitSet::below(rows));

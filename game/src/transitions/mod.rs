@@ -18,7 +18,8 @@ use rustc_hash::FxHashMap;
 
 use crate::class::{Class, ClassId, Space};
 use crate::images::FirstImages;
-use crate::patterns::{Pattern, PatternId, Patterns};
+use crate::pattern::Pattern;
+use crate::patterns::{PatternId, Patterns};
 use crate::rowset::{RowSet, Slot};
 use crate::rules::exponent_potential;
 use crate::skeleton::{Config, Mask};

@@ -2,6 +2,7 @@
 
 use super::{Direction, MoveEdge, MoveGroup, Moves, Skeletons, Spawns, SymmetricRow};
 use crate::bitset::Number;
+use crate::layer::SpawnKind;
 use crate::rowset::{RowSet, Slot};
 use crate::table::Table;
 
@@ -52,16 +53,17 @@ impl SomeRows<'_> {
 
     /// Selects the spawns in the wanted rows.
     pub fn spawns(&self, all: &Spawns) -> Spawns {
-        let (mut start, mut twos, mut fours) = (vec![0], Vec::new(), Vec::new());
+        let (mut start, mut some) = (vec![0], SpawnKind::ALL.map(|_| Vec::new()));
         for slot in self.slots() {
             let slot = slot.0 as usize;
             let edges = all.start[slot] as usize..all.start[slot + 1] as usize;
-            twos.extend_from_slice(all.twos.get(edges.clone()).unwrap_or_default());
-            fours.extend_from_slice(all.fours.get(edges).unwrap_or_default());
+            for (some, all) in some.iter_mut().zip(&all.edges) {
+                some.extend_from_slice(all.get(edges.clone()).unwrap_or_default());
+            }
             start.push(start[start.len() - 1] + all.start[slot + 1] - all.start[slot]);
         }
         let patterns = all.patterns.clone();
-        Spawns { start: start.into(), twos: twos.into(), fours: fours.into(), patterns }
+        Spawns { start: start.into(), edges: some.map(Table::from), patterns }
     }
 
     /// Selects the moves of the wanted rows. The result may have patterns without edges.

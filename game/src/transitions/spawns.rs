@@ -2,7 +2,7 @@
 
 use super::{Held, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
-use crate::layer::SpawnKind;
+use crate::layer::{PerSpawn, SpawnKind};
 use crate::patterns::PatternId;
 use crate::rowset::Row;
 use crate::skeleton::Config;
@@ -11,13 +11,11 @@ use crate::table::{Store, Table};
 /// Targets of spawns in rows of a class.
 #[derive(Debug, Default)]
 pub struct Spawns {
-    /// Start of each slot in `twos` and `fours`: the spawns of slot `r` are `twos[start[r]..start[r + 1]]`, one for
-    /// each empty cell. A row that no move can produce has no spawns.
+    /// Start of each slot in each list of edges: the edges of slot `r` are `edges[start[r]..start[r + 1]]`, one for each
+    /// empty cell. A row that no move can produce has no spawns.
     pub start: Table<u32>,
-    /// Targets of a spawned 2, in the class with small sum + 2.
-    pub twos: Table<SpawnEdge>,
-    /// Targets of a spawned 4, in the class with small sum + 4.
-    pub fours: Table<SpawnEdge>,
+    /// Targets of each kind of spawn. A spawned tile adds to the small sum of the class.
+    pub edges: PerSpawn<Table<SpawnEdge>>,
     /// Patterns of the edges. The first pattern is the identity.
     pub patterns: Vec<PatternId>,
 }
@@ -35,10 +33,7 @@ pub struct SpawnEdge {
 impl Spawns {
     /// Returns all edges for a kind of spawn.
     pub fn edges(&self, spawn: SpawnKind) -> &[SpawnEdge] {
-        match spawn {
-            SpawnKind::Two => &self.twos,
-            SpawnKind::Four => &self.fours,
-        }
+        &self.edges[spawn.index()]
     }
 
     /// Returns the edges of each slot, in order, for a kind of spawn.
@@ -52,7 +47,7 @@ impl Spawns {
         let mut numbers = Numbers::new(id.k);
         let mut start = Vec::with_capacity(held.rows.len() + 1);
         start.push(0);
-        let (mut twos, mut fours) = (Vec::new(), Vec::new());
+        let mut edges = SpawnKind::ALL.map(|_| Vec::new());
         let above = SpawnKind::ALL.map(|spawn| {
             let small_sum = id.small_sum + spawn.tile();
             Some((spawn.exponent(), space.class(ClassId { k: id.k, small_sum })?))
@@ -63,7 +58,7 @@ impl Spawns {
             for row in rows {
                 let occupied = occupied(mask, row.config);
                 if space.lines.can_follow_move(occupied) {
-                    for (&above, edges) in above.iter().zip([&mut twos, &mut fours]) {
+                    for (&above, edges) in above.iter().zip(&mut edges) {
                         let Some((exponent, target)) = above else { continue };
                         let empty = (0..cells).map(|i| 4 * i).filter(|shift| row.config >> shift & 15 == 0);
                         edges.extend(empty.map(|shift| {
@@ -73,24 +68,23 @@ impl Spawns {
                         }));
                     }
                 }
-                start.push(twos.len() as u32);
+                start.push(edges[0].len() as u32);
             }
         });
-        let patterns = renumber(&mut twos, &mut fours, &numbers.intern(maker.patterns));
-        Self { start: start.into(), twos: twos.into(), fours: fours.into(), patterns }
+        let patterns = renumber(&mut edges, &numbers.intern(maker.patterns));
+        Self { start: start.into(), edges: edges.map(Table::from), patterns }
     }
 
     pub(super) fn heap_bytes(&self) -> usize {
-        self.start.heap_bytes() + self.twos.heap_bytes() + self.fours.heap_bytes()
+        self.start.heap_bytes() + self.edges.iter().map(Table::heap_bytes).sum::<usize>()
     }
 
     pub(super) fn stored_in<S: Store>(&self, store: &mut S) -> Result<Self, S::Error> {
-        Ok(Self {
-            start: self.start.stored_in(store)?,
-            twos: self.twos.stored_in(store)?,
-            fours: self.fours.stored_in(store)?,
-            patterns: self.patterns.clone(),
-        })
+        let mut edges = PerSpawn::<Table<SpawnEdge>>::default();
+        for (stored, edges) in edges.iter_mut().zip(&self.edges) {
+            *stored = edges.stored_in(store)?;
+        }
+        Ok(Self { start: self.start.stored_in(store)?, edges, patterns: self.patterns.clone() })
     }
 }
 
@@ -115,10 +109,10 @@ fn canonical(config: Config, cells: usize, images: &[Image]) -> (Config, u32) {
 }
 
 /// Renumbers the patterns of spawn edges from 0, beginning with the identity. Returns the list of patterns.
-fn renumber(twos: &mut [SpawnEdge], fours: &mut [SpawnEdge], ids: &[PatternId]) -> Vec<PatternId> {
+fn renumber(edges: &mut PerSpawn<Vec<SpawnEdge>>, ids: &[PatternId]) -> Vec<PatternId> {
     let mut used = vec![ids[0]];
     let mut number = vec![0u32; ids.len()];
-    for edge in twos.iter_mut().chain(fours).filter(|edge| edge.pattern != 0) {
+    for edge in edges.iter_mut().flatten().filter(|edge| edge.pattern != 0) {
         let number = &mut number[edge.pattern as usize];
         if *number == 0 {
             *number = used.len() as u32;

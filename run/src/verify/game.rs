@@ -3,7 +3,7 @@
 use exact2048_game::{Game, Params};
 
 use super::geometry::Geometry;
-use super::values::ValueForm;
+use super::values::{SPAWNS, ValueForm};
 
 /// The game of a run.
 #[derive(Debug)]
@@ -101,17 +101,18 @@ impl CheckedGame {
     }
 
     /// The boards that a 2 and a 4 in each empty cell make, as pairs.
-    pub fn spawns(&self, after: u64) -> impl Iterator<Item = (u64, u64)> {
+    pub fn spawns(&self, after: u64) -> impl Iterator<Item = [u64; SPAWNS.len()]> {
         let empty = self.geometry.empty_cells(after);
         let others = |&empty: &u64| Some(empty & (empty - 1)).filter(|&empty| empty != 0);
         let cells = std::iter::successors(Some(empty).filter(|&empty| empty != 0), others);
-        cells.map(move |empty| empty & empty.wrapping_neg()).map(move |two| (after | two, after | two << 1))
+        let lowest = cells.map(|empty| empty & empty.wrapping_neg());
+        lowest.map(move |cell| SPAWNS.map(|tile| after | u64::from(tile) * cell))
     }
 
     /// The canonical starts: two tiles, each a 2 or a 4, on an empty board.
     pub fn starts(&self) -> Vec<u64> {
-        let one_tile = self.spawns(0).flat_map(|(two, four)| [two, four]);
-        let two_tiles = one_tile.flat_map(|board| self.spawns(board).flat_map(|(two, four)| [two, four]));
+        let one_tile = self.spawns(0).flatten();
+        let two_tiles = one_tile.flat_map(|board| self.spawns(board).flatten());
         let mut starts: Vec<u64> = two_tiles.map(|board| self.geometry.canonical(board)).collect();
         starts.sort_unstable();
         starts.dedup();

@@ -12,7 +12,7 @@ use super::MOST_PROBLEMS;
 use super::game::CheckedGame;
 use super::layer_reader::Part;
 use super::table::BoardTable;
-use super::values::SpawnedValues;
+use super::values::{SPAWNS, SpawnedValues};
 
 /// Afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
@@ -187,8 +187,11 @@ fn spawned(game: &CheckedGame, afterstates: &[u64]) -> [Vec<u64>; 2] {
         spawned.boards.map(|boards| each_once(vec![boards]))
     };
     let pieces: Vec<[Vec<u64>; 2]> = afterstates.par_chunks(SPAWNED_TOGETHER).map(spawn).collect();
-    let (twos, fours) = pieces.into_iter().map(|[twos, fours]| (twos, fours)).unzip();
-    [twos, fours].map(each_once)
+    let mut lists = SPAWNS.map(|_| Vec::new());
+    for piece in pieces {
+        lists.iter_mut().zip(piece).for_each(|(lists, piece)| lists.push(piece));
+    }
+    lists.map(each_once)
 }
 
 /// The boards of some lists, ascending, each once.
@@ -356,13 +359,10 @@ impl Spawned {
     /// Lists the canonical boards of all states that some afterstates can become.
     fn list(&mut self, game: &CheckedGame, afterstates: &[u64]) {
         self.boards.iter_mut().for_each(Vec::clear);
-        let [twos, fours] = &mut self.boards;
-        for (two, four) in afterstates.iter().flat_map(|&after| game.spawns(after)) {
-            twos.push(two);
-            fours.push(four);
+        for states in afterstates.iter().flat_map(|&after| game.spawns(after)) {
+            self.boards.iter_mut().zip(states).for_each(|(boards, state)| boards.push(state));
         }
-        game.geometry().canonicalise(twos);
-        game.geometry().canonicalise(fours);
+        self.boards.iter_mut().for_each(|boards| game.geometry().canonicalise(boards));
     }
 
     /// Looks up what some afterstates become, by the numbers of the boards of the layers above; puts the values of the
@@ -380,10 +380,9 @@ impl Spawned {
         let mut at = 0;
         for after in afterstates {
             let empty = game.geometry().empty_cells(*after).count_ones() as usize;
-            self.values.clear();
-            let lists = [&mut self.values.twos, &mut self.values.fours];
+            self.values.iter_mut().for_each(Vec::clear);
             for ((above, list), (table, boards)) in
-                above.into_iter().zip(lists).zip(tables.iter().zip(&self.boards))
+                above.into_iter().zip(&mut self.values).zip(tables.iter().zip(&self.boards))
             {
                 above.find(table, *after, &boards[at..at + empty], list, missing);
             }

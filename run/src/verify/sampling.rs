@@ -268,8 +268,8 @@ impl Sampler<'_> {
     fn successors(&self, board: u64, above: [&States; 2]) -> Result<Known, Problem> {
         let (mut known, geometry) = (Known::default(), self.game.geometry());
         for after in self.afterstates(board).filter(|&after| !self.game.is_won(after)) {
-            for (two, four) in self.game.spawns(after) {
-                for (states, board) in above.into_iter().zip([two, four]) {
+            for spawned in self.game.spawns(after) {
+                for (states, board) in above.into_iter().zip(spawned) {
                     let board = geometry.canonical(board);
                     let value = states.value(self.game.lane(board), board);
                     known.insert(board, value.ok_or_else(|| self.reader.missing_problem(after, board))?);
@@ -393,9 +393,9 @@ impl Sampler<'_> {
             return self.game.values().won();
         }
         let (mut spawned, geometry) = (SpawnedValues::default(), self.game.geometry());
-        for (two, four) in self.game.spawns(after) {
-            spawned.twos.push(known[&geometry.canonical(two)]);
-            spawned.fours.push(known[&geometry.canonical(four)]);
+        for states in self.game.spawns(after) {
+            let values = states.map(|state| known[&geometry.canonical(state)]);
+            spawned.iter_mut().zip(values).for_each(|(spawned, value)| spawned.push(value));
         }
         self.game.values().of_spawned(&spawned)
     }

@@ -2,30 +2,19 @@
 
 use exact2048_game::{Discount, Game, Objective, Precision, Spawner};
 
-/// The values of the states that the spawns of an afterstate lead to.
-#[derive(Clone, Default, Debug)]
-pub struct SpawnedValues {
-    /// After a 2 in each empty cell.
-    pub twos: Vec<u64>,
-    /// The same for a 4.
-    pub fours: Vec<u64>,
-}
+/// Exponents of the tiles that spawn: a 2 and a 4.
+pub const SPAWNS: [u8; 2] = [1, 2];
 
-impl SpawnedValues {
-    /// Removes all values.
-    pub fn clear(&mut self) {
-        self.twos.clear();
-        self.fours.clear();
-    }
-}
+/// For each tile that spawns, the values of the states after it, one for each empty cell.
+pub type SpawnedValues = [Vec<u64>; SPAWNS.len()];
 
 /// The form of a run's values.
 #[derive(Clone, Debug)]
 pub struct ValueForm {
     form: Form,
     precision: Precision,
-    /// Weights of a 2 and of a 4.
-    weights: [u32; 2],
+    /// Weight of each tile that spawns.
+    weights: [u32; SPAWNS.len()],
     worst: bool,
     discount: Discount,
 }
@@ -66,6 +55,11 @@ impl ValueForm {
         }
     }
 
+    /// The term of the score that building a spawned tile from 2s would have earned. The player did not earn it.
+    fn unscored(&self, tile: u8) -> u64 {
+        self.score(u64::from(tile - 1) << tile)
+    }
+
     /// The value of an afterstate that is won.
     pub fn won(&self) -> u64 {
         match self.form {
@@ -91,11 +85,12 @@ impl ValueForm {
             (_, true) => self.least(spawned),
             (Form::Fixed { .. }, false) => self.rounded_mean(spawned),
             (Form::Floating { .. }, false) => {
-                let [weight2, weight4] = self.weights.map(f64::from);
                 let sum =
                     |values: &[u64]| coarse_sum(&values.iter().map(|&v| self.read(v)).collect::<Vec<_>>());
-                let sum = sum(&spawned.twos) * weight2 + sum(&spawned.fours) * weight4;
-                let count = (weight2 + weight4) * spawned.twos.len() as f64;
+                let weighted =
+                    spawned.iter().zip(self.weights).map(|(of, weight)| sum(of) * f64::from(weight));
+                let sum = weighted.reduce(|sum, product| sum + product).unwrap_or_default();
+                let count = f64::from(self.weights.iter().sum::<u32>()) * spawned[0].len() as f64;
                 self.write(self.discounted(sum, count))
             }
         }
@@ -109,10 +104,11 @@ impl ValueForm {
     /// The least value of the possible spawns; a spawned 4 counts 4 less, because the player did not score
     /// it.
     fn least(&self, spawned: &SpawnedValues) -> u64 {
-        let [weight2, weight4] = self.weights;
-        let twos = spawned.twos.iter().copied().filter(|_| weight2 > 0);
-        let fours = spawned.fours.iter().map(|&v| v.saturating_sub(self.score(4))).filter(|_| weight4 > 0);
-        let least = twos.chain(fours).min().unwrap_or_default();
+        let kinds = spawned.iter().zip(SPAWNS).zip(self.weights).filter(|&(_, weight)| weight > 0);
+        let scored = kinds.flat_map(|((values, tile), _)| {
+            values.iter().map(move |&value| value.saturating_sub(self.unscored(tile)))
+        });
+        let least = scored.min().unwrap_or_default();
         match self.form {
             Form::Fixed { .. } => least,
             Form::Floating { .. } => self.write(self.discounted(self.read(least), 1.0)),
@@ -124,12 +120,14 @@ impl ValueForm {
     /// A spawned 4 adds 4 to what building the board from 2s would have scored, and the player did not
     /// score it: so it counts 4 less.
     fn rounded_mean(&self, spawned: &SpawnedValues) -> u64 {
-        let [weight2, weight4] = self.weights;
-        let sum = |values: &[u64]| values.iter().map(|&value| u128::from(value)).sum::<u128>();
-        let empty = spawned.twos.len() as u64;
-        let fours = sum(&spawned.fours).saturating_sub(u128::from(self.score(4)) * u128::from(empty));
-        let sum = u128::from(weight2) * sum(&spawned.twos) + u128::from(weight4) * fours;
-        let count = u64::from(weight2 + weight4) * empty;
+        let empty = spawned[0].len() as u64;
+        let scored = |(values, tile): (&Vec<u64>, u8)| {
+            let sum: u128 = values.iter().map(|&value| u128::from(value)).sum();
+            sum.saturating_sub(u128::from(self.unscored(tile)) * u128::from(empty))
+        };
+        let kinds = spawned.iter().zip(SPAWNS).map(scored).zip(self.weights);
+        let sum = kinds.map(|(sum, weight)| u128::from(weight) * sum).sum();
+        let count = u64::from(self.weights.iter().sum::<u32>()) * empty;
         match self.precision {
             Precision::Bits32 => to_nearest_32(sum, count),
             Precision::Bits64 => to_nearest_64(sum, count),
@@ -230,7 +228,8 @@ fn fraction_bits(game: &Game, largest: u64) -> u32 {
 mod tests {
     use super::*;
     use exact2048_game::Params;
-    use exact2048_game::value::{Backup, Stored};
+    use exact2048_game::backup::Backup;
+    use exact2048_game::value::Stored;
 
     fn params(objective: &str, precision: Precision) -> Params {
         Params::usual("3x3", objective).precision(precision).build().unwrap()
@@ -287,12 +286,13 @@ mod tests {
                         };
                         (0..round % 8 + 1).map(value).collect()
                     };
-                    let spawned = SpawnedValues { twos: list(), fours: list() };
-                    let [twos, fours] = [&spawned.twos, &spawned.fours]
-                        .map(|of| of.iter().copied().map(Stored).collect::<Vec<_>>());
+                    let spawned = SPAWNS.map(|_| list());
+                    let of_solver =
+                        spawned.each_ref().map(|of| of.iter().copied().map(Stored).collect::<Vec<_>>());
+                    let of_solver = of_solver.each_ref().map(Vec::as_slice);
                     let Stored(wanted) = match wide {
-                        true => backup.of_spawns::<u64>(&twos, &fours),
-                        false => backup.of_spawns::<u32>(&twos, &fours),
+                        true => backup.of_spawns::<u64>(of_solver),
+                        false => backup.of_spawns::<u32>(of_solver),
                     };
                     assert_eq!(values.of_spawned(&spawned), wanted, "{spawned:?} {params:?}");
                 }

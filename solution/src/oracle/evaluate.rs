@@ -6,7 +6,7 @@ use exact2048_game::board::Board;
 use exact2048_game::packed::LegalMoves;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Stored;
-use exact2048_game::{Layer, Precision, SpawnKind, Spawner};
+use exact2048_game::{Layer, PerSpawn, Precision, SpawnKind, Spawner};
 use exact2048_storage::ItemKey;
 
 use super::cones::Known;
@@ -124,10 +124,14 @@ impl Oracle {
         let values = |spawn| -> Option<Vec<Stored>> {
             self.spawned(after, spawn).map(|state| known.get(&state).copied()).collect()
         };
-        let (twos, fours) = (values(SpawnKind::Two)?, values(SpawnKind::Four)?);
+        let mut spawned = PerSpawn::<Vec<Stored>>::default();
+        for (values_of_kind, spawn) in spawned.iter_mut().zip(SpawnKind::ALL) {
+            *values_of_kind = values(spawn)?;
+        }
+        let spawned = spawned.each_ref().map(Vec::as_slice);
         Some(match self.params.game().precision() {
-            Precision::Bits32 => self.backup.of_spawns::<u32>(&twos, &fours),
-            Precision::Bits64 => self.backup.of_spawns::<u64>(&twos, &fours),
+            Precision::Bits32 => self.backup.of_spawns::<u32>(spawned),
+            Precision::Bits64 => self.backup.of_spawns::<u64>(spawned),
         })
     }
 

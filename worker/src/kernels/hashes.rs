@@ -8,8 +8,8 @@ use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use exact2048_game::bitset::{self, Number};
-use exact2048_game::columns::Sequence;
 use exact2048_game::rowset::Slot;
+use exact2048_game::sequence::Sequence;
 use exact2048_game::value::Value;
 use multiversion::multiversion;
 use xxhash_rust::xxh3::xxh3_128;

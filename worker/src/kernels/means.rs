@@ -2,11 +2,13 @@
 
 use std::ops::Range;
 
+use exact2048_game::SpawnKind;
+use exact2048_game::backup::Backup;
 use exact2048_game::bitset::Number;
 use exact2048_game::rowset::Slot;
 use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::transitions::{SpawnEdge, Spawns};
-use exact2048_game::value::{Backup, Divisor, Value};
+use exact2048_game::value::{Divisor, Value};
 use multiversion::multiversion;
 
 use super::index_map::{LANES, Permutation};
@@ -114,7 +116,8 @@ fn sources_of<'a, V: Value>(
 ) -> Option<Sources<'a>> {
     let spawns = plan.spawns;
     let range = spawns.start[slot] as usize..spawns.start[slot + 1] as usize;
-    let (twos, fours) = (&spawns.twos[range.clone()], &spawns.fours[range.clone()]);
+    let (twos, fours) =
+        (&spawns.edges(SpawnKind::Two)[range.clone()], &spawns.edges(SpawnKind::Four)[range.clone()]);
     let all_there = !range.is_empty()
         && twos.iter().all(|edge| plan.twos.has(edge.row))
         && fours.iter().all(|edge| plan.fours.has(edge.row));
@@ -193,7 +196,7 @@ fn of_vector<V: Value, R: Spawning<V>>(
     };
     let mut means = [V::default(); LANES];
     for lane in 0..LANES {
-        means[lane] = rule.value(twos[lane], fours[lane], row.divisor);
+        means[lane] = rule.value([twos[lane], fours[lane]], row.divisor);
     }
     means
 }

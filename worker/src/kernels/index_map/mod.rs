@@ -228,7 +228,8 @@ impl Pairs<'_> {
 mod tests {
     use super::*;
     use exact2048_game::columns::Columns;
-    use exact2048_game::patterns::{Pattern, Patterns};
+    use exact2048_game::pattern::Pattern;
+    use exact2048_game::patterns::Patterns;
     use exact2048_game::slide::TileSource;
     use exact2048_game::{Lane, Params};
 
