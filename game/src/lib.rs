@@ -40,6 +40,7 @@ pub mod images;
 pub mod kept;
 pub mod lane;
 pub mod layer;
+pub mod layered;
 pub mod legal;
 pub mod locate;
 pub mod maps;
