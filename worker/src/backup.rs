@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use exact2048_arena::Area;
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::{Class, ClassId};
 use exact2048_game::rowset::{Row, RowSet, Slot};
@@ -13,7 +14,6 @@ use exact2048_game::{Lane, Layer, SpawnKind};
 use exact2048_solution::{ItemKind, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
 
-use crate::area::Area;
 use crate::blocks::{Entries, ReachBits, ValueBlock};
 use crate::enumerate::OccurringMoves;
 use crate::follow::moves;

@@ -6,8 +6,6 @@
 //! decided here.
 
 mod any;
-mod area;
-mod arena;
 mod backup;
 pub mod bits;
 mod blocks;
@@ -15,7 +13,6 @@ mod bytes_list;
 mod dense;
 mod enumerate;
 mod exchange;
-mod extents;
 mod fingerprint;
 mod follow;
 mod footprint;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytemuck::Pod;
+use exact2048_arena::{Area, Pool};
 use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, ScratchPlace, StorageError};
 use parking_lot::{Condvar, Mutex};
 
 use crate::Heap;
-use crate::area::{Area, Pool};
 
 /// Lists below this length stay on the heap: a separate file and map would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;

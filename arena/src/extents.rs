@@ -1,28 +1,31 @@
-//! Which pages of a long stretch of memory are free, and which of the free ones have memory. Only numbers of pages are
-//! known here; the memory itself is in [`crate::arena`].
+//! Bookkeeping of an arena's pages: which are free, and which of the free ones have memory.
+//!
+//! This module knows only numbers of pages. [`crate::arena`] has the memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The free pages of a stretch of memory. Freed ranges join with their neighbours, so that a long range can be taken
-/// where many short ones were.
+/// The free pages of a range of memory.
+///
+/// Freed ranges join with their neighbours, so a long range can take the place of many short ones.
 #[derive(Debug)]
 pub struct Extents {
     free: Ranges,
-    /// Those of the free pages that were in use, and still have memory.
+    /// The free pages that were in use before, and still have memory.
     resident: Ranges,
 }
 
 impl Extents {
-    /// The pages of a new stretch, all free and without memory.
+    /// The pages of a new range, all free and without memory.
     pub fn new(pages: usize) -> Self {
         let mut free = Ranges::default();
         free.insert(0..pages);
         Self { free, resident: Ranges::default() }
     }
 
-    /// Takes the first free range of `pages` pages. Taking the first one keeps together what is in use, and reuses
-    /// pages that have memory.
+    /// Takes the first free range of `pages` pages.
+    ///
+    /// The first one, so that used pages stay together, and pages that have memory are reused.
     pub fn take(&mut self, pages: usize) -> Option<Range<usize>> {
         let fitting = self.free.iter().find(|range| range.len() >= pages)?;
         let taken = fitting.start..fitting.start + pages;
@@ -31,19 +34,20 @@ impl Extents {
         Some(taken)
     }
 
-    /// Gives back a range that was taken. Its memory stays.
+    /// Frees a range that was taken. Its pages keep their memory.
     pub fn give(&mut self, range: Range<usize>) {
         self.free.insert(range.clone());
         self.resident.insert(range);
     }
 
-    /// Free pages that have memory.
+    /// The number of free pages that have memory.
     pub fn resident(&self) -> usize {
         self.resident.pages
     }
 
-    /// Takes the last `pages` pages off the free pages that have memory, or all if there are fewer. The caller must
-    /// give their memory back to the system.
+    /// Removes the last `pages` pages from the free pages that have memory, or all if there are fewer.
+    ///
+    /// The caller must give their memory back to the system.
     pub fn forget(&mut self, pages: usize) -> Vec<Range<usize>> {
         let (mut forgotten, mut left) = (Vec::new(), pages);
         while left > 0
@@ -83,7 +87,7 @@ impl Ranges {
         self.ends.insert(start, end);
     }
 
-    /// Removes those of some pages that are in the set.
+    /// Removes pages. Some of them may be outside the set.
     fn remove(&mut self, range: Range<usize>) {
         while let Some((&start, &end)) = self.ends.range(..range.end).next_back()
             && end > range.start
@@ -111,7 +115,7 @@ mod tests {
     const PAGES: usize = 40;
 
     #[test]
-    fn freed_neighbours_are_there_for_a_long_range() {
+    fn freed_neighbours_become_a_long_range() {
         let mut extents = Extents::new(10);
         let [first, second, third] = [3, 3, 3].map(|pages| extents.take(pages).unwrap());
         assert_eq!((first.clone(), second.clone()), (0..3, 3..6));
@@ -138,13 +142,13 @@ mod tests {
             (1, vec![0])
         );
         assert!(extents.forget(1).is_empty());
-        assert_eq!(extents.take(4), Some(4..8), "they are free all the same");
+        assert_eq!(extents.take(4), Some(4..8), "they are still free");
     }
 
     proptest! {
-        /// A model of single pages says the same.
+        /// A model of single pages gives the same results.
         #[test]
-        fn pages_are_as_a_model_says(steps in proptest::collection::vec((0usize..3, 1usize..9), 0..60)) {
+        fn pages_are_those_of_a_model(steps in proptest::collection::vec((0usize..3, 1usize..9), 0..60)) {
             let mut extents = Extents::new(PAGES);
             let (mut taken, mut resident) = (Vec::<Range<usize>>::new(), BTreeSet::new());
             for (step, number) in steps {

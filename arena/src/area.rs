@@ -1,7 +1,4 @@
-//! Long lists that reuse memory, since fresh pages cost about as much as filling them.
-//!
-//! Lists of two megabytes and more are taken from an [`Arena`]. The memory of a shorter list is kept when it is
-//! dropped, for the next list of about the same length.
+//! The pool of lists: long ones from the arena, shorter ones from memory that was kept.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -13,20 +10,21 @@ use parking_lot::Mutex;
 
 use crate::arena::{Arena, Extent, PAGE_BYTES};
 
-/// Shorter lists are not kept: the allocator has memory for them at hand.
+/// Shorter lists are not kept, because the allocator has memory for them at hand.
 const LEAST_BYTES: usize = 16 << 10;
 
-/// The most lists that are kept.
+/// The largest number of kept lists.
 const MOST_KEPT: usize = 256;
 
-/// A kept list of at most this many words may be used for one of half its length even where memory is short.
+/// A kept list of at most this many words may serve one of half its length even if memory is short.
 const SHORT_WORDS: usize = 1 << 17;
 
-/// Lists from this length on are taken from the arena: those that fill a page of it.
+/// Lists from this length on are pages of the arena, because they fill at least one.
 const LEAST_EXTENT_BYTES: usize = PAGE_BYTES;
 
-/// Memory that waits to be used again. It may be freed at any time, so it does not count as used: code that needs other
-/// memory calls [`Pool::trim`] first.
+/// Memory that waits to be used again.
+///
+/// The pool may free it at any time, so it does not count as used. Code that needs other memory calls [`Pool::trim`] first.
 #[derive(Debug)]
 pub struct Pool {
     limit_bytes: usize,
@@ -42,7 +40,7 @@ struct Kept {
     bytes: usize,
 }
 
-/// A list whose memory goes back to its pool.
+/// A list that returns its memory to its pool.
 #[derive(Debug)]
 pub struct Area<T> {
     words: Place,
@@ -51,7 +49,7 @@ pub struct Area<T> {
     element: PhantomData<T>,
 }
 
-/// Where the memory of a list is.
+/// The memory of a list.
 #[derive(Debug)]
 enum Place {
     List(Vec<u64>),
@@ -59,14 +57,15 @@ enum Place {
 }
 
 impl Pool {
-    /// A pool for a process that may use `limit_bytes`; `heap_bytes` says how many bytes are live on its heap. The pool
-    /// keeps the memory of short lists up to a quarter of the limit, and that of long lists.
+    /// Makes a pool for a process that may use `limit_bytes`. `heap_bytes` counts the live bytes of its heap.
+    ///
+    /// The pool keeps the memory of long lists, and of short lists up to a quarter of the limit.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
         let arena = Arena::new(limit_bytes);
         Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default(), arena })
     }
 
-    /// A list of `len` elements, which are zeros or whatever was in the memory before.
+    /// Makes a list of `len` elements, which are zeros or old contents of the memory.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
         let bytes = len * size_of::<T>();
         let words = self.extent(bytes).map_or_else(|| Place::List(self.list(bytes)), Place::Extent);
@@ -90,22 +89,22 @@ impl Pool {
         })
     }
 
-    /// Live bytes, without the lists that wait to be used again.
+    /// Counts the live bytes, without the lists that wait to be used again.
     pub fn used_bytes(&self) -> usize {
         self.live_bytes().saturating_sub(self.kept.lock().bytes)
     }
 
-    /// Live bytes of the heap and used bytes of the arena, including the lists that wait to be used again.
+    /// Counts the live bytes of the heap and the used bytes of the arena, with the lists that wait to be used again.
     fn live_bytes(&self) -> usize {
         (self.heap_bytes)().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.used_bytes()))
     }
 
-    /// Live bytes, with all that waits to be used again.
+    /// Counts the live bytes, with all memory that waits to be used again.
     pub fn held_bytes(&self) -> usize {
         self.live_bytes().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.idle_bytes()))
     }
 
-    /// Frees what waits, longest unused lists first, until there is room for `bytes` more or nothing waits.
+    /// Frees waiting memory, longest unused lists first, until `bytes` more fit or nothing waits.
     pub fn trim(&self, bytes: usize) {
         let needed = self.held_bytes().saturating_add(bytes).saturating_sub(self.limit_bytes);
         if needed == 0 {
@@ -113,7 +112,7 @@ impl Pool {
         }
         let freed = self.kept.lock().free(needed);
         let freed_bytes: usize = freed.iter().map(|list| size_of_val(&**list)).sum();
-        drop(freed); // after the lock
+        drop(freed); // after the lock is free
         if let Some(arena) = self.arena.as_ref().filter(|_| needed > freed_bytes) {
             arena.trim(needed - freed_bytes);
         }
@@ -125,22 +124,22 @@ impl Pool {
             Place::Extent(extent) => drop(extent),
             Place::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
                 let freed = self.kept.lock().add(list, most_bytes);
-                drop(freed); // after the lock
+                drop(freed); // after the lock is free
             }
             Place::List(_) => return,
         }
         self.trim(self.unreserved_bytes());
     }
 
-    /// Bytes to leave free for memory that no task reserves.
+    /// Returns the bytes to leave free for memory that no task reserves.
     pub fn unreserved_bytes(&self) -> usize {
         self.limit_bytes / 16
     }
 }
 
 impl Kept {
-    /// Takes out the shortest list that has `words` words and is not much too long; of equally long ones the one used
-    /// last.
+    /// Removes the shortest list that has `words` words and is not much too long. Of equally long lists it takes the
+    /// one used last.
     fn take(&mut self, words: usize, is_roomy: bool) -> Option<Vec<u64>> {
         let most = if is_roomy || 2 * words <= SHORT_WORDS { 2 * words } else { words + words / 4 };
         let lists = self.lists.iter().enumerate().rev();
@@ -151,7 +150,7 @@ impl Kept {
         Some(list)
     }
 
-    /// Adds a list; gives the lists that are to be freed then, because too many or too long ones are kept.
+    /// Adds a list. Returns the lists to free, because too many or too long ones are kept.
     fn add(&mut self, list: Vec<u64>, most_bytes: usize) -> Vec<Vec<u64>> {
         self.bytes += size_of_val(&*list);
         self.lists.push_back(list);
@@ -162,7 +161,7 @@ impl Kept {
         freed
     }
 
-    /// Takes out lists of at least `bytes` bytes together, or all lists if they have less, the longest unused first.
+    /// Removes lists of at least `bytes` bytes in all, or all lists if they have less, the longest unused first.
     fn free(&mut self, bytes: usize) -> Vec<Vec<u64>> {
         let least = self.bytes.saturating_sub(bytes);
         let mut freed = Vec::new();
@@ -200,7 +199,7 @@ impl Place {
 }
 
 impl<T> Area<T> {
-    /// Bytes in memory.
+    /// Returns the bytes of memory that the list takes.
     pub fn heap_bytes(&self) -> usize {
         size_of_val(self.words.get())
     }
@@ -236,7 +235,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_where_it_fits() {
+    fn memory_is_used_again_if_it_fits() {
         let pool = Pool::new(1 << 20, || 0);
         let mut first = pool.area::<u32>(9_001);
         assert_eq!(first.len(), 9_001);
@@ -248,12 +247,12 @@ mod tests {
         let again = pool.area::<u32>(5_000);
         assert_eq!((again.as_ptr(), again.len()), (at, 5_000));
         drop(again);
-        assert_ne!(pool.area::<u32>(4_000).as_ptr(), at, "much too long for it");
+        assert_ne!(pool.area::<u32>(4_000).as_ptr(), at, "the list is much too long");
         assert_eq!(pool.area::<u64>(4_000).as_ptr().cast(), at);
     }
 
     #[test]
-    fn long_lists_are_not_taken_for_much_shorter_ones_where_memory_is_short() {
+    fn long_lists_do_not_serve_much_shorter_ones_if_memory_is_short() {
         let taken_for = |words: usize, heap_bytes: fn() -> usize| {
             let pool = Pool::new(1 << 30, heap_bytes);
             let list = pool.area::<u64>(7 << 15);
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_taken_from_one_another_s_memory() {
+    fn long_lists_reuse_each_other_s_memory() {
         let pool = Pool::new(64 << 20, || 0);
         let mut lists = [8, 10, 12].map(|megabytes| pool.area::<u64>(megabytes << 17));
         lists.iter_mut().for_each(|list| list.fill(1));
@@ -277,16 +276,16 @@ mod tests {
         assert_eq!(pool.used_bytes(), 0);
         let long = pool.area::<u64>(30 << 17);
         assert_eq!((long.as_ptr(), long.len(), long.heap_bytes()), (at, 30 << 17, 30 << 20));
-        assert!(long.iter().all(|&word| word == 1), "the pages are those of before");
+        assert!(long.iter().all(|&word| word == 1), "the pages keep their contents");
         assert_eq!((pool.used_bytes(), pool.live_bytes()), (30 << 20, 30 << 20));
     }
 
     #[test]
-    fn long_lists_leave_no_more_than_the_limit() {
+    fn long_lists_keep_no_more_than_the_limit() {
         let pool = Pool::new(64 << 20, || 40 << 20);
         let arena = pool.arena.clone().unwrap();
         drop([pool.area::<u64>(10 << 17), pool.area::<u64>(10 << 17)]);
-        assert_eq!(arena.idle_bytes(), 20 << 20, "a sixteenth is free besides");
+        assert_eq!(arena.idle_bytes(), 20 << 20, "another sixteenth is free");
         pool.trim(10 << 20);
         assert_eq!(arena.idle_bytes(), 14 << 20);
         let whole = pool.area::<u64>(60 << 17);
@@ -301,7 +300,7 @@ mod tests {
         let lists = [5_000, 4_000, 4_000, 6_000].map(|words| pool.area::<u64>(words));
         let second = lists[2].as_ptr();
         lists.into_iter().for_each(drop);
-        assert_eq!(pool.area::<u64>(3_500).as_ptr(), second, "of two that are as long the last");
+        assert_eq!(pool.area::<u64>(3_500).as_ptr(), second, "the later one of two equal lengths");
     }
 
     #[test]
@@ -317,18 +316,18 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_freed_for_what_needs_memory() {
+    fn waiting_memory_is_freed_if_other_code_needs_it() {
         let pool = Pool::new(1 << 20, || 900_000);
         let lists: Vec<Area<u64>> = (0..4).map(|_| pool.area(4_000)).collect();
         drop(lists);
         assert_eq!(pool.kept.lock().bytes, 128_000);
         assert_eq!(pool.used_bytes(), 772_000);
         pool.trim(100_000);
-        assert_eq!(pool.kept.lock().bytes, 128_000, "there is room");
+        assert_eq!(pool.kept.lock().bytes, 128_000, "the bytes fit");
         pool.trim(200_000);
         assert_eq!(pool.kept.lock().bytes, 64_000, "51,424 bytes were missing");
         let full = Pool::new(1 << 20, || (1 << 20) - 1);
         drop(full.area::<u64>(4_000));
-        assert_eq!(full.kept.lock().bytes, 0, "some room is left for what nobody reserves");
+        assert_eq!(full.kept.lock().bytes, 0, "some bytes stay free for unreserved memory");
     }
 }

@@ -1,6 +1,8 @@
-//! A stretch of addresses for long lists. Blocks of values come and go by the gigabyte; their sizes differ, so that the
-//! memory of a freed list seldom fits the next one. Here the next list takes a part of that memory, or joins it with
-//! its neighbours, and the system does not clear pages again that have memory already.
+//! One long range of addresses for long lists.
+//!
+//! A solver makes and frees gigabytes of lists. Their sizes differ, so the memory of a freed list seldom fits the next
+//! one. Here the next list takes a part of that memory, or joins it with its neighbours. So the system need not clear
+//! pages again that have memory already.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,14 +12,15 @@ use parking_lot::Mutex;
 
 use crate::extents::Extents;
 
-/// Bytes of a page, as large as the system's huge pages: fewer of them have to be handed out, and addresses that lie
-/// far apart are translated faster.
+/// Bytes of a page, as large as the system's huge pages.
+///
+/// So few pages need to be handed out, and the processor translates addresses that lie far apart faster.
 pub const PAGE_BYTES: usize = 2 << 20;
 
-/// The longest stretch of addresses that the system is asked for, in bytes. Addresses that are not used cost nothing.
+/// The longest range of addresses to ask the system for, in bytes. Unused addresses cost nothing.
 const MOST_BYTES: usize = 1 << 42;
 
-/// The stretch, and what of it is in use.
+/// The range of addresses, and the pages of it that are in use.
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
@@ -32,7 +35,7 @@ struct State {
     used: usize,
 }
 
-/// Some pages of an arena, which no other extent has.
+/// Pages of an arena, which no other extent has.
 #[derive(Debug)]
 pub struct Extent {
     arena: Arc<Arena>,
@@ -40,8 +43,8 @@ pub struct Extent {
 }
 
 impl Arena {
-    /// Reserves addresses for lists of `limit_bytes` together, and as much again for gaps between them. `None` where
-    /// the system does not give them, or is not Linux.
+    /// Reserves addresses for lists of `limit_bytes` in all, and as many again for gaps between them. `None` if the
+    /// system refuses, or is not Linux.
     pub fn new(limit_bytes: usize) -> Option<Arc<Self>> {
         if cfg!(not(target_os = "linux")) {
             return None;
@@ -54,8 +57,7 @@ impl Arena {
         Some(Arc::new(Self { map: map.into(), first, state }))
     }
 
-    /// Takes pages for `bytes` bytes, which hold zeros or whatever was there before. `None` where no free range is long
-    /// enough.
+    /// Takes pages for `bytes` bytes, which hold zeros or old contents. `None` if no free range is long enough.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
         let mut state = self.state.lock();
         let pages = state.extents.take(bytes.div_ceil(PAGE_BYTES))?;
@@ -68,29 +70,30 @@ impl Arena {
         self.state.lock().used * PAGE_BYTES
     }
 
-    /// Bytes that are not in use and have memory.
+    /// Bytes of free pages that have memory.
     pub fn idle_bytes(&self) -> usize {
         self.state.lock().extents.resident() * PAGE_BYTES
     }
 
-    /// Gives memory that is not in use back to the system: at least `bytes` bytes, or all of it.
+    /// Gives the memory of free pages back to the system: at least `bytes` bytes, or all of it.
     pub fn trim(&self, bytes: usize) {
         let mut state = self.state.lock();
-        // With the lock: no thread may take pages that are about to lose their memory.
+        // Under the lock, because no thread may take pages that are about to lose their memory.
         for pages in state.extents.forget(bytes.div_ceil(PAGE_BYTES)) {
             self.clear(&pages);
         }
     }
 
-    /// Gives the memory of free pages back to the system. They read as zeros, and have no memory until they are written
-    /// to.
+    /// Gives the memory of free pages back to the system.
+    ///
+    /// The pages then read as zeros, and have no memory until the next write to them.
     #[cfg(target_os = "linux")]
-    #[allow(unsafe_code, reason = "memory is lost that may be in use")]
+    #[allow(unsafe_code, reason = "a page in use would lose its contents")]
     fn clear(&self, pages: &Range<usize>) {
         use memmap2::UncheckedAdvice::DontNeed;
         let first = self.first + pages.start * PAGE_BYTES;
-        // SAFETY: no extent has these pages, so that there is no reference to them. Where the system does not do it, they
-        // keep their memory, and are as good.
+        // SAFETY: no extent has these pages, so no reference to them exists. If the system refuses, they keep their
+        // memory, which does no harm.
         let _ = unsafe { self.map.unchecked_advise_range(DontNeed, first, pages.len() * PAGE_BYTES) };
     }
 
@@ -100,7 +103,7 @@ impl Arena {
 
 #[cfg(target_os = "linux")]
 fn in_huge_pages(map: &MmapMut) {
-    // Where there are none, pages are small.
+    // If the system has no huge pages, pages are small.
     let _ = map.advise(memmap2::Advice::HugePage);
 }
 
@@ -113,24 +116,26 @@ impl Extent {
         self.pages.len() * PAGE_BYTES
     }
 
-    /// The memory.
+    /// The words of the pages.
     #[inline]
-    #[allow(unsafe_code, reason = "a slice of what is mapped")]
+    #[allow(unsafe_code, reason = "a slice of mapped memory")]
     pub fn words(&self) -> &[u64] {
         // SAFETY: see `start`; no thread writes while `self` is shared.
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
-    /// The memory, to write to.
+    /// The words of the pages, to be changed.
     #[inline]
-    #[allow(unsafe_code, reason = "a slice of what is mapped")]
+    #[allow(unsafe_code, reason = "a slice of mapped memory")]
     pub fn words_mut(&mut self) -> &mut [u64] {
         // SAFETY: see `start`; no other extent has the pages, and `self` is borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
-    /// Where the pages begin: aligned, and within the map, which `arena` keeps. The pages are mapped to read and to write,
-    /// hold zeros or what was written before, and belong to this extent alone until it is dropped.
+    /// The begin of the pages: aligned, and within the map, which `arena` keeps.
+    ///
+    /// The pages are mapped to read and to write, and hold zeros or earlier contents. They belong to this extent alone
+    /// until it is dropped.
     #[inline]
     fn start(&self) -> *mut u64 {
         self.arena.map.as_mut_ptr().wrapping_add(self.arena.first + self.pages.start * PAGE_BYTES).cast()
@@ -167,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_in_use_goes_back_to_the_system() {
+    fn the_system_gets_the_memory_of_free_pages() {
         let arena = Arena::new(16 << 20).unwrap();
         let mut extents = [4 << 20, 4 << 20].map(|bytes| arena.take(bytes).unwrap());
         extents.iter_mut().for_each(|extent| extent.words_mut().fill(1));
@@ -175,13 +180,13 @@ mod tests {
         drop(second);
         arena.trim(usize::MAX);
         assert_eq!((arena.used_bytes(), arena.idle_bytes()), (4 << 20, 0));
-        assert!(first.words().iter().all(|&word| word == 1), "what is in use stays");
+        assert!(first.words().iter().all(|&word| word == 1), "used pages keep their contents");
         let second = arena.take(4 << 20).unwrap();
         assert!(second.words().iter().all(|&word| word == 0), "its memory is new");
     }
 
     #[test]
-    fn extents_outlive_who_made_the_arena() {
+    fn extents_outlive_the_last_other_user_of_the_arena() {
         let extent = Arena::new(16 << 20).unwrap().take(1).unwrap();
         assert_eq!(extent.words().len(), PAGE_BYTES / 8);
     }
