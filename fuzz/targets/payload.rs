@@ -8,7 +8,7 @@ use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Heap, Tuning, Worker};
+use exact2048_worker::{BytesList, Engine, Heap, Holding, Tuning, Worker};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;
@@ -41,10 +41,15 @@ static BLOCKS: LazyLock<Vec<(Layer, Lane)>> = LazyLock::new(|| {
 fuzz_target!(|bytes: &[u8]| {
     let [which, payload @ ..] = bytes else { return };
     let (layer, lane) = BLOCKS[usize::from(*which) * BLOCKS.len() / 256];
-    let _ = WORKER.accept_states(layer, lane, payload);
-    let _ = WORKER.accept_after_values(layer, lane, payload);
-    WORKER.release_states(layer);
-    WORKER.release_afterstates(layer);
+    let list = || {
+        let mut writer = BytesList::writer(payload.len());
+        writer.put(payload);
+        writer.finish()
+    };
+    let _ = WORKER.accept_states(layer, lane, list());
+    let _ = WORKER.accept_after_values(layer, lane, list());
+    WORKER.release(Holding::States(layer));
+    WORKER.release(Holding::Afterstates(layer));
 
     let parts = Parts::new(usize::from(*which) + 1, 100);
     let mut bits = vec![0; parts.rows(0).len() * parts.words()];

@@ -24,7 +24,7 @@ use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision};
 use exact2048_solution::{Archive, Parts, ReadError, Run};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{Heap, Tuning, Worker, WorkerError};
+use exact2048_worker::{BlockTask, Engine, Heap, Holding, Sink, Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -198,8 +198,10 @@ impl Bench {
         let (worker, helpers) = (self.worker::<u32>(), self.threads - 1);
         // The afterstates of the two full layers, and with them the tables that later layers find made.
         for layer in [Layer(first.0 - 4), Layer(first.0 - 2)] {
-            self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))?;
-            worker.release_states(layer);
+            self.each(layer, |lane| {
+                worker.compute(BlockTask::FindAfterstates, layer, lane, helpers).map(drop)
+            })?;
+            worker.release(Holding::States(layer));
         }
         let (mut timed, mut entries, mut states) = (Phases::default(), 0, 0);
         for (i, layer) in (0..self.untimed() + layers).map(|i| (i, Layer(first.0 + 2 * i))) {
@@ -209,7 +211,8 @@ impl Bench {
             let found = std::sync::atomic::AtomicU64::new(0);
             phases.time("states from spawns", || {
                 self.each(layer, |lane| {
-                    let count = worker.enumerate_states(layer, lane, helpers)?;
+                    let task = BlockTask::FindStates(Sink::Shards { keep: true });
+                    let count = worker.compute(task, layer, lane, helpers)?.count;
                     found.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
                     Ok(())
                 })
@@ -219,11 +222,13 @@ impl Bench {
                 states += found.into_inner();
             }
             phases.time("afterstates from moves", || {
-                self.each(layer, |lane| worker.enumerate_afterstates(layer, lane, helpers).map(drop))
+                self.each(layer, |lane| {
+                    worker.compute(BlockTask::FindAfterstates, layer, lane, helpers).map(drop)
+                })
             })?;
             phases.time("seal", || worker.seal(ShardKind::Reach, layer))?;
-            worker.release_states(layer);
-            worker.release_afterstates(Layer(layer.0 - 4));
+            worker.release(Holding::States(layer));
+            worker.release(Holding::Afterstates(Layer(layer.0 - 4)));
         }
         println!("up: {layers} layers, {entries} times {}, {states} states found", self.what());
         timed.print(entries, self.what());
@@ -241,16 +246,19 @@ impl Bench {
             let phases = if i < before { &mut untimed } else { &mut timed };
             entries += if i < before { 0 } else { self.entries(layer) };
             phases.time("afterstates: means", || {
-                self.each(layer, |lane| worker.back_up_afterstates(layer, lane, helpers))
+                self.each(layer, |lane| {
+                    worker.compute(BlockTask::BackUpAfterstates, layer, lane, helpers).map(drop)
+                })
             })?;
-            worker.release_states(Layer(layer.0 + 4));
+            worker.release(Holding::States(Layer(layer.0 + 4)));
             phases.time("states: maxima", || {
                 self.each(layer, |lane| {
-                    worker.back_up_states(layer, lane, self.keeps(layer), helpers).map(drop)
+                    let task = BlockTask::BackUpStates(Sink::Shards { keep: self.keeps(layer) });
+                    worker.compute(task, layer, lane, helpers).map(drop)
                 })
             })?;
             phases.time("seal", || worker.seal(ShardKind::Values, layer))?;
-            worker.release_afterstates(layer);
+            worker.release(Holding::Afterstates(layer));
         }
         println!("down: {layers} layers, {entries} times {}", self.what());
         timed.print(entries, self.what());

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use exact2048_game::bitset;
-use exact2048_game::bitset::{BitSet, Number};
+use exact2048_game::bitset::{self, BitSet, Number};
+use exact2048_game::class::Class;
 use exact2048_game::rowset::{Row, RowSet, Slot};
+use exact2048_solution::Parts;
 
 use crate::pieces::{Pieces, SlotBits};
 
-/// Which entries of a block are reachable: a row of `words` words for each row of a set.
+/// The reachable entries of a block: a row of `words` words for each row of a set.
 #[derive(Debug)]
 pub struct BitMatrix {
     rows: Arc<RowSet>,
@@ -22,11 +23,11 @@ pub struct BitMatrix {
 pub struct Summary {
     /// Number of bits set.
     pub ones: u64,
-    /// The slots whose rows have a bit.
+    /// The slots of rows that have a bit.
     pub occupied: BitSet<Slot>,
 }
 
-/// Some rows of a matrix, to be changed by one thread.
+/// Rows of a matrix that one thread changes.
 #[derive(Debug)]
 pub struct BitRows<'a> {
     held: &'a RowSet,
@@ -37,14 +38,14 @@ pub struct BitRows<'a> {
     bits: &'a mut [u64],
 }
 
-/// Rows of a matrix that are read.
+/// Rows of a matrix, to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
     /// Words a row.
     pub words: usize,
     /// The words of all rows.
     pub bits: &'a [u64],
-    /// The slots whose rows have a bit.
+    /// The slots of rows that have a bit.
     pub occupied: &'a BitSet<Slot>,
 }
 
@@ -52,6 +53,24 @@ impl BitMatrix {
     /// A matrix without a bit set.
     pub fn new(rows: Arc<RowSet>, words: usize) -> Self {
         Self { words, bits: vec![0; rows.len() * words], rows }
+    }
+
+    /// A matrix of the rows of some parts that have an entry. `found` has the numbers and the bits of the parts.
+    pub fn of_parts(class: &Class, parts: Parts, found: &[(u32, Vec<u64>)]) -> Self {
+        let words = parts.words();
+        let rows = || {
+            found.iter().flat_map(|(part, bits)| {
+                let first = parts.rows(*part).start;
+                let rows = bits.chunks_exact(words).enumerate();
+                let rows = rows.map(move |(i, row)| (Row::from_index(first + i), row));
+                rows.filter(|(_, row)| bitset::any(row))
+            })
+        };
+        let mut held = BitSet::with_room(class.rows());
+        rows().for_each(|(row, _)| held.insert(row));
+        let mut matrix = Self::new(Arc::new(RowSet::new(held)), words);
+        rows().for_each(|(row, bits)| matrix.row_mut(row).copy_from_slice(bits));
+        matrix
     }
 
     /// The rows.
@@ -86,7 +105,7 @@ impl BitMatrix {
         &mut self.bits[self.rows.slot(row).index() * self.words..][..self.words]
     }
 
-    /// Calls `change` with the rows of each piece; gives the results in order.
+    /// Calls `change` with the rows of each piece. Returns the results in order.
     pub fn map_pieces<R: Send>(
         &mut self,
         pieces: &Pieces,
@@ -118,7 +137,7 @@ impl BitMatrix {
         Summary { ones: ones.into_iter().sum(), occupied }
     }
 
-    /// The matrix with the rows in some slots alone.
+    /// The matrix with only the rows in some slots.
     pub fn of_slots(mut self, slots: &BitSet<Slot>) -> Self {
         let rows = RowSet::new(self.rows.rows_in_slots(slots));
         for (kept, slot) in slots.iter().enumerate() {
@@ -147,7 +166,7 @@ impl BitRows<'_> {
         self.slots.clone()
     }
 
-    /// The row of the class, where it is one of these.
+    /// The row of the class, if it is one of these.
     #[inline(always)]
     pub fn row_mut(&mut self, row: Row) -> Option<&mut [u64]> {
         let is_here = self.rows.contains(&row);
@@ -176,7 +195,7 @@ impl<'a> Source<'a> {
         &self.bits[slot.index() * self.words..][..self.words]
     }
 
-    /// The row in a slot, where it has a bit.
+    /// The row in a slot, if it has a bit.
     #[inline(always)]
     pub fn row(&self, slot: Slot) -> Option<&'a [u64]> {
         self.occupied.contains(slot).then(|| self.slot(slot))
@@ -188,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_summary_says_what_rows_there_are() {
+    fn a_summary_has_the_occupied_rows() {
         let mut matrix = BitMatrix::new(Arc::new(RowSet::all(130)), 2);
         for (row, word, bits) in [(0, 0, 5), (64, 1, 1 << 63), (129, 0, 4)] {
             matrix.row_mut(Row(row))[word] = bits;

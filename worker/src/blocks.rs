@@ -1,4 +1,4 @@
-//! Blocks in memory, and how they are packed or moved to scratch files when memory is short.
+//! Blocks, packed blocks, and blocks in scratch files.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -30,11 +30,30 @@ pub struct ReachBlock {
     pub bits: Buffer<u64>,
     /// Totals of the entries.
     pub summary: Summary,
-    /// The transitions of the rows, once they are needed; unused where the class keeps them.
+    /// The transitions of the rows, made when needed. They are unused if the class keeps them.
     pub transitions: OnceLock<Arc<Transitions>>,
 }
 
 impl ReachBlock {
+    /// The block of some entries, in memory or in a scratch file.
+    ///
+    /// # Errors
+    ///
+    /// If the entries cannot be written to a scratch file.
+    pub fn of(entries: Option<Entries>, memory: &Memory) -> Result<Self, StorageError> {
+        let (matrix, summary) = match entries {
+            Some(Entries { matrix, summary }) => (matrix, summary),
+            None => (BitMatrix::new(Arc::new(RowSet::all(0)), 0), Summary::default()),
+        };
+        Ok(Self {
+            rows: Arc::clone(matrix.rows()),
+            words: matrix.words(),
+            summary,
+            bits: memory.settle(matrix.into_bits())?,
+            transitions: OnceLock::new(),
+        })
+    }
+
     /// Whether the block has no reachable entry.
     pub fn is_empty(&self) -> bool {
         self.bits.is_empty()
@@ -46,7 +65,7 @@ impl ReachBlock {
     }
 }
 
-/// The reachable entries of a block, when all of them are found.
+/// The reachable entries of a block, after all of them were found.
 #[derive(Debug)]
 pub struct Entries {
     /// The entries.
@@ -56,7 +75,7 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// The entries of a matrix, which is looked through in pieces; `None` if it has none.
+    /// The entries of a matrix, which is searched in pieces; `None` if it has none.
     pub fn of(matrix: BitMatrix, pieces: &Pieces) -> Option<Self> {
         let summary = matrix.summary(pieces);
         (summary.ones > 0).then_some(Self { matrix, summary })
@@ -67,7 +86,7 @@ impl Entries {
         Source { words: self.matrix.words(), bits: self.matrix.bits(), occupied: &self.summary.occupied }
     }
 
-    /// These entries, without the rows that have none.
+    /// These entries, without the rows that have no entry.
     pub fn of_occurring_rows(self) -> Self {
         let Summary { ones, occupied } = self.summary;
         let matrix = self.matrix.of_slots(&occupied);
@@ -76,7 +95,7 @@ impl Entries {
     }
 }
 
-/// The values of a block: rows with a value for each column, and after these the padding that index maps lead to.
+/// The values of a block. A row has a value for each column, and then the padding that index maps lead to.
 #[derive(Debug)]
 pub struct ValueBlock<V> {
     /// The rows that the block holds.
@@ -85,11 +104,11 @@ pub struct ValueBlock<V> {
     pub stride: usize,
     /// The rows whose values were computed.
     pub occupied: BitSet<Row>,
-    /// The rows one after the other; or if they are packed, only the values of the entries that `marks` marks.
+    /// The rows in order. If they are packed, only the values of the entries in `marks`.
     pub values: Buffer<V>,
-    /// Which of the entries are reachable, if the block is packed or can be.
+    /// The reachable entries, if the block is packed or can be.
     pub marks: Option<Arc<ReachBits>>,
-    /// Whether only the values of reachable entries are held.
+    /// Whether `values` has only those of reachable entries.
     pub is_packed: bool,
 }
 
@@ -103,11 +122,11 @@ pub struct ReachBits {
     ones: usize,
 }
 
-/// Values of shorter blocks are not packed: there is little to gain.
+/// Values of shorter blocks are not packed, because that frees little memory.
 const LEAST_PACKED_BYTES: usize = 1 << 20;
 
 impl ReachBits {
-    /// The reachable entries of a block with these values; `None` for a short block, which is never packed.
+    /// The reachable entries of a block with these values. `None` for a short block, which is never packed.
     pub fn of<V>(entries: Entries, values: &[V]) -> Option<Arc<Self>> {
         let Entries { matrix, summary } = entries;
         let (words, ones) = (matrix.words(), summary.ones as usize);
@@ -117,25 +136,32 @@ impl ReachBits {
 }
 
 impl<V: Value> ValueBlock<V> {
+    /// A block without rows.
+    pub fn empty() -> Self {
+        let (rows, occupied) = (Arc::new(RowSet::all(0)), BitSet::default());
+        Self { rows, stride: 0, occupied, values: Buffer::default(), marks: None, is_packed: false }
+    }
+
     /// The rows, for the kernels. They must not be packed.
     pub fn rows(&self) -> Rows<'_, V> {
         Rows { stride: self.stride, set: &self.rows, occupied: &self.occupied, values: &self.values }
     }
 
-    /// Which entries are reachable, of a block that can be packed.
+    /// The reachable entries of a block that can be packed.
     pub fn marks(&self) -> Option<Marks<'_>> {
         self.marks.as_ref().map(|marks| Marks { words: marks.words, bits: &marks.bits })
     }
 
-    /// Whether packing would free enough memory, and there is room for the packed values.
+    /// Whether packing would free enough memory, and the packed values fit.
     fn can_be_packed(&self, memory: &Memory) -> bool {
         let Some(marks) = self.marks.as_ref().filter(|_| !self.is_packed) else { return false };
         let bytes = marks.ones * size_of::<V>();
         self.values.heap_bytes() > bytes + bytes / 8 && memory.fits(bytes)
     }
 
-    /// The block with the values of reachable entries alone: other values may be read, but change no result. Cost: a
-    /// nanosecond or two an entry.
+    /// The block with only the values of reachable entries. Other values may be read, but change no result.
+    ///
+    /// Cost: a nanosecond or two an entry.
     fn packed(&self, memory: &Memory) -> Option<Self> {
         let marks = self.marks.as_ref()?;
         let mut packed = memory.area::<V>(marks.ones + WORD);
@@ -156,7 +182,7 @@ impl<V: Value> ValueBlock<V> {
         let mut values = memory.area::<V>(self.rows.len() * self.stride);
         let mut rest = &self.values[..];
         for (row, marked) in values.chunks_exact_mut(self.stride).zip(marks.bits.chunks_exact(marks.words)) {
-            // Padding is read, too.
+            // Kernels also read padding.
             row[64 * (marks.words - 1)..].fill(V::default());
             unpack_row(rest, row, marked);
             rest = &rest[bitset::ones(marked) as usize..];
@@ -178,7 +204,7 @@ impl<V: Value> ValueBlock<V> {
 
 /// A block that can leave the heap.
 pub trait Spill: Sized {
-    /// Bytes that this would free, about.
+    /// An estimate of the bytes that leaving the heap would free.
     fn heap_bytes(&self) -> usize;
 
     /// The same block, in scratch files.
@@ -197,7 +223,7 @@ impl Spill for ReachBlock {
             words: self.words,
             bits: memory.spilled(&self.bits)?,
             summary: self.summary.clone(),
-            // Made again where they are needed again.
+            // A task that needs them makes them again.
             transitions: OnceLock::new(),
         })
     }
@@ -213,7 +239,7 @@ impl<V: Value> Spill for ValueBlock<V> {
     }
 }
 
-/// Finished blocks of one kind that are held, by layer and lane.
+/// Finished blocks of one kind, by layer and lane.
 #[derive(Debug)]
 pub struct BlockMap<B>(Mutex<BTreeMap<Layer, FxHashMap<Lane, Arc<B>>>>);
 
@@ -224,12 +250,12 @@ impl<B> Default for BlockMap<B> {
 }
 
 impl<B> BlockMap<B> {
-    /// The block, if it is held.
+    /// The block, if the map holds it.
     pub fn get(&self, layer: Layer, lane: Lane) -> Option<Arc<B>> {
         self.0.lock().get(&layer)?.get(&lane).cloned()
     }
 
-    /// The blocks of a layer that are held, in the order of the lanes.
+    /// The held blocks of a layer, in the order of the lanes.
     pub fn of_layer(&self, layer: Layer) -> Vec<(Lane, Arc<B>)> {
         let blocks = self.0.lock();
         let of_layer = blocks.get(&layer).into_iter().flatten();
@@ -249,13 +275,13 @@ impl<B> BlockMap<B> {
     /// Releases a layer's blocks.
     pub fn release(&self, layer: Layer) {
         let released = self.0.lock().remove(&layer);
-        drop(released); // after the lock: blocks can be large
+        drop(released); // after the lock is free, because blocks can be large
     }
 
     /// Releases one block.
     pub fn release_block(&self, layer: Layer, lane: Lane) {
         let released = self.0.lock().get_mut(&layer).and_then(|lanes| lanes.remove(&lane));
-        drop(released); // after the lock, too
+        drop(released); // after the lock is free
     }
 
     /// Releases all blocks.
@@ -265,17 +291,17 @@ impl<B> BlockMap<B> {
 }
 
 impl<B: Spill> BlockMap<B> {
-    /// Moves blocks that no task is using to scratch files until `enough` says so.
+    /// Moves blocks that no task uses to scratch files until `enough` is true.
     pub fn spill(&self, memory: &Memory, enough: impl Fn() -> bool) -> Result<(), StorageError> {
         while !enough() {
-            // Written without the lock: other tasks go on, and may take the old block meanwhile.
+            // Written without the lock, so other tasks continue, and may take the old block meanwhile.
             let Some((layer, lane, block)) = self.idle(|block| block.heap_bytes() > 0) else { break };
             self.replace((layer, lane, block.clone()), block.spilled(memory)?);
         }
         Ok(())
     }
 
-    /// A block that no task is using and for which `is_wanted` is true.
+    /// A block that no task uses and for which `is_wanted` is true.
     fn idle(&self, is_wanted: impl Fn(&B) -> bool) -> Option<(Layer, Lane, Arc<B>)> {
         let blocks = self.0.lock();
         let all = blocks
@@ -285,7 +311,7 @@ impl<B: Spill> BlockMap<B> {
         idle.next().map(|(layer, lane, block)| (layer, lane, Arc::clone(block)))
     }
 
-    /// Puts a block in the place of another, if that is still held.
+    /// Replaces a block, if the map still holds it.
     fn replace(&self, (layer, lane, block): (Layer, Lane, Arc<B>), by: B) {
         let by = Arc::new(by);
         if let Some(held) = self.0.lock().get_mut(&layer).and_then(|lanes| lanes.get_mut(&lane))
@@ -297,7 +323,7 @@ impl<B: Spill> BlockMap<B> {
 }
 
 impl<V: Value> BlockMap<ValueBlock<V>> {
-    /// Packs blocks that no task is using until `enough` says so, as far as there is room to do so.
+    /// Packs blocks that no task uses until `enough` is true, as far as the packed values fit.
     pub fn pack(&self, memory: &Memory, enough: impl Fn() -> bool) {
         while !enough()
             && let Some((layer, lane, block)) = self.idle(|block| block.can_be_packed(memory))
@@ -311,8 +337,7 @@ impl<V: Value> BlockMap<ValueBlock<V>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Heap;
-    use crate::pieces::Pieces;
+    use crate::tuning::Heap;
     use exact2048_game::Params;
     use exact2048_game::class::{ClassId, Space};
     use exact2048_game::patterns::Patterns;
@@ -328,7 +353,7 @@ mod tests {
             let (row, column) = (entry / columns, entry % columns);
             matrix.bits_mut()[row * words + column / 64] |= 1 << (column % 64);
         }
-        // A word of which all columns are reachable, and one row of none.
+        // A word with all columns reachable, and one row without any.
         matrix.bits_mut()[5 * words] = u64::MAX;
         matrix.bits_mut()[9 * words..10 * words].fill(0);
         let values: Vec<u64> = (1..=(rows * stride) as u64).collect();
@@ -338,9 +363,9 @@ mod tests {
         ValueBlock { rows, stride, occupied, values: values.into(), marks, is_packed: false }
     }
 
-    /// Also those of blocks whose bits are in a file already, or too few for one.
+    /// Also those of blocks whose bits are already in a file, or too few for one.
     #[test]
-    fn transitions_of_blocks_go_where_memory_is_short() {
+    fn transitions_of_blocks_are_dropped_if_memory_is_short() {
         let params = Params::small("3x3");
         let (space, patterns) = (Space::new(&params), Patterns::default());
         let class = space.class(ClassId { k: 4, small_sum: 16 }).unwrap();
@@ -391,20 +416,20 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_packed_as_far_as_there_is_room_and_need() {
+    fn blocks_are_packed_as_far_as_they_fit_and_need_be() {
         let (layer, lanes) = (Layer(8), [Lane::new(1, 8), Lane::new(1, 16), Lane::new(1, 32)]);
-        let with_fewer_rows = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
+        let ample = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let blocks = BlockMap::default();
         let held = lanes.map(|lane| blocks.insert(layer, lane, block()));
         let count = || blocks.of_layer(layer).iter().filter(|(_, block)| block.is_packed).count();
-        blocks.pack(&with_fewer_rows, || false);
-        assert_eq!(count(), 0, "tasks are using them");
+        blocks.pack(&ample, || false);
+        assert_eq!(count(), 0, "tasks use them");
         drop(held);
         blocks.pack(&Memory::new(1000, Heap::of(|| 1000), std::env::temp_dir().into()), || false);
-        assert_eq!(count(), 0, "there is no room for what is packed");
-        blocks.pack(&with_fewer_rows, || count() >= 2);
+        assert_eq!(count(), 0, "the packed blocks do not fit");
+        blocks.pack(&ample, || count() >= 2);
         assert_eq!(count(), 2);
-        blocks.pack(&with_fewer_rows, || false);
+        blocks.pack(&ample, || false);
         assert_eq!(count(), 3);
     }
 }

@@ -1,5 +1,5 @@
-//! Long byte strings as lists of pieces, so that no piece is copied to join them, and none that is written is larger
-//! than a message may be.
+//! Long byte strings as lists of pieces. So no piece is copied to join them, and no written piece is larger than a message
+//! may be.
 
 use std::collections::VecDeque;
 
@@ -13,20 +13,20 @@ pub struct BytesList {
     len: usize,
 }
 
-/// Puts a byte string together.
+/// Builds a byte string.
 #[derive(Debug)]
 pub struct Writer {
     list: BytesList,
-    /// The last piece, with room for all of it if the estimated length was right.
+    /// The last piece, with capacity for all of it if the estimated length was right.
     open: BytesMut,
     estimated: usize,
 }
 
 impl BytesList {
-    /// Bytes that a piece of a written list has at most.
+    /// The most bytes of a piece of a written list.
     pub const PIECE_BYTES: usize = 512 << 10;
 
-    /// An empty string to write to, of about `estimated` bytes in the end.
+    /// An empty string to write to, with an estimate of its final bytes.
     pub fn writer(estimated: usize) -> Writer {
         let open = BytesMut::with_capacity(estimated.min(Self::PIECE_BYTES));
         Writer { list: Self::default(), open, estimated }
@@ -50,7 +50,7 @@ impl BytesList {
         self.len == 0
     }
 
-    /// XXH3 (64 bits) of the bytes, however they are cut. Cost: some 0.1 ms a MiB at most.
+    /// XXH3 (64 bits) of the bytes, for any pieces. Cost: at most some 0.1 ms a MiB.
     pub fn checksum(&self) -> u64 {
         let mut sum = Xxh3Default::new();
         self.pieces.iter().for_each(|piece| sum.update(piece));
@@ -125,7 +125,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read(lengths in prop::collection::vec(0usize..2_500_000, 0..5), step in 1usize..3_000_000, estimated in 0usize..3_000_000) {
+        fn written_bytes_are_read(lengths in prop::collection::vec(0usize..2_500_000, 0..5), step in 1usize..3_000_000, estimated in 0usize..3_000_000) {
             let all: Vec<u8> = (0..lengths.iter().sum::<usize>()).map(|i| (i / 7) as u8).collect();
             let (mut writer, mut rest) = (BytesList::writer(estimated), &all[..]);
             for length in lengths {

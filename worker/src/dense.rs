@@ -1,80 +1,88 @@
-//! Which classes keep the transitions of all their rows.
+//! The choice of the classes that keep the transitions of all their rows.
 
 use std::collections::BTreeMap;
 
 use exact2048_game::class::{ClassId, Space};
 use exact2048_game::{Params, lane};
 
-use crate::Tuning;
-use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes};
+use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes, process_bytes};
+use crate::tuning::Tuning;
 
 /// The largest number of rows whose transitions are kept.
 const MOST_ROWS: u64 = 1 << 27;
 
-/// The transitions of a class are kept only if on average this many blocks have the class. In each of them about a third of
-/// its rows occur.
+/// The least average number of blocks of a class that keeps its transitions. In each block about a third of its rows
+/// occur.
 const LEAST_USES: u64 = 16;
 
-/// Bytes of memory that a run needs for each row whose transitions are kept. Transitions take twice as many, but those
-/// used least can be in scratch files.
+/// Bytes of memory that a run needs for each row with kept transitions. Transitions take twice as many, but those used
+/// least can be in scratch files.
 const ROW_BYTES: u64 = 50;
 
 /// Bytes that the transitions of a row take.
 const TRANSITION_BYTES: u64 = 2 * ROW_BYTES;
 
 impl Tuning {
-    /// This tuning, changed so that all classes of the run keep their transitions if that pays and the memory suffices.
+    /// This tuning, changed so that all classes of the run keep their transitions, if that pays and memory suffices.
     ///
-    /// That pays if the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost:
-    /// a step a block, 0.1 s for 4x3.
+    /// It pays if the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a
+    /// step a block, 0.1 s for 4x3.
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let rows = Rows::of(params);
-        let has_room = || self.limit_bytes as u64 >= roomy_bytes(params).max(ROW_BYTES * rows.of_classes);
-        if self.pays(&rows) && has_room() { Self { dense_rows: usize::MAX, ..self } } else { self }
+        let fits = || self.limit_bytes as u64 >= roomy_bytes(params).max(ROW_BYTES * rows.of_classes);
+        if self.pays(&rows) && fits() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
-    /// Bytes of scratch files that the transitions of a run take: what has no room in memory beside the tables, the largest
-    /// block and the values of the largest layer. A transition that moved there stays as long as the process works on the
-    /// run. Cost: as [`Tuning::for_run`].
+    /// Bytes of scratch files that the transitions of a run take.
+    ///
+    /// Memory also holds the tables, the largest block and the values of the largest layer. Transitions that do not fit
+    /// move to scratch files, and stay there as long as the process works on the run. Cost: as [`Tuning::for_run`].
     #[must_use]
     pub fn scratch_bytes(self, params: &Params) -> u64 {
         let limit = self.limit_bytes as u64;
-        // With less than the least no run begins.
+        // No run begins with less than the least.
         if limit < least_heap_bytes(params, Self::DENSE_ROWS) {
             return 0;
         }
         let dense_rows = self.for_run(params).dense_rows;
         let kept = rows_of_classes(params).1.into_iter().filter(|&rows| rows <= dense_rows as u64);
         let transitions = TRANSITION_BYTES * kept.sum::<u64>();
-        // The least has some room for values already.
+        // The least includes some memory for values.
         let values = values_of_largest_layer(params).saturating_sub(SHARED_HEAP_BYTES);
         let beside = least_heap_bytes(params, dense_rows) + values;
         (beside + transitions).saturating_sub(limit).min(transitions)
     }
 
-    /// [`Tuning::for_run`] for statistics of a run, whatever the memory: in which order chances are added up follows from which
-    /// transitions are kept, and must not depend on the memory. What finds no room is in scratch files.
+    /// The least memory for statistics of a run; see [`least_memory_bytes`](crate::least_memory_bytes).
+    pub fn least_statistics_bytes(self, params: &Params, threads: usize) -> u64 {
+        let params = params.with_all_contents();
+        process_bytes(least_heap_bytes(&params, self.for_statistics(&params).dense_rows), threads)
+    }
+
+    /// [`Tuning::for_run`] for statistics of a run, for any memory.
+    ///
+    /// The order in which chances are added up follows from the kept transitions, and must not depend on the memory. Data
+    /// that does not fit moves to scratch files.
     #[must_use]
     pub fn for_statistics(self, params: &Params) -> Self {
         if self.pays(&Rows::of(params)) { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
-    /// Whether some class would not keep its transitions, and it pays that all do.
+    /// Whether some class would not keep its transitions, although keeping all would pay.
     fn pays(&self, &Rows { of_classes, of_largest, of_blocks }: &Rows) -> bool {
         let is_one_left_out = of_largest > self.dense_rows as u64;
         is_one_left_out && of_classes <= MOST_ROWS && of_blocks >= LEAST_USES * of_classes
     }
 
-    /// The parameters of the same run, with the split between small and large tiles that is fastest with this limit of
-    /// memory.
+    /// The parameters of the same run, with the fastest split between small and large tiles for this limit of memory.
     pub fn split(&self, params: Params) -> Params {
         let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
         params.with_fewer_rows().filter(keeps_all).unwrap_or(params)
     }
 }
 
-/// The numbers of rows of a run, about: of all classes, of the largest class, and of all blocks.
+/// Estimates of the rows of a run: of all classes, of the largest class, and of all blocks.
 #[derive(Default, Debug)]
 struct Rows {
     of_classes: u64,
@@ -90,7 +98,7 @@ impl Rows {
     }
 }
 
-/// The numbers of rows of all blocks of a run together, and of each of their classes, about.
+/// Estimates the rows of all blocks of a run together, and of each of their classes.
 fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
     let space = Space::new(params);
     let until = params.last_layer();
@@ -105,7 +113,7 @@ fn rows_of_classes(params: &Params) -> (u64, Vec<u64>) {
     (of_blocks, classes.into_values().collect())
 }
 
-/// Bytes of the values of the layer with the most entries; none where a run only enumerates.
+/// Bytes of the values of the layer with the most entries; 0 if a run only enumerates.
 fn values_of_largest_layer(params: &Params) -> u64 {
     if params.contents().enumerates_only() {
         return 0;
@@ -117,8 +125,8 @@ fn values_of_largest_layer(params: &Params) -> u64 {
     entries.into_values().max().unwrap_or(0) * params.game().precision().bytes()
 }
 
-/// Bytes of memory with room for some blocks beside the one that is made: with less, blocks would go to scratch files all
-/// the time.
+/// Bytes of memory that hold some blocks in addition to the one that a task makes. With less, blocks would move to
+/// scratch files all the time.
 fn roomy_bytes(params: &Params) -> u64 {
     least_heap_bytes(params, usize::MAX) / 5 * 7
 }
@@ -126,7 +134,7 @@ fn roomy_bytes(params: &Params) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Heap;
+    use crate::tuning::Heap;
     use exact2048_game::Precision;
 
     fn params(board: &str, objective: &str, precision: Precision, until_layer: Option<u32>) -> Params {
@@ -139,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn all_classes_keep_their_transitions_where_these_are_few_and_used_often() {
+    fn all_classes_keep_their_transitions_if_these_are_few_and_used_often() {
         for (board, objective, until_layer, all) in [
-            ("3x3", "score", None, false), // No class is larger than those that keep them anyway.
+            ("3x3", "score", None, false), // All classes are small enough to keep them in any case.
             ("5x2", "score", None, false),
             ("4x3", "score", None, false), // Split at 32: 839 million rows.
             ("4x3", "score", Some(400), false),
@@ -163,10 +171,10 @@ mod tests {
         }
     }
 
-    /// Bytes that runs were seen to map from scratch files, with two threads and so many MiB of memory.
+    /// Measured bytes that runs mapped from scratch files, with two threads and so many MiB of memory.
     #[test]
-    fn transitions_take_as_much_of_scratch_files_as_came() {
-        for (board, objective, mib, came) in [
+    fn transitions_take_about_the_measured_bytes_of_scratch_files() {
+        for (board, objective, mib, measured) in [
             ("3x3", "score", 80, 13_582_336.0),
             ("3x3", "score", 100, 0.0),
             ("5x2", "reach:128", 256, 163_086_336.0),
@@ -176,14 +184,18 @@ mod tests {
         ] {
             let limit_bytes = crate::heap_limit_bytes(mib << 20, 2) as usize;
             let tuning = Tuning { limit_bytes, ..tuning(0) };
-            let said = tuning.scratch_bytes(&params(board, objective, Precision::Bits32, None)) as f64;
-            let is_near = if came > 0.0 { (0.9..1.4).contains(&(said / came)) } else { said == 0.0 };
-            assert!(is_near, "{board} {objective} within {mib} MiB: {said} bytes, {came} came");
+            let estimated = tuning.scratch_bytes(&params(board, objective, Precision::Bits32, None)) as f64;
+            let is_near =
+                if measured > 0.0 { (0.9..1.4).contains(&(estimated / measured)) } else { estimated == 0.0 };
+            assert!(
+                is_near,
+                "{board} {objective} within {mib} MiB: {estimated} bytes estimated, {measured} measured"
+            );
         }
     }
 
     #[test]
-    fn a_whole_4x3_is_split_by_the_memory_that_there_is() {
+    fn a_whole_4x3_is_split_by_its_memory() {
         for (precision, gib, large) in [
             (Precision::Bits32, 5, 5),
             (Precision::Bits32, 8, 4),

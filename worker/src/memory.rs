@@ -1,9 +1,8 @@
-//! The memory limit: the bytes that the heap may hold, and where data goes that does not fit.
+//! The memory limit: the bytes that the heap may hold, and scratch files for data that does not fit.
 //!
-//! The count is the live heap of the whole process, as its allocator reports it, so that nothing escapes the count.
-//! A task reserves the memory it will need before it starts. If that does not fit, data that no task is using moves to
-//! scratch files. These are mapped: their pages are clean once written, so that the kernel may drop them at any time
-//! and read them again.
+//! The count is the live heap of the whole process, as its allocator reports it, so nothing escapes the count. A task
+//! reserves its memory before it starts. If that does not fit, data that no task uses moves to scratch files. These are
+//! mapped, and their pages are clean once written. So the kernel may drop them at any time and read them again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -15,18 +14,18 @@ use exact2048_game::table::{Store, Table};
 use exact2048_storage::{MappedFile, ScratchPlace, StorageError};
 use parking_lot::{Condvar, Mutex};
 
-use crate::Heap;
+use crate::tuning::Heap;
 
-/// Lists below this length stay on the heap: a separate file and map would cost more than they free.
+/// Lists below this length stay on the heap, because a separate file and map would cost more than they free.
 const LEAST_SPILLED_BYTES: usize = 16 << 10;
 
 /// Free pages that take more than one part in this many of the memory limit are worth giving back.
 const MUCH_FREE: usize = 16;
 
-/// Giving pages back takes at most one part in this many of the time.
+/// The least ratio of all time to the time of giving pages back.
 const GIVING_BACK: u32 = 10;
 
-/// The system is asked what is resident no more often than this.
+/// The least time between two questions to the system about resident memory.
 const ASKING: Duration = Duration::from_millis(10);
 
 /// The memory of a worker.
@@ -36,7 +35,7 @@ pub struct Memory {
     scratch: ScratchPlace,
     pool: Arc<Pool>,
     heap: Heap,
-    /// From when on the system is asked what is resident.
+    /// The earliest time of the next question about resident memory.
     ask_from: Mutex<Instant>,
     tasks: Mutex<Tasks>,
     /// Notified when a task ends.
@@ -50,12 +49,12 @@ struct Tasks {
     reserved_bytes: usize,
 }
 
-/// Memory that a task needs, in bytes.
+/// The memory that a task needs, in bytes.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Need {
-    /// Bytes in lists of [`Reservation::area`], which may reuse memory that is kept.
+    /// Bytes in lists of [`Reservation::area`], which may reuse kept memory.
     pub areas: usize,
-    /// Bytes beside these lists.
+    /// Bytes outside these lists.
     pub other: usize,
 }
 
@@ -74,13 +73,12 @@ impl Memory {
         Self { limit_bytes, scratch, pool, heap, ask_from, tasks, ended }
     }
 
-    /// Gives free pages that the allocator holds back to the system, where they are many and a task that takes `bytes`
-    /// more would make the process exceed the limit.
+    /// Gives free pages of the allocator back to the system, if they are many and `bytes` more would exceed the limit.
     fn give_back(&self, bytes: usize) {
-        // A lock that is held means that another task is doing it.
+        // If the lock is held, another task gives pages back.
         let Some(mut ask_from) = self.ask_from.try_lock() else { return };
         let now = Instant::now();
-        // Asking takes as long as a small task: not where less than half of the memory is wanted.
+        // Asking takes as long as a small task, so not if less than half of the memory is wanted.
         if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
             return;
         }
@@ -97,7 +95,7 @@ impl Memory {
         self.limit_bytes
     }
 
-    /// Whether `bytes` more would be within the limit. Memory that waits to be used again does not count.
+    /// Whether `bytes` more fit within the limit. Memory that waits to be used again does not count.
     pub fn fits(&self, bytes: usize) -> bool {
         self.pool.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
@@ -112,22 +110,23 @@ impl Memory {
         &self.scratch
     }
 
-    /// A long list, whose elements are whatever was in its memory before.
+    /// A long list, whose elements are old contents of its memory.
     pub fn area<T: Pod>(&self, len: usize) -> Area<T> {
         self.pool.area(len)
     }
 
-    /// Reserves memory for a task, and waits for other tasks to end where there is too little for all.
-    /// `make_room` is asked to free as many bytes as its argument says. A task that runs alone never waits.
+    /// Reserves memory for a task, and waits for other tasks to end if the memory does not suffice for all.
+    ///
+    /// `make_free` gets the number of bytes to make free. A task that runs alone never waits.
     pub fn reserve<E>(
         &self,
         need: Need,
-        make_room: impl Fn(usize) -> Result<(), E>,
+        make_free: impl Fn(usize) -> Result<(), E>,
     ) -> Result<Reservation<'_>, E> {
         let bytes = need.areas + need.other;
         loop {
             let reserved = self.tasks.lock().reserved_bytes;
-            make_room(reserved + bytes)?;
+            make_free(reserved + bytes)?;
             let mut tasks = self.tasks.lock();
             if tasks.running == 0 || self.fits(tasks.reserved_bytes + bytes) {
                 tasks.running += 1;
@@ -142,7 +141,7 @@ impl Memory {
         }
     }
 
-    /// Keeps finished data: on the heap where it fits, in a mapped scratch file where not.
+    /// Keeps finished data: on the heap if it fits, otherwise in a mapped scratch file.
     pub fn settle<T: Pod>(&self, data: impl Into<Buffer<T>>) -> Result<Buffer<T>, StorageError> {
         let data = data.into();
         if self.fits(0) { Ok(data) } else { self.spilled(&data) }
@@ -158,7 +157,7 @@ impl Memory {
         Ok(Buffer(Inner::Mapped { map: Arc::new(file.map()?), element: std::marker::PhantomData }))
     }
 
-    /// The same data in a mapped scratch file, where it is on the heap and not short.
+    /// The same data in a mapped scratch file, if it is on the heap and not short.
     pub fn spilled<T: Pod>(&self, data: &Buffer<T>) -> Result<Buffer<T>, StorageError> {
         match &data.0 {
             Inner::Heap(list) => self.spill(list),
@@ -179,13 +178,12 @@ impl Store for &Memory {
 }
 
 impl Reservation<'_> {
-    /// A long list, as [`Memory::area`] makes it. The list is in memory from now on, so its bytes are no longer
-    /// reserved.
+    /// A long list, as [`Memory::area`] makes it. Its bytes are now in memory, and no longer reserved.
     pub fn area<T: Pod>(&mut self, len: usize) -> Area<T> {
         let area = self.memory.area(len);
-        let came = size_of_val(&*area).min(self.bytes);
-        self.bytes -= came;
-        self.memory.tasks.lock().reserved_bytes -= came;
+        let taken = size_of_val(&*area).min(self.bytes);
+        self.bytes -= taken;
+        self.memory.tasks.lock().reserved_bytes -= taken;
         area
     }
 }
@@ -212,7 +210,7 @@ enum Inner<T> {
 }
 
 impl<T> Buffer<T> {
-    /// Bytes that moving the data to a file would free.
+    /// The bytes that moving the data to a file would free.
     pub fn heap_bytes(&self) -> usize {
         match &self.0 {
             Inner::Heap(list) if size_of_val(&**list) >= LEAST_SPILLED_BYTES => size_of_val(&**list),
@@ -264,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn data_is_the_same_wherever_it_is_kept() {
+    fn data_is_the_same_in_each_place() {
         let data: Vec<u32> = (0..10_000).collect();
         let held = memory(1000).settle(data.clone()).unwrap();
         assert_eq!(held.heap_bytes(), 40_000);
@@ -278,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn free_pages_are_given_back_where_they_are_many_and_wanted() {
+    fn free_pages_are_given_back_if_they_are_many_and_wanted() {
         static TIMES: AtomicUsize = AtomicUsize::new(0);
         static RESIDENT: AtomicUsize = AtomicUsize::new(0);
         let give_back = || {
@@ -297,24 +295,24 @@ mod tests {
         assert_eq!(cases.map(times), [0, 0, 0, 1, 1], "unknown, few, not wanted, wanted, too many already");
         *memory.ask_from.lock() = Instant::now() + Duration::from_secs(3600);
         memory.give_back(0);
-        assert_eq!(TIMES.load(Ordering::Relaxed), 0, "it was done a moment ago");
+        assert_eq!(TIMES.load(Ordering::Relaxed), 0, "pages were given back a moment ago");
     }
 
     #[test]
     fn a_task_waits_for_memory_unless_it_is_alone() {
         let memory = memory(1500);
-        let no_room = |_| Ok::<_, StorageError>(());
+        let no_data = |_| Ok::<_, StorageError>(());
         let other = |other| Need { other, ..Need::default() };
-        let alone = memory.reserve(other(10_000), no_room).unwrap();
+        let alone = memory.reserve(other(10_000), no_data).unwrap();
         std::thread::scope(|scope| {
-            let second = scope.spawn(|| memory.reserve(other(100), no_room).map(|r| r.bytes));
+            let second = scope.spawn(|| memory.reserve(other(100), no_data).map(|r| r.bytes));
             std::thread::sleep(Duration::from_millis(120));
             assert!(!second.is_finished(), "it would exceed the limit");
             drop(alone);
             assert_eq!(second.join().unwrap().unwrap(), 100);
         });
         let (first, second) =
-            (memory.reserve(other(200), no_room).unwrap(), memory.reserve(other(300), no_room).unwrap());
+            (memory.reserve(other(200), no_data).unwrap(), memory.reserve(other(300), no_data).unwrap());
         assert_eq!(memory.tasks.lock().reserved_bytes, 500);
         drop((first, second));
         assert_eq!(memory.tasks.lock().running, 0);

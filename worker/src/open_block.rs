@@ -3,37 +3,50 @@
 use std::sync::Arc;
 
 use exact2048_game::class::Class;
+use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::Parts;
 
-use crate::Worker;
-use crate::tables::LaneTables;
+use crate::blocks::Entries;
+use crate::tables::{LaneTables, Tables};
 
-/// A block with what is known of its rows and columns, while it is worked on.
-pub(crate) struct OpenBlock<'a> {
+/// A block with its rows and columns, while a task works on it.
+pub struct OpenBlock<'a> {
     pub layer: Layer,
     pub lane: Lane,
     /// Its rows.
     pub class: &'a Class,
     /// Its columns.
     pub tables: Arc<LaneTables>,
-    /// Threads without a task of their own, which may help.
+    /// The number of threads without a task, which may help.
     pub helpers: usize,
 }
 
-impl OpenBlock<'_> {
-    /// The parts that it is stored in.
+impl<'a> OpenBlock<'a> {
+    /// Opens a block; `None` if no block has this layer and lane.
+    pub fn new(tables: &'a Tables, layer: Layer, lane: Lane, helpers: usize) -> Option<Self> {
+        // The class first, because listing the columns of a lane takes long.
+        let class = tables.class(layer, lane)?;
+        let tables = tables.lane(lane)?;
+        Some(Self { layer, lane, class, tables, helpers })
+    }
+
+    /// The parts that the block is stored in.
     pub fn parts(&self) -> Parts {
         Parts::new(self.class.rows(), self.tables.columns.len())
     }
 }
 
-impl<V: crate::Value> Worker<V> {
-    /// A block; `None` where there is none of this layer and lane.
-    pub(crate) fn open(&self, layer: Layer, lane: Lane, helpers: usize) -> Option<OpenBlock<'_>> {
-        // The columns of a lane take long to list: not where there is no block.
-        let class = self.tables.class(layer, lane)?;
-        let tables = self.tables.lane(lane)?;
-        Some(OpenBlock { layer, lane, class, tables, helpers })
-    }
+/// A block with the values of its states.
+pub struct BackedUp<'a, V> {
+    /// The block.
+    pub open: &'a OpenBlock<'a>,
+    /// The transitions of its rows.
+    pub transitions: &'a Transitions,
+    /// Its entries.
+    pub reach: &'a Entries,
+    /// The values of its rows.
+    pub states: &'a [V],
+    /// The best moves of its rows, if the run stores them.
+    pub best: Option<&'a [Direction]>,
 }

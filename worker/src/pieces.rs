@@ -1,7 +1,7 @@
 //! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
 //!
-//! No result depends on which thread works on which piece, since no two pieces share a row. Pieces are worked
-//! on in the pool of the calling thread ([`rayon`]); a block of one piece by the calling thread itself.
+//! No two pieces share a row, so no result depends on the thread of a piece. The pool of the calling thread ([`rayon`])
+//! works on the pieces. The calling thread works on a block of one piece.
 
 use std::ops::Range;
 
@@ -9,6 +9,41 @@ use exact2048_game::bitset::{self, BitSet, Number, for_each_bit};
 use exact2048_game::rowset::Slot;
 use exact2048_solution::Parts;
 use rayon::prelude::*;
+
+/// Pieces for each thread that works on a block, so that the threads end at about the same time.
+const PIECES_A_THREAD: usize = 4;
+
+/// The most pieces of a block if `helpers` threads may help with it.
+///
+/// Every piece reads the index maps again. So a block without helpers is one piece.
+pub fn most_pieces(helpers: usize) -> usize {
+    if helpers == 0 { 1 } else { PIECES_A_THREAD * (helpers + 1) }
+}
+
+/// The least length of pieces of values, in bytes; see [`Tuning::piece_bytes`](crate::Tuning::piece_bytes).
+#[derive(Clone, Copy, Debug)]
+pub struct PieceLength(pub usize);
+
+impl PieceLength {
+    /// Cuts a block of rows of `stride` values of type `V`.
+    pub fn of_values<V>(self, rows: usize, stride: usize) -> Pieces {
+        Pieces::of_bytes(rows, stride * size_of::<V>(), self.0)
+    }
+
+    /// Cuts a block of rows of `words` words of bits.
+    ///
+    /// The pieces are few, so that searching all edges once for each piece costs little.
+    pub fn of_bits(self, rows: usize, words: usize) -> Pieces {
+        Pieces::of_bytes(rows, words * size_of::<u64>(), self.0 / 8).at_most(words / 4)
+    }
+
+    /// Whether a block of `rows` rows of values is large, and should hold only its `occurring` rows.
+    ///
+    /// No game reaches most rows of 4×3.
+    pub fn is_sparse<V>(self, rows: usize, stride: usize, occurring: usize) -> bool {
+        rows * stride * size_of::<V>() >= self.0 && occurring * 4 <= rows * 3
+    }
+}
 
 /// A way to cut rows into pieces.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +63,7 @@ impl Pieces {
         Self::new(rows, piece_bytes / row_bytes.max(1))
     }
 
-    /// One piece, which the calling thread works on.
+    /// One piece, for the calling thread.
     pub fn whole(rows: usize) -> Self {
         Self::new(rows, rows)
     }
@@ -38,7 +73,7 @@ impl Pieces {
         Self::new(parts.row_count(), parts.rows_each())
     }
 
-    /// These pieces, made longer if there would be more than `most`.
+    /// These pieces, made longer if they would be more than `most`.
     pub fn at_most(self, most: usize) -> Self {
         Self::new(self.rows, self.rows_each.max(self.rows.div_ceil(most.max(1))))
     }
@@ -48,7 +83,7 @@ impl Pieces {
         self.rows.div_ceil(self.rows_each)
     }
 
-    /// Calls `visit` with the slots of each piece; gives the results in order.
+    /// Calls `visit` with the slots of each piece. Returns the results in order.
     pub fn map<R: Send>(&self, visit: impl Fn(Range<usize>) -> R + Sync) -> Vec<R> {
         match self.count() {
             1 => vec![visit(0..self.rows)],
@@ -56,8 +91,9 @@ impl Pieces {
         }
     }
 
-    /// Calls `visit` with the slots of each piece and its part of a list that has `width` elements a row; gives the
-    /// results in order.
+    /// Calls `visit` with the slots of each piece and its part of a list that has `width` elements a row.
+    ///
+    /// Returns the results in order.
     pub fn map_of<T: Send, R: Send>(
         &self,
         list: &mut [T],
@@ -91,7 +127,7 @@ impl Pieces {
     }
 }
 
-/// Calls `of_part` for each part of a block, on all threads, and gives what it returned, in order.
+/// Calls `of_part` for each part of a block, on all threads. Returns the results in order.
 pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Vec<R> {
     Pieces::of_parts(parts).map(|rows| of_part(parts.of_row(rows.start)))
 }
@@ -99,8 +135,8 @@ pub fn map_parts<R: Send>(parts: Parts, of_part: impl Fn(u32) -> R + Sync) -> Ve
 /// Some of the slots of a piece, one bit each.
 #[derive(Debug)]
 pub struct SlotBits {
-    /// The number of words that come before these in the bits of the whole block. Other pieces may have slots in the
-    /// first and the last word.
+    /// The number of words before these in the bits of the whole block. Other pieces may have slots in the first and
+    /// the last word.
     before: usize,
     words: Vec<u64>,
 }
@@ -137,7 +173,7 @@ impl SlotBits {
 #[inline]
 pub fn of_slots<T>(list: &[T], slots: Range<usize>, slot_of: impl Fn(&T) -> Slot) -> &[T] {
     let slot_of = |item: &T| slot_of(item).index();
-    // Most often the slots are all there are.
+    // Mostly the slots are those of the whole list.
     if let [first, .., last] = list
         && slots.start <= slot_of(first)
         && slot_of(last) < slots.end
@@ -171,7 +207,7 @@ mod tests {
         }
 
         #[test]
-        fn bits_of_pieces_are_put_together(rows in 0usize..700, rows_each in 1usize..200, step in 1usize..70) {
+        fn bits_of_pieces_are_joined(rows in 0usize..700, rows_each in 1usize..200, step in 1usize..70) {
             let pieces = Pieces::new(rows, rows_each).map(|slots| {
                 let mut bits = SlotBits::new(&slots);
                 let chosen = slots.map(Slot::from_index).filter(|slot| slot.index() % step == 0);
@@ -186,7 +222,7 @@ mod tests {
         }
 
         #[test]
-        fn what_belongs_to_slots_is_found(mut slots in prop::collection::vec(0u32..50, 0..100), range in (0usize..60, 0usize..60)) {
+        fn items_of_slots_are_found(mut slots in prop::collection::vec(0u32..50, 0..100), range in (0usize..60, 0usize..60)) {
             slots.sort_unstable();
             let range = range.0.min(range.1)..range.0.max(range.1);
             let slots: Vec<Slot> = slots.into_iter().map(Slot).collect();

@@ -1,21 +1,21 @@
 //! Sealing: the items of finished blocks become the frames of a shard.
 //!
-//! Which items share a frame depends on the items alone, so that the same layer gives the same bytes. A block
-//! with a frame's worth of items is packed alone, in its own task. Items of smaller blocks are gathered in
-//! the order of the lanes when their layer is sealed.
+//! The items alone decide which of them share a frame, so the same layer gives the same bytes. The task of a block packs
+//! its items alone if they fill a frame. Sealing a layer gathers the items of smaller blocks in the order of the lanes.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{ItemKind, Parts};
 use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
-use crate::{Worker, WorkerError};
+use crate::error::WorkerError;
+use crate::memory::Memory;
 
-/// Item bytes that a frame takes at most, unless a single item is larger.
+/// The most item bytes of a frame, unless a single item is larger.
 const FRAME_BYTES: usize = 256 << 10;
 
 /// Compression levels, measured on a whole run: see `docs/dev/performance.md`.
@@ -32,19 +32,28 @@ pub struct Sealed {
 }
 
 impl Sealed {
-    /// Bytes that the frames will occupy in a shard at most, with their entries in its index.
+    /// The most bytes that the frames occupy in a shard, with their entries in its index.
     pub fn most_bytes(&self) -> u64 {
         self.frames.iter().map(|frame| frame.most_bytes() as u64).sum()
     }
 }
 
-/// The items of finished blocks of layers that are not sealed yet.
+/// Seals the layers of a run, and holds the items of finished blocks until then.
+#[derive(Debug)]
+pub struct Sealer {
+    memory: Arc<Memory>,
+    reach: Unsealed,
+    values: Unsealed,
+    best_moves: Unsealed,
+}
+
+/// Items of one kind, of finished blocks in layers that are not sealed yet.
 #[derive(Debug, Default)]
-pub struct Unsealed(Mutex<BTreeMap<(Layer, Lane), Packed>>);
+struct Unsealed(Mutex<BTreeMap<(Layer, Lane), Packed>>);
 
 /// The items of a block.
 #[derive(Debug)]
-pub enum Packed {
+enum Packed {
     /// Less than a frame.
     Items(Vec<(ItemKey, Vec<u8>)>),
     /// At least a frame.
@@ -53,16 +62,16 @@ pub enum Packed {
 
 impl Unsealed {
     /// Adds a block.
-    pub fn add(&self, layer: Layer, lane: Lane, packed: Packed) {
+    fn add(&self, layer: Layer, lane: Lane, packed: Packed) {
         self.0.lock().insert((layer, lane), packed);
     }
 
-    /// Forgets everything.
-    pub fn clear(&self) {
+    /// Forgets all blocks.
+    fn clear(&self) {
         self.0.lock().clear();
     }
 
-    /// Takes the blocks of a layer out, in the order of the lanes.
+    /// Removes the blocks of a layer, in the order of the lanes.
     fn take(&self, layer: Layer) -> Vec<Packed> {
         let mut blocks = self.0.lock();
         let first = (layer, Lane::new(u8::MAX, 0));
@@ -73,7 +82,7 @@ impl Unsealed {
     }
 }
 
-/// The kinds of items that a shard has for a layer, in their order.
+/// The kinds of items of a shard, in their order.
 fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
     match shard {
         ShardKind::Reach => &[ItemKind::Reach],
@@ -84,7 +93,7 @@ fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
 fn level(kind: ItemKind) -> i32 {
     match kind {
         ItemKind::Reach => REACH_LEVEL,
-        // Best moves are compressed already: the level that finds that out soonest is best.
+        // Best moves are already compressed. The level that finds that out soonest is best.
         ItemKind::Values | ItemKind::BestMoves => VALUES_LEVEL,
     }
 }
@@ -94,7 +103,7 @@ fn encode(items: &[(ItemKey, Vec<u8>)], level: i32) -> Result<Frame, StorageErro
     Frame::encode(&items, level)
 }
 
-/// The parts in each frame, from the lengths of their items; a part without an item has length 0.
+/// The parts in each frame, from the lengths of their items. A part without an item has length 0.
 fn frames_of(lengths: &[usize]) -> Vec<Vec<u32>> {
     let (mut frames, mut bytes) = (Vec::<Vec<u32>>::new(), 0);
     for (part, &length) in lengths.iter().enumerate().filter(|&(_, &length)| length > 0) {
@@ -110,7 +119,7 @@ fn frames_of(lengths: &[usize]) -> Vec<Vec<u32>> {
     frames
 }
 
-/// Puts items that come in order together into frames.
+/// Combines items, given in order, into frames.
 #[derive(Debug)]
 struct Packer {
     level: i32,
@@ -120,7 +129,7 @@ struct Packer {
 }
 
 impl Packer {
-    /// For items of a kind.
+    /// A packer for items of a kind.
     fn new(kind: ItemKind) -> Self {
         Self { level: level(kind), items: Vec::new(), bytes: 0, frames: Vec::new() }
     }
@@ -156,9 +165,19 @@ impl Packer {
     }
 }
 
-impl<V: Value> Worker<V> {
-    /// Packs the items of a block's parts, whose lengths are given; a part of length 0 has none.
-    pub(crate) fn pack(
+impl Sealer {
+    /// A sealer without items.
+    pub fn new(memory: Arc<Memory>) -> Self {
+        let (reach, values, best_moves) = Default::default();
+        Self { memory, reach, values, best_moves }
+    }
+
+    /// Packs the items of a block's parts, whose lengths are given. A part of length 0 has none.
+    ///
+    /// # Errors
+    ///
+    /// If data cannot be compressed, or cannot be written to a scratch file.
+    pub fn pack(
         &self,
         kind: ItemKind,
         layer: Layer,
@@ -175,9 +194,7 @@ impl<V: Value> Worker<V> {
             frames => {
                 let pack = |parts: &Vec<u32>| encode(&items(parts), level(kind));
                 let mut frames = frames.par_iter().map(pack).collect::<Result<Vec<Frame>, _>>()?;
-                if !self.memory.fits(0) {
-                    Frame::spill(&mut frames, self.memory.scratch())?;
-                }
+                self.spill_if_short(&mut frames)?;
                 Packed::Frames(frames)
             }
         };
@@ -185,7 +202,7 @@ impl<V: Value> Worker<V> {
         Ok(())
     }
 
-    /// Packs and compresses what the blocks of a finished layer have for their shard.
+    /// Packs and compresses the items of a finished layer for its shard.
     ///
     /// # Errors
     ///
@@ -200,24 +217,38 @@ impl<V: Value> Worker<V> {
             packer.close_frame()?;
             frames.append(&mut packer.frames);
         }
-        if !self.memory.fits(0) {
-            Frame::spill(&mut frames, self.memory.scratch())?;
-        }
+        self.spill_if_short(&mut frames)?;
         Ok(Sealed { layer, frames })
+    }
+
+    /// Forgets all items that were not sealed.
+    pub fn clear(&self) {
+        [&self.reach, &self.values, &self.best_moves].into_iter().for_each(Unsealed::clear);
+    }
+
+    fn unsealed(&self, kind: ItemKind) -> &Unsealed {
+        match kind {
+            ItemKind::Reach => &self.reach,
+            ItemKind::Values => &self.values,
+            ItemKind::BestMoves => &self.best_moves,
+        }
+    }
+
+    fn spill_if_short(&self, frames: &mut [Frame]) -> Result<(), StorageError> {
+        if !self.memory.fits(0) {
+            Frame::spill(frames, self.memory.scratch())?;
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use exact2048_game::Params;
-    use exact2048_solution::{Archive, ReadError};
     use exact2048_storage::{RunDir, ShardIdentity, ShardWriter};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{Heap, Tuning};
+    use crate::tuning::Heap;
 
     const LAYER: Layer = Layer(8);
 
@@ -227,24 +258,13 @@ mod tests {
 
     type Items = Vec<(ItemKey, Vec<u8>)>;
 
-    /// No shard is read here.
-    struct Nothing;
-
-    impl Archive for Nothing {
-        fn read(&self, _: ShardKind, _: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
-            Ok(None)
-        }
+    /// A sealer in a process whose heap has 1000 bytes. A lower limit makes its memory short.
+    fn sealer(limit_bytes: usize) -> Sealer {
+        let memory = Memory::new(limit_bytes, Heap::of(|| 1000), std::env::temp_dir().into());
+        Sealer::new(Arc::new(memory))
     }
 
-    /// A worker whose heap has 1000 bytes: a lower limit makes its memory short.
-    fn worker(limit_bytes: usize) -> Worker<u32> {
-        let params = Params::small("2x2");
-        let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
-        let tuning = Tuning { limit_bytes, heap: Heap::of(|| 1000), dense_rows, piece_bytes };
-        Worker::new(&params, tuning, std::env::temp_dir(), Arc::new(Nothing))
-    }
-
-    /// Bytes that tell an item from every other.
+    /// Bytes that differ between items.
     fn content(key: ItemKey, length: usize) -> Vec<u8> {
         let number = key.lane ^ u64::from(key.part) << 20 ^ u64::from(key.layer) << 40;
         let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
@@ -258,20 +278,20 @@ mod tests {
         keys.map(|(key, length)| (key, content(key, length))).collect()
     }
 
-    fn pack(worker: &Worker<u32>, kind: ItemKind, layer: Layer, lane: Lane, lengths: &[usize]) {
+    fn pack(sealer: &Sealer, kind: ItemKind, layer: Layer, lane: Lane, lengths: &[usize]) {
         let item = |part: u32| content(kind.key(Parts::key(layer, lane, part)), lengths[part as usize]);
-        worker.pack(kind, layer, lane, lengths, item).unwrap();
+        sealer.pack(kind, layer, lane, lengths, item).unwrap();
     }
 
     /// The contents of a layer's frames, one after the other.
-    fn sealed(worker: &Worker<u32>, kind: ShardKind, layer: Layer) -> Vec<u8> {
-        let sealed = worker.seal(kind, layer).unwrap();
+    fn sealed(sealer: &Sealer, kind: ShardKind, layer: Layer) -> Vec<u8> {
+        let sealed = sealer.seal(kind, layer).unwrap();
         assert_eq!(sealed.layer, layer);
         sealed.frames.iter().flat_map(|frame| frame.read().unwrap()).collect()
     }
 
-    /// Writes the frames of a layer as a shard of values. Gives the items of each frame as they are found there, and the
-    /// checksum that no other shard has.
+    /// Writes the frames of a layer as a shard of values. Returns the items of each frame, read from the shard, and its
+    /// checksum.
     fn written(run: &RunDir, sealed: Sealed) -> (Vec<Items>, u64) {
         let identity = ShardIdentity {
             run: run.run_id(),
@@ -313,7 +333,7 @@ mod tests {
     proptest! {
         #![proptest_config(cases(512))]
 
-        /// Every part that has an item is in one frame, in its order; no frame has too much, or ends before it is full.
+        /// Every part that has an item is in one frame, in its order. No frame has too much, or ends before it is full.
         #[test]
         fn parts_share_frames_in_their_order(lengths in prop::collection::vec(length(), 0..60)) {
             let frames = frames_of(&lengths);
@@ -331,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_take_as_much_as_they_may() {
+    fn frames_are_as_full_as_possible() {
         let no_frames: [Vec<u32>; 0] = [];
         assert_eq!(frames_of(&[]), no_frames);
         assert_eq!(frames_of(&[0, 0]), no_frames);
@@ -341,24 +361,22 @@ mod tests {
         assert_eq!(frames_of(&[7, 3 * FRAME_BYTES, 7]), [[0], [1], [2]]);
     }
 
-    /// A shard has every item once, however items are cut into parts and blocks, and whenever blocks are handed in.
-    ///
-    /// Values are before best moves, and those of a lane before those of the next. The bytes of the shard are the same,
-    /// wherever frames waited.
+    /// A shard has every item once: values before best moves, and those of a lane before those of the next. Neither the
+    /// order of the blocks nor the place of waiting frames changes its bytes.
     #[test]
     fn a_shard_follows_from_its_items() {
         let place = tempfile::tempdir().unwrap();
         let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
-        let (worker, full) = (worker(1 << 30), worker(999));
-        assert!(!worker.is_memory_short() && full.is_memory_short());
+        let (sealer, full) = (sealer(1 << 30), sealer(999));
+        assert!(sealer.memory.fits(0) && !full.memory.fits(0));
         let blocks = prop::collection::btree_map(
             (0usize..2, 0..LANES.len()),
             prop::collection::vec(length(), 0..8),
             0..8,
         );
         proptest!(cases(24), |(blocks in blocks, turn in 0usize..8)| {
-            worker.release_all();
-            full.release_all();
+            sealer.clear();
+            full.clear();
             let kinds = [ItemKind::Values, ItemKind::BestMoves];
             let named = blocks.into_iter().map(|((kind, lane), lengths)| (kinds[kind], LANES[lane], lengths));
             let mut blocks: Vec<(ItemKind, Lane, Vec<usize>)> = named.collect();
@@ -376,9 +394,9 @@ mod tests {
             };
 
             for (kind, lane, lengths) in &blocks {
-                pack(&worker, *kind, LAYER, *lane, lengths);
+                pack(&sealer, *kind, LAYER, *lane, lengths);
             }
-            let (frames, checksum) = written(&run, worker.seal(ShardKind::Values, LAYER).unwrap());
+            let (frames, checksum) = written(&run, sealer.seal(ShardKind::Values, LAYER).unwrap());
             prop_assert!(frames.concat() == wanted, "other items");
             let bytes = |of: &[(ItemKey, Vec<u8>)]| of.iter().map(|(_, item)| item.len()).sum::<usize>();
             for items in &frames {
@@ -392,9 +410,9 @@ mod tests {
                 let is_end = is_other_kind || is_other_block;
                 prop_assert!(is_end || bytes(frame) + bytes(&next[..1]) > FRAME_BYTES, "{last:?}, {first:?}");
             }
-            prop_assert!(sealed(&worker, ShardKind::Values, LAYER).is_empty(), "it was taken already");
+            prop_assert!(sealed(&sealer, ShardKind::Values, LAYER).is_empty(), "the frames were taken already");
 
-            // In another order, with no room on the heap.
+            // In another order, with a full heap.
             let turn = turn % blocks.len().max(1);
             blocks.rotate_left(turn);
             for (kind, lane, lengths) in blocks.iter().rev() {
@@ -409,12 +427,12 @@ mod tests {
     /// Blocks of less than a frame are gathered, up to the next one that has its own frames.
     #[test]
     fn small_blocks_are_gathered() {
-        let worker = worker(1 << 30);
+        let sealer = sealer(1 << 30);
         let sizes = |blocks: [&[usize]; 5]| -> Vec<usize> {
             for (lane, lengths) in LANES.into_iter().zip(blocks).rev() {
-                pack(&worker, ItemKind::Reach, LAYER, lane, lengths);
+                pack(&sealer, ItemKind::Reach, LAYER, lane, lengths);
             }
-            let sealed = worker.seal(ShardKind::Reach, LAYER).unwrap();
+            let sealed = sealer.seal(ShardKind::Reach, LAYER).unwrap();
             let most: usize = sealed.frames.iter().map(Frame::most_bytes).sum();
             assert_eq!(sealed.most_bytes(), most as u64);
             sealed.frames.iter().map(Frame::raw_bytes).collect()
@@ -430,16 +448,16 @@ mod tests {
         assert_eq!(sizes([&[5], &[long], &[6], &[7], &[]]), [5, long, 13], "an item is never cut");
     }
 
-    /// Layers and kinds of shards are sealed by themselves; a block that is made again takes the place of the first.
+    /// Layers and kinds of shards are sealed separately. A block that is made again replaces the first.
     #[test]
-    fn sealing_takes_what_is_of_the_shard_alone() {
-        let worker = worker(1 << 30);
+    fn sealing_takes_the_items_of_the_shard_alone() {
+        let sealer = sealer(1 << 30);
         let layers = [6, 8, 10].map(Layer);
         for layer in layers {
             for kind in [ItemKind::Reach, ItemKind::Values, ItemKind::BestMoves] {
                 for lane in LANES {
-                    pack(&worker, kind, layer, lane, &[30, 0, 20]);
-                    pack(&worker, kind, layer, lane, &[0, 11, 12]);
+                    pack(&sealer, kind, layer, lane, &[30, 0, 20]);
+                    pack(&sealer, kind, layer, lane, &[0, 11, 12]);
                 }
             }
         }
@@ -450,13 +468,13 @@ mod tests {
         };
         for layer in [layers[1], layers[0], layers[2]] {
             let values = wanted(&[ItemKind::Values, ItemKind::BestMoves], layer);
-            assert_eq!(sealed(&worker, ShardKind::Values, layer), values);
-            assert_eq!(sealed(&worker, ShardKind::Reach, layer), wanted(&[ItemKind::Reach], layer));
-            assert!(sealed(&worker, ShardKind::Values, layer).is_empty());
+            assert_eq!(sealed(&sealer, ShardKind::Values, layer), values);
+            assert_eq!(sealed(&sealer, ShardKind::Reach, layer), wanted(&[ItemKind::Reach], layer));
+            assert!(sealed(&sealer, ShardKind::Values, layer).is_empty());
         }
-        pack(&worker, ItemKind::Reach, LAYER, LANES[0], &[5]);
-        worker.release_all();
-        assert!(sealed(&worker, ShardKind::Reach, LAYER).is_empty());
+        pack(&sealer, ItemKind::Reach, LAYER, LANES[0], &[5]);
+        sealer.clear();
+        assert!(sealed(&sealer, ShardKind::Reach, LAYER).is_empty());
     }
 
     #[test]

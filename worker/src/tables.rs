@@ -1,7 +1,7 @@
 //! Tables that tasks share: transitions of classes, columns and index maps of lanes.
 //!
-//! All of them follow from the parameters, so they are made when first needed, kept while the
-//! memory budget allows, and made again after they were dropped.
+//! All of them follow from the parameters. So they are made when first needed, kept while memory allows, and made again
+//! after they were dropped.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,6 +12,7 @@ use std::time::Instant;
 use exact2048_game::bitset::{self, BitSet};
 use exact2048_game::class::{Class, ClassId, Space};
 use exact2048_game::columns::Columns;
+use exact2048_game::lane::Step;
 use exact2048_game::maps::ColumnMap;
 use exact2048_game::patterns::{PatternId, Patterns};
 use exact2048_game::rowset::{RowSet, Slot};
@@ -37,6 +38,8 @@ pub struct Tables {
     classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
     /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
     dense_rows: usize,
+    /// The steps between lanes that a move can make.
+    steps: Vec<Step>,
 }
 
 #[derive(Debug, Default)]
@@ -51,8 +54,10 @@ struct ClassSlot {
 pub struct LaneTables {
     /// The sequences of the lane.
     pub columns: Columns,
-    /// Index maps that the lane's tasks use. Tasks of one lane run one after the other, so that the
-    /// lock is free whenever a task takes it. A lock that remembers a panic: maps that are half made must go.
+    /// Index maps that the lane's tasks use.
+    ///
+    /// Tasks of one lane run one after the other, so the lock is free when a task takes it. The lock remembers a panic,
+    /// because half-made maps must be dropped.
     maps: std::sync::Mutex<MapCache>,
 }
 
@@ -61,7 +66,7 @@ pub struct LaneTables {
 struct PatternMaps {
     numbers: FxHashMap<PatternId, u32>,
     maps: MapList,
-    /// How many of them, from the first on, stay when the task ends.
+    /// The number of maps, from the first on, that stay when the task ends.
     kept: usize,
 }
 
@@ -77,7 +82,7 @@ pub struct MapCache {
     lanes: FxHashMap<(Lane, Lane), PatternMaps>,
     permutations: FxHashMap<PatternId, Arc<Permutation>>,
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
-    /// When a task last took them.
+    /// The time at which a task last took them.
     last_use: Option<Instant>,
 }
 
@@ -90,13 +95,13 @@ impl MapCache {
         maps.chain(permutations).chain(columns).sum()
     }
 
-    /// Keeps the maps that a task made, at its end, or drops them if there is no `room`.
+    /// At the end of a task, keeps the maps that it made if they fit, or drops them.
     ///
-    /// Lanes have the same order in every layer. So if not all maps fit, it saves more to keep the same ones for long
-    /// than to replace them in turn.
-    fn settle(&mut self, room: bool) {
+    /// Lanes have the same order in every layer. If not all maps fit, keeping the same ones for long saves more than
+    /// replacing them in turn.
+    fn settle(&mut self, fits: bool) {
         for PatternMaps { numbers, maps, kept } in self.lanes.values_mut() {
-            if room {
+            if fits {
                 *kept = maps.len();
             } else {
                 maps.truncate(*kept);
@@ -106,24 +111,24 @@ impl MapCache {
     }
 }
 
-/// A row of a block that symmetries map to itself, and which of its columns stand for their orbits.
+/// A row of a block that symmetries map to itself, with the columns that stand for their orbits.
 #[derive(Debug)]
 pub struct SymmetricColumns<'a> {
     /// The slot.
     pub slot: Slot,
     /// The effects of the symmetries on the columns.
     pub patterns: &'a [PatternId],
-    /// How many patterns the symmetric rows before it have, all together.
+    /// The number of patterns of all symmetric rows before it.
     pub first_pattern: usize,
-    /// Which columns stand for their orbits, one bit each.
+    /// The columns that stand for their orbits, one bit each.
     pub representatives: Arc<Vec<u64>>,
 }
 
 impl LaneTables {
-    /// Locks the index maps of the lane's tasks, for the length of a task.
+    /// Locks the index maps of the lane's tasks for the duration of a task.
     pub fn maps(&self) -> std::sync::MutexGuard<'_, MapCache> {
         let mut maps = self.maps.lock().unwrap_or_else(|poisoned| {
-            // Maps may be half made.
+            // Some maps may be half made.
             let mut maps = poisoned.into_inner();
             *maps = MapCache::default();
             self.maps.clear_poison();
@@ -138,7 +143,7 @@ impl LaneTables {
         self.columns.words()
     }
 
-    /// Values of a row: its columns, and the padding that index maps may lead to.
+    /// Values of a row: its columns, and the padding of index maps.
     pub fn stride(&self) -> usize {
         index_map::stride(self.columns.len())
     }
@@ -154,7 +159,15 @@ impl Tables {
             classes: Mutex::default(),
             memory,
             dense_rows,
+            steps: Step::all(params),
         }
+    }
+
+    /// The lanes from which moves lead to a lane, with their steps.
+    pub fn lanes_before(&self, lane: Lane) -> impl Iterator<Item = (Step, Lane)> + '_ {
+        let before =
+            move |&step: &Step| lane.before(step, self.params()).into_iter().map(move |lane| (step, lane));
+        self.steps.iter().flat_map(before)
     }
 
     /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
@@ -167,13 +180,13 @@ impl Tables {
         self.space.params()
     }
 
-    /// The class of a block; `None` where no skeleton fits it.
+    /// The class of a block; `None` if no skeleton fits it.
     pub fn class(&self, layer: Layer, lane: Lane) -> Option<&Class> {
         self.space.class(ClassId::of(layer, lane)?)
     }
 
-    /// All rows of a class, where it is small enough that blocks hold all of them whether or not they
-    /// occur. `None` where blocks hold only the rows that do.
+    /// All rows of a class, if it is so small that blocks hold all of them. `None` if blocks hold only the rows that
+    /// occur.
     pub fn all_rows(&self, class: &Class) -> Option<Arc<RowSet>> {
         if class.rows() > self.dense_rows {
             return None;
@@ -182,8 +195,10 @@ impl Tables {
         Some(Arc::clone(slot.all_rows.get_or_init(|| Arc::new(RowSet::all(class.rows())))))
     }
 
-    /// The transitions of the rows that a block of a class holds. Of a class that keeps the transitions of all its
-    /// rows, they are taken from those, which are made once; else they are made for these rows alone.
+    /// The transitions of the rows that a block of a class holds.
+    ///
+    /// They are a part of the kept transitions of the class, which are made once. For a class that keeps none, they are
+    /// made for these rows alone.
     pub fn transitions(&self, class: &Class, rows: &Arc<RowSet>) -> Arc<Transitions> {
         let of = |rows: &Arc<RowSet>| Arc::new(Transitions::new(class.id(), Arc::clone(rows)));
         let Some(all) = self.all_rows(class) else { return of(rows) };
@@ -196,20 +211,20 @@ impl Tables {
         Arc::new(Transitions::subset_of(of_all, Arc::clone(rows)))
     }
 
-    /// Whether the transitions of all rows of a class are kept.
+    /// Whether the class keeps the transitions of all its rows.
     pub fn keeps_transitions(&self, id: ClassId) -> bool {
         let Some(slot) = self.lock_classes().get(&id).cloned() else { return false };
         slot.transitions.lock().is_some()
     }
 
-    /// Moves transitions that no task is using to scratch files until `enough` says so.
+    /// Moves transitions that no task uses to scratch files until `enough` is true.
     pub fn spill_transitions(&self, enough: impl Fn() -> bool) -> Result<(), StorageError> {
         let slots: Vec<Arc<ClassSlot>> = self.lock_classes().values().cloned().collect();
         for slot in slots {
             if enough() {
                 break;
             }
-            // A lock that is held means that a task wants the transitions now.
+            // If the lock is held, a task wants the transitions now.
             if let Some(mut kept) = slot.transitions.try_lock()
                 && let Some(kept) = &mut *kept
                 && Arc::strong_count(kept) == 1
@@ -241,7 +256,7 @@ impl Tables {
         transitions.moves(self.maker())
     }
 
-    /// Those of the moves that `is_made` says.
+    /// The moves for which `is_made` is true.
     pub fn select_moves(
         &self,
         transitions: &Transitions,
@@ -254,16 +269,16 @@ impl Tables {
         Maker { space: &self.space, patterns: &self.patterns }
     }
 
-    /// Bytes of the index maps that are kept, but for those of lanes that a task is working in.
+    /// Bytes of the kept index maps, without those of lanes that a task works in.
     pub fn map_bytes(&self) -> usize {
         let known = self.lanes.values().filter_map(|slot| slot.try_lock()?.clone());
         known.filter_map(|lane| Some(lane.maps.try_lock().ok()?.heap_bytes())).sum()
     }
 
-    /// Drops index maps of lanes that no task is working in until `enough` says so, and at last the known shapes.
+    /// Drops index maps of lanes that no task works in until `enough` is true, and at last the data of shapes.
     ///
-    /// All are made again where they are needed. Lanes have about the same order in every layer, so the maps that were
-    /// used last are not needed for the longest time.
+    /// Tasks make them again if needed. Lanes recur in about the same order in every layer. So the maps used last are
+    /// not needed for the longest time.
     pub fn forget_maps(&self, enough: impl Fn() -> bool) {
         let known = self.lanes.values().filter_map(|slot| slot.try_lock()?.clone());
         let last_use = |lane: Arc<LaneTables>| {
@@ -285,9 +300,9 @@ impl Tables {
         }
     }
 
-    /// Drops the known shapes if they take much of the memory.
+    /// Drops the data of shapes if it takes much of the memory.
     ///
-    /// They only grow, by shapes of finished lanes. To make the shapes of the lanes at work again takes a small part of
+    /// The data only grows, by shapes of finished lanes. Making the data of the current lanes again takes a small part of
     /// the time of their layers.
     pub fn forget_many_shapes(&self) {
         if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
@@ -295,14 +310,13 @@ impl Tables {
         }
     }
 
-    /// The tables of a lane; `None` where the run has no such lane.
+    /// The tables of a lane; `None` if the run has no such lane.
     pub fn lane(&self, lane: Lane) -> Option<Arc<LaneTables>> {
         let mut slot = self.lanes.get(&lane)?.lock();
         Some(Arc::clone(slot.get_or_insert_with(|| Arc::new(self.new_lane(lane)))))
     }
 
-    /// The tables of a lane, without columns where the run has no such lane: only won games lead
-    /// there.
+    /// The tables of a lane, without columns if the run has no such lane. Only won games lead to that lane.
     pub fn lane_or_empty(&self, lane: Lane) -> Arc<LaneTables> {
         self.lane(lane).unwrap_or_else(|| Arc::new(self.new_lane(lane)))
     }
@@ -311,14 +325,14 @@ impl Tables {
         LaneTables { columns: Columns::new(self.params(), lane), maps: std::sync::Mutex::default() }
     }
 
-    /// Drops the tables of a lane until they are asked for again.
+    /// Drops the tables of a lane. A task makes them again if needed.
     pub fn release_lane(&self, lane: Lane) {
         if let Some(slot) = self.lanes.get(&lane) {
             *slot.lock() = None;
         }
     }
 
-    /// The index maps from one lane to another, from the cache of the lane whose task asks.
+    /// The index maps from one lane to another, in the cache of a task's lane.
     pub fn maps<'a>(
         &'a self,
         cache: &'a mut MapCache,
@@ -329,13 +343,12 @@ impl Tables {
         LaneMaps { tables: self, source, target, maps: cache.lanes.entry(lanes).or_default() }
     }
 
-    /// Whether index maps leave enough memory for the blocks to come: fresh pages for blocks cost more than making maps
-    /// again.
+    /// Whether index maps leave enough memory for later blocks, whose fresh pages cost more than making maps again.
     pub fn maps_leave_enough(&self) -> bool {
         self.memory.fits(self.memory.limit_bytes() / LEFT_BY_MAPS)
     }
 
-    /// At the end of a task, keeps the index maps that it made where they leave enough memory.
+    /// At the end of a task, keeps the index maps that it made if they leave enough memory.
     pub fn settle_maps(&self, cache: &mut MapCache) {
         cache.settle(self.maps_leave_enough());
     }
@@ -360,8 +373,7 @@ impl Tables {
         patterns.iter().map(permutation).collect()
     }
 
-    /// The columns that stand for their orbits under some symmetries, as bits: those that no
-    /// symmetry maps to a smaller column.
+    /// The columns that stand for their orbits under some symmetries, as bits. No symmetry maps them to a smaller column.
     fn representatives(
         &self,
         cache: &mut MapCache,
@@ -385,7 +397,7 @@ impl Tables {
         bits
     }
 
-    /// The symmetric rows among those that occur, ascending.
+    /// The symmetric rows that occur, ascending.
     pub fn symmetric_rows<'a>(
         &self,
         cache: &mut MapCache,
@@ -409,7 +421,7 @@ impl Tables {
     }
 }
 
-/// The index maps from one lane to another, made as they are asked for.
+/// The index maps from one lane to another, made when a task needs them.
 pub struct LaneMaps<'a> {
     tables: &'a Tables,
     source: &'a LaneTables,
@@ -417,20 +429,19 @@ pub struct LaneMaps<'a> {
     maps: &'a mut PatternMaps,
 }
 
-/// Maps are kept as long as one part in this many of the memory limit stays free.
+/// Maps are kept while one part in this many of the memory limit stays free.
 const LEFT_BY_MAPS: usize = 8;
 
-/// Of more than one part in this many of the memory limit, what is known of shapes takes much.
+/// The data of shapes takes much memory if it exceeds one part in this many of the limit.
 const MANY_SHAPES: usize = 16;
 
-/// Maps are made side by side up to one part in this many of the memory limit, before it is checked whether memory is
-/// short.
+/// One batch of maps, after which memory is checked, takes at most one part in this many of the memory limit.
 const MADE_AT_ONCE: usize = 32;
 
 impl LaneMaps<'_> {
-    /// Calls `apply` with the maps of patterns, in order, once with all of them.
+    /// Calls `apply` with the maps of patterns, in order, and with their indices.
     ///
-    /// If memory is short, calls it several times, each time with as many as fit. The first argument is their range.
+    /// It calls once with all maps. If memory is short, it calls several times, each time with as many maps as fit.
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],
@@ -452,8 +463,7 @@ impl LaneMaps<'_> {
         self.maps.numbers.contains_key(&pattern)
     }
 
-    /// The numbers of the maps of patterns, which are made if they are missing; only of the first patterns if `enough`
-    /// says so.
+    /// The numbers of the maps of patterns. Missing maps are made, only for the first patterns if `enough` is true then.
     fn numbers(&mut self, patterns: &[PatternId], enough: impl Fn() -> bool) -> Vec<u32> {
         let at_once =
             self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);
@@ -493,7 +503,7 @@ mod tests {
     use exact2048_game::slide::TileSource;
 
     use super::*;
-    use crate::Heap;
+    use crate::tuning::Heap;
 
     fn tables() -> Tables {
         tables_within(usize::MAX)
@@ -509,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_a_task_made_stay_where_there_is_room() {
+    fn maps_that_a_task_made_stay_if_they_fit() {
         let tables = tables();
         let ids = tables.patterns.intern(&[1, 2, 3].map(|births| {
             let mut pattern = Pattern::empty();
@@ -518,11 +528,11 @@ mod tests {
         }));
         let lane = tables.lane(Lane::new(0, 0)).unwrap();
         let mut cache = lane.maps();
-        let mut number_after = |patterns: &[PatternId], room: bool| {
+        let mut number_after = |patterns: &[PatternId], fits: bool| {
             tables.maps(&mut cache, &lane, &lane).for_each_some(patterns, |which, maps| {
                 assert_eq!((which, maps.len()), (0..patterns.len(), patterns.len()));
             });
-            cache.settle(room);
+            cache.settle(fits);
             let PatternMaps { numbers, maps, .. } = cache.lanes.values().next().unwrap();
             assert_eq!(numbers.len(), maps.len());
             maps.len()
@@ -534,7 +544,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_shapes_stays_as_long_as_it_takes_little() {
+    fn the_data_of_shapes_stays_while_it_takes_little() {
         for (limit_bytes, stays) in [(64 << 20, true), (64, false)] {
             let tables = tables_within(limit_bytes);
             let mut turned = Pattern::empty();
@@ -551,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn maps_that_were_used_last_are_dropped_first() {
+    fn maps_used_last_are_dropped_first() {
         let tables = tables();
         let lanes = lane::lanes(tables.params())[..4].to_vec().into_iter();
         let lanes: Vec<Arc<LaneTables>> = lanes.filter_map(|lane| tables.lane(lane)).collect();

@@ -1,5 +1,4 @@
-//! Blocks that go from one worker to another: what is computed with them is what one worker computes alone, and what
-//! is no block is refused.
+//! Blocks that one worker sends to another: several workers compute the results of one, and refuse other bytes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod common;
@@ -13,9 +12,17 @@ use exact2048_game::lane::lanes;
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{RunDir, ShardKind};
+use exact2048_worker::{BlockTask, BytesList, Engine, Sink};
 use proptest::prelude::*;
 
-use common::{HELPERS, Sealed, alive, params, solve, worker};
+use common::{FIND_STATES, HELPERS, Sealed, alive, params, solve, worker};
+
+/// A payload of these bytes.
+fn list(bytes: &[u8]) -> BytesList {
+    let mut writer = BytesList::writer(bytes.len());
+    writer.put(bytes);
+    writer.finish()
+}
 
 fn compare<V: Value>(board: &str, precision: Precision) {
     let params = params(board, precision);
@@ -94,34 +101,37 @@ fn values_that_are_cut_off_or_too_long_are_refused() {
     let layers: Vec<Layer> = (4..=params.last_layer().0).step_by(2).map(Layer).collect();
     for &layer in &layers {
         for lane in alive(&params, layer) {
-            sender.enumerate_states(layer, lane, 0).unwrap();
+            sender.compute(FIND_STATES, layer, lane, 0).unwrap();
         }
         for lane in alive(&params, layer) {
-            sender.enumerate_afterstates(layer, lane, 0).unwrap();
+            sender.compute(BlockTask::FindAfterstates, layer, lane, 0).unwrap();
         }
-        archive.take_in(&run, &sender, 0, ShardKind::Reach, layer);
+        archive.add(&run, &sender, 0, ShardKind::Reach, layer);
     }
     let mut sent = 0;
     for &layer in layers.iter().rev() {
         for lane in alive(&params, layer) {
-            sender.back_up_afterstates(layer, lane, 0).unwrap();
+            sender.compute(BlockTask::BackUpAfterstates, layer, lane, 0).unwrap();
             let receiver = worker::<u32>(&params, &archive, (16, usize::MAX));
             let mut payload = sender.after_values_payload(layer, lane, &lanes(&params)).unwrap();
             let payload = payload.copy_to_bytes(payload.len());
             sent += payload.len();
-            receiver.accept_after_values(layer, lane, &payload[..]).unwrap();
+            receiver.accept_after_values(layer, lane, list(&payload[..])).unwrap();
             for at in 1..payload.len() {
-                assert!(receiver.accept_after_values(layer, lane, &payload[..at]).is_err(), "{at} bytes");
+                assert!(
+                    receiver.accept_after_values(layer, lane, list(&payload[..at])).is_err(),
+                    "{at} bytes"
+                );
             }
             if !payload.is_empty() {
                 let longer = [&payload[..], &[0]].concat();
-                assert!(receiver.accept_after_values(layer, lane, &longer[..]).is_err());
+                assert!(receiver.accept_after_values(layer, lane, list(&longer[..])).is_err());
                 let all_ones = vec![0xff; payload.len()];
-                assert!(receiver.accept_after_values(layer, lane, &all_ones[..]).is_err());
+                assert!(receiver.accept_after_values(layer, lane, list(&all_ones[..])).is_err());
             }
         }
         for lane in alive(&params, layer) {
-            sender.back_up_states(layer, lane, false, 0).unwrap();
+            sender.compute(BlockTask::BackUpStates(Sink::Nothing), layer, lane, 0).unwrap();
         }
     }
     assert!(sent > 0);
@@ -129,7 +139,7 @@ fn values_that_are_cut_off_or_too_long_are_refused() {
 
 proptest! {
     #[test]
-    fn what_is_no_block_does_no_harm(
+    fn other_bytes_than_a_block_do_no_harm(
         bytes in prop::collection::vec(any::<u8>(), 0..600),
         layer in 0u32..300, index in any::<prop::sample::Index>(), k in 0u8..=16, sum in 0u32..2000,
     ) {
@@ -137,8 +147,8 @@ proptest! {
         let worker = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         for lane in [*index.get(&lanes(&params)), Lane::new(k, sum)] {
             // Most are refused, some happen to be blocks.
-            let _ = worker.accept_states(Layer(layer), lane, &bytes[..]);
-            let _ = worker.accept_after_values(Layer(layer), lane, &bytes[..]);
+            let _ = worker.accept_states(Layer(layer), lane, list(&bytes[..]));
+            let _ = worker.accept_after_values(Layer(layer), lane, list(&bytes[..]));
         }
     }
 
@@ -149,18 +159,18 @@ proptest! {
         let receiver = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         let lane = Lane::new(0, 0);
         for layer in (4..=12).step_by(2).map(Layer) {
-            sender.enumerate_states(layer, lane, HELPERS).unwrap();
-            sender.enumerate_afterstates(layer, lane, HELPERS).unwrap();
+            sender.compute(FIND_STATES, layer, lane, HELPERS).unwrap();
+            sender.compute(BlockTask::FindAfterstates, layer, lane, HELPERS).unwrap();
         }
         let mut payload = sender.states_payload(Layer(12), lane);
         let payload = payload.copy_to_bytes(payload.len());
         prop_assert!(!payload.is_empty());
         let at = at.index(payload.len());
-        let cut = receiver.accept_states(Layer(12), lane, &payload[..at]);
+        let cut = receiver.accept_states(Layer(12), lane, list(&payload[..at]));
         prop_assert!(at == 0 || cut.is_err());
         let twice = [&payload[..], &payload[..]].concat();
-        prop_assert!(receiver.accept_states(Layer(12), lane, &twice[..]).is_err(), "each part once");
-        prop_assert!(receiver.accept_states(Layer(12), lane, &payload[..]).is_ok());
+        prop_assert!(receiver.accept_states(Layer(12), lane, list(&twice[..])).is_err(), "each part once");
+        prop_assert!(receiver.accept_states(Layer(12), lane, list(&payload[..])).is_ok());
         let mut again = receiver.states_payload(Layer(12), lane);
         prop_assert_eq!(again.copy_to_bytes(again.len()), payload);
     }

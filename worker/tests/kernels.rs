@@ -1,5 +1,5 @@
-//! A second implementation of the kernels, slow and obvious, and the product's beside it: block by block they do the same.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! A second implementation of the kernels, slow and obvious. Block by block, its results are those of the product.
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
 
@@ -15,15 +15,18 @@ use exact2048_game::maps::Pair;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_game::transitions::{Direction, MoveEdge, SpawnEdge, Spawns};
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Params, Precision};
+use exact2048_game::{Layer, Params, Precision};
 use exact2048_worker::bits::{BitRows, Source};
+use exact2048_worker::kernels::block_hashes::{BlockHashes, HashSum};
+use exact2048_worker::kernels::chances::{ChanceMoves, ChanceSpawns, ChanceSums};
 use exact2048_worker::kernels::index_map::{self, IndexMap, MapList, Permutation};
 use exact2048_worker::kernels::maxima::Maxima;
 use exact2048_worker::kernels::means::{Marks, Means};
 use exact2048_worker::kernels::{BitMoves, BitSpawns, Kernels, MoveRun, Rows, Vectors};
 use exact2048_worker::pieces::SlotBits;
+use exact2048_worker::{BestMoves, Engine, FollowSums, Worker};
 
-use common::{Sealed, params, solve_by, worker};
+use common::{Sealed, alive, params, slow_hash, solve_by, worker};
 
 /// One column of one row after the other.
 struct Plain;
@@ -143,6 +146,63 @@ impl<V: Value> Kernels<V> for Plain {
             }
         }
     }
+
+    fn hashes(&self, plan: &BlockHashes<'_, V>, slots: Range<usize>) -> HashSum {
+        let mut found = HashSum::default();
+        for slot in slots.map(Slot::from_index) {
+            let Some(bits) = plan.states.row(slot) else { continue };
+            let orbits = plan.orbits.iter().find(|row| row.slot == slot);
+            let counts =
+                |&column: &usize| orbits.is_none_or(|row| row.marked[column / 64] >> (column % 64) & 1 == 1);
+            for column in columns_of(bits).filter(counts) {
+                let sequence = plan.columns.sequences()[column];
+                let board = plan.space.board(plan.class, plan.rows.row(slot), sequence);
+                let value = plan.values[slot.index() * plan.stride + column].stored().0;
+                found.states += 1;
+                found.sum = found.sum.wrapping_add(slow_hash(plan.space, board, value));
+            }
+        }
+        found
+    }
+
+    fn spawn_chances(&self, plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
+        let mut left_out = 0.0;
+        for (slot, ends) in plan.start.windows(2).enumerate() {
+            let edges = &plan.edges[ends[0] as usize..ends[1] as usize];
+            let cells = edges.len() as f64;
+            let share = |(column, chance)| (column, chance / (plan.all * cells) * plan.weight);
+            let shares = some_of(plan.afterstates.chances, plan.afterstates.stride, slot).map(share);
+            let (sent, small): (Vec<_>, Vec<_>) =
+                shares.filter(|_| !edges.is_empty()).partition(|&(_, share)| share >= plan.least);
+            small.iter().for_each(|(_, share)| left_out += share * cells);
+            // Rows that send nothing may lead to rows that are not held.
+            for edge in edges.iter().filter(|_| !sent.is_empty()) {
+                let (state, map) = (states.add_to(edge.row), plan.maps[edge.pattern as usize]);
+                sent.iter().for_each(|&(column, share)| state[permuted(map, column)] += share);
+            }
+        }
+        left_out
+    }
+
+    fn move_chances(&self, plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>) {
+        for (map, edge) in plan.runs.iter().flat_map(|run| run.edges.iter().map(|edge| (run.map, edge))) {
+            let (slot, stride) = (edge.from.index(), plan.states.stride);
+            let after = afterstates.add_to(edge.to());
+            for (column, chance) in some_of(plan.states.chances, stride, slot) {
+                if plan.best[slot * stride + column] == edge.direction()
+                    && let Some(to) = target_lanes(map, column)
+                {
+                    after[to] += chance;
+                }
+            }
+        }
+    }
+}
+
+/// The chances of a row that are not 0, with their columns.
+fn some_of(chances: &[f64], stride: usize, slot: usize) -> impl Iterator<Item = (usize, f64)> {
+    let row = chances[slot * stride..][..stride].iter().copied().enumerate();
+    row.filter(|&(_, chance)| chance != 0.0)
 }
 
 /// Whether all spawned 2s lead to states from an afterstate.
@@ -189,6 +249,23 @@ impl Compared {
         vectors(rows);
         assert!(words(rows) == wanted, "slots {:?}", rows.slots());
         self.0.fetch_add(1, Relaxed);
+    }
+
+    /// Runs both on the chances of a block.
+    fn chances<R: PartialEq + std::fmt::Debug>(
+        &self,
+        sums: &mut ChanceSums<'_>,
+        plain: impl Fn(&mut ChanceSums<'_>) -> R,
+        vectors: impl Fn(&mut ChanceSums<'_>) -> R,
+    ) -> R {
+        let (mut chances, mut terms) = (sums.chances.to_vec(), sums.terms.to_vec());
+        let (set, stride) = (sums.set, sums.stride);
+        let wanted = plain(&mut ChanceSums { set, stride, chances: &mut chances, terms: &mut terms });
+        let found = vectors(sums);
+        assert_eq!(found, wanted);
+        assert!(sums.chances == &chances[..] && sums.terms == &terms[..]);
+        self.0.fetch_add(1, Relaxed);
+        found
     }
 }
 
@@ -246,14 +323,56 @@ impl<V: Value> Kernels<V> for Compared {
         assert!(wanted_of(plan, &slots, best) == wanted_of(plan, &slots, &wanted_best), "slots {slots:?}");
         self.0.fetch_add(1, Relaxed);
     }
+
+    fn hashes(&self, plan: &BlockHashes<'_, V>, slots: Range<usize>) -> HashSum {
+        let found = Vectors.hashes(plan, slots.clone());
+        assert_eq!(found, Plain.hashes(plan, slots.clone()), "slots {slots:?}");
+        self.0.fetch_add(1, Relaxed);
+        found
+    }
+
+    fn spawn_chances(&self, plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
+        self.chances(
+            states,
+            |sums| Kernels::<V>::spawn_chances(&Plain, plan, sums),
+            |sums| Kernels::<V>::spawn_chances(&Vectors, plan, sums),
+        )
+    }
+
+    fn move_chances(&self, plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>) {
+        self.chances(
+            afterstates,
+            |sums| Kernels::<V>::move_chances(&Plain, plan, sums),
+            |sums| Kernels::<V>::move_chances(&Vectors, plan, sums),
+        );
+    }
 }
 
-/// Solves a board with both kernels on every block; gives how many blocks they were compared on.
+/// Follows games through a solved board with best moves. Returns the chance of all ends.
+fn follow<V: Value>(params: &Params, worker: &Worker<V>) -> f64 {
+    let (follower, mut sums) = (worker.follower(BestMoves::Stored, 1e-9), FollowSums::default());
+    for layer in (4..=params.last_layer().0).step_by(2).map(Layer) {
+        for lane in alive(params, layer) {
+            sums += &follower.follow_states(layer, lane).unwrap();
+        }
+        for lane in alive(params, layer) {
+            follower.follow_moves(layer, lane).unwrap();
+        }
+    }
+    sums.ended.iter().sum::<f64>() + sums.won + sums.left_out
+}
+
+/// Solves a board with both kernels on every block. Returns the number of comparisons.
 fn compare<V: Value>(params: &Params, tuning: (usize, usize)) -> usize {
     let (archive, compared) = (Arc::new(Sealed::default()), Arc::new(AtomicUsize::new(0)));
     let both = worker::<V>(params, &archive, tuning).with_kernels(Compared(Arc::clone(&compared)));
     let (states, fingerprint, _) = solve_by::<V>(params, &[1], vec![both], &archive);
     assert!(states > 0 && fingerprint != 0);
+    if params.contents().stores_best_moves() {
+        let both = worker::<V>(params, &archive, tuning).with_kernels(Compared(Arc::clone(&compared)));
+        let ends = follow(params, &both);
+        assert!((ends - 1.0).abs() < 1e-9, "every game ends, but {ends} of them did");
+    }
     compared.load(Relaxed)
 }
 

@@ -8,7 +8,7 @@ use exact2048_game::Layer;
 use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
-use exact2048_worker::AnyWorker;
+use exact2048_worker::{Engine, Holding};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +73,7 @@ pub struct Running {
     share: Arc<Share>,
     /// The index of this worker among the members.
     me: usize,
-    worker: Arc<dyn AnyWorker>,
+    worker: Arc<dyn Engine>,
     member: Member<RemoteLeader>,
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
@@ -89,7 +89,7 @@ pub struct EpochParts {
     /// The index of this worker among the members.
     pub me: usize,
     /// The part that computes.
-    pub worker: Arc<dyn AnyWorker>,
+    pub worker: Arc<dyn Engine>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
     /// Name of this worker's shards.
@@ -147,7 +147,7 @@ impl Running {
         let computed = self.member.run(threads);
         self.ended.cancel();
         self.intake.close();
-        self.worker.release_all();
+        self.worker.release(Holding::All);
         // Unordered data will never be ordered.
         self.member.leader().holds(0);
         computed.map_err(EpochFailure::Crew)?;
@@ -210,7 +210,7 @@ impl Epoch for Running {
     }
 
     fn has_room_to_spare(&self) -> bool {
-        self.worker.has_room_to_spare()
+        self.worker.has_spare_memory()
     }
 
     fn frontier_of(&self, from: usize, layer: Layer) {

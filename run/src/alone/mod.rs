@@ -11,7 +11,7 @@ use exact2048_coordinator::room::MOST_SHORT;
 use exact2048_game::Layer;
 use exact2048_solution::{LayerCounts, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Place};
-use exact2048_worker::{Tuning, new_worker};
+use exact2048_worker::{Holding, Tuning, new_engine};
 
 use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
@@ -84,7 +84,7 @@ pub fn solve(
     stop: &Arc<AtomicBool>,
     watch: &dyn SolveWatch,
 ) -> Result<(), RunSolveError> {
-    let worker = new_worker(run.params(), tuning, run.dir().scratch(), run.archive().clone());
+    let worker = new_engine(run.params(), tuning, run.dir().scratch(), run.archive().clone());
     let mut made_again = HashSet::new();
     // Times that room was made since something was last finished: each time more of it.
     let mut short = 0;
@@ -102,7 +102,7 @@ pub fn solve(
         watch.begins(segment, later, &run.layer_counts());
         let ended = run_segment(&worker, run, segment, threads, stop, watch);
         watch.ends();
-        worker.release_all();
+        worker.release(Holding::All);
         match ended {
             Ok(SegmentEnd::Done) => short = 0,
             Ok(SegmentEnd::Stopped) => return Err(RunSolveError::Stopped(run.dir().place().clone())),

@@ -10,7 +10,7 @@ use exact2048_coordinator::{COMMIT_INTERVAL, RangeOrder, RangePolicy, Ranges, SH
 use exact2048_game::Layer;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime};
 use exact2048_storage::{ShardRecord, ShardWriter};
-use exact2048_worker::AnyWorker;
+use exact2048_worker::Engine;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::{SolveWatch, disk};
@@ -33,7 +33,7 @@ pub enum SegmentEnd {
 
 /// Runs a segment on `threads` threads, and publishes it.
 pub fn run_segment(
-    worker: &Arc<dyn AnyWorker>,
+    worker: &Arc<dyn Engine>,
     run: &mut Run,
     segment: Segment,
     threads: usize,
@@ -70,7 +70,7 @@ pub fn run_segment(
 
 /// Orders what is worth writing, and commits it.
 struct OwnLeader<'a> {
-    worker: Arc<dyn AnyWorker>,
+    worker: Arc<dyn Engine>,
     watch: &'a dyn SolveWatch,
     threads: u32,
     begun: Instant,

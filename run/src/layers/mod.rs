@@ -12,7 +12,7 @@ use exact2048_solution::{
     Archive, LayerItems, LayerSolver, LayerStep, ReadError, Run, ShardArchive, WantedStep,
 };
 use exact2048_storage::ShardKind;
-use exact2048_worker::{Tuning, WorkerError, least_memory_bytes};
+use exact2048_worker::{Holding, Sink, Tuning, WorkerError, least_memory_bytes};
 use parking_lot::Mutex;
 
 pub(crate) use archive::packed;
@@ -96,7 +96,7 @@ impl Loaded {
         let found = enumerate(&passes, first, last, goes_on).and_then(|was_wanted| {
             if was_wanted { back_up(&passes, first, last, highest, goes_on) } else { Ok(None) }
         });
-        passes.worker.release_all();
+        passes.worker.release(Holding::All);
         passes.archive.release_all();
         passes.release_lanes_below(first);
         found
@@ -140,10 +140,9 @@ fn back_up(
     let mut found = LayerItems::default();
     for layer in first.to(last).rev() {
         if layer > highest {
-            passes.back_up(layer, &|lane, helpers| passes.worker.back_up_values(layer, lane, helpers))?;
+            passes.back_up(layer, Sink::Nothing, &|_| Ok(()))?;
         } else {
-            let items =
-                passes.back_up(layer, &|lane, helpers| passes.worker.back_up_items(layer, lane, helpers))?;
+            let items = passes.back_up(layer, Sink::Items, &|outcome| Ok(outcome.items))?;
             found.values.extend(items.into_iter().flatten());
             for key in passes.archive.keys(ShardKind::Reach, layer) {
                 let item = passes.archive.read(ShardKind::Reach, key)?;

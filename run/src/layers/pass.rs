@@ -8,7 +8,7 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Run, ShardArchive};
 use exact2048_storage::{ScratchPlace, ShardKind};
-use exact2048_worker::{AnyWorker, Tuning, WorkerError, new_worker};
+use exact2048_worker::{BlockTask, Engine, Holding, Outcome, Sink, Tuning, WorkerError, new_engine};
 use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
@@ -26,7 +26,7 @@ pub struct LayerPasses {
     /// Layers whose reach is not stored, ascending.
     lost: Vec<Layer>,
     pub archive: Arc<SpanArchive>,
-    pub worker: Arc<dyn AnyWorker>,
+    pub worker: Arc<dyn Engine>,
 }
 
 /// The layers of a run whose reach is not stored, ascending.
@@ -46,7 +46,7 @@ impl LayerPasses {
     ) -> Self {
         let most_bytes = tuning.limit_bytes / FRAMES_OF;
         let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone(), most_bytes));
-        let worker = new_worker(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
+        let worker = new_engine(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
         Self { lanes: lanes(&params), params, lost, archive, worker }
     }
 
@@ -96,42 +96,52 @@ impl LayerPasses {
         for layer in first.to(last) {
             if self.is_lost(layer) {
                 let items = self.for_lanes(layer, &|lane, helpers| {
-                    Ok(packed(self.worker.enumerate_items(layer, lane, helpers)?)?)
+                    let task = BlockTask::FindStates(Sink::Items);
+                    Ok(packed(self.worker.compute(task, layer, lane, helpers)?.items)?)
                 })?;
                 self.archive.add(ShardKind::Reach, layer, items, self.worker.is_memory_short())?;
                 self.for_lanes(layer, &|lane, helpers| {
-                    self.worker.enumerate_afterstates(layer, lane, helpers)
+                    self.worker.compute(BlockTask::FindAfterstates, layer, lane, helpers)
                 })?;
                 if !goes_on(layer) {
                     return Ok(false);
                 }
             }
             if let Some(passed) = layer.down(Layer::RISE) {
-                self.worker.release_states(passed);
-                self.worker.release_afterstates(passed);
+                self.worker.release(Holding::States(passed));
+                self.worker.release(Holding::Afterstates(passed));
             }
         }
-        self.worker.release_all();
+        self.worker.release(Holding::All);
         Ok(true)
     }
 
-    /// Backs up a layer; the two above it must have been backed up just before, or be stored. Backs up its afterstates,
-    /// then calls `states` for each lane; gives the results in the order of the lanes.
-    pub fn back_up<T: Send>(&self, layer: Layer, states: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
+    /// Backs up a layer. The two layers above it must have been backed up just before, or be stored.
+    ///
+    /// Calls `take` with the outcome of each lane's states. Returns the results in the order of the lanes.
+    pub fn back_up<T: Send>(
+        &self,
+        layer: Layer,
+        sink: Sink,
+        take: &(dyn Fn(Outcome) -> Result<T, WorkerError> + Sync),
+    ) -> Result<Vec<T>, WorkerError> {
+        let above = layer.up(Layer::RISE);
         self.for_lanes(layer, &|lane, helpers| {
-            self.worker.back_up_afterstates(layer, lane, helpers)?;
-            self.worker.release_block_states(layer.up(Layer::RISE), lane);
+            self.worker.compute(BlockTask::BackUpAfterstates, layer, lane, helpers)?;
+            self.worker.release(Holding::BlockStates(above, lane));
             Ok(())
         })?;
-        self.worker.release_states(layer.up(Layer::RISE));
-        let found = self.for_lanes(layer, states)?;
-        self.worker.release_afterstates(layer);
+        self.worker.release(Holding::States(above));
+        let found = self.for_lanes(layer, &|lane, helpers| {
+            take(self.worker.compute(BlockTask::BackUpStates(sink), layer, lane, helpers)?)
+        })?;
+        self.worker.release(Holding::Afterstates(layer));
         Ok(found)
     }
 
-    /// Releases what is kept for lanes all of whose layers lie below one.
+    /// Releases the tables of lanes all of whose layers lie below one.
     pub fn release_lanes_below(&self, layer: Layer) {
         let is_over = |lane: &&Lane| layer_range(&self.params, **lane).1 < layer;
-        self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release_lane(lane));
+        self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release(Holding::Lane(lane)));
     }
 }

@@ -1,4 +1,4 @@
-//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`AnyWorker`].
+//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`Engine`].
 //!
 //! [`Dispatch`] handles the results.
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
 use exact2048_solution::{Blame, RunError};
 use exact2048_storage::{ErrorKind, StorageError};
-use exact2048_worker::{AnyWorker, WorkerError};
+use exact2048_worker::{BlockTask, Engine, Holding, Sink, WorkerError};
 use parking_lot::{Condvar, Mutex};
 
 use super::dispatch::Dispatch;
@@ -74,7 +74,7 @@ impl CrewError {
 
 /// Threads with a plan.
 pub struct Crew<L> {
-    worker: Arc<dyn AnyWorker>,
+    worker: Arc<dyn Engine>,
     dispatch: Dispatch<L>,
     stop: Arc<AtomicBool>,
     plan: Mutex<Plan>,
@@ -106,12 +106,7 @@ impl Drop for InPieces<'_> {
 
 impl<L: Leader> Crew<L> {
     /// A crew without threads, for the lanes of a member.
-    pub fn new(
-        worker: Arc<dyn AnyWorker>,
-        seat: &Seat,
-        dispatch: Dispatch<L>,
-        stop: Arc<AtomicBool>,
-    ) -> Self {
+    pub fn new(worker: Arc<dyn Engine>, seat: &Seat, dispatch: Dispatch<L>, stop: Arc<AtomicBool>) -> Self {
         let owns = |lane| seat.owners.owner(lane) == seat.me;
         let (planner, events) = Planner::new(&seat.params, seat.segment, owns);
         let frontier = planner.frontier();
@@ -129,7 +124,7 @@ impl<L: Leader> Crew<L> {
     }
 
     /// The worker that tasks run on.
-    pub fn worker(&self) -> &Arc<dyn AnyWorker> {
+    pub fn worker(&self) -> &Arc<dyn Engine> {
         &self.worker
     }
 
@@ -205,7 +200,7 @@ impl<L: Leader> Crew<L> {
                 return None;
             }
             if self.dispatch.may_start()
-                && let Some(task) = plan.planner.next_task(self.worker.has_room_to_spare())
+                && let Some(task) = plan.planner.next_task(self.worker.has_spare_memory())
             {
                 plan.running += 1;
                 return Some((task, plan.threads - plan.running));
@@ -246,19 +241,22 @@ impl<L: Leader> Crew<L> {
         let _in_pieces = self.call_helpers(task, helpers);
         match task {
             Task::EnumerateStates { layer, lane } => {
-                totals.states = self.worker.enumerate_states(layer, lane, helpers)?;
+                let task = BlockTask::FindStates(Sink::Shards { keep: true });
+                totals.states = self.worker.compute(task, layer, lane, helpers)?.count;
                 self.dispatch.first_stage_done(layer, lane)?;
             }
             Task::EnumerateAfterstates { layer, lane } => {
-                totals.afterstates = self.worker.enumerate_afterstates(layer, lane, helpers)?;
+                totals.afterstates =
+                    self.worker.compute(BlockTask::FindAfterstates, layer, lane, helpers)?.count;
             }
             Task::BackUpAfterstates { layer, lane } => {
-                self.worker.back_up_afterstates(layer, lane, helpers)?;
+                self.worker.compute(BlockTask::BackUpAfterstates, layer, lane, helpers)?;
                 self.dispatch.first_stage_done(layer, lane)?;
             }
             Task::BackUpStates { layer, lane, keep } => {
-                let values = self.worker.back_up_states(layer, lane, keep, helpers)?;
-                (totals.states, totals.fingerprint) = (values.states, values.fingerprint);
+                let task = BlockTask::BackUpStates(Sink::Shards { keep });
+                let outcome = self.worker.compute(task, layer, lane, helpers)?;
+                (totals.states, totals.fingerprint) = (outcome.count, outcome.fingerprint);
             }
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(phase.shard_kind(), layer)?;
@@ -295,16 +293,16 @@ impl<L: Leader> Crew<L> {
         releases
     }
 
-    /// Releases what no task needs any more.
+    /// Releases data that no task needs any more.
     fn release(&self, releases: Vec<Release>) {
         for release in releases {
-            match release {
-                Release::States(layer) => self.worker.release_states(layer),
-                Release::Afterstates(layer) => self.worker.release_afterstates(layer),
-                Release::BlockStates(layer, lane) => self.worker.release_block_states(layer, lane),
-                Release::BlockAfterstates(layer, lane) => self.worker.release_block_afterstates(layer, lane),
-                Release::Lane(lane) => self.worker.release_lane(lane),
-            }
+            self.worker.release(match release {
+                Release::States(layer) => Holding::States(layer),
+                Release::Afterstates(layer) => Holding::Afterstates(layer),
+                Release::BlockStates(layer, lane) => Holding::BlockStates(layer, lane),
+                Release::BlockAfterstates(layer, lane) => Holding::BlockAfterstates(layer, lane),
+                Release::Lane(lane) => Holding::Lane(lane),
+            });
         }
     }
 }

@@ -10,7 +10,7 @@ use exact2048_coordinator::cluster::LayerPart;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
-use exact2048_worker::{AnyWorker, WorkerError};
+use exact2048_worker::{Engine, WorkerError};
 use parking_lot::Mutex;
 
 use super::routes::Routes;
@@ -19,7 +19,7 @@ use super::{Leader, Link, Seat};
 
 /// Sends on what is finished.
 pub struct Dispatch<L> {
-    worker: Arc<dyn AnyWorker>,
+    worker: Arc<dyn Engine>,
     seat: Arc<Seat>,
     routes: Routes,
     /// The ways to the other members, by their index; `None` for this member itself.
@@ -54,7 +54,7 @@ struct Finished {
 impl<L: Leader> Dispatch<L> {
     /// The dispatch of a member.
     pub fn new(
-        worker: Arc<dyn AnyWorker>,
+        worker: Arc<dyn Engine>,
         seat: Arc<Seat>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,

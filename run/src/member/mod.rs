@@ -18,7 +18,7 @@ use exact2048_coordinator::cluster::{LayerPart, WorkerId};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Owners, Phase, Segment, assign};
 use exact2048_storage::{ShardRecord, ShardWriter};
-use exact2048_worker::{AnyWorker, BytesList, WorkerError};
+use exact2048_worker::{BytesList, Engine, WorkerError};
 use parking_lot::Mutex;
 
 pub use crew::CrewError;
@@ -154,7 +154,7 @@ impl<L: Leader> Member<L> {
     /// `stop` becomes true when no more tasks are to begin.
     pub fn new(
         seat: Seat,
-        worker: Arc<dyn AnyWorker>,
+        worker: Arc<dyn Engine>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,
         stop: Arc<AtomicBool>,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use exact2048_files::open;
 use exact2048_game::Layer;
 use exact2048_storage::{StorageError, replace_file};
-use exact2048_worker::AnyFollower;
+use exact2048_worker::Follower;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::sums::PlaySums;
@@ -38,12 +38,7 @@ impl Checkpoint {
     /// # Errors
     ///
     /// Those of the storage.
-    pub fn write(
-        &self,
-        next: Layer,
-        sums: &PlaySums,
-        follower: &dyn AnyFollower,
-    ) -> Result<(), StorageError> {
+    pub fn write(&self, next: Layer, sums: &PlaySums, follower: &dyn Follower) -> Result<(), StorageError> {
         replace_file(&self.place, |file| self.write_to(file, next, sums, follower))
     }
 
@@ -52,7 +47,7 @@ impl Checkpoint {
         file: &mut File,
         next: Layer,
         sums: &PlaySums,
-        follower: &dyn AnyFollower,
+        follower: &dyn Follower,
     ) -> io::Result<()> {
         let mut out = Hashed { inner: BufWriter::with_capacity(1 << 20, file), hash: Xxh3Default::new() };
         out.write_all(self.of.as_bytes())?;
@@ -75,7 +70,7 @@ impl Checkpoint {
         &self,
         empty: PlaySums,
         is_next: impl Fn(Layer) -> bool,
-        follower: &dyn AnyFollower,
+        follower: &dyn Follower,
     ) -> Option<(Layer, PlaySums)> {
         let whole = self.is_whole().unwrap_or(false);
         let read = whole.then(|| self.read_whole(empty, follower)).and_then(Result::ok);
@@ -86,7 +81,7 @@ impl Checkpoint {
         read
     }
 
-    fn read_whole(&self, empty: PlaySums, follower: &dyn AnyFollower) -> io::Result<(Layer, PlaySums)> {
+    fn read_whole(&self, empty: PlaySums, follower: &dyn Follower) -> io::Result<(Layer, PlaySums)> {
         let mut input = BufReader::with_capacity(1 << 20, open(&self.place)?);
         io::copy(&mut input.by_ref().take(self.of.len() as u64), &mut io::sink())?;
         let mut number = || {

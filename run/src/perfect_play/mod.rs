@@ -17,7 +17,7 @@ use exact2048_solution::{LayerCounts, QueryError, ReadError, Run, ShardArchive};
 use exact2048_stats::chances::LEAST_CHANCE;
 use exact2048_stats::{FollowPlay, PlayStatistics, StatsProgress};
 use exact2048_storage::{ScratchPlace, ShardKind, StorageError};
-use exact2048_worker::{AnyFollower, BestMoves, FollowSums, Tuning, WorkerError};
+use exact2048_worker::{BestMoves, FollowSums, Follower, Holding, Sink, Tuning, WorkerError};
 
 use crate::layers::{LayerPasses, lost_layers, packed};
 use checkpoint::Checkpoint;
@@ -203,20 +203,18 @@ impl<'a> Pass<'a> {
     fn back_up(&self, first: Layer, last: Layer, done: &mut dyn FnMut(Layer)) -> Result<(), WorkerError> {
         let LayerPasses { worker, archive, .. } = &self.passes;
         for layer in first.to(last).rev() {
-            let items = self.passes.back_up(layer, &|lane, helpers| {
-                Ok(packed(worker.back_up_best_moves(layer, lane, helpers)?)?)
-            })?;
+            let items = self.passes.back_up(layer, Sink::BestMoves, &|outcome| Ok(packed(outcome.items)?))?;
             archive.add(ShardKind::Values, layer, items, worker.is_memory_short())?;
             done(layer);
         }
-        worker.release_all();
+        worker.release(Holding::All);
         Ok(())
     }
 
     /// Follows games into the states of a layer and from there to its afterstates.
     fn follow_layer(
         &self,
-        follower: &dyn AnyFollower,
+        follower: &dyn Follower,
         layer: Layer,
         sums: &mut PlaySums,
     ) -> Result<(), WorkerError> {

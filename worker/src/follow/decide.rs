@@ -1,125 +1,110 @@
-//! Decisions in the states of a block: which go on with which move, and which end a game.
+//! Decisions in the states of a block: the move with which a game continues, or its end.
 
 use exact2048_game::bitset::{Number, for_each_bit, lowest};
-use exact2048_game::rowset::Slot;
+use exact2048_game::legal::Legality;
+use exact2048_game::rowset::{RowSet, Slot};
 use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_solution::best_moves;
-use exact2048_solution::{ItemKind, Parts, ReadError};
+use exact2048_solution::{ItemKind, Parts, PayloadError, ReadError};
+use exact2048_storage::ItemKey;
 
-use super::{BestMoves, FollowSums, Follower, moves};
-use crate::WorkerError;
+use super::sums::FollowSums;
+use crate::bits::BitMatrix;
 use crate::blocks::Entries;
-use crate::enumerate::OccurringMoves;
+use crate::error::WorkerError;
 use crate::kernels::MoveRun;
 use crate::kernels::chances::{NO_MOVE, mark_some};
 use crate::kernels::index_map::IndexMap;
+use crate::moves::{self, RowMoves};
+use crate::occurring::OccurringMoves;
 use crate::open_block::OpenBlock;
-use crate::policy::state_rows;
-use crate::tables::{LaneTables, MapCache};
+use crate::policy::{state_masks, state_rows};
+use crate::shared::Shared;
+use crate::tables::{LaneTables, MapCache, Tables};
 
-impl<V: Value> Follower<'_, V> {
-    /// Reads the best moves of the states that games reach, and sums up how they go on or end.
-    pub(super) fn decide(
+/// The form in which a follower reads the best moves of a run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BestMoves {
+    /// The form in the shards of the run.
+    Stored,
+    /// The form of [`Sink::BestMoves`](crate::Sink::BestMoves).
+    WorkedOut,
+}
+
+/// Reads the best moves of blocks.
+pub struct Decisions<'a, V> {
+    shared: &'a Shared<V>,
+    form: BestMoves,
+    legality: Legality,
+}
+
+/// The states of a block that games reach, while their best moves are read.
+pub struct Reached<'a> {
+    /// The held rows, and those that games reach.
+    pub transitions: &'a Transitions,
+    /// The chances of these rows.
+    pub chances: &'a [f64],
+    /// The best moves of these rows.
+    pub best: &'a mut [Direction],
+    /// The sums over these rows.
+    pub sums: &'a mut FollowSums,
+}
+
+impl<'a, V: Value> Decisions<'a, V> {
+    /// The best moves of a run in one form.
+    pub fn new(shared: &'a Shared<V>, form: BestMoves) -> Self {
+        Self { shared, form, legality: Legality::new(shared.tables.params().game().board()) }
+    }
+
+    /// Reads the best moves of the states that games reach, and sums up how games continue or end.
+    pub fn decide(
         &self,
         open: &OpenBlock<'_>,
-        transitions: &Transitions,
         reach: &Entries,
-        chances: &[f64],
-        best: &mut [Direction],
-        sums: &mut FollowSums,
+        reached: &mut Reached<'_>,
     ) -> Result<(), WorkerError> {
-        let worker = self.worker;
-        let OpenBlock { layer, lane, class, ref tables, .. } = *open;
-        let (columns, stride) = (tables.columns.len(), tables.stride());
+        let transitions = reached.transitions;
         let (parts, rows, held) = (open.parts(), transitions.rows(), &reach.matrix);
-        let configs = worker.tables.configs(transitions);
-        let small = &worker.tables.skeletons(transitions).potential;
-        let ends = Ends::new(tables);
-        let mut take = |slot: Slot, column: usize, direction: Direction, row: &mut FollowSums| {
-            let place = slot.index() * stride + column;
-            let chance = chances[place];
-            row.states += 1;
-            row.reached += chance;
-            if direction == NO_MOVE {
-                row.ended[ends.largest(configs[slot.index()], column)] += chance;
-                let potential = small[slot.index()] + tables.columns.potential()[column];
-                row.potential += chance * f64::from(potential);
-            } else {
-                row.moved += chance;
-                best[place] = direction;
-            }
-        };
-        let mut marks = Vec::new();
-        let of_held = match self.best_moves {
-            BestMoves::Stored => Some(worker.class_transitions(class, held.rows())?),
+        let (columns, longest) = (open.tables.columns.len(), open.tables.columns.len().max(rows.len()));
+        let of_held = match self.form {
+            BestMoves::Stored => Some(self.shared.store.transitions(open.class, held.rows())?),
             BestMoves::WorkedOut => None,
         };
-        let configs_of_held = of_held.as_ref().map_or(&[][..], |of_held| worker.tables.configs(of_held));
+        let tables = &*self.shared.tables;
+        let mut taker = Taker::new(tables, &open.tables, reached);
         for part in (0..parts.count()).filter(|&part| rows.count_in(parts.rows(part)) > 0) {
-            let key = ItemKind::BestMoves.key(Parts::key(layer, lane, part));
-            // Shards have no empty items.
-            let item = worker.archive.read(ItemKind::BestMoves.shard(), key)?.unwrap_or_default();
-            let read = match self.best_moves {
-                BestMoves::WorkedOut => {
-                    let of_part = held
-                        .rows()
-                        .rows_in(parts.rows(part))
-                        .map(|row| (row, held.slot(held.rows().slot(row))));
+            let key = Parts::key(open.layer, open.lane, part);
+            let item = self.shared.sources.best_moves(key)?;
+            let (key, in_part) = (ItemKind::BestMoves.key(key), parts.rows(part));
+            let read = match &of_held {
+                None => {
+                    let of_part = held.rows().rows_in(in_part);
+                    let of_part = of_part.map(|row| (row, held.slot(held.rows().slot(row))));
                     moves::unpack(key, &item, of_part, |row, states, moves| {
-                        if !rows.contains(row) {
-                            return;
+                        if rows.contains(row) {
+                            taker.take_row(rows.slot(row), states, moves);
                         }
-                        let (slot, mut sum, mut before) = (rows.slot(row), FollowSums::default(), 0);
-                        mark_some(&chances[slot.index() * stride..][..stride], &mut marks);
-                        for (word, (&come_to, &states)) in marks.iter().zip(states).enumerate() {
-                            for_each_bit(&[come_to], |bit| {
-                                let number = before + (states & lowest(bit)).count_ones();
-                                take(slot, 64 * word + bit, moves.of(number), &mut sum);
-                            });
-                            before += states.count_ones();
-                        }
-                        *sums += &sum;
                     })
                 }
-                BestMoves::Stored => {
-                    let masks = worker.state_masks(&self.legality, open, held, parts.rows(part));
+                Some(of_held) => {
+                    let masks = state_masks(tables, &self.legality, open, held, in_part);
                     if masks.is_empty() {
                         continue;
                     }
-                    let (mut current, mut sum) = (None, FollowSums::default());
-                    let states = state_rows(&masks, configs_of_held, held);
-                    let read = best_moves::decode_each(
-                        key,
-                        &item,
-                        columns,
-                        states,
-                        |&of_held, column, legal, best| {
-                            if current != Some(of_held) {
-                                *sums += &std::mem::take(&mut sum);
-                                current = Some(of_held);
-                            }
-                            let row = held.rows().row(of_held);
-                            if rows.contains(row) && chances[rows.slot(row).index() * stride + column] != 0.0
-                            {
-                                let direction = if legal == 0 { NO_MOVE } else { best };
-                                take(rows.slot(row), column, direction, &mut sum);
-                            }
-                        },
-                    );
-                    *sums += &sum;
-                    read
+                    let states = state_rows(&masks, tables.configs(of_held), held);
+                    take_stored(&mut taker, (key, &item), columns, rows, held, states)
                 }
             };
             read.map_err(ReadError::from)?;
         }
-        sums.longest = columns.max(rows.len()) as u64;
+        taker.reached.sums.longest = longest as u64;
         Ok(())
     }
 
     /// Removes the best moves that make the wanted tile, and sums up their chances, slot by slot.
-    pub(super) fn take_wins(
+    pub fn take_wins(
         &self,
         tables: &LaneTables,
         moves: &Moves,
@@ -127,8 +112,8 @@ impl<V: Value> Follower<'_, V> {
         cache: &mut MapCache,
         sums: &mut FollowSums,
     ) {
-        let worker = self.worker;
-        let (lane, stride, params) = (tables.columns.lane(), tables.stride(), worker.tables.params());
+        let all_tables = &self.shared.tables;
+        let (lane, stride) = (tables.columns.lane(), tables.stride());
         let mut won = vec![0.0; best.len() / stride];
         let mut take = |slot: Slot, column: usize, direction: Direction, best: &mut [Direction]| {
             let place = slot.index() * stride + column;
@@ -142,25 +127,102 @@ impl<V: Value> Follower<'_, V> {
         }
         for group in &moves.groups {
             let occurring = OccurringMoves::new(group, |_| true);
-            for target_lane in lane.after(group.step, params) {
-                let target = worker.tables.lane_or_empty(target_lane);
+            for target_lane in lane.after(group.step, all_tables.params()) {
+                let target = all_tables.lane_or_empty(target_lane);
                 let won = target.columns.len() as u32 + 1;
-                worker.tables.maps(cache, tables, &target).for_each_some(
-                    &occurring.patterns,
-                    |patterns, maps| {
-                        for MoveRun { edges, map } in occurring.runs(patterns, maps) {
-                            let winning = winning_columns(map, won);
-                            for edge in edges.iter().filter(|_| !winning.is_empty()) {
-                                let direction = edge.direction();
-                                winning.iter().for_each(|&column| take(edge.from, column, direction, best));
-                            }
+                let mut maps = all_tables.maps(cache, tables, &target);
+                maps.for_each_some(&occurring.patterns, |patterns, maps| {
+                    for MoveRun { edges, map } in occurring.runs(patterns, maps) {
+                        let winning = winning_columns(map, won);
+                        for edge in edges.iter().filter(|_| !winning.is_empty()) {
+                            let direction = edge.direction();
+                            winning.iter().for_each(|&column| take(edge.from, column, direction, best));
                         }
-                    },
-                );
+                    }
+                });
             }
         }
         sums.won = won.iter().sum();
     }
+}
+
+/// Notes decisions, and sums up their chances.
+struct Taker<'a, 'b> {
+    tables: &'a LaneTables,
+    configs: &'b [Config],
+    /// Φ of each row's small tiles.
+    small: &'b [u32],
+    ends: Ends,
+    reached: &'a mut Reached<'b>,
+    /// Working memory: the columns of a row that games reach.
+    marks: Vec<u64>,
+}
+
+impl<'a, 'b> Taker<'a, 'b> {
+    fn new(all_tables: &Tables, tables: &'a LaneTables, reached: &'a mut Reached<'b>) -> Self {
+        let transitions = reached.transitions;
+        let (configs, small) =
+            (all_tables.configs(transitions), &all_tables.skeletons(transitions).potential);
+        Self { tables, configs, small, ends: Ends::new(tables), reached, marks: Vec::new() }
+    }
+
+    /// Notes the decision in one state, and adds it to the sums of its row.
+    fn take(&mut self, slot: Slot, column: usize, direction: Direction, row: &mut FollowSums) {
+        let place = slot.index() * self.tables.stride() + column;
+        let chance = self.reached.chances[place];
+        row.states += 1;
+        row.reached += chance;
+        if direction == NO_MOVE {
+            row.ended[self.ends.largest(self.configs[slot.index()], column)] += chance;
+            let potential = self.small[slot.index()] + self.tables.columns.potential()[column];
+            row.potential += chance * f64::from(potential);
+        } else {
+            row.moved += chance;
+            self.reached.best[place] = direction;
+        }
+    }
+
+    /// Notes the decisions in the states of a row.
+    fn take_row(&mut self, slot: Slot, states: &[u64], moves: RowMoves<'_>) {
+        let (mut sum, mut before, stride) = (FollowSums::default(), 0, self.tables.stride());
+        let mut marks = std::mem::take(&mut self.marks);
+        mark_some(&self.reached.chances[slot.index() * stride..][..stride], &mut marks);
+        for (word, (&reached, &states)) in marks.iter().zip(states).enumerate() {
+            for_each_bit(&[reached], |bit| {
+                let number = before + (states & lowest(bit)).count_ones();
+                self.take(slot, 64 * word + bit, moves.of(number), &mut sum);
+            });
+            before += states.count_ones();
+        }
+        self.marks = marks;
+        *self.reached.sums += &sum;
+    }
+}
+
+/// Notes the decisions of an item in the form of shards, which has those of `states`.
+fn take_stored<'a>(
+    taker: &mut Taker<'_, '_>,
+    (key, item): (ItemKey, &[u8]),
+    columns: usize,
+    rows: &RowSet,
+    held: &BitMatrix,
+    states: impl Iterator<Item = (best_moves::StateRow<'a>, Slot)>,
+) -> Result<(), PayloadError> {
+    let (mut current, mut sum) = (None, FollowSums::default());
+    let stride = taker.tables.stride();
+    let read = best_moves::decode_each(key, item, columns, states, |&of_held, column, legal, best| {
+        if current != Some(of_held) {
+            *taker.reached.sums += &std::mem::take(&mut sum);
+            current = Some(of_held);
+        }
+        let row = held.rows().row(of_held);
+        if rows.contains(row) && taker.reached.chances[rows.slot(row).index() * stride + column] != 0.0 {
+            let direction = if legal == 0 { NO_MOVE } else { best };
+            taker.take(rows.slot(row), column, direction, &mut sum);
+        }
+    });
+    *taker.reached.sums += &sum;
+    read
 }
 
 /// The largest tiles of a lane's boards.
@@ -191,7 +253,7 @@ impl Ends {
     }
 }
 
-/// The columns that a map leads to a won game.
+/// The columns from which a map leads to a won game.
 fn winning_columns(map: IndexMap<'_>, won: u32) -> Vec<usize> {
     match map {
         IndexMap::Identity => Vec::new(),

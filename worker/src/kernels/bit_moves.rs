@@ -1,4 +1,4 @@
-//! Which entries there are: what spawns and moves do to rows of bits.
+//! The reachable entries: the effect of spawns and moves on rows of bits.
 
 use exact2048_game::bitset::{Number, any};
 use exact2048_game::maps::Pair;
@@ -327,10 +327,8 @@ mod tests {
         }
     }
 
-    /// Each bit gets to the place that its map gives.
-    ///
-    /// Few rows are moved one by one and many together, in pieces and whole. All or some columns take part in the maps,
-    /// and some of the source rows have no bit.
+    /// The kernel moves few rows one by one, and many together. Each bit moves as its map says, in pieces and whole blocks,
+    /// for maps in which some columns take no part, and rows without a bit.
     #[test]
     fn rows_that_move_together_get_where_each_would() {
         let mut number = numbers(1);

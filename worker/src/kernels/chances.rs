@@ -1,7 +1,6 @@
-//! How likely games reach entries: the chances that spawns and best moves send from rows to rows.
+//! Chances that games reach entries: spawns and best moves send them from rows to rows.
 //!
-//! Chances are added up in the order of the slots that they come from, whatever the number of threads: one thread fills
-//! a block.
+//! One thread fills a block. So chances are added up in the order of their source slots, for any number of threads.
 
 use exact2048_game::bitset::{Number, for_each_bit};
 use exact2048_game::rowset::{Row, RowSet};
@@ -11,7 +10,7 @@ use multiversion::multiversion;
 use super::MoveRun;
 use super::index_map::{IndexMap, Permutation};
 
-/// In place of a best move: there is none, or nothing is to be sent.
+/// Stands for a best move if a state has none, or sends nothing.
 pub const NO_MOVE: Direction = 4;
 
 /// Rows in which chances are summed up.
@@ -23,14 +22,14 @@ pub struct ChanceSums<'a> {
     pub stride: usize,
     /// The rows.
     pub chances: &'a mut [f64],
-    /// How often something was added to each slot: no chance in it is the sum of more terms.
+    /// The number of additions to each slot. No chance in it is the sum of more terms.
     pub terms: &'a mut [u32],
 }
 
-/// The chances of rows, to be sent on.
+/// The chances of rows, to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct ChanceRows<'a> {
-    /// Chances a row, those of padding 0: a multiple of 8.
+    /// Chances a row, a multiple of 8. Those of padding are 0.
     pub stride: usize,
     /// The rows.
     pub chances: &'a [f64],
@@ -39,9 +38,9 @@ pub struct ChanceRows<'a> {
 /// The spawns of a block of afterstates.
 #[derive(Clone, Copy, Debug)]
 pub struct ChanceSpawns<'a> {
-    /// Where in `edges` those of each slot of the afterstates begin, and at last where they end.
+    /// The index in `edges` at which the edges of each slot of the afterstates begin, and at last the end.
     pub start: &'a [u32],
-    /// Where they lead.
+    /// The rows that they lead to.
     pub edges: &'a [SpawnEdge],
     /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
@@ -53,6 +52,17 @@ pub struct ChanceSpawns<'a> {
     pub all: f64,
     /// Smaller chances are left out.
     pub least: f64,
+}
+
+/// The best moves of a block into another.
+#[derive(Clone, Copy, Debug)]
+pub struct ChanceMoves<'a> {
+    /// The moves, by their effect on columns.
+    pub runs: &'a [MoveRun<'a>],
+    /// The states.
+    pub states: ChanceRows<'a>,
+    /// The best move of each state, in rows as those of the states.
+    pub best: &'a [Direction],
 }
 
 impl ChanceSums<'_> {
@@ -72,7 +82,7 @@ impl<'a> ChanceRows<'a> {
     }
 }
 
-/// Adds what spawns send to the rows of states; gives the sum of what was left out. A chance is rounded twice on its way.
+/// Adds the chances that spawns send to the rows of states. Returns the sum of the chances that were left out.
 pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
     let (mut left_out, mut marks, mut shares) = (0.0, Vec::new(), Vec::new());
     for (slot, ends) in plan.start.windows(2).enumerate() {
@@ -81,7 +91,7 @@ pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f6
             continue;
         }
         let (cells, chances) = (edges.len() as f64, plan.afterstates.row(slot));
-        // One in seven columns has a chance, about, and each is sent to some ten rows.
+        // About one in seven columns has a chance, and sends it to some ten rows.
         mark_some(chances, &mut marks);
         shares.clear();
         for_each_bit(&marks, |column| {
@@ -114,7 +124,7 @@ pub fn spawn_chances(plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f6
     left_out
 }
 
-/// Marks which chances of a row are not 0, one bit each.
+/// Marks the chances of a row that are not 0, one bit each.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -130,14 +140,10 @@ pub fn mark_some(chances: &[f64], marks: &mut Vec<u64>) {
     }));
 }
 
-/// Adds what the best moves of some runs send to the rows of afterstates. Padding may be added to.
-pub fn move_chances(
-    runs: &[MoveRun<'_>],
-    states: ChanceRows<'_>,
-    best: &[Direction],
-    afterstates: &mut ChanceSums<'_>,
-) {
-    for run in runs {
+/// Adds the chances that the best moves of some runs send to the rows of afterstates. Padding may be added to.
+pub fn move_chances(plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>) {
+    let ChanceMoves { states, best, .. } = *plan;
+    for run in plan.runs {
         for edge in run.edges {
             let (slot, direction) = (edge.from.index(), edge.direction());
             let state = states.row(slot);

@@ -1,5 +1,5 @@
-//! The hashes of states, whose sum is the fingerprint of a run. `docs/dev/format.md` defines them and says what the sum
-//! detects.
+//! The hashes of states, whose sum is the fingerprint of a run. `docs/dev/format.md` defines them and lists the errors
+//! that the sum detects.
 //!
 //! A state is hashed as one of its images. Each cell adds fixed random words for what it holds, so that a row's small tiles
 //! make one part of a board's words and a column's large tiles the other.

@@ -47,11 +47,13 @@ struct Sources<'a> {
     /// Its number among the rows that are worked on.
     row: usize,
     divisor: &'a Divisor,
-    /// Where in [`AllSources::sources`] the rows after a spawned 2 are; and those after a spawned 4, which are as many.
+    /// The range in [`AllSources::sources`] of the rows after a spawned 2.
     twos: Range<usize>,
+    /// The range of the rows after a spawned 4, which are as many.
     fours: Range<usize>,
-    /// The range of [`AllSources::marked`] that marks which entries of the rows after a spawned 2 are states. It has
-    /// the spawns that leave columns in order, and only if their states are known.
+    /// The range in [`AllSources::marked`] that marks the states in the rows after a spawned 2.
+    ///
+    /// It covers the spawns that leave columns in order, and is empty if the states are unknown.
     marked: Range<usize>,
     /// Whether no spawn exchanges columns.
     plain: bool,

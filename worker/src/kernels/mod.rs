@@ -1,13 +1,13 @@
 //! The inner loops: functions of flat plans and of slices, without memory accounting, threads or files.
 //!
-//! A plan holds what a block needs: source rows, edges between rows, and an index map for each run of edges. A kernel
-//! writes the rows of the target in some slots; which call is for which slots changes no result. [`Kernels`] lists the
-//! kernels, and [`Vectors`] implements them for the processor; another kind of machine would need another
-//! implementation. A slow and obvious one is in `worker/tests/kernels.rs`, where both are compared block by block. The
-//! hashes of the fingerprint and the chances of statistics are functions outside of [`Kernels`], and are tested against
-//! boards one by one.
+//! A plan holds the inputs of a block: source rows, edges between rows, and an index map for each run of edges. A kernel
+//! writes the rows of the target in some slots, and the choice of slots changes no result. [`Kernels`] lists all
+//! operations on entries, also the hashes of the fingerprint and the chances of statistics. So a kernel set for another
+//! kind of machine could keep blocks in the memory of that machine. [`Vectors`] implements the kernels for the processor. A
+//! slow and obvious implementation is in `worker/tests/kernels.rs`, which compares both block by block.
 
 pub mod bit_moves;
+pub mod block_hashes;
 pub mod chances;
 pub mod hashes;
 pub mod index_map;
@@ -24,35 +24,58 @@ use exact2048_game::value::Value;
 
 use crate::bits::{BitRows, Source};
 use crate::pieces::SlotBits;
+use block_hashes::{BlockHashes, HashSum};
+use chances::{ChanceMoves, ChanceSpawns, ChanceSums};
 use index_map::{IndexMap, Permutation};
 use maxima::Maxima;
 use means::Means;
 
-/// Operations on rows for enumerating and backing up.
+/// Operations on rows: for enumerating, backing up, fingerprints and statistics.
 pub trait Kernels<V>: Send + Sync {
     /// Sets the bits of the states that spawns lead to.
     fn spawn_bits(&self, plan: &BitSpawns<'_>, states: &mut BitRows<'_>);
 
-    /// Sets the bits of the afterstates that moves lead to. Bits that lead to a padding column are dropped, or left to
-    /// [`BitRows::clear_padding`]. Targets of rows without a bit need not be rows of the block.
+    /// Sets the bits of the afterstates that moves lead to.
+    ///
+    /// A kernel drops bits that lead to a padding column, or leaves them to [`BitRows::clear_padding`]. Targets of rows
+    /// without a bit need not be rows of the block.
     fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>);
 
-    /// Writes the means over spawns in those of the `slots` whose spawns all lead to rows that were computed, and gives
-    /// these slots. `after` has the rows of all `slots`. The reachable afterstates are all among them; no reachable
-    /// state reads others, which may be 0 where a spawned 2 leads to a state that is not reachable.
+    /// Writes the means over spawns in the `slots` whose spawns all lead to computed rows. Returns these slots.
+    ///
+    /// `after` has the rows of all `slots`. These slots include all reachable afterstates, and no reachable state reads
+    /// others. An entry may be 0 if a spawned 2 leads to a state that is not reachable.
     fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
 
-    /// For each edge from one of the `slots`, and each state that is wanted: `state[c] = max(state[c], after[map[c]])`.
+    /// Computes `state[c] = max(state[c], after[map[c]])` for each edge from one of the `slots` and each wanted state.
+    ///
     /// `states` has the rows of the `slots`.
     fn maxima(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V]);
 
-    /// Like [`Kernels::maxima`], and writes to `best` the move that is worth most, of equal ones the one with the
-    /// lowest number. Where no move raises the value, `best` stays as it was, which should be 0.
+    /// Computes [`Kernels::maxima`], and writes the move with the largest value to `best`.
+    ///
+    /// Of equal moves it takes the one with the lowest number. If no move raises the value, `best` stays unchanged, and
+    /// should be 0.
     fn best_moves(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [Direction]);
+
+    /// Counts the states in some slots, up to symmetry, and sums their hashes.
+    fn hashes(&self, plan: &BlockHashes<'_, V>, slots: Range<usize>) -> HashSum;
+
+    /// Adds the chances that spawns send to the rows of states. Returns the sum of the chances that were left out.
+    ///
+    /// A chance is rounded twice, and added in the order of the slots and edges.
+    fn spawn_chances(&self, plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64;
+
+    /// Adds the chances that best moves send to the rows of afterstates, in the order of the edges.
+    ///
+    /// Padding may be added to.
+    fn move_chances(&self, plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>);
 }
 
-/// The kernels for the vector instructions of the processor. They are compiled for several instruction sets and picked at run
-/// time. Integer sums and maxima, and f64 operations that are never contracted, give the same bits in all of them.
+/// The kernels for the vector instructions of the processor.
+///
+/// They are compiled for several instruction sets, and the program picks one at run time. Integer sums and maxima, and f64
+/// operations that are never contracted, give the same bits in all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors;
 
@@ -82,14 +105,26 @@ impl<V: Value> Kernels<V> for Vectors {
     ) {
         maxima::best_moves(plan, slots, states, best);
     }
+
+    fn hashes(&self, plan: &BlockHashes<'_, V>, slots: Range<usize>) -> HashSum {
+        block_hashes::sum_hashes(plan, slots)
+    }
+
+    fn spawn_chances(&self, plan: &ChanceSpawns<'_>, states: &mut ChanceSums<'_>) -> f64 {
+        chances::spawn_chances(plan, states)
+    }
+
+    fn move_chances(&self, plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>) {
+        chances::move_chances(plan, afterstates);
+    }
 }
 
-/// The spawns of a block, to find out which states they lead to.
+/// The spawns of a block, with the afterstates that they start from.
 #[derive(Clone, Copy, Debug)]
 pub struct BitSpawns<'a> {
-    /// Where in `edges` those of each slot of the afterstates begin, and at last where they end.
+    /// The index in `edges` at which the edges of each slot of the afterstates begin, and at last the end.
     pub start: &'a [u32],
-    /// Where they lead.
+    /// The rows that they lead to.
     pub edges: &'a [SpawnEdge],
     /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
@@ -97,23 +132,23 @@ pub struct BitSpawns<'a> {
     pub afterstates: Source<'a>,
 }
 
-/// The moves of a block into another, to find out which afterstates they lead to.
+/// The moves of a block into another, with the states that they start from.
 #[derive(Clone, Copy, Debug)]
 pub struct BitMoves<'a> {
-    /// The moves, by what they do to columns.
+    /// The moves, by their effect on columns.
     pub runs: &'a [MoveRun<'a>],
     /// The states.
     pub states: Source<'a>,
 }
 
-/// Rows of values, and which of them were computed.
+/// Rows of values, with the set of those that were computed.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a, V> {
     /// Values a row, a multiple of [`index_map::LANES`].
     pub stride: usize,
     /// The rows that are held.
     pub set: &'a RowSet,
-    /// Those whose values were computed.
+    /// The rows whose values were computed.
     pub occupied: &'a BitSet<Row>,
     /// The rows.
     pub values: &'a [V],
@@ -142,8 +177,8 @@ impl<'a, V> Rows<'a, V> {
     }
 }
 
-/// The number of columns that a kernel works on at a time where rows are long: what they lead to stays in the
-/// first-level cache.
+/// The number of columns that a kernel works on at a time if rows are long: their targets stay in the first-level
+/// cache.
 pub const COLUMNS_AT_ONCE: usize = 1024;
 
 /// The number of values of the target that a kernel works on at a time: they stay in the second-level cache.

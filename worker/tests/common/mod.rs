@@ -4,15 +4,21 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use exact2048_game::board::Board;
+use exact2048_game::class::Space;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
-use exact2048_worker::{Heap, Tuning, Worker};
+use exact2048_worker::{BlockTask, Engine, Heap, Holding, Sink, Tuning, Worker};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Threads that may help with every block.
 pub const HELPERS: usize = 4;
+
+/// Finds the states of a block for its layer's shards.
+pub const FIND_STATES: BlockTask = BlockTask::FindStates(Sink::Shards { keep: true });
 
 pub type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
 
@@ -21,8 +27,8 @@ pub type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
 pub struct Sealed(Mutex<Items>);
 
 impl Sealed {
-    /// Takes what a worker has of a layer through a shard.
-    pub fn take_in<V: Value>(
+    /// Takes the items of a worker and a layer through a shard.
+    pub fn add<V: Value>(
         &self,
         run: &RunDir,
         worker: &Worker<V>,
@@ -85,15 +91,16 @@ pub fn alive(params: &Params, layer: Layer) -> Vec<Lane> {
     alive
 }
 
-/// Solves a board by several workers that exchange what they make; gives states, fingerprint and all items. `tuning` is the
-/// number of rows up to which blocks are dense, and the bytes of a piece.
+/// Solves a board by several workers that exchange blocks. Returns states, fingerprint and all items.
+///
+/// `tuning` is the number of rows up to which blocks are dense, and the bytes of a piece.
 pub fn solve<V: Value>(params: &Params, threads: &[u32], tuning: (usize, usize)) -> (u64, u128, Items) {
     let archive = Arc::new(Sealed::default());
     let workers = threads.iter().map(|_| worker(params, &archive, tuning)).collect();
     solve_by::<V>(params, threads, workers, &archive)
 }
 
-/// The same by workers that were made for it, which read what was sealed.
+/// Solves a board by given workers, which read the sealed items.
 pub fn solve_by<V: Value>(
     params: &Params,
     threads: &[u32],
@@ -109,22 +116,23 @@ pub fn solve_by<V: Value>(
     for &layer in &layers {
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            states += workers[me].enumerate_states(layer, lane, HELPERS).unwrap();
+            states += workers[me].compute(FIND_STATES, layer, lane, HELPERS).unwrap().count;
             let payload = workers[me].states_payload(layer, lane);
             others(me).for_each(|(_, to)| to.accept_states(layer, lane, payload.clone()).unwrap());
         }
         for lane in alive(params, layer) {
-            workers[owners.owner(lane)].enumerate_afterstates(layer, lane, HELPERS).unwrap();
+            let owner = &workers[owners.owner(lane)];
+            owner.compute(BlockTask::FindAfterstates, layer, lane, HELPERS).unwrap();
         }
         for (member, worker) in workers.iter().enumerate() {
-            archive.take_in(&run, worker, member, ShardKind::Reach, layer);
+            archive.add(&run, worker, member, ShardKind::Reach, layer);
         }
     }
-    workers.iter().for_each(Worker::release_all);
+    workers.iter().for_each(|worker| worker.release(Holding::All));
     for &layer in layers.iter().rev() {
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
-            workers[me].back_up_afterstates(layer, lane, HELPERS).unwrap();
+            workers[me].compute(BlockTask::BackUpAfterstates, layer, lane, HELPERS).unwrap();
             for (other, to) in others(me) {
                 let mut readers = lanes(params);
                 readers.retain(|&reader| owners.owner(reader) == other);
@@ -134,15 +142,40 @@ pub fn solve_by<V: Value>(
         }
         for lane in alive(params, layer) {
             let keep = params.contents().kept().keeps(layer);
-            let values = workers[owners.owner(lane)].back_up_states(layer, lane, keep, HELPERS).unwrap();
-            fingerprint = fingerprint.wrapping_add(values.fingerprint);
+            let task = BlockTask::BackUpStates(Sink::Shards { keep });
+            let outcome = workers[owners.owner(lane)].compute(task, layer, lane, HELPERS).unwrap();
+            fingerprint = fingerprint.wrapping_add(outcome.fingerprint);
         }
         if params.contents().stores_on_the_way_down(layer) {
             for (member, worker) in workers.iter().enumerate() {
-                archive.take_in(&run, worker, member, ShardKind::Values, layer);
+                archive.add(&run, worker, member, ShardKind::Values, layer);
             }
         }
     }
     let items = archive.0.lock().unwrap().clone();
     (states, fingerprint, items)
+}
+
+/// The hash of a state by the definition in `docs/dev/format.md`, from all images of its board.
+pub fn slow_hash(space: &Space, board: Board, value: u64) -> u128 {
+    let cells = space.params().game().cells();
+    let contents = |image: Board| (0..cells).map(|cell| image.get(cell)).collect::<Vec<u8>>();
+    let images: Vec<Vec<u8>> = space.symmetries().images(board).map(contents).collect();
+    let holding = |image: &[u8], exponent: u8| -> u32 {
+        (0..cells).filter(|&cell| image[cell] == exponent).map(|cell| 1 << cell).sum()
+    };
+    let key = |image: &Vec<u8>| [0, 1, 2].map(|exponent| holding(image, exponent));
+    let first = images.iter().map(key).min().unwrap();
+    let words = |image: &Vec<u8>| {
+        let random = (0u8..).zip(image).map(|(cell, &exponent)| xxh3_128(&[cell, exponent]));
+        random.fold((0u64, 0u64), |(a, b), r| (a.wrapping_add(r as u64), b.wrapping_add((r >> 64) as u64)))
+    };
+    let (a, b) = images.iter().filter(|image| key(image) == first).map(words).min().unwrap();
+    let (low, high) = (value & 0xffff_ffff, value >> 32);
+    let mix = |word: u64, added: u64| {
+        let product = (word.wrapping_add(added) % (1 << 32)) * (word >> 32 | 1);
+        let folded = product ^ product >> 24;
+        u128::from(folded ^ folded << 16)
+    };
+    mix(b, low + 2 * high) << 64 | mix(a, low + high)
 }

@@ -1,8 +1,8 @@
 //! Index maps in few long lists.
 //!
-//! A large board has a million of them, of a kilobyte each. With lists of their own they would lie all over the heap.
-//! Then hardly a page between them could be given back to the system. The allocator would take a tenth of the time of a
-//! run with little memory.
+//! A large board has a million maps, of a kilobyte each. Separate lists would lie all over the heap. Then hardly a page
+//! between them could be given back to the system, and the allocator would take a tenth of the time of a run with little
+//! memory.
 
 use std::sync::Arc;
 

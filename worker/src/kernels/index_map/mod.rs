@@ -147,10 +147,9 @@ impl<V: Copy> Gather<'_, V> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
     pub fn vector(&self, number: usize) -> [V; LANES] {
-        // SAFETY: every entry is below the map's `bound`, which is the largest entry plus 1. It was computed when the
-        // entries were written. Both are private to this module and its list, and do not change while a view of them
-        // lives. The row has at least `bound` values, because `gather`, which alone makes this from the two, checks
-        // this.
+        // SAFETY: every entry is below the map's `bound`, the largest entry plus 1, which was found when the entries were
+        // written. Both are private to this module and its list, and do not change while a view of them lives. The row has
+        // at least `bound` values. `gather` checks that, and alone makes this from the two.
         self.leads_to[number].map(|to| unsafe { *self.row.get_unchecked(to as usize) })
     }
 }
@@ -211,9 +210,9 @@ impl Pairs<'_> {
         assert!(source.len() >= self.source_bound && target.len() >= self.target_bound, "rows of the lanes");
         assert_eq!(source.len(), beside.len(), "both are of the same columns");
         for &[from, to] in self.pairs {
-            // SAFETY: all pairs of the map start at columns below `source_bound` and lead to columns below
-            // `target_bound`. Both bounds were computed with the pairs. The pairs do not change while a view of them,
-            // or the copy of some in `of_marked`, lives. All three slices are that long.
+            // SAFETY: all pairs of the map start from columns below `source_bound` and lead to columns below
+            // `target_bound`. Both were found with the pairs. The pairs do not change while a view of them, or the copy
+            // of some in `of_marked`, lives. All three slices are that long.
             let (from, to) = unsafe {
                 let from = from as usize;
                 let from = (source.get_unchecked_mut(from), beside.get_unchecked_mut(from));

@@ -1,5 +1,7 @@
-//! The form of best moves that are kept only while games are followed: four bits a state. The form in shards takes less
-//! than a quarter of that, but coding and decoding it takes a quarter of the time that following games does.
+//! The form of best moves that are kept only while games are followed: four bits a state.
+//!
+//! The form in shards takes less than a quarter of that. But coding and decoding it takes a quarter of the time of following
+//! games.
 
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::legal::MoveSet;
@@ -10,8 +12,9 @@ use exact2048_storage::ItemKey;
 use crate::kernels::chances::NO_MOVE;
 use crate::policy::RowsOfMoves;
 
-/// Packs the best moves of the states of some rows: of each row those of its states, two a byte, [`NO_MOVE`] where none
-/// is legal. A move that is not legal stands for the first legal one.
+/// Packs the best moves of the states of some rows, two a byte. A state without a legal move gets [`NO_MOVE`].
+///
+/// A move that is not legal stands for the first legal one.
 pub fn pack(rows: &mut RowsOfMoves<'_>) -> Vec<u8> {
     let (mut packed, mut of_row) = (Vec::new(), Vec::new());
     for (row, best) in rows {
@@ -41,7 +44,7 @@ fn among(legal: MoveSet, best: Direction) -> Direction {
 pub struct RowMoves<'a>(&'a [u8]);
 
 impl RowMoves<'_> {
-    /// That of the state with this number among the row's states.
+    /// The best move of the state with this number among the row's states.
     #[inline]
     pub fn of(self, number: u32) -> Direction {
         let number = number as usize;
@@ -49,7 +52,7 @@ impl RowMoves<'_> {
     }
 }
 
-/// Calls `found` with each row, its states and their best moves; `rows` are those that were packed, each with its states.
+/// Calls `found` with each row, its states and their best moves. `rows` are the packed rows, each with its states.
 ///
 /// # Errors
 ///
@@ -97,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_of_other_rows_is_no_item_of_these() {
+    fn an_item_of_other_rows_is_refused() {
         for item in [&[0x31, 2][..], &[0x31, 2, 4, 0]] {
             assert_eq!(unpacked(item), None);
         }

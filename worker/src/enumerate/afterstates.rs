@@ -1,0 +1,115 @@
+//! The afterstates of a block, found by the moves of its layer's states.
+
+use std::sync::Arc;
+
+use exact2048_game::Lane;
+use exact2048_game::lane::Step;
+use exact2048_game::transitions::MoveEdge;
+use exact2048_game::value::Value;
+
+use super::found::{Found, close, rows_of};
+use crate::bits::BitMatrix;
+use crate::blocks::ReachBlock;
+use crate::error::WorkerError;
+use crate::footprint::{enumerate_need, shape};
+use crate::kernels::BitMoves;
+use crate::memory::Need;
+use crate::occurring::{OccurringMoves, group_of};
+use crate::open_block::OpenBlock;
+use crate::pieces::most_pieces;
+use crate::shared::Shared;
+use crate::sink::Outcome;
+use crate::stage::{Stage, Task};
+use crate::tables::MapCache;
+
+/// The stage that finds the afterstates of a block. It reads the states of all lanes from which moves lead here.
+pub struct FindAfterstates<'a, V> {
+    pub open: &'a OpenBlock<'a>,
+    pub shared: &'a Shared<V>,
+}
+
+/// States from which moves of one step lead to a block.
+pub struct MoveSource<'a> {
+    step: Step,
+    open: OpenBlock<'a>,
+    states: Arc<ReachBlock>,
+}
+
+impl<'a, V: Value> Stage for FindAfterstates<'a, V> {
+    type Inputs = Vec<MoveSource<'a>>;
+    type Made = Found;
+
+    fn need_to_gather(&self) -> Need {
+        enumerate_need(shape(&self.shared.tables, self.open.layer, self.open.lane))
+    }
+
+    fn gather(&self, _: &mut Task<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
+        let sources = move_sources(self.shared, self.open, |_| true)?;
+        Ok((!sources.is_empty()).then_some(sources))
+    }
+
+    fn compute(&self, sources: Self::Inputs, task: &mut Task<'_>) -> Result<Found, WorkerError> {
+        let afterstates = moved(self.shared, self.open, &sources, &mut task.maps)?;
+        close(self.shared, self.open, afterstates, &mut task.maps)
+    }
+
+    fn settle(&self, made: Option<Found>, _: &mut Task<'_>) -> Result<Outcome, WorkerError> {
+        let Found { count, entries } = made.unwrap_or_default();
+        self.shared.store.hold_afterstates(self.open.layer, self.open.lane, entries)?;
+        Ok(Outcome { count, ..Outcome::default() })
+    }
+}
+
+/// The states of a layer, in wanted lanes, from which moves lead to a block.
+pub fn move_sources<'a, V: Value>(
+    shared: &'a Shared<V>,
+    open: &OpenBlock<'_>,
+    is_wanted: impl Fn(Lane) -> bool,
+) -> Result<Vec<MoveSource<'a>>, WorkerError> {
+    let mut sources = Vec::new();
+    for (step, lane) in shared.tables.lanes_before(open.lane).filter(|&(_, lane)| is_wanted(lane)) {
+        let Some(source) = OpenBlock::new(&shared.tables, open.layer, lane, 0) else { continue };
+        let states = shared.sources.states(open.layer, lane)?;
+        if !states.is_empty() {
+            sources.push(MoveSource { step, open: source, states });
+        }
+    }
+    Ok(sources)
+}
+
+/// The afterstates of a block to which moves from some states lead.
+///
+/// The result also has bits of padding, and may lack images of entries in symmetric rows.
+pub fn moved<V: Value>(
+    shared: &Shared<V>,
+    open: &OpenBlock<'_>,
+    sources: &[MoveSource<'_>],
+    cache: &mut MapCache,
+) -> Result<BitMatrix, WorkerError> {
+    let (tables, store) = (&shared.tables, &shared.store);
+    // Transitions can be large, so those of each source are released before the next are fetched.
+    let rows = rows_of(tables, open.class, |found| {
+        for MoveSource { step, open: source, states } in sources {
+            let transitions = store.transitions_of(source.class, states)?;
+            let group = group_of(tables.moves(&transitions), *step);
+            let edges: &[MoveEdge] = group.map_or(&[], |group| &group.edges);
+            let reached = edges.iter().filter(|edge| states.summary.occupied.contains(edge.from));
+            reached.for_each(|edge| found.insert(edge.to()));
+        }
+        Ok(())
+    })?;
+    let mut afterstates = store.new_matrix(rows, open.tables.words())?;
+    let pieces = shared.piece_length.of_bits(afterstates.rows().len(), afterstates.words());
+    let pieces = pieces.at_most(most_pieces(open.helpers));
+    for MoveSource { step, open: source, states } in sources {
+        let transitions = store.transitions_of(source.class, states)?;
+        let Some(group) = group_of(tables.moves(&transitions), *step) else { continue };
+        let moves = OccurringMoves::new(group, |edge| states.summary.occupied.contains(edge.from));
+        tables.maps(cache, &source.tables, &open.tables).for_each_some(&moves.patterns, |patterns, maps| {
+            let runs = moves.runs(patterns, maps);
+            let plan = BitMoves { runs: &runs, states: states.source() };
+            afterstates.map_pieces(&pieces, |afterstates| shared.kernels.move_bits(&plan, afterstates));
+        });
+    }
+    Ok(afterstates)
+}

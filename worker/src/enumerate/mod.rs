@@ -1,0 +1,9 @@
+//! Enumeration of one block: its states from the spawns of earlier afterstates, then its afterstates from the moves of
+//! its layer's states.
+
+mod afterstates;
+mod found;
+mod states;
+
+pub use afterstates::{FindAfterstates, move_sources, moved};
+pub use states::FindStates;

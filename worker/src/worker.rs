@@ -1,0 +1,240 @@
+//! A worker: it runs the stages of blocks, seals layers, and exchanges blocks with other workers.
+
+use std::sync::Arc;
+
+use exact2048_game::legal::Legality;
+use exact2048_game::value::Value;
+use exact2048_game::{Lane, Layer, Params, Precision};
+use exact2048_solution::Archive;
+use exact2048_storage::{ScratchPlace, ShardKind};
+
+use crate::backup::{BackUpAfterstates, BackUpStates};
+use crate::bytes_list::BytesList;
+use crate::enumerate::{FindAfterstates, FindStates};
+use crate::error::WorkerError;
+use crate::exchange;
+use crate::follow::{BestMoves, Chances, Follower};
+use crate::footprint::shape;
+use crate::kernels::Kernels;
+use crate::kernels::index_map::stride;
+use crate::open_block::OpenBlock;
+use crate::seal::{Sealed, Sealer};
+use crate::shared::Shared;
+use crate::sink::{Drain, Outcome, Sink};
+use crate::stage::run;
+use crate::store::Holding;
+use crate::tuning::Tuning;
+
+/// A task on one block.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BlockTask {
+    /// Finds the reachable states. It needs the lane's own afterstates of the two layers below.
+    FindStates(Sink),
+    /// Finds the reachable afterstates. It needs the states of this layer in this lane and in every lane from which moves
+    /// lead here.
+    FindAfterstates,
+    /// Backs up the afterstates. It needs the lane's own values of the two layers above.
+    BackUpAfterstates,
+    /// Backs up the states. It needs the values of this layer's afterstates in this lane and in every lane that moves
+    /// lead to from here.
+    BackUpStates(Sink),
+}
+
+/// A [`Worker`] of either width of values.
+///
+/// The kernels are large, and generic over that width. Callers of this trait do not compile them again.
+pub trait Engine: Send + Sync {
+    /// Runs a task on a block. `helpers` threads have no task, and may help.
+    ///
+    /// # Errors
+    ///
+    /// If data cannot be read, or cannot be written to a scratch file.
+    fn compute(
+        &self,
+        task: BlockTask,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<Outcome, WorkerError>;
+
+    /// Packs and compresses the items of a finished layer for its shard.
+    ///
+    /// # Errors
+    ///
+    /// If data cannot be compressed, or cannot be written to a scratch file.
+    fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError>;
+
+    /// The states of a block that was enumerated here, for other workers. Empty if the block has none.
+    fn states_payload(&self, layer: Layer, lane: Lane) -> BytesList;
+
+    /// Reads and holds the states of a block that another worker enumerated.
+    ///
+    /// # Errors
+    ///
+    /// If [`Engine::states_payload`] makes no such payload for a block of this run, or the block cannot be written to a
+    /// scratch file.
+    fn accept_states(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
+
+    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`.
+    ///
+    /// # Errors
+    ///
+    /// If the states of these lanes are not held, and cannot be read.
+    fn after_values_payload(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        readers: &[Lane],
+    ) -> Result<BytesList, WorkerError>;
+
+    /// Reads and holds the values of the afterstates of a block that another worker backed up.
+    ///
+    /// # Errors
+    ///
+    /// If [`Engine::after_values_payload`] makes no such payload for a block of this run, or the block cannot be written
+    /// to a scratch file.
+    fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
+
+    /// Releases blocks or tables.
+    fn release(&self, holding: Holding);
+
+    /// Whether a task divides the block into pieces, so that threads without a task can help.
+    fn has_pieces(&self, layer: Layer, lane: Lane) -> bool;
+
+    /// Whether memory is short, so that callers should move data to disk.
+    fn is_memory_short(&self) -> bool;
+
+    /// Whether memory suffices for blocks that are not needed yet.
+    fn has_spare_memory(&self) -> bool;
+
+    /// Follows games through the run of this worker, whose layers have best moves. Chances below `least` are not followed.
+    fn follower(&self, best_moves: BestMoves, least: f64) -> Box<dyn Follower + '_>;
+}
+
+/// A worker. Any number of threads may run tasks on it.
+pub struct Worker<V> {
+    shared: Shared<V>,
+    sealer: Sealer,
+    /// The legal moves; `None` unless the run stores best moves.
+    legality: Option<Legality>,
+}
+
+/// A worker for a run, with the width of values that the run has.
+///
+/// The function is not generic, so the kernels are compiled in this crate.
+pub fn new_engine(
+    params: &Params,
+    tuning: Tuning,
+    scratch: ScratchPlace,
+    archive: Arc<dyn Archive>,
+) -> Arc<dyn Engine> {
+    match params.game().precision() {
+        Precision::Bits32 => Arc::new(Worker::<u32>::new(params, tuning, scratch, archive)),
+        Precision::Bits64 => Arc::new(Worker::<u64>::new(params, tuning, scratch, archive)),
+    }
+}
+
+impl<V: Value> Worker<V> {
+    /// A worker for a run, with a folder for scratch files and the published shards.
+    pub fn new(
+        params: &Params,
+        tuning: Tuning,
+        scratch: impl Into<ScratchPlace>,
+        archive: Arc<dyn Archive>,
+    ) -> Self {
+        let shared = Shared::new(params, tuning, scratch.into(), archive);
+        let sealer = Sealer::new(Arc::clone(shared.store.memory()));
+        Self {
+            shared,
+            sealer,
+            legality: params.contents().stores_best_moves().then(|| Legality::new(params.game().board())),
+        }
+    }
+
+    /// The same worker, with other kernels.
+    pub fn with_kernels(mut self, kernels: impl Kernels<V> + 'static) -> Self {
+        self.shared.kernels = Box::new(kernels);
+        self
+    }
+
+    /// Bytes of the kept index maps, while no task runs.
+    pub fn map_bytes(&self) -> usize {
+        self.shared.tables.map_bytes()
+    }
+
+    fn drain(&self, sink: Sink) -> Drain<'_, V> {
+        Drain { sink, shared: &self.shared, sealer: &self.sealer, legality: self.legality.as_ref() }
+    }
+}
+
+impl<V: Value> Engine for Worker<V> {
+    fn compute(
+        &self,
+        task: BlockTask,
+        layer: Layer,
+        lane: Lane,
+        helpers: usize,
+    ) -> Result<Outcome, WorkerError> {
+        let (shared, store) = (&self.shared, &*self.shared.store);
+        let open = OpenBlock::new(&shared.tables, layer, lane, helpers);
+        let Some(open) = &open else { return Ok(Outcome::default()) };
+        match task {
+            BlockTask::FindStates(sink) => run(&FindStates { open, drain: self.drain(sink) }, open, store),
+            BlockTask::FindAfterstates => run(&FindAfterstates { open, shared }, open, store),
+            BlockTask::BackUpAfterstates => run(&BackUpAfterstates { open, shared }, open, store),
+            BlockTask::BackUpStates(sink) => {
+                run(&BackUpStates { open, drain: self.drain(sink) }, open, store)
+            }
+        }
+    }
+
+    fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
+        self.sealer.seal(kind, layer)
+    }
+
+    fn states_payload(&self, layer: Layer, lane: Lane) -> BytesList {
+        exchange::states_payload(&self.shared, layer, lane)
+    }
+
+    fn accept_states(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {
+        exchange::accept_states(&self.shared, layer, lane, payload)
+    }
+
+    fn after_values_payload(
+        &self,
+        layer: Layer,
+        lane: Lane,
+        readers: &[Lane],
+    ) -> Result<BytesList, WorkerError> {
+        exchange::after_values_payload(&self.shared, layer, lane, readers)
+    }
+
+    fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {
+        exchange::accept_after_values(&self.shared, layer, lane, payload)
+    }
+
+    fn release(&self, holding: Holding) {
+        self.shared.store.release(holding);
+        if holding == Holding::All {
+            self.sealer.clear();
+        }
+    }
+
+    fn has_pieces(&self, layer: Layer, lane: Lane) -> bool {
+        let (rows, columns) = shape(&self.shared.tables, layer, lane);
+        self.shared.piece_length.of_values::<V>(rows, stride(columns)).count() > 1
+    }
+
+    fn is_memory_short(&self) -> bool {
+        !self.shared.store.memory().fits(0)
+    }
+
+    fn has_spare_memory(&self) -> bool {
+        let memory = self.shared.store.memory();
+        memory.fits(memory.limit_bytes() / 4)
+    }
+
+    fn follower(&self, best_moves: BestMoves, least: f64) -> Box<dyn Follower + '_> {
+        Box::new(Chances::new(&self.shared, best_moves, least))
+    }
+}
