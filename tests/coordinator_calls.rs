@@ -4,6 +4,7 @@ use crate::common;
 
 use std::time::{Duration, Instant};
 
+use common::access::connect_to;
 use common::bare_coordinator::Coordinator;
 use common::certificates::{Ca, token_file};
 use common::script::Script;
@@ -18,7 +19,6 @@ use exact2048_proto::v1;
 use exact2048_solution::Run;
 use exact2048_storage::{Attempt, Location, ShardWriter};
 use tonic::Code;
-use tonic::transport::Channel;
 use tonic_health::pb::HealthCheckRequest;
 use tonic_health::pb::health_client::HealthClient;
 
@@ -215,7 +215,7 @@ async fn other_versions_and_old_processes_are_refused() {
     let coordinator = Coordinator::new();
     let mut worker = Script::new(&coordinator.server.url, 7).await;
     // Any other version is refused, with any contents of the message.
-    for version in [0, PROTOCOL_VERSION + 1, u32::MAX] {
+    for version in [0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1, u32::MAX] {
         let message = v1::PullRequest { protocol_version: version, ..v1::PullRequest::default() };
         let refused = worker.client.pull(message).await.unwrap_err();
         assert_eq!(refused.code(), Code::FailedPrecondition);
@@ -241,7 +241,7 @@ async fn other_versions_and_old_processes_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn calls_without_a_token_are_refused() {
+async fn calls_with_a_wrong_token_are_refused() {
     let place = Place::new();
     let ca = Ca::new();
     let token = token_file(&place, "a-token-that-nobody-guesses");
@@ -256,10 +256,11 @@ async fn calls_without_a_token_are_refused() {
         coordinator.ask(&[&[command], &options[..]].concat())
     };
     let board = vec!["--board".to_owned(), "2x2".to_owned()];
-    ask("submit", &[ca.trust(), token.clone(), board.clone()]).exits(0);
-    ask("status", &[ca.trust(), token.clone()]).exits(0);
-    ask("submit", &[ca.trust(), board]).exits(1).says(&["Unauthenticated"]);
-    ask("status", &[ca.trust(), token_file(&place, "another-token-which-is-wrong")]).exits(1);
+    ask("submit", &[ca.trust(), token.clone(), board]).exits(0);
+    // The user that runs the coordinator needs no option for the token.
+    ask("status", &[ca.trust()]).exits(0);
+    let wrong = token_file(&place, "another-token-which-is-wrong");
+    ask("status", &[ca.trust(), wrong]).exits(1).says(&["Unauthenticated", "--token-file"]);
     ask("status", &[Ca::new().trust(), token]).exits(1).says(&["--tls-ca"]);
     ask("status", &[]).exits(1).says(&["--tls-ca"]);
     let log = coordinator.server.stop().stderr;
@@ -270,8 +271,7 @@ async fn calls_without_a_token_are_refused() {
 async fn a_stopping_coordinator_answers_all_workers() {
     let coordinator = Coordinator::new();
     coordinator.ask(&["submit", "--board", "2x2"]).exits(0);
-    let channel = Channel::from_shared(coordinator.server.url.clone()).unwrap().connect().await.unwrap();
-    let mut health = HealthClient::new(channel);
+    let mut health = HealthClient::new(connect_to(&coordinator.server.url).await);
     for service in ["", "exact2048.v1.Coordinator"] {
         let request = HealthCheckRequest { service: service.to_owned() };
         assert_eq!(health.check(request).await.unwrap().into_inner().status, 1, "{service}");
@@ -312,8 +312,7 @@ async fn the_service_describes_itself() {
     use tonic_reflection::pb::v1::server_reflection_request::MessageRequest;
 
     let coordinator = Coordinator::new();
-    let channel = Channel::from_shared(coordinator.server.url.clone()).unwrap().connect().await.unwrap();
-    let mut reflection = ServerReflectionClient::new(channel);
+    let mut reflection = ServerReflectionClient::new(connect_to(&coordinator.server.url).await);
     let message_request = Some(MessageRequest::ListServices(String::new()));
     let request = ServerReflectionRequest { host: String::new(), message_request };
     let mut answers =

@@ -16,7 +16,7 @@ async fn wrong_and_oversized_requests_do_no_harm() {
     let coordinator = Coordinator::new();
     let mut client = coordinator.client().await;
     let script = Script::new(&coordinator.server.url, 1).await;
-    let good = pull_message(&script.pull, &script.secret);
+    let good = pull_message(&script.pull);
     for (wrong, field) in [
         (v1::PullRequest { threads: 0, ..good.clone() }, "threads"),
         (v1::PullRequest { address: "x".repeat(1000), ..good.clone() }, "address"),
@@ -223,7 +223,7 @@ fn random_pull(random: &mut impl FnMut() -> u64) -> v1::PullRequest {
     let reports = (0..random() % 3).map(|_| v1::WorkerReport { report: report(random) }).collect();
     v1::PullRequest {
         protocol_version: PROTOCOL_VERSION,
-        secret: vec![(random() % 32) as u8; 16],
+        worker: random() % 32,
         incarnation: random(),
         threads: (random() % 5) as u32,
         memory_bytes: random(),

@@ -17,6 +17,8 @@ mod cluster_disk;
 mod cluster_faults;
 #[cfg(feature = "net")]
 mod cluster_members;
+#[cfg(feature = "net")]
+mod cluster_token;
 mod combo;
 mod commands;
 #[cfg(feature = "net")]

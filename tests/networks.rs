@@ -40,7 +40,9 @@ fn a_worker_that_hears_no_more_of_its_coordinator_is_back_within_seconds() {
     with_each(|silence| {
         let (cluster, place) = (Cluster::new(0), Place::new());
         let wire = Wire::start(cluster.coordinator.address());
-        let worker = start_worker(&wire.url(), &place.join("cache"), &[]);
+        let store = cluster.store();
+        let options = ["--store", store.to_str().unwrap()];
+        let worker = start_worker(&wire.url(), &place.join("cache"), &options);
         let job = cluster.submit("--board 2x2");
         cluster.wait(&job);
         let before = wire.connections();
@@ -72,6 +74,7 @@ fn watching_clients_see_the_end_of_a_job() {
         let wire = Wire::start(cluster.coordinator.address());
         let job = cluster.submit("--board 2x2");
         let mut watch = command(["status", "--coordinator", &wire.url(), &job, "--watch", "--json"]);
+        watch.args(["--token-file", &cluster.token_file()]);
         let child = watch.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut watch = Running(child);
         // The first line shows that the client is connected and waits.

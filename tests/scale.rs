@@ -10,21 +10,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use common::Place;
+use common::access::{Connected, connect_to};
 use common::cluster::start_coordinator;
-use common::script::Port;
+use common::script::open_port;
 use common::serving::Server;
-use exact2048_cluster::wire::{Answer, pull_message, worker_of};
-use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, Secret};
+use exact2048_cluster::wire::{Answer, pull_message};
+use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, WorkerId};
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
-use tonic::Code;
-use tonic::transport::Channel;
 
-type Client = CoordinatorClient<Channel>;
+type Client = CoordinatorClient<Connected>;
 
 async fn client(server: &Server) -> Client {
-    let channel = Channel::from_shared(server.url.clone()).unwrap().connect().await.unwrap();
-    CoordinatorClient::new(channel).max_decoding_message_size(64 << 20)
+    CoordinatorClient::new(connect_to(&server.url).await).max_decoding_message_size(64 << 20)
 }
 
 fn board(rows: u32, columns: u32) -> Option<v1::RunParameters> {
@@ -45,17 +43,13 @@ async fn submit(mut client: Client, name: String) {
 
 /// A worker that pulls, accepts all work, and computes nothing.
 async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>, pulls: Arc<AtomicU64>) {
-    let secret = Secret::new(u128::from(number + 1).to_be_bytes());
-    let (port, address) = Port::open().await;
-    let incarnation = Incarnation(1);
-    port.is_of(secret, incarnation);
     let mut pull = Pull {
         version: PROTOCOL_VERSION,
-        worker: worker_of(&secret),
-        incarnation,
+        worker: WorkerId(number),
+        incarnation: Incarnation(1),
         threads: 1,
         memory_bytes: 8 << 30,
-        address,
+        address: open_port().await,
         leaving: false,
         epoch: None,
         stage: EpochStage::Waiting,
@@ -63,15 +57,8 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
         reports: Vec::new(),
     };
     loop {
-        let answer = match client.pull(pull_message(&pull, &secret)).await {
-            Ok(answer) => Answer::try_from(answer.into_inner()).unwrap(),
-            // Too many workers joined at once, so the coordinator calls this worker later.
-            Err(status) if status.code() == Code::Unavailable && status.message().contains("calling") => {
-                tokio::time::sleep(Duration::from_millis(500)).await;
-                continue;
-            }
-            Err(status) => panic!("{status}"),
-        };
+        let answer = client.pull(pull_message(&pull)).await.unwrap();
+        let answer = Answer::try_from(answer.into_inner()).unwrap();
         pulls.fetch_add(1, Ordering::Relaxed);
         if answer.withdrawn.is_some() {
             pull.epoch = None;

@@ -201,7 +201,9 @@ fn calls_to_the_wrong_kind_of_server() {
         let asked = exact2048([ask, &["--coordinator", &server.url]].concat()).exits(1);
         asked.prints("no coordinator at this address");
     }
-    let asked = exact2048(["query", "--server", &coordinator.url, "2 0 0 / 0 2 0"]).exits(1);
+    let token = place.join("store/coordinator/token");
+    let query = ["query", "--server", &coordinator.url, "--token-file", token.to_str().unwrap()];
+    let asked = exact2048([&query[..], &["2 0 0 / 0 2 0"]].concat()).exits(1);
     asked.prints("no query server at this address");
     coordinator.stop();
     server.stop();

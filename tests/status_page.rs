@@ -4,10 +4,11 @@ use crate::common;
 
 use std::path::Path;
 
+use common::access::token_of;
 use common::browser::Browser;
 use common::certificates::token_file;
 use common::cluster::{start_worker, watch};
-use common::http::{get, get_json, get_with, request};
+use common::http::{get, get_with, request};
 use common::script::Script;
 use common::serving::Server;
 use common::{Place, exact2048, text};
@@ -79,7 +80,9 @@ fn the_page_has_the_numbers_of_status_with_the_token() {
         let known = [&*format!("authorization: Bearer {TOKEN}")];
         assert_eq!(request(&page, method, STATUS, &known).status, 405);
     }
-    assert_eq!(get(&page, "api/v1/jobs").status, 404);
+    assert_eq!(get(&page, "api/v1/jobs").status, 401);
+    let known = [&*format!("authorization: Bearer {TOKEN}")];
+    assert_eq!(get_with(&page, "api/v1/jobs", &known).status, 404);
     worker.stop();
     server.stop();
 }
@@ -140,9 +143,14 @@ async fn messages_of_workers_are_text() {
     let failure = WorkerFailure::DiskFull(markup.to_owned());
     worker.pull.reports.push(WorkerReport::Failed { epoch: None, failure });
     worker.pull().await.unwrap();
-    let told = get_json(&page, STATUS);
+    let token = token_of(&server.url);
+    let known = format!("authorization: Bearer {}", token.secret());
+    let told = get_with(&page, STATUS, &[&known]).json();
     assert!(text(&told["workers"][0]["reason"]).contains(markup), "{told}");
     browser.goto(&page).await;
+    browser.until("document.querySelector('#token-dialog').open").await;
+    browser.write("#token", token.secret()).await;
+    browser.click("#token-dialog button").await;
     browser
         .until("document.querySelector('#workers td:nth-child(2)')?.textContent.includes('onerror=')")
         .await;
@@ -154,7 +162,9 @@ async fn messages_of_workers_are_text() {
     );
     let fits = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
     assert_eq!(browser.js(fits).await, true, "it is wider than the screen");
-    browser.close().await;
+    // The first request of the page has no token.
+    let complaints = browser.complaints().await;
+    assert!(complaints.iter().all(|line| line.contains("401")), "{complaints:?}");
     server.stop();
 }
 

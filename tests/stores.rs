@@ -353,7 +353,8 @@ impl<'a> StoreCluster<'a> {
     #[track_caller]
     fn start_worker(&mut self, name: &str) {
         let cache = self.bucket.local.join(name);
-        let args = ["worker", "--coordinator", &self.coordinator.url, "--listen", "127.0.0.1:0"];
+        let url = &self.coordinator.url;
+        let args = ["worker", "--coordinator", url, "--store", &self.bucket.url, "--listen", "127.0.0.1:0"];
         let what = ["--threads", "1", "--memory", "1GiB", "--metrics-listen", "127.0.0.1:0", "--cache"];
         let args = [&args[..], &what, &[cache.to_str().unwrap()]].concat();
         self.workers.push(Server::launch(&args, &self.variables));

@@ -150,11 +150,18 @@ fn an_absent_coordinator_is_logged_once() {
     assert_eq!(logged_until(&cluster.workers[0], events::NO_COORDINATOR).len(), 1);
 }
 
+/// Starts a worker with a token, for a server that is no coordinator of this user.
+fn start_with_token(place: &Place, url: &str, options: &[&str]) -> Server {
+    let token = token_file(place, TOKEN);
+    let token: Vec<&str> = token.iter().map(String::as_str).collect();
+    start_worker(url, &place.join("cache"), &[&token, options].concat())
+}
+
 #[test]
 fn a_worker_of_another_kind_of_server_ends() {
     let (solved, place) = (Solved::new("--board 2x2"), Place::new());
     let server = Server::start(&solved.run(), &[]);
-    let worker = start_worker(&server.url, &place.join("cache"), &[]);
+    let worker = start_with_token(&place, &server.url, &[]);
     let ended = worker.end().exits(1);
     let ended = ended.says(&[&server.url]);
     assert_section("no coordinator at this address", ended.last_line());
@@ -291,7 +298,7 @@ async fn an_idle_worker_stops_without_an_answer() {
         }
     });
     let (url, place) = (coordinator.start().await, Place::new());
-    let worker = start_worker(&url, &place.join("cache"), &["--metrics-listen", "127.0.0.1:0"]);
+    let worker = start_with_token(&place, &url, &["--metrics-listen", "127.0.0.1:0"]);
     scrape_until(&worker, "exact2048_pull_seconds_count");
     let ended = worker.stop();
     ended.says(&[events::STOPPED_CLEANLY]);
@@ -304,7 +311,7 @@ async fn a_worker_of_another_version_ends() {
         Err(refusal_status(&Refusal::Version { expected: got + 1, got }))
     });
     let (url, place) = (later_version.start().await, Place::new());
-    let worker = start_worker(&url, &place.join("cache"), &[]);
+    let worker = start_with_token(&place, &url, &[]);
     let versions = [PROTOCOL_VERSION, PROTOCOL_VERSION + 1].map(|version| version.to_string());
     let ended = worker.end().exits(1);
     assert!(versions.iter().all(|version| ended.last_line().contains(version)), "{ended:?}");

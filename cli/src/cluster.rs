@@ -5,13 +5,14 @@ use std::io::Write;
 
 use anyhow::{Context, Result, anyhow};
 use exact2048_cluster::client::{self, Client, Shown};
+use exact2048_cluster::token;
 use exact2048_cluster::view::JobView;
 use exact2048_proto::v1::Job;
 use tokio::runtime::Runtime;
 use tonic::{Code, Response, Status};
 use tonic_types::StatusExt;
 
-use crate::network::{ClientArgs, refusal, words};
+use crate::network::{COORDINATOR, ClientArgs, refusal, words};
 use crate::{Failure, output};
 
 /// Options for the connection to a coordinator.
@@ -28,7 +29,8 @@ impl CoordinatorPlace {
     /// Connects to the coordinator.
     pub fn connect(&self) -> Result<Coordinator> {
         exact2048_net::install_crypto();
-        let options = self.client.options(&self.coordinator)?;
+        let mut options = self.client.options(&self.coordinator)?;
+        options.token = options.token.or_else(|| token::announced(&self.coordinator));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.context("cannot start a runtime")?;
         let client = runtime.block_on(client::open(&options))?;
@@ -121,6 +123,6 @@ pub fn failure(status: &Status) -> anyhow::Error {
             anyhow!("{message} (--memory SIZE and --threads N of exact2048 worker)")
         }
         Code::NotFound | Code::AlreadyExists | Code::FailedPrecondition => anyhow!(message),
-        _ => refusal("coordinator", status),
+        _ => refusal(COORDINATOR, status),
     }
 }

@@ -18,7 +18,7 @@ use exact2048_net::serve::{ServeError, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::status::words_of;
 use exact2048_net::tls::{TlsError, TlsFiles};
-use exact2048_net::token::{Token, TokenError};
+use exact2048_net::token::{RequiredToken, Token, TokenError};
 use exact2048_storage::ErrorKind;
 use tokio::runtime::Runtime;
 use tonic::{Code, Status};
@@ -31,9 +31,13 @@ const TOKEN_VARIABLE: &str = "EXACT2048_TOKEN";
 /// Remedy for a missing or wrong token.
 const TOKEN: &str = "give a file with its token by --token-file, or set EXACT2048_TOKEN to the token";
 
-/// Default limits on concurrent connections and requests of coordinators and workers. They are high because peers call
-/// continually.
-const OF_CLUSTERS: (usize, usize) = (8192, 4096);
+/// The same for a coordinator, which keeps its token in its store.
+const CLUSTER_TOKEN: &str =
+    "give its token by --token-file, such as STORE/coordinator/token, or set EXACT2048_TOKEN to the token";
+
+/// The same for a worker.
+const WORKER_TOKEN: &str =
+    "give the coordinator's store by --store, or its token by --token-file or EXACT2048_TOKEN";
 
 /// Parses an address to listen on.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
@@ -67,10 +71,12 @@ pub struct ServerArgs {
     /// Require client certificates from this CA, PEM
     #[arg(long, value_name = "FILE")]
     tls_ca: Option<PathBuf>,
-    /// Require the token in this file from callers; a worker also sends it [default: the token in EXACT2048_TOKEN, if set]
+    /// Require the token in this file from callers; a worker also sends it [default: the token in EXACT2048_TOKEN, if set;
+    /// else, in a cluster without client certificates, the token in the store]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Listen beyond loopback without encryption or without authentication of clients, in trusted networks only
+    /// Listen beyond loopback without encryption and, for serve, without authentication of clients; in trusted networks
+    /// only
     #[arg(long)]
     insecure: bool,
     /// Serve Prometheus metrics at http://ADDR/metrics, unencrypted and without a token
@@ -80,12 +86,10 @@ pub struct ServerArgs {
     /// [always accepted: localhost and the addresses of loopback]
     #[arg(long, value_name = "NAME", value_parser = host)]
     allow_host: Vec<String>,
-    /// Limit concurrent connections; others wait. One address gets at most three quarters of the limit [default: 1024,
-    /// in a cluster 8192]
+    /// Limit concurrent connections; others wait [default: 1024, in a cluster 8192]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_connections: Option<u32>,
-    /// Limit concurrent requests, including streams; others are refused. One address gets at most three quarters of the
-    /// limit; pulls of workers are counted separately [default: 256, in a cluster 4096]
+    /// Limit concurrent requests, including streams; others are refused [default: 256, in a cluster 4096]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_requests: Option<u32>,
     /// Give running requests this many seconds to end after SIGTERM or SIGINT
@@ -112,19 +116,38 @@ pub fn run_to_end<T>(runtime: Runtime, server: impl Future<Output = T>) -> T {
 impl ServerArgs {
     /// The options of a server that listens on `port` by default.
     pub fn options(&self, port: u16) -> Result<ServerOptions> {
-        let tls =
-            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
+        Ok(self.options_with(port, ServerLimits::default(), self.token()?.into()))
+    }
+
+    fn options_with(&self, port: u16, limits: ServerLimits, token: RequiredToken) -> ServerOptions {
         let limits = ServerLimits {
-            connections: self
-                .max_connections
-                .map_or(ServerLimits::default().connections, |most| most as usize),
-            requests: self.max_requests.map_or(ServerLimits::default().requests, |most| most as usize),
-            grace: Duration::from_secs(self.grace.into()),
-            ..ServerLimits::default()
+            connections: self.max_connections.map_or(limits.connections, |most| most as usize),
+            requests: self.max_requests.map_or(limits.requests, |most| most as usize),
+            grace: self.grace(),
+            ..limits
         };
-        let token = token(self.token_file.as_ref())?;
         let listen = self.listen.unwrap_or((Ipv4Addr::LOCALHOST, port).into());
-        Ok(ServerOptions { listen, tls, token, insecure: self.insecure, limits, allowed: self.allowed() })
+        let (tls, allowed) = (self.tls(), self.allowed());
+        ServerOptions { listen, tls, token, insecure: self.insecure, limits, allowed }
+    }
+
+    fn tls(&self) -> TlsFiles {
+        TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() }
+    }
+
+    /// The token of the options or the environment, if any.
+    pub fn token(&self) -> Result<Option<Token>> {
+        token(self.token_file.as_ref())
+    }
+
+    /// Whether clients must show a certificate. A cluster then needs no token.
+    pub fn asks_for_certificates(&self) -> bool {
+        self.tls_ca.is_some()
+    }
+
+    /// Time for running requests when the server stops.
+    pub fn grace(&self) -> Duration {
+        Duration::from_secs(self.grace.into())
     }
 
     fn allowed(&self) -> Allowed {
@@ -139,21 +162,19 @@ impl ServerArgs {
         Ok(())
     }
 
-    /// The options of a server in a cluster, with its higher limits.
-    pub fn cluster_options(&self, port: u16) -> Result<ServerOptions> {
-        let mut options = self.options(port)?;
-        let (connections, requests) = OF_CLUSTERS;
-        options.limits.connections = self.max_connections.map_or(connections, |most| most as usize);
-        options.limits.requests = self.max_requests.map_or(requests, |most| most as usize);
-        Ok(options)
+    /// The options of a server in a cluster, with its higher limits. It authenticates its clients in every case: without
+    /// client certificates, a missing token is to be set later.
+    pub fn cluster_options(&self, port: u16, token: Option<Token>) -> ServerOptions {
+        let token = match token {
+            None if !self.asks_for_certificates() => RequiredToken::Later,
+            token => token.into(),
+        };
+        self.options_with(port, ServerLimits::of_cluster(), token)
     }
 
     /// The options for calls to another server of the cluster, with this server's certificate and token.
-    pub fn client(&self, server: &str) -> Result<ClientOptions> {
-        let tls =
-            TlsFiles { cert: self.tls_cert.clone(), key: self.tls_key.clone(), ca: self.tls_ca.clone() };
-        let token = token(self.token_file.as_ref())?;
-        Ok(ClientOptions { server: server.to_owned(), tls, token, insecure: self.insecure })
+    pub fn client(&self, server: &str, token: Option<Token>) -> ClientOptions {
+        ClientOptions { server: server.to_owned(), tls: self.tls(), token, insecure: self.insecure }
     }
 
     /// Starts logging with the options.
@@ -204,6 +225,9 @@ impl ClientArgs {
     }
 }
 
+/// Name of a coordinator in messages.
+pub const COORDINATOR: &str = "coordinator";
+
 /// Largest number of printed bytes of a server's message.
 pub const MOST_WORDS: usize = 4096;
 
@@ -223,7 +247,10 @@ pub fn refusal(server: &str, status: &Status) -> anyhow::Error {
         Code::Internal if message.contains("invalid compression flag") => anyhow!(
             "expected a {server} at this address, found another server, perhaps the page for browsers; check the port"
         ),
-        code @ Code::Unauthenticated => anyhow!("the {server} returned {code:?}: {message} ({TOKEN})"),
+        code @ Code::Unauthenticated => {
+            let remedy = if server == COORDINATOR { CLUSTER_TOKEN } else { TOKEN };
+            anyhow!("the {server} returned {code:?}: {message} ({remedy})")
+        }
         // A status with a source is a failure of the connection, not an answer of the server.
         _ if status.source().is_some() => anyhow!("cannot reach the {server}: {message}"),
         code => anyhow!("the {server} returned {code:?}: {message}"),
@@ -269,7 +296,7 @@ pub fn remedy(error: &anyhow::Error) -> Option<&'static str> {
         _ => {}
     }
     match error.downcast_ref::<WorkerRefusal>() {
-        Some(WorkerRefusal::Unknown { .. }) => Some(TOKEN),
+        Some(WorkerRefusal::Unknown { .. }) => Some(WORKER_TOKEN),
         _ => None,
     }
 }

@@ -9,12 +9,14 @@
 //! | [`worker`] | a worker's process: pulls, epochs, blocks from and to other workers |
 //! | [`client`] | submitting and watching jobs |
 //! | [`view`] | jobs and workers as JSON |
-//! | `random` | secrets |
+//! | [`token`] | the token of a cluster: in the store, and where local clients find it |
+//! | `random` | ids, tokens and secrets |
 
 pub mod client;
 pub mod coordinator;
 pub mod names;
 mod random;
+pub mod token;
 pub mod view;
 pub mod wire;
 pub mod worker;

@@ -1,6 +1,6 @@
-//! Secrets: random numbers that cannot be guessed.
+//! Random numbers that cannot be guessed: secrets, tokens, and ids of workers.
 
-use exact2048_coordinator::cluster::{Secret, Secrets};
+use exact2048_coordinator::cluster::{Secret, Secrets, WorkerId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -9,20 +9,30 @@ use rand::{Rng, SeedableRng};
 #[error("cannot get random numbers from the system")]
 pub struct NoRandomNumbers(#[source] Box<dyn std::error::Error + Send + Sync>);
 
-/// A new secret.
+/// Draws the id of a new worker.
 ///
 /// # Errors
 ///
-/// Where the system has no random numbers.
-pub fn secret() -> Result<Secret, NoRandomNumbers> {
-    Ok(Secret::new(generator()?.random()))
+/// A system without random numbers.
+pub fn worker_id() -> Result<WorkerId, NoRandomNumbers> {
+    Ok(WorkerId(generator()?.random()))
+}
+
+/// Draws a token: 64 hexadecimal digits.
+///
+/// # Errors
+///
+/// Those of [`worker_id`].
+pub fn token() -> Result<String, NoRandomNumbers> {
+    let words: [u128; 2] = generator()?.random();
+    Ok(words.map(|word| format!("{word:032x}")).concat())
 }
 
 /// Secrets, one after the other.
 ///
 /// # Errors
 ///
-/// As for [`secret`].
+/// Those of [`worker_id`].
 pub fn secrets() -> Result<Secrets, NoRandomNumbers> {
     let mut generator = generator()?;
     Ok(Secrets::new(move || Secret::new(generator.random())))

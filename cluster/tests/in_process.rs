@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use exact2048_cluster::coordinator::{self, Gate, Shell, WantedJob};
+use exact2048_cluster::coordinator::{self, Shell, WantedJob};
 use exact2048_cluster::worker::{self, WorkerOptions};
 use exact2048_coordinator::cluster::{ClusterConfig, JobId};
 use exact2048_game::{KeptLayers, Params};
@@ -15,6 +15,7 @@ use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
+use exact2048_net::token::RequiredToken;
 use exact2048_proto::v1::JobState;
 use exact2048_solution::Run;
 use exact2048_storage::{Location, StoreSettings};
@@ -24,7 +25,7 @@ async fn bind() -> Bound {
     let options = ServerOptions {
         listen: ([127, 0, 0, 1], 0).into(),
         tls: TlsFiles::default(),
-        token: None,
+        token: RequiredToken::None,
         insecure: false,
         limits: ServerLimits::default(),
         allowed: Allowed::default(),
@@ -64,8 +65,7 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     let stop = Stop::default();
     let location = Location::parse(store.as_os_str(), &StoreSettings::default()).unwrap();
     let begun = stop.begun.clone();
-    let gate = Gate::new(client(""));
-    let opened = tokio::task::spawn_blocking(|| Shell::open(location, ClusterConfig::default(), gate, begun));
+    let opened = tokio::task::spawn_blocking(|| Shell::open(location, ClusterConfig::default(), begun));
     let shell = opened.await.unwrap().unwrap();
     let bound = bind().await;
     let url = bound.url();

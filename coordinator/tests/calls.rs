@@ -89,7 +89,6 @@ fn pull(
         first_report,
         reports,
     };
-    cluster.admit(at(now), &pull).unwrap();
     cluster.pull(at(now), &pull).unwrap()
 }
 

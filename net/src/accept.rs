@@ -1,49 +1,42 @@
-//! Accepting connections within the limits for the server and for each address.
+//! Accepting connections within the limit of a server.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::OwnedSemaphorePermit;
 
 use crate::keepalive::KeepAlive;
 use crate::log_limiter::LogLimiter;
-use crate::share::{Permit, PermitPool};
+use crate::quota::Quota;
 
 /// Pause after a failed accept. The usual cause, too many open files, takes time to pass.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A listener with a connection limit.
+/// A listener with a connection limit. The transport counts no connections, so this type does.
 #[derive(Debug)]
-pub struct Accept {
+pub(crate) struct Accept {
     listener: TcpListener,
-    pool: PermitPool,
+    quota: Quota,
     keepalive: KeepAlive,
     failures: LogLimiter,
-    turned_away: LogLimiter,
 }
 
 impl Accept {
-    /// Accepts connections while the pool has permits.
-    pub fn new(listener: TcpListener, pool: PermitPool, keepalive: KeepAlive) -> Self {
-        let (failures, turned_away) = Default::default();
-        Self { listener, pool, keepalive, failures, turned_away }
+    /// Accepts connections while the quota has permits.
+    pub fn new(listener: TcpListener, quota: Quota, keepalive: KeepAlive) -> Self {
+        Self { listener, quota, keepalive, failures: LogLimiter::default() }
     }
 
-    /// Returns the next connection. At the limit, clients wait in the system's queue. If the address of a client
-    /// has reached its share, the client is disconnected, because its wait would block all others.
-    pub async fn next(&self) -> (TcpStream, SocketAddr, Permit) {
+    /// Returns the next connection. At the limit, clients wait in the system's queue.
+    pub async fn next(&self) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
         loop {
-            self.pool.vacancy().await;
+            // Ports that share a quota must not hold permits while they wait for clients.
+            drop(self.quota.take().await);
             match self.listener.accept().await {
                 Ok((stream, peer)) => {
-                    // Another port may have taken the last permit in the meantime.
-                    let Some(permit) = self.pool.take_when_vacant(peer.ip()).await else {
-                        if let Some(left_out) = self.turned_away.permit(Instant::now()) {
-                            tracing::warn!(%peer, left_out, "connection closed: too many from this address");
-                        }
-                        continue;
-                    };
+                    let permit = self.quota.take().await;
                     // Answers are small, and a client often waits for an answer before its next request. So
                     // Nagle's delay would slow each request.
                     let _ = stream.set_nodelay(true);
@@ -72,7 +65,7 @@ mod tests {
     async fn connections_are_watched() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let accept = Accept::new(listener, PermitPool::new(1), KeepAlive::default());
+        let accept = Accept::new(listener, Quota::new(1), KeepAlive::default());
         let _client = TcpStream::connect(address).await.unwrap();
         let (stream, ..) = accept.next().await;
         assert!(is_watched(&stream));

@@ -1,5 +1,5 @@
 //! Accepts client connections and encrypts them if configured. Closes a connection if the client does not start
-//! its protocol in time.
+//! its protocol in time, because the transport would wait for the first bytes without a limit.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 use tokio_stream::Stream as Items;
-use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
+use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
 use crate::accept::Accept;
 use crate::log_limiter::LogLimiter;
-use crate::share::Permit;
-use crate::stream::Stream;
 use crate::tls::explain;
 
 /// Length of the preface that begins every HTTP/2 connection. A request of HTTP/1.1 is longer.
@@ -31,13 +31,14 @@ const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// The client of a connection. Every request on the connection has it as an extension.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Peer {
     /// The client's address.
     pub address: SocketAddr,
-    /// Closes the connection, even during a request.
-    pub close: CancellationToken,
 }
+
+/// A connection, encrypted or not.
+type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 pin_project! {
     /// A connection that returns its permit when it closes.
@@ -45,12 +46,11 @@ pin_project! {
         #[pin]
         stream: Stream,
         peer: Peer,
-        closed: Pin<Box<WaitForCancellationFutureOwned>>,
         // Number of missing bytes of the preface, and the timer for these bytes.
         missing: usize,
         hello: Pin<Box<Sleep>>,
         log: Arc<Log>,
-        _room: Permit,
+        _permit: OwnedSemaphorePermit,
     }
 }
 
@@ -63,7 +63,7 @@ struct Log {
 
 /// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if any, may
 /// take as long as `hello`. The HTTP/2 preface may take the same time again.
-pub fn incoming(
+pub(crate) fn incoming(
     accept: Accept,
     tls: Option<TlsAcceptor>,
     hello: Duration,
@@ -86,11 +86,18 @@ async fn hand_over(
 ) {
     let log: Arc<Log> = Arc::default();
     loop {
-        let (stream, address, room) = accept.next().await;
+        let (stream, address, permit) = accept.next().await;
         let log = Arc::clone(&log);
+        let connected = move |stream, log| Connection {
+            stream,
+            peer: Peer { address },
+            missing: PREFACE,
+            hello: Box::pin(tokio::time::sleep(hello)),
+            log,
+            _permit: permit,
+        };
         let Some(tls) = tls.clone() else {
-            let connection = Connection::new(Stream::Plain(stream), address, room, hello, log);
-            if to.send(Ok(connection)).await.is_err() {
+            if to.send(Ok(connected(Either::Left(stream), log))).await.is_err() {
                 return;
             }
             continue;
@@ -100,7 +107,7 @@ async fn hand_over(
         tokio::spawn(async move {
             if let Some(stream) = handshake(tls, stream, address, hello, &log).await {
                 // The send fails only if the server is stopping.
-                let _ = to.send(Ok(Connection::new(stream, address, room, hello, log))).await;
+                let _ = to.send(Ok(connected(Either::Right(Box::new(stream)), log))).await;
             }
         });
     }
@@ -113,9 +120,9 @@ async fn handshake(
     peer: SocketAddr,
     within: Duration,
     log: &Log,
-) -> Option<Stream> {
+) -> Option<TlsStream<TcpStream>> {
     let reason = match tokio::time::timeout(within, tls.accept(stream)).await {
-        Ok(Ok(stream)) => return Some(Stream::Tls(Box::new(stream.into()))),
+        Ok(Ok(stream)) => return Some(stream),
         Ok(Err(error)) => match explain::tls_error(&error) {
             Some(error) => explain::to_server(error),
             None => {
@@ -132,37 +139,16 @@ async fn handshake(
     None
 }
 
-impl Connection {
-    fn new(stream: Stream, address: SocketAddr, room: Permit, hello: Duration, log: Arc<Log>) -> Self {
-        let peer = Peer { address, close: CancellationToken::new() };
-        let closed = Box::pin(peer.close.clone().cancelled_owned());
-        let hello = Box::pin(tokio::time::sleep(hello));
-        Self { stream, peer, closed, missing: PREFACE, hello, log, _room: room }
-    }
-
-    /// Returns an error if the connection must end.
-    fn ended(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Option<io::Error> {
-        self.project().closed.as_mut().poll(cx).is_ready().then(|| io::ErrorKind::ConnectionAborted.into())
-    }
-}
-
 impl Connected for Connection {
     type ConnectInfo = Peer;
 
     fn connect_info(&self) -> Peer {
-        self.peer.clone()
+        self.peer
     }
 }
 
 impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if let Some(error) = self.as_mut().ended(cx) {
-            return Poll::Ready(Err(error));
-        }
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
         if *this.missing == 0 {
             return this.stream.poll_read(cx, buf);
@@ -175,7 +161,7 @@ impl AsyncRead for Connection {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         let before = buf.filled().len();
-        let is_plain = matches!(*this.stream, Stream::Plain(_));
+        let is_plain = matches!(*this.stream, Either::Left(_));
         std::task::ready!(this.stream.poll_read(cx, buf))?;
         let read = &buf.filled()[before..];
         if is_plain
@@ -192,18 +178,12 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.as_mut().ended(cx) {
-            Some(error) => Poll::Ready(Err(error)),
-            None => self.project().stream.poll_write(cx, bytes),
-        }
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.project().stream.poll_write(cx, bytes)
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.as_mut().ended(cx) {
-            Some(error) => Poll::Ready(Err(error)),
-            None => self.project().stream.poll_flush(cx),
-        }
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.project().stream.poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -211,14 +191,11 @@ impl AsyncWrite for Connection {
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.as_mut().ended(cx) {
-            Some(error) => Poll::Ready(Err(error)),
-            None => self.project().stream.poll_write_vectored(cx, bytes),
-        }
+        self.project().stream.poll_write_vectored(cx, bytes)
     }
 
     fn is_write_vectored(&self) -> bool {

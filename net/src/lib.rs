@@ -2,8 +2,7 @@
 //!
 //! * [`tls`], [`token`] and [`policy`]: certificates, bearer tokens, and the protection that an address requires.
 //! * [`gate`]: the host names and page origins that requests may have.
-//! * [`limits`], [`share`], [`connections`] and [`requests`]: limits for the server and each address, deadlines, and
-//!   counts.
+//! * [`limits`], [`connections`] and [`requests`]: limits, deadlines, and counts.
 //! * [`serve`], [`services`] and [`shutdown`]: a server from its start to its last answer.
 //! * [`protocol`]: statuses in gRPC and in HTTP; [`pages`]: common parts of servers for browsers.
 //! * [`client`] and [`keepalive`]: connecting to a server, and detecting that it is dead.
@@ -24,15 +23,14 @@ pub mod monitoring;
 pub mod pages;
 pub mod policy;
 pub mod protocol;
-mod readers;
+mod quota;
+mod reasons;
 mod refusals;
 pub mod requests;
 pub mod serve;
 pub mod services;
-pub mod share;
 pub mod shutdown;
 pub mod status;
-mod stream;
 pub mod tls;
 pub mod token;
 

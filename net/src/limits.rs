@@ -1,17 +1,29 @@
-//! Limits of a server.
+//! Limits of a server, and the settings of its transport.
 
 use std::time::Duration;
 
-use crate::keepalive::KeepAlive;
+use tonic::transport::Server;
 
-/// Limits of a server. They bound the server's memory for any behaviour of clients.
+use crate::keepalive::KeepAlive;
+use crate::protocol::Protocol;
+
+/// Maximum size of a request's headers, in bytes. The longest token fits into this size.
+const HEADER_BYTES: u32 = 16 << 10;
+
+/// Flow-control windows of a stream and of a connection, in received bytes.
+const STREAM_WINDOW: u32 = 2 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// Largest accepted frame, in bytes. It is large so that blocks of other workers arrive in few frames.
+const FRAME_BYTES: u32 = 512 << 10;
+
+/// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
     /// Maximum number of concurrent connections. Further connections wait until one closes. The limit of open
     /// files may lower this number.
     pub connections: usize,
-    /// Maximum number of concurrent requests, including streams. Further requests get RESOURCE_EXHAUSTED. One
-    /// address gets at most three quarters of the requests, and of the connections ([`share`](crate::share)).
+    /// Maximum number of concurrent requests, including streams. Further requests get RESOURCE_EXHAUSTED.
     pub requests: usize,
     /// Maximum number of concurrent requests of one connection. Further requests wait at the client.
     pub streams_per_connection: u32,
@@ -24,9 +36,9 @@ pub struct ServerLimits {
     pub idle_time: Duration,
     /// Time for the TLS handshake, and the same time again for the HTTP/2 preface.
     pub hello_time: Duration,
-    /// Time for a client to read each message. If the message is still unread after this time, the server closes
-    /// the connection.
-    pub read_time: Duration,
+    /// Time after which a connection takes no further request; running requests get the same time again to end. So
+    /// a client that does not read its answers is disconnected. `None`: no limit.
+    pub connection_time: Option<Duration>,
     /// Detection of dead clients.
     pub keepalive: KeepAlive,
     /// Time for running requests when the server stops.
@@ -44,9 +56,34 @@ impl Default for ServerLimits {
             request_time: Duration::from_secs(30),
             idle_time: Duration::from_secs(60),
             hello_time: Duration::from_secs(10),
-            read_time: Duration::from_secs(30),
+            connection_time: Some(Duration::from_secs(60 * 60)),
             keepalive: KeepAlive::default(),
             grace: Duration::from_secs(25),
+        }
+    }
+}
+
+impl ServerLimits {
+    /// Returns limits for a server of a cluster. Its callers are known and call all the time.
+    #[must_use]
+    pub fn of_cluster() -> Self {
+        Self { connections: 8192, requests: 4096, connection_time: None, ..Self::default() }
+    }
+
+    /// Returns the transport of a server, with the limits that the transport enforces.
+    pub(crate) fn transport(&self, protocol: Protocol) -> Server {
+        let server = Server::builder()
+            .accept_http1(protocol == Protocol::Http)
+            .max_concurrent_streams(self.streams_per_connection)
+            .http2_max_header_list_size(HEADER_BYTES)
+            .http2_keepalive_interval(Some(self.keepalive.interval))
+            .http2_keepalive_timeout(Some(self.keepalive.timeout))
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_frame_size(FRAME_BYTES);
+        match self.connection_time {
+            Some(time) => server.max_connection_age(time).max_connection_age_grace(time),
+            None => server,
         }
     }
 }

@@ -25,9 +25,9 @@ use crate::keepalive::KeepAlive;
 use crate::pages::{RequestFailure, no_such_method};
 use crate::policy::Protection;
 use crate::protocol::Protocol;
+use crate::quota::Quota;
 use crate::refusals::Refusals;
 use crate::requests;
-use crate::share::PermitPool;
 
 /// Upper bounds of the latency histogram, in seconds: 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
@@ -93,7 +93,7 @@ pub async fn start(
         .fallback(async || RequestFailure::from(Status::not_found("expected the path /metrics")));
     let open = Protection { tls: false, mutual_tls: false, token: false };
     let app = Gate::new(Protocol::Http, address, open, allowed).guard(app);
-    let accept = Accept::new(listener, PermitPool::new(CONNECTIONS), KeepAlive::default());
+    let accept = Accept::new(listener, Quota::new(CONNECTIONS), KeepAlive::default());
     tokio::spawn(async move { stop.run_until_cancelled(serve(accept, app)).await });
     Ok(address)
 }

@@ -1,8 +1,10 @@
-//! Processing common to all requests: admission, deadlines, shutdown and counts.
+//! Processing common to all requests: tokens, admission, deadlines, shutdown and counts.
+//!
+//! The limits of tonic and tower end with the head of an answer. A stream of answers would not count as running, and
+//! would have no deadline, so this module handles both until the last byte.
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,17 +14,17 @@ use http::{HeaderMap, Request, Response};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use metrics::{Unit, counter, gauge, histogram};
 use pin_project_lite::pin_project;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use tonic::body::Body;
 use tonic::{Code, Status};
 use tower::{Layer, Service};
 
-use crate::connections::Peer;
 use crate::limits::ServerLimits;
 use crate::protocol::Protocol;
-use crate::readers::{Reader, Readers};
-use crate::share::{Permit, PermitPool, Refused};
+use crate::quota::Quota;
 use crate::status;
+use crate::token::CheckToken;
 
 /// Prefix of health checks. They are never refused, because their callers decide whether the server is alive.
 const HEALTH: &str = "/grpc.health.v1.Health/";
@@ -41,8 +43,6 @@ pub struct Method {
     pub path: String,
     /// Side of the method that sends any number of messages.
     pub streams: Streams,
-    /// Whether the method has reserved permits, which requests for other methods cannot take.
-    pub reserved: bool,
 }
 
 /// Side of a method that sends any number of messages. The other side sends a single message.
@@ -63,15 +63,16 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(RUNNING, "Requests that have not ended, by method");
 }
 
-/// Admits, ends and counts requests. It must be the outermost layer, to count the refusals of inner layers too.
+/// Checks, admits, ends and counts requests. It must be the outermost layer, to count the refusals of inner layers too.
 #[derive(Clone)]
 pub struct RequestsLayer(Arc<Shared>);
 
 struct Shared {
     methods: HashMap<String, Known>,
     protocol: Protocol,
-    room: Room,
-    readers: Arc<Readers>,
+    /// Token check of all methods, with whether health is exempt; `None` if inner layers check the token.
+    guard: Option<Guard>,
+    requests: Quota,
     limits: ServerLimits,
     stop: CancellationToken,
 }
@@ -81,46 +82,34 @@ struct Shared {
 struct Known {
     name: Arc<str>,
     streams: Streams,
-    reserved: bool,
 }
 
-/// Permits for requests.
+/// Token check of a port for gRPC.
 #[derive(Clone, Debug)]
-pub struct Room {
-    /// Permits for any method.
-    pub(crate) any: PermitPool,
-    /// Permits that only requests for [`reserved`](Method::reserved) methods take.
-    pub(crate) reserved: PermitPool,
-}
-
-impl Room {
-    /// Creates `requests` permits for any method, and the same number of reserved permits.
-    pub(crate) fn new(requests: usize) -> Self {
-        Self { any: PermitPool::new(requests), reserved: PermitPool::new(requests) }
-    }
+pub(crate) struct Guard {
+    pub token: CheckToken,
+    /// Whether health checks need no token.
+    pub is_health_open: bool,
 }
 
 impl RequestsLayer {
     /// Creates the layer for services with these methods. After `stop` is cancelled, running requests end as
-    /// UNAVAILABLE. Must be called within a runtime.
+    /// UNAVAILABLE.
     #[must_use]
     pub(crate) fn new(
         methods: Vec<Method>,
         protocol: Protocol,
         limits: ServerLimits,
-        room: Room,
+        guard: Option<Guard>,
+        requests: Quota,
         stop: CancellationToken,
     ) -> Self {
         let named = |method: Method| {
             let name = Arc::from(method.path.trim_start_matches('/'));
-            (method.path, Known { name, streams: method.streams, reserved: method.reserved })
+            (method.path, Known { name, streams: method.streams })
         };
-        let readers = Arc::new(Readers::new(limits.read_time));
-        let looking = Arc::clone(&readers).maintain();
-        let over = stop.clone();
-        tokio::spawn(async move { over.run_until_cancelled(looking).await });
         let methods = methods.into_iter().map(named).collect();
-        Self(Arc::new(Shared { methods, protocol, room, readers, limits, stop }))
+        Self(Arc::new(Shared { methods, protocol, guard, requests, limits, stop }))
     }
 }
 
@@ -159,8 +148,7 @@ where
         let mut inner = std::mem::replace(&mut self.inner, ready);
         let shared = Arc::clone(&self.shared);
         Box::pin(async move {
-            let peer = request.extensions().get::<Peer>().cloned();
-            let mut running = match shared.admit(&request, peer.as_ref()) {
+            let mut running = match shared.admit(&request) {
                 Ok(running) => running,
                 Err(status) => return Ok(shared.protocol.refusal(status)),
             };
@@ -175,22 +163,20 @@ where
             if let Some(code) = shared.protocol.code_of(&response) {
                 running.end(code);
             }
-            let reader = shared.readers.begin(peer);
             let cut = Box::pin(shared.clone().cut(running.ends));
             Ok(response.map(|inner| {
                 let done = inner.is_end_stream();
-                Body::new(Answer { inner, cut, running, reader, done })
+                Body::new(Answer { inner, cut, running, done })
             }))
         })
     }
 }
 
 impl Shared {
-    fn admit<B>(&self, request: &Request<B>, peer: Option<&Peer>) -> Result<Running, Status> {
+    fn admit<B>(&self, request: &Request<B>) -> Result<Running, Status> {
         let path = request.uri().path();
-        let unknown = || Known { name: Arc::from(OTHER), streams: Streams::Neither, reserved: false };
-        let Known { name: method, streams, reserved } =
-            self.methods.get(path).cloned().unwrap_or_else(unknown);
+        let unknown = || Known { name: Arc::from(OTHER), streams: Streams::Neither };
+        let Known { name: method, streams } = self.methods.get(path).cloned().unwrap_or_else(unknown);
         let begun = Instant::now();
         let after = |time: Duration| begun.checked_add(time);
         let of_client = timeout_of(request.headers()).and_then(after);
@@ -201,27 +187,26 @@ impl Shared {
             begun,
             begins: if streams == Streams::Request { of_client } else { earlier },
             ends: if streams == Streams::Neither { earlier } else { of_client },
-            room: None,
+            permit: None,
             ended: false,
         };
         gauge!(RUNNING, "method" => Arc::clone(&running.method)).increment(1.0);
-        if !path.starts_with(HEALTH) {
-            let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.address.ip());
-            let room = if reserved { &self.room.reserved } else { &self.room.any };
-            match room.take(address) {
-                Ok(permit) => running.room = Some(permit),
-                Err(refused) => {
-                    running.end(Code::ResourceExhausted);
-                    let most = room.most();
-                    return Err(status::exhausted(match refused {
-                        Refused::Full => {
-                            format!("{most} requests are running, which is the limit; try again later")
-                        }
-                        Refused::Share => {
-                            format!("too many requests from your address (server limit: {most})")
-                        }
-                    }));
-                }
+        let is_health = path.starts_with(HEALTH);
+        // A caller without the token takes no permit.
+        if let Some(guard) = self.guard.as_ref().filter(|guard| !(is_health && guard.is_health_open))
+            && let Err(status) = guard.token.check(request.headers(), request.extensions())
+        {
+            running.end(status.code());
+            return Err(status);
+        }
+        if !is_health {
+            running.permit = self.requests.try_take();
+            if running.permit.is_none() {
+                running.end(Code::ResourceExhausted);
+                let most = self.requests.most();
+                return Err(status::exhausted(format!(
+                    "{most} requests are running, which is the limit; try again later"
+                )));
             }
         }
         Ok(running)
@@ -251,7 +236,7 @@ struct Running {
     /// Deadlines for the start and the end of its answer.
     begins: Option<Instant>,
     ends: Option<Instant>,
-    room: Option<Permit>,
+    permit: Option<OwnedSemaphorePermit>,
     ended: bool,
 }
 
@@ -284,7 +269,6 @@ pin_project! {
         inner: Body,
         cut: Pin<Box<C>>,
         running: Running,
-        reader: Arc<Reader>,
         done: bool,
     }
 }
@@ -298,8 +282,6 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
         let this = self.project();
-        // The transport polls for a frame only after the client has accepted all earlier frames.
-        this.reader.took();
         if *this.done {
             return Poll::Ready(None);
         }
@@ -308,11 +290,9 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
             this.running.end(status.code());
             let mut trailers = HeaderMap::new();
             status.add_header(&mut trailers)?;
-            this.reader.offered();
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         let frame = std::task::ready!(this.inner.poll_frame(cx));
-        this.reader.offered();
         match &frame {
             Some(Ok(frame)) => {
                 if let Some(status) = frame.trailers_ref().and_then(Status::from_header_map) {
@@ -382,7 +362,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_ends_only_after_its_end_was_polled() {
         let (limits, stop) = (ServerLimits::default(), CancellationToken::new());
-        let layer = RequestsLayer::new(Vec::new(), Protocol::Http, limits, Room::new(1), stop);
+        let layer = RequestsLayer::new(Vec::new(), Protocol::Http, limits, None, Quota::new(1), stop);
         let text = async |_: Request<()>| {
             Ok::<_, std::convert::Infallible>(Response::new(Body::new("all of it".to_owned())))
         };

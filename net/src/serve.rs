@@ -10,7 +10,6 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::StreamExt;
 use tonic::service::Routes;
-use tonic::transport::Server;
 
 use crate::accept::Accept;
 use crate::gate::{Allowed, Gate};
@@ -18,26 +17,16 @@ use crate::limits::ServerLimits;
 use crate::pages::with_headers;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
+use crate::quota::Quota;
 use crate::refusals::Refusals;
-use crate::requests::{Method, RequestsLayer, Room, Streams};
-use crate::share::PermitPool;
+use crate::requests::{Guard, Method, RequestsLayer, Streams};
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
-use crate::token::{CheckToken, Token};
+use crate::token::{CheckToken, RequiredToken, Token};
 use crate::{connections, descriptors};
 
 /// Time for sending the final statuses of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
-
-/// Maximum size of a request's headers, in bytes. The longest token fits into this size.
-const HEADER_BYTES: u32 = 16 << 10;
-
-/// Flow-control windows of a stream and of a connection, in received bytes.
-const STREAM_WINDOW: u32 = 2 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
-
-/// Largest accepted frame, in bytes. It is large so that blocks of other workers arrive in few frames.
-const FRAME_BYTES: u32 = 512 << 10;
 
 /// Failure of a server, at its start or later.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +60,8 @@ pub struct ServerOptions {
     pub listen: SocketAddr,
     /// Certificates.
     pub tls: TlsFiles,
-    /// Token that clients must show, if any.
-    pub token: Option<Token>,
+    /// Token that clients must show.
+    pub token: RequiredToken,
     /// Whether to allow an address other than loopback without protection.
     pub insecure: bool,
     /// Hosts and origins allowed in addition to the server's own.
@@ -104,8 +93,8 @@ pub struct Bound {
 /// Limits on the concurrent connections and requests of a server. The limits may grow.
 #[derive(Clone, Debug)]
 pub struct Capacity {
-    connections: PermitPool,
-    requests: Room,
+    connections: Quota,
+    requests: Quota,
     /// Maximum number of open files of the process.
     descriptors: usize,
 }
@@ -123,16 +112,14 @@ impl Capacity {
                  files; raise the limit (ulimit -n) or allow fewer connections"
             );
         }
-        Self { connections: PermitPool::new(connections), requests: Room::new(limits.requests), descriptors }
+        Self { connections: Quota::new(connections), requests: Quota::new(limits.requests), descriptors }
     }
 
     /// Raises the limits for `peers` other processes. Each of them uses a connection with a stream, and makes
     /// other requests.
     pub fn for_peers(&self, peers: usize) {
-        // The limit is twice the need, because the peers may share one address. One address gets at most three
-        // quarters.
         let most = 2 * peers + MARGIN;
-        self.requests.any.at_least(most);
+        self.requests.at_least(most);
         let connections = descriptors::connections_within(self.descriptors, most);
         if connections < peers {
             let limit = self.descriptors;
@@ -194,10 +181,21 @@ impl Bound {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
-    /// Returns whether clients must show a token or a certificate.
+    /// Returns whether the token of this server is still to be [set](Self::set_token).
     #[must_use]
-    pub fn authenticates_clients(&self) -> bool {
-        self.options.token.is_some() || self.tls.as_ref().is_some_and(|tls| tls.mutual)
+    pub fn awaits_token(&self) -> bool {
+        matches!(self.options.token, RequiredToken::Later)
+    }
+
+    /// Sets the token that clients must show.
+    pub fn set_token(&mut self, token: Token) {
+        self.options.token = RequiredToken::Given(token);
+    }
+
+    /// Returns the token that clients must show, if it is known.
+    #[must_use]
+    pub fn token(&self) -> Option<&Token> {
+        self.options.token.given()
     }
 
     /// Returns the address, with the port that the system chose if 0 was given.
@@ -212,7 +210,7 @@ impl Bound {
         self.capacity.clone()
     }
 
-    /// Returns the token check for every service except health. Supervisors call health without a token.
+    /// Returns the check of the token.
     #[must_use]
     pub fn check_token(&self) -> CheckToken {
         CheckToken::new(self.options.token.clone())
@@ -230,13 +228,12 @@ impl Bound {
         paths: &[&str],
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
-        let method =
-            |path: &&str| Method { path: (*path).to_owned(), streams: Streams::Neither, reserved: false };
+        let method = |path: &&str| Method { path: (*path).to_owned(), streams: Streams::Neither };
         let router = router.layer(map_response(async |response: Response| with_headers(response)));
-        self.serve(Routes::from(router), paths.iter().map(method).collect(), stop).await
+        self.serve(Routes::from(router), paths.iter().map(method).collect(), None, stop).await
     }
 
-    /// Serves until `stop`, then waits for running requests. `methods` are counted by name.
+    /// Serves until `stop`, then waits for running requests. `methods` are counted by name. `guard` checks the token.
     ///
     /// # Errors
     ///
@@ -245,23 +242,15 @@ impl Bound {
         self,
         routes: Routes,
         methods: Vec<Method>,
+        guard: Option<Guard>,
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
         let ServerOptions { limits, ref allowed, .. } = self.options;
         let protection = protection(self.tls.as_ref(), &self.options);
         let gate = Gate::new(self.protocol, self.address, protection, allowed.clone());
-        let server = Server::builder()
-            .accept_http1(self.protocol == Protocol::Http)
-            .max_concurrent_streams(limits.streams_per_connection)
-            .http2_max_header_list_size(HEADER_BYTES)
-            .http2_keepalive_interval(Some(limits.keepalive.interval))
-            .http2_keepalive_timeout(Some(limits.keepalive.timeout))
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_frame_size(FRAME_BYTES);
         let Capacity { connections, requests, .. } = self.capacity;
-        let requests = RequestsLayer::new(methods, self.protocol, limits, requests, stop.over.clone());
-        let mut server = server.layer(requests);
+        let requests = RequestsLayer::new(methods, self.protocol, limits, guard, requests, stop.over.clone());
+        let mut server = limits.transport(self.protocol).layer(requests);
         let accept = Accept::new(self.listener, connections, limits.keepalive);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
         let protocol = self.protocol;
@@ -286,7 +275,7 @@ fn protection(tls: Option<&ServerTls>, options: &ServerOptions) -> Protection {
     Protection {
         tls: tls.is_some(),
         mutual_tls: tls.is_some_and(|tls| tls.mutual),
-        token: options.token.is_some(),
+        token: options.token.is_required(),
     }
 }
 

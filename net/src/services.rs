@@ -1,4 +1,4 @@
-//! Services of a server: the program's service behind the token, health for any client, and reflection.
+//! Services of a server: the program's service, health and reflection, all behind the token.
 
 use std::convert::Infallible;
 
@@ -8,13 +8,12 @@ use prost_types::FileDescriptorSet;
 use tonic::body::Body;
 use tonic::server::NamedService;
 use tonic::service::Routes;
-use tonic::service::interceptor::InterceptedService;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_reflection::pb::{v1, v1alpha};
 use tonic_reflection::server::Builder;
 use tower::Service;
 
-use crate::requests::{Method, Streams};
+use crate::requests::{Guard, Method, Streams};
 use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
 
@@ -29,11 +28,12 @@ pub struct Services {
     bound: Bound,
     routes: Routes,
     methods: Vec<Method>,
+    guard: Guard,
 }
 
 impl Services {
-    /// Adds to a server: `service` for clients with the token, health, and reflection of all these services.
-    /// `descriptors` describe the service. Health needs no token because supervisors call it.
+    /// Adds to a server: `service`, health, and reflection of all these services, for clients with the token.
+    /// `descriptors` describe the service. Health needs no token, because supervisors call it.
     ///
     /// # Errors
     ///
@@ -74,22 +74,15 @@ impl Services {
         for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
             methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
         }
-        let token = bound.check_token();
-        let routes = Routes::new(health)
-            .add_service(InterceptedService::new(service, token.clone()))
-            .add_service(InterceptedService::new(v1, token.clone()))
-            .add_service(InterceptedService::new(v1alpha, token));
-        Ok(Self { bound, routes, methods })
+        let routes = Routes::new(health).add_service(service).add_service(v1).add_service(v1alpha);
+        let guard = Guard { token: bound.check_token(), is_health_open: true };
+        Ok(Self { bound, routes, methods, guard })
     }
 
-    /// Reserves permits for the requests of a method. Their number equals that of the permits that all other
-    /// methods share.
+    /// Requires the token for health, too.
     #[must_use]
-    pub fn with_room_for(mut self, path: &str) -> Self {
-        self.methods
-            .iter_mut()
-            .filter(|method| method.path == path)
-            .for_each(|method| method.reserved = true);
+    pub fn with_guarded_health(mut self) -> Self {
+        self.guard.is_health_open = false;
         self
     }
 
@@ -99,7 +92,7 @@ impl Services {
     ///
     /// [`ServeError::Transport`].
     pub async fn serve(self, stop: Stop) -> Result<ServerEnd, ServeError> {
-        self.bound.serve(self.routes, self.methods, stop).await
+        self.bound.serve(self.routes, self.methods, Some(self.guard), stop).await
     }
 }
 
@@ -119,7 +112,6 @@ fn methods_of(descriptors: &[u8], served: &[&str]) -> Result<Vec<Method>, prost:
                     (false, true) => Streams::Answer,
                     (false, false) => Streams::Neither,
                 },
-                reserved: false,
             }));
         }
     }
@@ -137,7 +129,7 @@ mod tests {
             ("/grpc.health.v1.Health/Check", Streams::Neither),
             ("/grpc.health.v1.Health/Watch", Streams::Answer),
         ] {
-            let method = Method { path: path.to_owned(), streams, reserved: false };
+            let method = Method { path: path.to_owned(), streams };
             assert!(methods.contains(&method), "{methods:?}");
         }
         assert_eq!(methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[V1]).unwrap(), []);

@@ -95,23 +95,64 @@ impl Token {
         Ok(Self(text.into()))
     }
 
+    /// Returns the text of the token, for a file that only its owner may read.
+    #[must_use]
+    pub fn secret(&self) -> &str {
+        &self.0
+    }
+
     /// Compares two tokens. The time depends only on the lengths, so it does not reveal a matching prefix.
     fn is(&self, other: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(other).into()
     }
 }
 
+/// Token that a server requires.
+#[derive(Clone, Debug, Default)]
+pub enum RequiredToken {
+    /// Any client may call.
+    #[default]
+    None,
+    /// Clients must show this token.
+    Given(Token),
+    /// The token is not known yet. Until then, no client may call.
+    Later,
+}
+
+impl RequiredToken {
+    /// Returns whether clients must show a token.
+    #[must_use]
+    pub fn is_required(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Returns the token, if it is known.
+    #[must_use]
+    pub fn given(&self) -> Option<&Token> {
+        match self {
+            Self::Given(token) => Some(token),
+            Self::None | Self::Later => None,
+        }
+    }
+}
+
+impl From<Option<Token>> for RequiredToken {
+    fn from(token: Option<Token>) -> Self {
+        token.map_or(Self::None, Self::Given)
+    }
+}
+
 /// Server side of a token: requires the token, or nothing if the server has no token.
 #[derive(Clone, Debug)]
 pub struct CheckToken {
-    token: Option<Token>,
+    token: RequiredToken,
     log: Arc<LogLimiter>,
 }
 
 impl CheckToken {
     /// Creates the check of this token.
     #[must_use]
-    pub fn new(token: Option<Token>) -> Self {
+    pub fn new(token: RequiredToken) -> Self {
         Self { token, log: Arc::default() }
     }
 }
@@ -123,9 +164,12 @@ impl CheckToken {
     ///
     /// UNAUTHENTICATED.
     pub fn check(&self, headers: &HeaderMap, extensions: &Extensions) -> Result<(), Status> {
-        let Some(token) = &self.token else { return Ok(()) };
+        if !self.token.is_required() {
+            return Ok(());
+        }
+        let token = self.token.given();
         let refusal = match headers.get(HEADER).and_then(|header| shown_in(header.as_bytes())) {
-            Some(shown) if token.is(shown) => return Ok(()),
+            Some(shown) if token.is_some_and(|token| token.is(shown)) => return Ok(()),
             Some(_) => "the token is wrong",
             None => "expected the header \"authorization: Bearer TOKEN\", found no token",
         };
@@ -142,13 +186,6 @@ fn shown_in(header: &[u8]) -> Option<&[u8]> {
     let (scheme, token) = header.split_at_checked(SCHEME.len())?;
     let is_shown = scheme.eq_ignore_ascii_case(SCHEME.as_bytes()) && token.starts_with(b" ");
     is_shown.then(|| token.trim_ascii_start())
-}
-
-impl Interceptor for CheckToken {
-    fn call(&mut self, request: Request<()>) -> Result<Request<()>, Status> {
-        self.check(request.metadata().as_ref(), request.extensions())?;
-        Ok(request)
-    }
 }
 
 /// Client side of a token: adds the token to every request.
@@ -183,17 +220,26 @@ mod tests {
     #[test]
     fn only_the_exact_token_passes() {
         let token = Token::new(" 0123456789abcdef\n", "a test").unwrap();
-        let mut check = CheckToken::new(Some(token.clone()));
-        assert!(check.call(ShowToken::new(Some(&token)).call(Request::new(())).unwrap()).is_ok());
+        let check = |required: RequiredToken, request: &Request<()>| {
+            CheckToken::new(required).check(request.metadata().as_ref(), request.extensions())
+        };
+        let given = || RequiredToken::Given(token.clone());
+        let shown = ShowToken::new(Some(&token)).call(Request::new(())).unwrap();
+        check(given(), &shown).unwrap();
         for header in
             ["", "Bearer ", "Bearer 0123456789abcdeF", "Bearer 0123456789abcdef0", "0123456789abcdef"]
         {
             let mut request = Request::new(());
             request.metadata_mut().insert(HEADER, header.parse().unwrap());
-            assert_eq!(check.call(request).unwrap_err().code(), tonic::Code::Unauthenticated, "{header}");
+            assert_eq!(
+                check(given(), &request).unwrap_err().code(),
+                tonic::Code::Unauthenticated,
+                "{header}"
+            );
         }
-        assert!(check.call(Request::new(())).is_err());
-        assert!(CheckToken::new(None).call(Request::new(())).is_ok());
+        assert!(check(given(), &Request::new(())).is_err());
+        assert!(check(RequiredToken::Later, &shown).is_err());
+        check(RequiredToken::None, &Request::new(())).unwrap();
     }
 
     #[test]

@@ -20,7 +20,7 @@ use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
 use exact2048_net::tls::TlsFiles;
-use exact2048_net::token::Token;
+use exact2048_net::token::{RequiredToken, Token};
 use http::HeaderValue;
 use prost::Message;
 use prost_types::{FileDescriptorProto, FileDescriptorSet, ServiceDescriptorProto};
@@ -58,7 +58,7 @@ fn allowed() -> Allowed {
 
 async fn serve(token: Option<&str>) -> Ports {
     exact2048_net::install_crypto();
-    let token = token.map(|token| Token::new(token, "a test").unwrap());
+    let token = RequiredToken::from(token.map(|token| Token::new(token, "a test").unwrap()));
     let (listen, limits, tls) = (([127, 0, 0, 1], 0).into(), ServerLimits::default(), TlsFiles::default());
     let options = ServerOptions { listen, tls, token, insecure: false, limits, allowed: allowed() };
     let bound = Bound::new(options).await.unwrap();

@@ -57,6 +57,7 @@ mod mapped;
 mod names;
 mod peers;
 mod place;
+mod private;
 mod publish;
 mod run;
 mod sealed;

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use serde_json::Value;
-use tonic::transport::Channel;
 
+use super::access::{Connected, connect_to};
 use super::serving::Server;
 use super::{Finished, Place, exact2048};
 
-type Client = CoordinatorClient<Channel>;
+type Client = CoordinatorClient<Connected>;
 
 /// A coordinator that soon counts a silent worker as lost.
 pub struct Coordinator {
@@ -47,7 +47,6 @@ impl Coordinator {
     }
 
     pub async fn client(&self) -> Client {
-        let channel = Channel::from_shared(self.server.url.clone()).unwrap().connect().await.unwrap();
-        CoordinatorClient::new(channel)
+        CoordinatorClient::new(connect_to(&self.server.url).await)
     }
 }

@@ -35,6 +35,11 @@ impl Cluster {
         self.place.join("store")
     }
 
+    /// The file with the token of the cluster.
+    pub fn token_file(&self) -> String {
+        self.store().join("coordinator/token").to_str().unwrap().to_owned()
+    }
+
     /// The directory of a job's run.
     pub fn run(&self, job: &str) -> PathBuf {
         self.store().join(job)

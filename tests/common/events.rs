@@ -26,16 +26,10 @@ pub const EPOCH_FAILED: &str = "epoch failed, uncommitted work is repeated";
 pub const EPOCH_FAILED_HERE: &str = "epoch failed on this worker";
 /// A peer sent a wrong secret of an epoch.
 pub const WRONG_SECRET: &str = "wrong secret of the epoch";
-/// The address of a worker answers as another worker.
-pub const OTHER_WORKER: &str = "found another worker or another process of it";
-/// The coordinator cannot connect to a worker.
-pub const WORKER_UNREACHABLE: &str = "cannot reach this worker at";
 /// A worker runs.
 pub const WORKER_STARTS: &str = "worker starts";
 /// A worker has no connection to its coordinator.
 pub const NO_COORDINATOR: &str = "no answer from the coordinator";
-/// The server waited too long for a client to read an answer.
-pub const UNREAD_ANSWER: &str = "the client does not read its answer";
 /// An epoch begins, in the log of a worker.
 pub const EPOCH_BEGINS: &str = "epoch begins";
 /// An epoch ends, in the log of a worker.
@@ -76,7 +70,7 @@ pub const NO_TOKEN: &str = "no token";
 pub const WRONG_TOKEN: &str = "the token is wrong";
 
 /// All messages.
-pub const ALL: [&str; 37] = [
+pub const ALL: [&str; 34] = [
     WORKER_JOINED,
     WORKER_LEFT,
     WORKER_LOST,
@@ -90,11 +84,8 @@ pub const ALL: [&str; 37] = [
     EPOCH_FAILED,
     EPOCH_FAILED_HERE,
     WRONG_SECRET,
-    OTHER_WORKER,
-    WORKER_UNREACHABLE,
     WORKER_STARTS,
     NO_COORDINATOR,
-    UNREAD_ANSWER,
     EPOCH_BEGINS,
     EPOCH_ENDS,
     SHARD_WRITTEN,

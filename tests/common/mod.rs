@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "without its features less is used")]
 
 #[cfg(feature = "net")]
+pub mod access;
+#[cfg(feature = "net")]
 pub mod bare_coordinator;
 #[cfg(feature = "net")]
 pub mod browser;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use exact2048_cluster::coordinator::{Gate, Shell, describe, serve};
+use exact2048_cluster::coordinator::{Shell, describe, serve};
+use exact2048_cluster::token::{self, Announcement};
 use exact2048_coordinator::cluster::ClusterConfig;
 use exact2048_net::install_crypto;
 use exact2048_net::serve::{Bound, ServerEnd};
 use exact2048_net::shutdown::Stop;
+use exact2048_net::token::Token;
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
@@ -33,9 +35,10 @@ Examples:
   exact2048 worker --coordinator http://127.0.0.1:2049
   exact2048 submit --coordinator http://127.0.0.1:2049 --board 3x3
 
-STORE/coordinator holds the queue, and STORE/JOB the run of each job. A coordinator that is restarted with the same
-store resumes its jobs. Only one coordinator can own a store. On SIGTERM the coordinator finishes its current
-commits, then exits. docs/cluster.md is the guide.")]
+STORE/coordinator holds the queue and the token, and STORE/JOB the run of each job. A worker with --store reads the
+token there. Workers and clients of the same user on the same machine find it; others need --token-file. A coordinator
+that is restarted with the same store resumes its jobs. Only one coordinator can own a store. On SIGTERM the coordinator
+finishes its current commits, then exits. docs/cluster.md is the guide.")]
 pub struct Args {
     /// Keep the queue and the runs at this location: a directory that all workers share, file:///DIR, or
     /// s3://BUCKET/PREFIX
@@ -63,20 +66,19 @@ pub fn main(args: &Args) -> Result<()> {
 
 async fn coordinate(args: &Args) -> Result<()> {
     let store = args.cache.locate(&args.store)?;
-    let mut options = args.server.cluster_options(PORT)?;
+    let mut options = args.server.cluster_options(PORT, args.server.token()?);
     options.limits.request_time = REQUEST_TIME;
     let limits = options.limits;
     let stop = Stop::on_signals(limits.grace).context("cannot handle signals")?;
-    let bound = Bound::new(options).await?;
-    let for_browsers = match args.http {
+    let mut bound = Bound::new(options).await?;
+    let mut for_browsers = match args.http {
         Some(address) => Some(bound.bind_http(address).await?),
         None => None,
     };
     let config = ClusterConfig { lease: Duration::from_secs(args.lease.into()), ..ClusterConfig::default() };
-    // Clients with a token or a certificate are trusted, so their workers need no further proof.
-    let gate = if bound.authenticates_clients() { Gate::open() } else { Gate::new(args.server.client("")?) };
     let begun = stop.begun.clone();
-    let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, gate, begun));
+    let of_store = store.clone();
+    let opening = tokio::task::spawn_blocking(move || Shell::open(store, config, begun));
     let shell = tokio::select! {
         opened = opening => opened.context("the coordinator cannot start")??,
         () = stop.over.cancelled() => {
@@ -84,6 +86,13 @@ async fn coordinate(args: &Args) -> Result<()> {
             return Ok(());
         }
     };
+    if bound.awaits_token() {
+        let made = tokio::task::spawn_blocking(move || token::make(&of_store)).await?;
+        let token = made.context("cannot use the token of the store")?;
+        for_browsers.iter_mut().for_each(|page| page.set_token(token.clone()));
+        bound.set_token(token);
+    }
+    let _announced = bound.token().and_then(|token| announce(&bound, token));
     let of_shell = Arc::clone(&shell);
     args.server.serve_metrics(Arc::new(move || of_shell.record_metrics()), &stop).await?;
     describe();
@@ -98,4 +107,10 @@ async fn coordinate(args: &Args) -> Result<()> {
         ServerEnd::CutOff => tracing::warn!("stopped: requests or an append were cut off"),
     }
     Ok(())
+}
+
+/// Announces the token to clients of this user on this machine. Without that they need `--token-file`.
+fn announce(bound: &Bound, token: &Token) -> Option<Announcement> {
+    let announced = Announcement::make(bound.address(), token);
+    announced.inspect_err(|error| tracing::warn!(%error, "local clients cannot find the token")).ok()
 }

@@ -1,17 +1,21 @@
 //! `exact2048 worker`: computes for a coordinator until stopped.
 
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use bytesize::ByteSize;
+use exact2048_cluster::token;
 use exact2048_cluster::worker::{self, MemoryClaim, WorkerEnd, WorkerOptions};
 use exact2048_game::{BoardSize, Objective, Params};
 use exact2048_net::install_crypto;
 use exact2048_net::serve::Bound;
 use exact2048_net::shutdown::Stop;
+use exact2048_net::token::Token;
 
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::StoreOptions;
@@ -25,12 +29,13 @@ Examples:
   exact2048 worker --coordinator http://127.0.0.1:2049
   exact2048 worker --coordinator https://head:2049 --listen 0.0.0.0:0 \\
       --tls-cert worker.pem --tls-key worker.key --tls-ca ca.pem
-  exact2048 worker --coordinator http://head:2049 --listen 0.0.0.0:0 --insecure \\
+  exact2048 worker --coordinator http://head:2049 --store /shared/2048 --listen 0.0.0.0:0 --insecure \\
       --threads 32 --memory 200GiB --cache /local/cache
 
 Any number of workers can join and leave at any time. A worker presents its certificate and token to the coordinator
-and to other workers, and requires them from other workers. On SIGTERM it hands back its unfinished work.
-docs/cluster.md is the guide.")]
+and to other workers, and requires them from other workers. Without --token-file, it reads the token in --store, or
+finds the token of a coordinator of the same user on the same machine. With --tls-ca it needs no token. On SIGTERM it
+hands back its unfinished work. docs/cluster.md is the guide.")]
 pub struct Args {
     /// Work for this coordinator: http://HOST:PORT, or https://HOST:PORT
     #[arg(long, value_name = "URL")]
@@ -47,14 +52,20 @@ pub struct Args {
     /// with the same cache]
     #[arg(long, value_name = "SIZE", value_parser = crate::parsing::size, allow_negative_numbers = true)]
     memory: Option<ByteSize>,
+    /// Read the token in this store, which is the --store of the coordinator; wait until the coordinator has made it
+    #[arg(long, value_name = "DIR|URL")]
+    store: Option<OsString>,
     #[command(flatten)]
-    store: StoreOptions,
+    cache: StoreOptions,
     #[command(flatten)]
     server: ServerArgs,
 }
 
 /// Largest length of a host name in the DNS.
 const LONGEST_NAME: usize = 253;
+
+/// Time between attempts to read the token.
+const TOKEN_RETRY: Duration = Duration::from_millis(500);
 
 /// Number of compute threads for each network thread.
 const COMPUTING_PER_NETWORK_THREAD: usize = 4;
@@ -83,10 +94,15 @@ pub fn main(args: &Args) -> Result<()> {
 async fn work(args: &Args, threads: usize) -> Result<()> {
     let claim = memory(args, threads)?;
     let memory_bytes = claim.bytes;
-    let options = args.server.cluster_options(0)?;
-    let client = args.server.client(&args.coordinator)?;
+    let mut client = args.server.client(&args.coordinator, args.server.token()?);
     client.check()?;
-    let stop = Stop::on_signals(options.limits.grace).context("cannot handle signals")?;
+    let stop = Stop::on_signals(args.server.grace()).context("cannot handle signals")?;
+    if client.token.is_none() && !args.server.asks_for_certificates() {
+        let Some(token) = stop.begun.run_until_cancelled(find_token(args)).await else { return Ok(()) };
+        client.token = Some(token?);
+        client.check()?;
+    }
+    let options = args.server.cluster_options(0, client.token.clone());
     let bound = Bound::new(options).await?;
     let tuning = limits::worker_tuning(memory_bytes, threads);
     limits::tune_allocator(tuning.limit_bytes, threads + network_threads(threads));
@@ -100,7 +116,7 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
         threads,
         memory_bytes,
         tuning,
-        store: args.store.settings(),
+        store: args.cache.settings(),
         folder: folder(args)?,
     };
     args.server.serve_metrics(std::sync::Arc::new(|| {}), &stop).await?;
@@ -112,6 +128,32 @@ async fn work(args: &Args, threads: usize) -> Result<()> {
         WorkerEnd::CutOff => tracing::warn!("stopped during work: other workers will repeat it"),
     }
     Ok(())
+}
+
+/// Finds the token of the cluster in the store, or that of a coordinator of this user on this machine.
+async fn find_token(args: &Args) -> Result<Token> {
+    let Some(store) = &args.store else {
+        let none = || {
+            Failure::usage(format!(
+                "expected the token of the coordinator at {}, found none (--store DIR|URL of the coordinator, or \
+                 --token-file FILE)",
+                args.coordinator
+            ))
+        };
+        return Ok(token::announced(&args.coordinator).ok_or_else(none)?);
+    };
+    let location = args.cache.locate(store)?;
+    let mut has_waited = false;
+    loop {
+        let place = location.clone();
+        if let Some(token) = tokio::task::spawn_blocking(move || token::of_store(&place)).await?? {
+            return Ok(token);
+        }
+        if !std::mem::replace(&mut has_waited, true) {
+            tracing::warn!(store = %location, "no token in the store, waiting for its coordinator");
+        }
+        tokio::time::sleep(TOKEN_RETRY).await;
+    }
 }
 
 /// The address of `--advertise`, at which other workers reach this worker.
@@ -208,7 +250,7 @@ fn reachable(address: SocketAddr, coordinator: &str) -> Result<SocketAddr> {
 
 /// The folder for scratch files and for the name of the worker.
 fn folder(args: &Args) -> Result<PathBuf> {
-    Ok(args.store.settings().cache_folder())
+    Ok(args.cache.settings().cache_folder())
 }
 
 #[cfg(test)]

@@ -112,7 +112,6 @@ mod tests {
     use exact2048_storage::Location;
     use tokio_util::sync::CancellationToken;
 
-    use super::super::gate::Gate;
     use super::super::shell::Shell;
 
     use super::*;
@@ -122,7 +121,7 @@ mod tests {
     fn all_who_look_see_the_same_until_something_is_decided() {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
-        let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
+        let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
         let look = || shell.snapshot();
         // Two looks may be further apart than a snapshot is fresh; not all pairs are.
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));

@@ -10,7 +10,6 @@
 //! | `carry_out` | carries out what it asks for |
 //! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
 //! | `recheck` | the shards of a job that is done, read again |
-//! | [`Gate`] (`gate`) | sees that a worker is where it says, before it is given work |
 //! | `holding` | how long a pull waits for news |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
 //! | `page` | what there is to see, for browsers |
@@ -21,7 +20,6 @@
 mod board;
 mod carry_out;
 mod estimates;
-mod gate;
 mod holding;
 mod job_run;
 mod observe;
@@ -42,7 +40,6 @@ use exact2048_solution::RunError;
 use exact2048_storage::StorageError;
 use rustix::io::Errno;
 
-pub use gate::Gate;
 pub use observe::describe;
 pub use queue::QueueError;
 pub use requests::WantedJob;

@@ -30,10 +30,11 @@ pub fn paths() -> Vec<&'static str> {
     FILES.into_iter().chain(SHARED).map(|asset| asset.path).chain([STATUS]).collect()
 }
 
-/// Serves the page to anyone, and the status only to those who show the token.
+/// Serves the files of the page to all clients, because a browser needs the page to ask for the token. Every other
+/// answer requires the token.
 pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
-    let answers = require_token(Router::new().route(STATUS, get(status)), token);
-    answers.merge(files(FILES.into_iter().chain(SHARED))).fallback(no_such_path).with_state(shell)
+    let answers = require_token(Router::new().route(STATUS, get(status)).fallback(no_such_path), token);
+    answers.merge(files(FILES.into_iter().chain(SHARED))).with_state(shell)
 }
 
 async fn status(State(shell): State<Arc<Shell>>) -> JsonReply<StatusView> {

@@ -7,7 +7,6 @@ use exact2048_coordinator::cluster::{ClusterConfig, Submission};
 use exact2048_storage::Location;
 use tokio_util::sync::CancellationToken;
 
-use super::gate::Gate;
 use super::queue::Queue;
 use super::queue_records::QueuedJob;
 use super::shell::{Known, Shell};
@@ -17,23 +16,18 @@ impl Shell {
     /// Takes over a store, and goes on with what is in its queue. Blocks on the store. `stop` is cancelled when another
     /// coordinator takes the store over.
     ///
-    /// `gate` lets workers in. No run is opened before the turn of its job comes, so that this takes no longer than
+    /// No run is opened before the turn of its job comes, so that this takes no longer than
     /// reading the queue.
     ///
     /// # Errors
     ///
     /// Those of opening the queue, among them [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on this
     /// machine has it.
-    pub fn open(
-        store: Location,
-        config: ClusterConfig,
-        gate: Gate,
-        stop: CancellationToken,
-    ) -> Result<Arc<Self>> {
+    pub fn open(store: Location, config: ClusterConfig, stop: CancellationToken) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
-        let shell = Arc::new(Self::new(store, queue, config, gate, secrets, stop));
+        let shell = Arc::new(Self::new(store, queue, config, secrets, stop));
         jobs.into_iter().try_for_each(|job| shell.restore(job))?;
         shell.with(|state, now| state.cluster.tick(now));
         Ok(shell)

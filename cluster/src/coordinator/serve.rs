@@ -18,9 +18,6 @@ use super::shell::Shell;
 /// The name of the service in health checks; the server as a whole has an empty name there.
 const SERVICE: &str = "exact2048.v1.Coordinator";
 
-/// Method that every worker is always calling. It has reserved permits, which no client takes.
-const PULL: &str = "/exact2048.v1.Coordinator/Pull";
-
 /// Runs a coordinator until `stop`, with its page for browsers if that has an address.
 ///
 /// An append that is under way at `stop` is made first.
@@ -57,8 +54,7 @@ pub async fn serve(
     let service = service.max_decoding_message_size(limits.message_bytes);
     let browsers = serve_browsers(for_browsers, Arc::clone(&shell), stop.clone());
     let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
-    let services = services.with_room_for(PULL);
-    let served = tokio::try_join!(services.serve(stop.clone()), browsers);
+    let served = tokio::try_join!(services.with_guarded_health().serve(stop.clone()), browsers);
     // Also where the server failed: then nothing may be begun any more either.
     stop.begun.cancel();
     let appended = tokio::select! {

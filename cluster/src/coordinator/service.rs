@@ -1,11 +1,9 @@
 //! The calls over gRPC.
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{ClusterError, JobId, Pull, WorkerReport};
-use exact2048_net::connections::Peer;
 use exact2048_net::status::{invalid_argument, unavailable};
 use exact2048_proto::v1::coordinator_server::Coordinator;
 use exact2048_proto::v1::{
@@ -17,14 +15,11 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
-use super::gate::Caller;
 use super::requests::WantedJob;
 use super::shell::{PullError, Shell};
 use super::{observe, records};
 use crate::names;
-use crate::wire::{
-    cluster_status, params_of, pull_of, refusal_status, secret_of, unreachable_status, wire_status,
-};
+use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
 
 /// Most jobs whose changes a client that watches all jobs receives five times a second.
 ///
@@ -120,26 +115,16 @@ impl Coordinator for CoordinatorService {
     }
 
     async fn pull(&self, request: Request<PullRequest>) -> Result<Response<PullResponse>, Status> {
-        // The server adds this to the extensions of every request.
-        let address = request.extensions().get::<Peer>().map(|peer| peer.address.ip());
-        let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let request = request.into_inner();
-        let secret = request.secret.clone();
-        let pull = pull_of(request).map_err(|error| {
+        let pull = pull_of(request.into_inner()).map_err(|error| {
             observe::not_understood(None, &error);
             wire_status(&error)
         })?;
         check_records(&pull)?;
-        let secret = secret_of("secret", &secret).map_err(|error| wire_status(&error))?;
-        match self.0.pull(&pull, &Caller { address, secret }).await {
+        match self.0.pull(&pull).await {
             Ok(answer) => Ok(Response::new(PullResponse::from(&answer))),
             Err(PullError::Refused(refusal)) => {
                 observe::refused(pull.worker, &refusal);
                 Err(refusal_status(&refusal))
-            }
-            Err(PullError::WorkerUnreachable(unmet)) => {
-                observe::refused(pull.worker, &unmet);
-                Err(unreachable_status(&unmet))
             }
             Err(PullError::Stopping) => Err(stopping()),
         }
@@ -244,7 +229,6 @@ mod tests {
     use tokio_util::sync::CancellationToken;
     use tonic::Code;
 
-    use super::super::gate::Gate;
     use super::*;
 
     /// A request may be cancelled while it waits for the estimate or for its turn.
@@ -252,7 +236,7 @@ mod tests {
     async fn a_caller_that_gave_up_has_changed_nothing() {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
-        let shell = Shell::open(store, ClusterConfig::default(), Gate::open(), stop).unwrap();
+        let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
         let service = CoordinatorService::new(Arc::clone(&shell));
         let params = Params::small("2x2");
         let submit = |name: &str| {

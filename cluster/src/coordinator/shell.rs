@@ -20,7 +20,6 @@ use tokio_util::sync::CancellationToken;
 use super::board::{self, Changes, ClusterSnapshot};
 use super::carry_out::Work;
 use super::estimates::Estimates;
-use super::gate::{Caller, Gate, WorkerUnreachable};
 use super::holding::{LastReply, PullDecision, hold};
 use super::job_run::JobRun;
 use super::queue::Queue;
@@ -36,7 +35,6 @@ const CONFIRM: Duration = Duration::from_secs(10);
 pub struct Shell {
     pub(super) store: Location,
     pub(super) config: ClusterConfig,
-    gate: Gate,
     begun: Instant,
     state: Mutex<State>,
     /// The urgent part of the signal for workers, without its progress.
@@ -68,8 +66,6 @@ pub struct Shell {
 pub enum PullError {
     /// It is refused.
     Refused(Refusal),
-    /// The worker could not be met at its address, so that it gets no work.
-    WorkerUnreachable(WorkerUnreachable),
     /// The coordinator is stopping.
     Stopping,
 }
@@ -77,12 +73,6 @@ pub enum PullError {
 impl From<Refusal> for PullError {
     fn from(refusal: Refusal) -> Self {
         Self::Refused(refusal)
-    }
-}
-
-impl From<WorkerUnreachable> for PullError {
-    fn from(unmet: WorkerUnreachable) -> Self {
-        Self::WorkerUnreachable(unmet)
     }
 }
 
@@ -153,7 +143,6 @@ impl Shell {
         store: Location,
         queue: Queue,
         config: ClusterConfig,
-        gate: Gate,
         secrets: Secrets,
         stop: CancellationToken,
     ) -> Self {
@@ -165,7 +154,6 @@ impl Shell {
         Self {
             store,
             config,
-            gate,
             begun: Instant::now(),
             state: Mutex::new(state),
             urgent: watch::Sender::default(),
@@ -242,20 +230,13 @@ impl Shell {
     /// # Errors
     ///
     /// `PullError`.
-    pub async fn pull(self: &Arc<Self>, pull: &Pull, caller: &Caller) -> Result<Answer, PullError> {
+    pub async fn pull(self: &Arc<Self>, pull: &Pull) -> Result<Answer, PullError> {
         let begun = Instant::now();
         let (mut urgent, mut progress) = (self.urgent.subscribe(), self.progress.subscribe());
         loop {
             urgent.mark_unchanged();
             progress.mark_unchanged();
-            let (answer, hold) = match self.look(pull, begun.elapsed()) {
-                Err(Refusal::Stranger { .. }) => {
-                    self.gate.pass(pull, caller).await?;
-                    self.with(|state, now| state.cluster.admit(now, pull))?;
-                    continue;
-                }
-                looked => looked?,
-            };
+            let (answer, hold) = self.look(pull, begun.elapsed())?;
             let (wait, gathers) = match hold {
                 PullDecision::Answer => return Ok(answer),
                 PullDecision::Gather(wait) => (wait, true),

@@ -9,10 +9,11 @@ mod damaged;
 mod params;
 mod pull;
 mod refusal;
-mod secret;
 mod status;
 
-use exact2048_coordinator::cluster::{EpochId, EpochProgress, JobId, PROTOCOL_VERSION, Share, WriteShard};
+use exact2048_coordinator::cluster::{
+    EpochId, EpochProgress, JobId, PROTOCOL_VERSION, Secret, Share, WriteShard,
+};
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
 use exact2048_net::text::plain_words;
@@ -24,10 +25,9 @@ use crate::names;
 pub use params::{discount_of, params_of, spawner_of};
 pub use pull::{pull_message, pull_of};
 pub use refusal::{
-    cluster_status, is_run_unknown, is_unreachable, refusal_of, refusal_status, run_unknown_status,
-    status_with_reason, unreachable_status, wire_status,
+    cluster_status, is_run_unknown, refusal_of, refusal_status, run_unknown_status, status_with_reason,
+    wire_status,
 };
-pub use secret::{proof_of, secret_of, worker_of};
 pub use status::{job_message, worker_message};
 
 /// Number of an opening record of a journal. Workers write shards on behalf of the process that appended this
@@ -122,6 +122,17 @@ fn check_version(got: u32) -> Result<(), WireError> {
     }
 }
 
+/// Checks the secret in a field of a message.
+///
+/// # Errors
+///
+/// [`WireError::Field`] if the length is wrong. The error does not repeat the bytes.
+pub fn secret_of(field: &str, bytes: &[u8]) -> Result<Secret, WireError> {
+    let found =
+        || WireError::field(field, format!("expected {} bytes, found {}", Secret::BYTES, bytes.len()));
+    bytes.try_into().map(Secret::new).map_err(|_| found())
+}
+
 fn job_of(field: &str, name: &str) -> Result<JobId, WireError> {
     names::parse(name).map_err(|error| WireError::field(field, error))
 }
@@ -187,4 +198,18 @@ fn write_of(message: v1::WriteShard) -> Result<WriteShard, WireError> {
 
 fn write_message(write: WriteShard) -> v1::WriteShard {
     v1::WriteShard { epoch: write.epoch.0, first_layer: write.first.0, last_layer: write.last.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_of_other_lengths_are_refused_and_not_repeated() {
+        assert_eq!(secret_of("secret", &[7; 16]), Ok(Secret::new([7; 16])));
+        for wrong in [&b""[..], &[7; 15], &[7; 17]] {
+            let refused = secret_of("secret", wrong).unwrap_err().to_string();
+            assert!(refused.starts_with("secret: ") && !refused.contains("07"), "{refused}");
+        }
+    }
 }

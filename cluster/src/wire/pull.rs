@@ -2,7 +2,7 @@
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{
-    EpochId, EpochStage, Incarnation, LayerPart, PROTOCOL_VERSION, Pull, Secret, WorkerFailure, WorkerId,
+    EpochId, EpochStage, Incarnation, LayerPart, PROTOCOL_VERSION, Pull, WorkerFailure, WorkerId,
     WorkerReport,
 };
 use exact2048_game::Layer;
@@ -12,16 +12,16 @@ use v1::worker_failed::Failure as FailureMessage;
 use v1::worker_report::Report;
 
 use super::{
-    MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, secret_of,
-    threads_of, worker_of, write_message, write_of,
+    MAX_COUNT, MAX_RECORD_BYTES, MAX_WORDS_BYTES, WireError, address_of, check_version, job_of, threads_of,
+    write_message, write_of,
 };
 
-/// Converts a pull of the worker with this secret. The secret determines the worker's id.
+/// Converts a pull to its message.
 #[must_use]
-pub fn pull_message(pull: &Pull, secret: &Secret) -> v1::PullRequest {
+pub fn pull_message(pull: &Pull) -> v1::PullRequest {
     v1::PullRequest {
         protocol_version: pull.version,
-        secret: secret.bytes().to_vec(),
+        worker: pull.worker.0,
         incarnation: pull.incarnation.0,
         threads: pull.threads,
         memory_bytes: pull.memory_bytes,
@@ -53,7 +53,7 @@ pub fn pull_of(message: v1::PullRequest) -> Result<Pull, WireError> {
         .map(|(i, report)| report_of(report).map_err(|error| error.within(&format!("reports[{i}]"))));
     Ok(Pull {
         version: PROTOCOL_VERSION,
-        worker: worker_of(&secret_of("secret", &message.secret)?),
+        worker: WorkerId(message.worker),
         incarnation: Incarnation(message.incarnation),
         threads: threads_of(message.threads)?,
         memory_bytes: message.memory_bytes,
@@ -245,9 +245,8 @@ mod tests {
         ]
     }
 
-    fn any_pull() -> impl Strategy<Value = (Pull, Secret)> {
-        let secret = any::<u128>().prop_map(|bits| Secret::new(bits.to_be_bytes()));
-        let numbers = (secret, any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
+    fn any_pull() -> impl Strategy<Value = Pull> {
+        let numbers = (any::<u64>(), any::<u64>(), 1..=super::super::MAX_THREADS, any::<u64>());
         let stage =
             prop_oneof![Just(EpochStage::Preparing), Just(EpochStage::Working), Just(EpochStage::Waiting)];
         let rest = (any::<bool>(), any::<Option<u64>>(), stage, 0..1u64 << 63);
@@ -259,14 +258,14 @@ mod tests {
         )
             .prop_map(
                 |(
-                    (secret, incarnation, threads, memory_bytes),
+                    (worker, incarnation, threads, memory_bytes),
                     address,
                     (leaving, epoch, stage, first_report),
                     reports,
                 )| {
-                    let pull = Pull {
+                    Pull {
                         version: PROTOCOL_VERSION,
-                        worker: worker_of(&secret),
+                        worker: WorkerId(worker),
                         incarnation: Incarnation(incarnation),
                         threads,
                         memory_bytes,
@@ -276,24 +275,22 @@ mod tests {
                         stage,
                         first_report,
                         reports,
-                    };
-                    (pull, secret)
+                    }
                 },
             )
     }
 
     proptest! {
         #[test]
-        fn pulls_round_trip((pull, secret) in any_pull()) {
-            prop_assert_eq!(pull_of(pull_message(&pull, &secret)).unwrap(), pull);
+        fn pulls_round_trip(pull in any_pull()) {
+            prop_assert_eq!(pull_of(pull_message(&pull)).unwrap(), pull);
         }
 
         #[test]
-        fn damaged_pulls_are_refused_or_sound((pull, secret) in any_pull(), damage in any_damage()) {
-            let Some(message) = damaged(&pull_message(&pull, &secret), &damage) else { return Ok(()) };
-            if let Ok(read) = pull_of(message.clone()) {
-                let secret = secret_of("secret", &message.secret).unwrap();
-                prop_assert_eq!(pull_of(pull_message(&read, &secret)).unwrap(), read);
+        fn damaged_pulls_are_refused_or_sound(pull in any_pull(), damage in any_damage()) {
+            let Some(message) = damaged(&pull_message(&pull), &damage) else { return Ok(()) };
+            if let Ok(read) = pull_of(message) {
+                prop_assert_eq!(pull_of(pull_message(&read)).unwrap(), read);
             }
         }
     }
@@ -301,7 +298,6 @@ mod tests {
     fn good() -> v1::PullRequest {
         v1::PullRequest {
             protocol_version: PROTOCOL_VERSION,
-            secret: vec![7; 16],
             threads: 1,
             address: "http://node:2048".to_owned(),
             ..v1::PullRequest::default()
@@ -326,7 +322,6 @@ mod tests {
         let counts = v1::LayerDone { states: MAX_COUNT, ..v1::LayerDone::default() };
         for (wrong, named) in [
             (v1::PullRequest { threads: 0, ..good() }, "threads"),
-            (v1::PullRequest { secret: vec![7; 15], ..good() }, "secret"),
             (v1::PullRequest { address: "x".repeat(513), ..good() }, "address"),
             (v1::PullRequest { address: String::new(), ..good() }, "address"),
             (v1::PullRequest { address: "\x1b[31mhost:1".to_owned(), ..good() }, "address"),

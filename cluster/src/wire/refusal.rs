@@ -16,8 +16,6 @@ const PROTOCOL_VERSION: &str = "PROTOCOL_VERSION";
 const OLD_INCARNATION: &str = "OLD_INCARNATION";
 const SUPERSEDED: &str = "SUPERSEDED";
 const FENCED: &str = "FENCED";
-const STRANGER: &str = "STRANGER";
-const UNMET: &str = "UNMET";
 const RUN_UNKNOWN: &str = "RUN_UNKNOWN";
 
 fn status<const N: usize>(
@@ -35,18 +33,6 @@ fn status<const N: usize>(
 #[must_use]
 pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Status {
     status(code, reason, what, [])
-}
-
-/// Returns the status for a worker that could not be contacted; `why` is the reason.
-#[must_use]
-pub fn unreachable_status(why: impl Display) -> Status {
-    status(Code::Unavailable, UNMET, why, [])
-}
-
-/// Returns whether a status is an [`unreachable_status`].
-#[must_use]
-pub fn is_unreachable(status: &Status) -> bool {
-    has_reason(status, UNMET)
 }
 
 /// Returns the status for a job that requires a run missing from the store.
@@ -85,9 +71,6 @@ pub fn refusal_status(refusal: &Refusal) -> Status {
             status(Code::OutOfRange, SUPERSEDED, refusal, [("epoch", epoch.0.to_string())])
         }
         Refusal::Fenced => status(Code::Unavailable, FENCED, refusal, []),
-        Refusal::Stranger { worker } => {
-            status(Code::Unavailable, STRANGER, refusal, [("worker", worker.0.to_string())])
-        }
     }
 }
 
@@ -106,7 +89,6 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
         }),
         SUPERSEDED => Some(Refusal::Superseded { epoch: EpochId(value("epoch")?) }),
         FENCED => Some(Refusal::Fenced),
-        STRANGER => Some(Refusal::Stranger { worker: WorkerId(value("worker")?) }),
         _ => None,
     }
 }

@@ -12,9 +12,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::exchange_server::Exchange;
 use exact2048_proto::v1::push_request::Content;
-use exact2048_proto::v1::{
-    FetchRequest, MeetRequest, MeetResponse, PushBlock, PushHello, PushRequest, PushResponse,
-};
+use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushResponse};
 use exact2048_run::member::{BlockError, PeerBlock};
 use exact2048_worker::BytesList;
 use metrics::counter;
@@ -23,9 +21,8 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
-use super::membership::{Joined, Membership, Presence, admit, denied, not_in, reached};
+use super::membership::{Joined, Membership, admit, denied, not_in, reached};
 use super::observe;
-use crate::wire::{proof_of, secret_of, wire_status};
 
 /// Size in bytes below which a block is accepted on the receiving thread.
 ///
@@ -55,7 +52,6 @@ pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
 /// Accepts blocks for the epoch that the worker is in, and gives copies.
 pub struct ExchangeService {
-    presence: Presence,
     joined: Arc<Joined>,
     current: Arc<Current>,
     /// Length that a block may have: none can be larger than the memory that it goes into.
@@ -67,13 +63,8 @@ pub struct ExchangeService {
 
 impl ExchangeService {
     /// For a worker that may hold `most_bytes`, with the epoch that it has a share of, and the one that it runs.
-    pub fn new(
-        presence: Presence,
-        (joined, current): (Arc<Joined>, Arc<Current>),
-        most_bytes: u64,
-        copies: Copies,
-    ) -> Self {
-        Self { presence, joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
+    pub fn new((joined, current): (Arc<Joined>, Arc<Current>), most_bytes: u64, copies: Copies) -> Self {
+        Self { joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
     /// The epoch that a sender shows to be a member of, once this worker runs it; `None` if it is over here. How long
@@ -148,14 +139,6 @@ impl Exchange for ExchangeService {
         let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
         admit(&self.joined, shown, FETCH_PATIENCE).await?;
         self.copies.give(request).await.map(Response::new)
-    }
-
-    async fn meet(&self, request: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
-        let MeetRequest { protocol_version, challenge } = request.into_inner();
-        require_version(protocol_version)?;
-        let challenge = secret_of("challenge", &challenge).map_err(|error| wire_status(&error))?;
-        let proof = proof_of(&self.presence.secret, self.presence.incarnation, challenge.bytes());
-        Ok(Response::new(MeetResponse { proof: proof.to_vec() }))
     }
 
     async fn push(&self, request: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret, Share};
+use exact2048_coordinator::cluster::{EpochId, Secret, Share};
 use exact2048_net::log_limiter::LogLimiter;
 use metrics::counter;
 use tokio::sync::watch;
@@ -10,15 +10,6 @@ use tonic::Status;
 
 use super::observe;
 use crate::wire::secret_of;
-
-/// Proof material of a worker's process for its address check.
-#[derive(Clone, Copy, Debug)]
-pub struct Presence {
-    /// Secret that it sends with each pull, so no other process can pull in its name.
-    pub secret: Secret,
-    /// Which start of the worker it is.
-    pub incarnation: Incarnation,
-}
 
 /// Credentials of an epoch's members.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -34,13 +34,13 @@ use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
-use super::membership::{Joined, Membership, Presence};
+use super::membership::{Joined, Membership};
 use super::observe;
 use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
-use crate::wire::{Answer, Assignment, is_unreachable, pull_message, refusal_of};
+use crate::wire::{Answer, Assignment, pull_message, refusal_of};
 
 /// How long an answer to a pull may take: the coordinator holds none back for as long.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -150,8 +150,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
     let admitting = (Arc::clone(&joined), Arc::clone(&current));
-    let presence = Presence { secret: identity.secret, incarnation: identity.incarnation };
-    let service = ExchangeService::new(presence, admitting, options.memory_bytes, copies);
+    let service = ExchangeService::new(admitting, options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
     let mut process = Process {
         options,
@@ -192,7 +191,7 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
     let exchange = ExchangeServer::new(exchange);
     let exchange = exchange.max_decoding_message_size(MESSAGE_BYTES);
     let services = Services::new(bound, health_service, exchange, exact2048_proto::DESCRIPTORS)?;
-    services.serve(stop).await?;
+    services.with_guarded_health().serve(stop).await?;
     Ok(())
 }
 
@@ -298,7 +297,7 @@ impl Process {
         mut client: CoordinatorClient<Connected>,
         leaving: bool,
     ) -> Result<Option<Answer>, Status> {
-        let mut request = tonic::Request::new(pull_message(&self.pull(leaving), &self.identity.secret));
+        let mut request = tonic::Request::new(pull_message(&self.pull(leaving)));
         request.set_timeout(DEADLINE);
         tokio::select! {
             biased;
@@ -395,7 +394,7 @@ impl Process {
         let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
         self.answered();
         match refusal {
-            Refusal::Superseded { .. } | Refusal::Stranger { .. } => {}
+            Refusal::Superseded { .. } => {}
             Refusal::Fenced => {
                 tracing::warn!(worker = %self.identity.id, reason = status.message(), "pull refused");
                 self.leave_epoch();
@@ -420,10 +419,6 @@ impl Process {
             }
             code if self.outage.goes_on(Instant::now()) => {
                 let worker = self.identity.id;
-                if is_unreachable(status) {
-                    tracing::warn!(%worker, reason = message, "no work yet, retrying");
-                    return Ok(());
-                }
                 tracing::warn!(%worker, ?code, reason = message, "no answer from the coordinator, retrying");
             }
             _ => {}

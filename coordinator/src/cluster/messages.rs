@@ -15,7 +15,7 @@ use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the
 /// fingerprint.
-pub const PROTOCOL_VERSION: u32 = 9;
+pub const PROTOCOL_VERSION: u32 = 10;
 
 /// Name of a job and of its run in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -28,8 +28,7 @@ impl std::fmt::Display for JobId {
     }
 }
 
-/// Id of a worker. It is derived from the secret of the worker's pulls (`wire::worker_of` in the shell's crate),
-/// so no other worker can pull under that id.
+/// Id of a worker: random, and kept across its restarts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct WorkerId(pub u64);
@@ -138,13 +137,6 @@ pub enum Refusal {
     Superseded {
         /// The worker's epoch.
         epoch: EpochId,
-    },
-    /// This process of the worker is not registered. Workers never receive this refusal: the coordinator contacts the
-    /// worker first, and registers it if it answers.
-    #[error("worker {worker} is not registered; contact it at its address first")]
-    Stranger {
-        /// The worker.
-        worker: WorkerId,
     },
     /// Another coordinator owns the store.
     #[error("another coordinator owns the store; ask that one")]

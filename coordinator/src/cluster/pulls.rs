@@ -7,20 +7,20 @@ use super::{Cluster, Event, PROTOCOL_VERSION, Pull, PullReply, Refusal};
 impl Cluster {
     /// Processes a worker's pull, and returns the answer.
     ///
+    /// The first pull of a worker's process registers the process.
+    ///
     /// # Errors
     ///
-    /// [`Refusal::Stranger`] until this process of the worker was [admitted](Self::admit). After any other
-    /// refusal, this process must not be admitted.
+    /// [`Refusal`].
     pub fn pull(&mut self, now: Duration, pull: &Pull) -> Result<PullReply, Refusal> {
         self.pass_time(now);
         self.check_pull(pull)?;
         if !self.roster.hear(pull, now)? {
             // A leaving worker is not registered just for its last pull.
-            return if pull.leaving {
-                Ok(farewell(pull))
-            } else {
-                Err(Refusal::Stranger { worker: pull.worker })
-            };
+            if pull.leaving {
+                return Ok(farewell(pull));
+            }
+            self.register(pull);
         }
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
             && let Some(member) = epoch.share.member(pull.worker)
@@ -41,19 +41,9 @@ impl Cluster {
         Ok(reply)
     }
 
-    /// Registers the process of a pull, which may then get work. Call it only if the process has proved its
-    /// identity at its address, or if the caller is authenticated otherwise. So made-up workers get no work.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`pull`](Self::pull). A call of `pull` must follow.
-    pub fn admit(&mut self, now: Duration, pull: &Pull) -> Result<(), Refusal> {
-        self.pass_time(now);
-        self.check_pull(pull)?;
-        if self.roster.hear(pull, now)? {
-            return Ok(());
-        }
-        let again = self.roster.register(pull, now);
+    /// Registers the process of a pull. An earlier process of the worker loses its work.
+    fn register(&mut self, pull: &Pull) {
+        let again = self.roster.register(pull, self.now);
         self.choose_at = Duration::ZERO;
         self.events.push(Event::WorkerJoined {
             worker: pull.worker,
@@ -65,7 +55,6 @@ impl Cluster {
         if again {
             self.lose(pull.worker, "was restarted", true);
         }
-        Ok(())
     }
 
     /// Checks that the pull has the right version and is for this coordinator.

@@ -110,7 +110,6 @@ impl Worker {
 
     fn pull(&mut self, cluster: &mut Cluster, now: Duration) -> PullReply {
         let pull = self.message();
-        cluster.admit(now, &pull).unwrap();
         let reply = cluster.pull(now, &pull).unwrap();
         self.first_report = reply.acknowledged;
         if self.hangs {

@@ -138,9 +138,9 @@ impl Store {
 
     /// Creates the run of a job.
     pub fn make(&mut self, job: &JobId) {
-        assert!(!self.is_away, "I15: the run of {job} is created while the store is unavailable");
+        assert!(!self.is_away, "I12: the run of {job} is created while the store is unavailable");
         let before = self.journals.insert(job.clone(), Journal::default());
-        assert!(before.is_none(), "I15: the run of {job} is created twice");
+        assert!(before.is_none(), "I12: the run of {job} is created twice");
     }
 
     /// Records that a member received other data for a layer than was sent.
@@ -151,7 +151,7 @@ impl Store {
     /// Opens the journal of a job for a coordinator, so that earlier owners can no longer append. Returns the
     /// number of entries.
     pub fn open(&mut self, job: &JobId, fence: u64) -> usize {
-        assert!(self.has(job), "I15: the run of {job} is opened but missing");
+        assert!(self.has(job), "I12: the run of {job} is opened but missing");
         let journal = self.journals.get_mut(job).unwrap();
         journal.entries.push(Entry::Fence(fence));
         journal.entries.len()
@@ -228,7 +228,7 @@ impl Store {
 
     /// Writes a shard with this many bytes of blocks.
     pub fn write(&mut self, name: ShardName, bytes: u64) {
-        assert!(self.has(&name.job), "I15: {name:?} is written but its run is missing");
+        assert!(self.has(&name.job), "I12: {name:?} is written but its run is missing");
         let journal = self.journals.get(&name.job);
         let mut live = journal.iter().flat_map(|journal| &journal.live).flat_map(|live| &live.shards);
         assert!(live.all(|shard| *shard != name), "I6: {name:?} is committed, and written again");

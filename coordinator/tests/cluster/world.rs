@@ -30,54 +30,14 @@ const STEP: u64 = 50;
 const MOST_WORKERS: u64 = 9;
 
 enum Message {
-    Pull {
-        to: usize,
-        pull: Pull,
-    },
-    /// Whether the pull's process can be reached at its address.
-    Reach {
-        by: usize,
-        pull: Pull,
-    },
-    Reply {
-        worker: WorkerId,
-        incarnation: Incarnation,
-        reply: Result<PullReply, Refusal>,
-    },
-    Append {
-        by: usize,
-        slot: usize,
-        append: Append,
-        answered: bool,
-        is_copy: bool,
-    },
-    Appended {
-        by: usize,
-        ticket: Ticket,
-        job: JobId,
-        done: bool,
-    },
-    Unknown {
-        by: usize,
-        ticket: Ticket,
-        job: JobId,
-        failure: AppendFailure,
-    },
-    Open {
-        by: usize,
-        ticket: OpenTicket,
-        job: JobId,
-        times: u64,
-        may_make: bool,
-    },
-    Look {
-        by: usize,
-        job: JobId,
-    },
-    Examine {
-        by: usize,
-        claim: Claim,
-    },
+    Pull { to: usize, pull: Pull },
+    Reply { worker: WorkerId, incarnation: Incarnation, reply: Result<PullReply, Refusal> },
+    Append { by: usize, slot: usize, append: Append, answered: bool, is_copy: bool },
+    Appended { by: usize, ticket: Ticket, job: JobId, done: bool },
+    Unknown { by: usize, ticket: Ticket, job: JobId, failure: AppendFailure },
+    Open { by: usize, ticket: OpenTicket, job: JobId, times: u64, may_make: bool },
+    Look { by: usize, job: JobId },
+    Examine { by: usize, claim: Claim },
 }
 
 /// A coordinator with the state of its shell.
@@ -115,8 +75,6 @@ pub struct World {
     messages: BTreeMap<(u64, u64), Message>,
     /// All epochs so far.
     shares: BTreeMap<EpochId, Arc<Share>>,
-    /// Workers that each coordinator has contacted.
-    reached: BTreeSet<(usize, WorkerId)>,
     /// Secrets of the epochs.
     secrets: BTreeSet<[u8; Secret::BYTES]>,
     /// Contents of the queue's journal: the jobs, and the outcomes of ended jobs.
@@ -163,7 +121,6 @@ impl World {
             next_message: 0,
             messages: BTreeMap::new(),
             shares: BTreeMap::new(),
-            reached: BTreeSet::new(),
             secrets: BTreeSet::new(),
         };
         world.start_coordinator();
@@ -250,10 +207,6 @@ impl World {
                     return self.put(at, Message::Pull { to, pull });
                 }
                 let reply = coordinator.cluster.pull(now, &pull);
-                if let Err(Refusal::Stranger { .. }) = reply {
-                    let at = self.now + self.random.below(300);
-                    return self.put(at, Message::Reach { by: to, pull });
-                }
                 if let Ok(PullReply { share: Some(share), .. }) = &reply {
                     let known = self.shares.entry(share.epoch).or_insert_with(|| {
                         assert!(
@@ -263,30 +216,11 @@ impl World {
                         share.clone()
                     });
                     assert_eq!(known, share, "I4: two shares of one epoch");
-                    for member in &share.members {
-                        assert!(
-                            self.reached.contains(&(to, member.worker)),
-                            "I12: the member was never contacted"
-                        );
-                    }
                     assert!(share.member(pull.worker).is_some(), "I4: a share for a stranger");
                 }
                 self.act(to);
                 let (worker, incarnation) = (pull.worker, pull.incarnation);
                 self.send(|| Message::Reply { worker, incarnation, reply: reply.clone() });
-            }
-            Message::Reach { by, pull } => {
-                let is_there =
-                    |(worker, _): &(Worker, usize)| worker.id == pull.worker && self.now >= worker.hung_until;
-                let coordinator = &mut self.coordinators[by];
-                if coordinator.alive && self.workers.iter().any(is_there) {
-                    self.reached.insert((by, pull.worker));
-                    // The coordinator may be fenced, or a later process may have registered in the meantime.
-                    if coordinator.cluster.admit(now, &pull).is_ok() {
-                        self.put(self.now, Message::Pull { to: by, pull });
-                    }
-                    self.act(by);
-                }
             }
             Message::Reply { worker, incarnation, reply } => {
                 let is_it = |(known, _): &&mut (Worker, usize)| {
@@ -422,10 +356,10 @@ impl World {
                     if state == JobState::Done {
                         let holdings = self.store.journals[&job].holdings();
                         let left = Recipe::new(&self.truth.params, &holdings).steps();
-                        assert_eq!(left, [], "I15: {job} is done but its run is not");
+                        assert_eq!(left, [], "I12: {job} is done but its run is not");
                     }
                     let is_failed = matches!(state, JobState::Failed { .. });
-                    assert!(!is_failed || self.may_fail, "I15: {job}: {state:?}");
+                    assert!(!is_failed || self.may_fail, "I12: {job}: {state:?}");
                     let known = self.queue.get_mut(&job).unwrap();
                     if state.has_ended() {
                         let summary = coordinator.cluster.job_summary(&job).unwrap_or(&known.1).clone();

@@ -12,16 +12,18 @@ use hyper_util::rt::TokioIo;
 use pin_project_lite::pin_project;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 use tonic::codegen::Bytes;
 use tonic::transport::Uri;
 use tower::Service;
 
 use super::ConnectError;
-use super::reasons::{Reason, Reasons};
 use crate::keepalive::KeepAlive;
-use crate::stream::Stream;
+use crate::reasons::{Reason, Reasons};
 use crate::tls::{TlsFiles, explain};
 
 /// Timeout of a TCP connection.
@@ -36,6 +38,9 @@ const FIRST_BYTES_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// First byte of a TLS alert. A server sends an alert if a connection fails.
 const TLS_ALERT: u8 = 0x15;
+
+/// A connection, encrypted or not.
+type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 /// Makes connections to one server.
 pub struct Dialer {
@@ -94,7 +99,7 @@ impl Dialer {
     /// the client has finished its handshake. If the server refuses the certificate, an alert arrives instead of
     /// these bytes.
     async fn first_bytes(&self, stream: &mut Stream) -> Result<Bytes, Reason> {
-        if matches!(stream, Stream::Plain(_)) {
+        if matches!(stream, Either::Left(_)) {
             return Ok(Bytes::new());
         }
         let mut bytes = [0; 1024];
@@ -132,9 +137,9 @@ impl Dialer {
             }
         };
         self.keepalive.watch(&stream);
-        let Some((connector, name)) = &self.tls else { return Ok(Stream::Plain(stream)) };
+        let Some((connector, name)) = &self.tls else { return Ok(Either::Left(stream)) };
         match timeout(HANDSHAKE_TIMEOUT, connector.connect(name.clone(), stream)).await {
-            Ok(Ok(stream)) => Ok(Stream::Tls(Box::new(stream.into()))),
+            Ok(Ok(stream)) => Ok(Either::Right(Box::new(stream))),
             Ok(Err(error)) => Err(match explain::tls_error(&error) {
                 Some(error) => explain::to_client(error, &self.files),
                 None => format!(
@@ -177,8 +182,8 @@ fn is_no_http2(bytes: &[u8]) -> Option<&'static str> {
 
 /// Possible reasons for a connection that closed before any byte arrived. TLS is one reason, because the
 /// connection may close before the server's alert arrives.
-const CLOSED_AT_ONCE: &str = "the server closed the connection at once; if it uses TLS, write https:// instead of \
-                              http://; it may also have too many connections from this address";
+const CLOSED_AT_ONCE: &str =
+    "the server closed the connection at once; if it uses TLS, write https:// instead of http://";
 
 /// Records the failure if a connection closed before the server had sent a byte.
 fn closed_at_once(heard: bool, reasons: &Reasons) {
@@ -197,7 +202,7 @@ impl AsyncRead for Dialed {
             return Poll::Ready(Ok(()));
         }
         let before = buf.filled().len();
-        let is_plain = matches!(*this.stream, Stream::Plain(_));
+        let is_plain = matches!(*this.stream, Either::Left(_));
         let read = std::task::ready!(this.stream.poll_read(cx, buf));
         let first = !std::mem::replace(this.heard, true);
         match &read {
@@ -223,7 +228,7 @@ impl AsyncRead for Dialed {
 impl AsyncWrite for Dialed {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let heard = *this.heard || matches!(*this.stream, Stream::Tls(_));
+        let heard = *this.heard || matches!(*this.stream, Either::Right(_));
         let written = std::task::ready!(this.stream.poll_write(cx, bytes));
         if written.is_err() {
             closed_at_once(heard, &this.dialer.reasons);
@@ -245,7 +250,7 @@ impl AsyncWrite for Dialed {
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.project();
-        let heard = *this.heard || matches!(*this.stream, Stream::Tls(_));
+        let heard = *this.heard || matches!(*this.stream, Either::Right(_));
         let written = std::task::ready!(this.stream.poll_write_vectored(cx, bytes));
         if written.is_err() {
             closed_at_once(heard, &this.dialer.reasons);
@@ -268,7 +273,7 @@ mod tests {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let uri: Uri = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
         let dialer = Dialer::new(&uri, false, &TlsFiles::default(), KeepAlive::default()).unwrap();
-        let Stream::Plain(stream) = dialer.stream().await.unwrap() else { panic!("unexpected TLS") };
+        let Either::Left(stream) = dialer.stream().await.unwrap() else { panic!("unexpected TLS") };
         assert!(is_watched(&stream));
     }
 }

@@ -1,7 +1,7 @@
 //! Connecting to a server.
 
+mod channel;
 mod dial;
-mod reasons;
 
 use std::sync::Arc;
 
@@ -12,7 +12,9 @@ use crate::keepalive::KeepAlive;
 use crate::tls::{TlsError, TlsFiles};
 use crate::token::{ShowToken, Token};
 use dial::Dialer;
-pub use reasons::{ExplainedChannel, MissingTls, Reason};
+
+pub use crate::reasons::{MissingTls, Reason};
+pub use channel::ExplainedChannel;
 
 /// A connection that adds its token to every request.
 pub type Connected = InterceptedService<ExplainedChannel, ShowToken>;

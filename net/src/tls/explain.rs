@@ -4,7 +4,7 @@ use rustls::{AlertDescription as Alert, CertificateError as Bad, Error, InvalidM
 use time::OffsetDateTime;
 
 use super::TlsFiles;
-use crate::client::{MissingTls, Reason};
+use crate::reasons::{MissingTls, Reason};
 use crate::text::chain;
 
 /// Formats a point in time for people.

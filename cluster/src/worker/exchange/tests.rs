@@ -1,7 +1,7 @@
 //! The service that accepts blocks, as a peer finds it: over a connection, with messages of all kinds.
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{EpochProgress, Incarnation, Secret, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use parking_lot::Mutex;
@@ -11,8 +11,6 @@ use tonic::Code;
 use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
-
-const PRESENCE: Presence = Presence { secret: Secret::new([9; 16]), incarnation: Incarnation(3) };
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
@@ -84,12 +82,8 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
 async fn connected_to(admitting: (Arc<Joined>, Arc<Current>)) -> ExchangeClient<Channel> {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
-    let service = ExchangeServer::new(ExchangeService::new(
-        PRESENCE,
-        admitting,
-        MOST_BYTES,
-        Copies::new(Default::default()),
-    ));
+    let service =
+        ExchangeServer::new(ExchangeService::new(admitting, MOST_BYTES, Copies::new(Default::default())));
     tokio::spawn(Server::builder().add_service(service).serve_with_incoming(incoming));
     ExchangeClient::connect(url).await.unwrap()
 }

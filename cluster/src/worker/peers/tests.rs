@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use exact2048_coordinator::cluster::{EpochId, Incarnation, Secret};
+use exact2048_coordinator::cluster::{EpochId, Secret};
 use exact2048_net::tls::TlsFiles;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
-use exact2048_proto::v1::{FetchResponse, MeetRequest, MeetResponse, PushRequest, PushResponse};
+use exact2048_proto::v1::{FetchResponse, PushRequest, PushResponse};
 use exact2048_storage::{RunId, StoreSettings};
 use tokio::sync::watch;
 use tonic::transport::{Server, server::TcpIncoming};
@@ -13,7 +13,6 @@ use tonic::{Request, Response, Streaming};
 
 use super::super::copies::{Copies, CopyPieces};
 use super::super::exchange::ExchangeService;
-use super::super::membership::Presence;
 use super::*;
 
 const ME: WorkerId = WorkerId(1);
@@ -40,8 +39,7 @@ fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
     let admitting = (joined, Arc::new(watch::Sender::new(None)));
-    let presence = Presence { secret: Secret::new([1; 16]), incarnation: Incarnation::FIRST };
-    serve(worker, ExchangeService::new(presence, admitting, 0, Copies::new(cache)))
+    serve(worker, ExchangeService::new(admitting, 0, Copies::new(cache)))
 }
 
 /// Puts the copy of a shard into a cache.
@@ -164,10 +162,6 @@ impl Exchange for Fake {
         let (send, receive) = mpsc::channel(4);
         (self.0)(send)?;
         Ok(Response::new(CopyPieces::new(receive)))
-    }
-
-    async fn meet(&self, _: Request<MeetRequest>) -> Result<Response<MeetResponse>, Status> {
-        Err(Status::unimplemented("not needed here"))
     }
 
     async fn push(&self, _: Request<Streaming<PushRequest>>) -> Result<Response<PushResponse>, Status> {

@@ -6,6 +6,7 @@ use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
 use exact2048_net::serve::ServerOptions;
 use exact2048_net::tls::TlsFiles;
+use exact2048_net::token::RequiredToken;
 use exact2048_solution::{Holdings, Recipe};
 use exact2048_worker::Heap;
 
@@ -23,7 +24,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
     let listening = ServerOptions {
         listen: ([127, 0, 0, 1], 0).into(),
         tls: TlsFiles::default(),
-        token: None,
+        token: RequiredToken::None,
         insecure: false,
         limits: ServerLimits::default(),
         allowed: Allowed::default(),

@@ -1,51 +1,24 @@
-//! Tests of registration. Workers are registered once contacted, until they are lost or leave.
+//! Tests of registration. Workers are registered from their first pull until they are lost or leave.
 
 use super::*;
 
-fn strangers(pull: &Pull) -> Result<PullReply, Refusal> {
-    Err(Refusal::Stranger { worker: pull.worker })
-}
-
-/// If made-up workers got work, each would cost an epoch.
+/// The first pull of a process registers it. A later process ends an earlier one.
 #[test]
-fn unreached_workers_get_no_work_and_change_nothing() {
+fn a_pull_registers_its_process() {
     let (mut cluster, mut workers, now) = cluster(1);
     submit(&mut cluster, now, "job");
-    for number in 100..1600 {
-        let mut made_up = Worker::new(number);
-        made_up.fail(WorkerFailure::Other("made up".to_owned()));
-        let pull = made_up.message();
-        assert_eq!(cluster.pull(now, &pull), strangers(&pull));
-    }
-    let share = workers[0].pull(&mut cluster, now).share.expect("a share without waiting for them");
-    assert_eq!(share.members.len(), 1);
-    let status = cluster.status(now);
-    assert_eq!((status.workers.len(), status.jobs[0].retries), (1, 0));
-    // The same holds if made-up workers announce that they leave.
-    let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
-    assert_eq!(
-        cluster.pull(now, &goodbye).map(|reply| (reply.share, reply.hold)),
-        Ok((None, Duration::ZERO))
-    );
-    assert!(!cluster.knows(WorkerId(100)));
-}
-
-/// Each process of a worker must be contacted. A later process and a lost process must be contacted anew.
-#[test]
-fn each_process_is_contacted_once() {
-    let (mut cluster, mut workers, now) = cluster(1);
+    let share = workers[0].pull(&mut cluster, now).share.unwrap();
     let pull = workers[0].message();
-    assert!(cluster.pull(now, &pull).is_ok());
-    let again = Pull { incarnation: Incarnation(2), ..pull.clone() };
-    assert_eq!(cluster.pull(now, &again), strangers(&again));
-    assert!(cluster.pull(now, &pull).is_ok(), "an unproven process does not end the earlier one");
-    cluster.admit(now, &again).unwrap();
+    let again = Pull { incarnation: Incarnation(2), epoch: None, ..pull.clone() };
+    let next = cluster.pull(now, &again).unwrap().share.unwrap();
+    assert!(next.epoch > share.epoch);
     let old = Refusal::OldIncarnation { worker: pull.worker, expected: Incarnation(2), got: Incarnation(1) };
-    assert_eq!(cluster.pull(now, &pull), Err(old.clone()));
-    assert_eq!(cluster.admit(now, &pull), Err(old));
-    let later = now + 2 * ClusterConfig::default().lease;
-    (1..=8).for_each(|part| cluster.tick(now + (later - now) * part / 8));
-    assert_eq!(cluster.pull(later, &again), strangers(&again));
+    assert_eq!(cluster.pull(now, &pull), Err(old));
+    // A worker that only says goodbye is not registered.
+    let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
+    let reply = cluster.pull(now, &goodbye).unwrap();
+    assert_eq!((reply.share, reply.hold), (None, Duration::ZERO));
+    assert!(!cluster.knows(WorkerId(100)));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! A store that disappears and returns, like a renamed or unmounted folder, and the run of a job that is moved
-//! aside. An empty store may take the place of the missing one, so any file created there breaks I15.
+//! aside. An empty store may take the place of the missing one, so any file created there breaks I12.
 
 use super::*;
 
@@ -36,7 +36,7 @@ impl World {
             if !may_make {
                 return Err(OpenFailure::Never("its run is missing".to_owned()));
             }
-            assert!(!self.with_runs.contains(job), "I15: the queue knows the run of {job}");
+            assert!(!self.with_runs.contains(job), "I12: the queue knows the run of {job}");
             self.store.make(job);
         }
         // The queue may not answer.
