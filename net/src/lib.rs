@@ -15,6 +15,7 @@ pub mod client;
 pub mod connections;
 pub mod descriptors;
 pub mod gate;
+mod headers;
 pub mod keepalive;
 pub mod limits;
 pub mod log_limiter;

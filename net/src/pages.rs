@@ -1,13 +1,9 @@
-//! Common parts of servers for browsers: embedded files, JSON answers, token checks, and headers that restrict a page
-//! to its own server.
+//! Common parts of servers for browsers: embedded files, JSON answers, and token checks.
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -16,10 +12,6 @@ use tonic::Status;
 
 use crate::protocol::http_refusal;
 use crate::token::CheckToken;
-
-/// Content security policy: pages load files only from their own server and send requests only to it.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
-                      base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// An embedded file of a page.
 #[derive(Clone, Copy, Debug)]
@@ -82,20 +74,6 @@ async fn check_token(
 ) -> Result<Response, RequestFailure> {
     token.check(request.headers(), request.extensions())?;
     Ok(next.run(request).await)
-}
-
-/// Adds the headers common to all answers.
-pub(crate) fn with_headers<B>(mut response: http::Response<B>) -> http::Response<B> {
-    let headers: [(HeaderName, &'static str); 4] = [
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "no-referrer"),
-        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-    ];
-    for (name, value) in headers {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    response
 }
 
 /// A JSON answer.

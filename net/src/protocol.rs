@@ -9,7 +9,7 @@ use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
-use crate::pages::with_headers;
+use crate::headers::with_headers;
 use crate::status::field_of;
 
 /// Number of seconds after which refused clients should try again.

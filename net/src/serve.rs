@@ -13,8 +13,8 @@ use tonic::service::Routes;
 
 use crate::accept::Accept;
 use crate::gate::{Allowed, Gate};
+use crate::headers::with_headers;
 use crate::limits::ServerLimits;
-use crate::pages::with_headers;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
 use crate::quota::Quota;
