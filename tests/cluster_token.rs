@@ -140,7 +140,7 @@ fn clients_of_the_same_user_find_the_token_and_others_need_the_file() {
     let args = ["coordinator", "--store", store.to_str().unwrap(), "--listen", "127.0.0.1:0"];
     let mut coordinator = Server::launch(&args, &variables);
     let (url, folder) = (coordinator.url.clone(), runtime.join("exact2048"));
-    let announced = folder.join(&coordinator.address().to_string());
+    let announced = folder.join(coordinator.address().to_string());
     let token = store.join("coordinator/token");
     assert_eq!([mode(&token), mode(&announced), mode(&folder)], [0o600, 0o600, 0o700]);
     assert_eq!(std::fs::read(&token).unwrap(), std::fs::read(&announced).unwrap());
