@@ -82,7 +82,7 @@ async fn solve(board: &str, kept: KeptLayers, workers: usize) -> u128 {
     }
     let params = Params::usual(board, "score").kept(kept).build().unwrap();
     let job = JobId("job".to_owned());
-    Arc::clone(&shell).submit(job.clone(), WantedJob::new(params)).await.unwrap();
+    shell.submit(job.clone(), WantedJob::new(params)).await.unwrap();
     loop {
         let status = shell.job_view(&job).unwrap();
         match status.state() {

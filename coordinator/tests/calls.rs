@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use exact2048_coordinator::cluster::{
     Append, Cluster, ClusterConfig, ClusterError, EpochId, EpochStage, Errand, Event, Incarnation, JobId,
-    JobState, JobSummary, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes,
-    Secret, Secrets, Submission, WorkerId, WorkerReport,
+    JobState, JobSummary, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, Resumption,
+    RunBytes, Secret, Secrets, Submission, WorkerId, WorkerReport,
 };
 use exact2048_coordinator::{PassCost, Totals, Workload};
 use exact2048_game::{Layer, Params};
@@ -101,8 +101,9 @@ fn new_jobs_must_fit_and_earlier_jobs_need_not() {
     assert!(refused.to_string().contains("3.1 GiB"), "the stated memory suffices: {refused}");
     assert_eq!(cluster.check(now, &large.job, large.least_memory.as_deref()), Err(refused));
     cluster.enqueue(now, large.clone()).unwrap();
-    assert_eq!(cluster.enqueue(now, large.clone()), Err(ClusterError::Exists(large.job.clone())));
-    assert_eq!(cluster.check(now, &large.job, None), Err(ClusterError::Exists(large.job)));
+    let exists = ClusterError::Exists { job: large.job.clone(), state: JobState::Queued };
+    assert_eq!(cluster.enqueue(now, large.clone()), Err(exists.clone()));
+    assert_eq!(cluster.check(now, &large.job, None), Err(exists));
 }
 
 #[test]
@@ -278,4 +279,40 @@ fn the_signal_changes_with_news_for_workers() {
     assert!(ordered.write.is_some() && ordered.progress != began.progress);
     cluster.fence(at(2100));
     assert!(cluster.signal().fenced && cluster.signal().epoch.is_none());
+}
+
+#[test]
+fn a_full_queue_takes_no_job_and_keeps_those_it_has() {
+    let config = ClusterConfig { max_jobs: 2, ..ClusterConfig::default() };
+    let mut cluster = Cluster::new(FIRST_EPOCH, config, secrets(), at(0));
+    for name in ["a", "b"] {
+        cluster.submit(at(0), submission(name, 1)).unwrap();
+    }
+    assert_eq!(cluster.submit(at(0), submission("c", 1)), Err(ClusterError::Full { most: 2 }));
+    // An earlier coordinator may have accepted more.
+    cluster.restore(at(0), submission("c", 1)).unwrap();
+    cluster.cancel(at(0), &job("a")).unwrap();
+    cluster.forget(at(0), &job("a")).unwrap();
+    cluster.cancel(at(0), &job("b")).unwrap();
+    cluster.forget(at(0), &job("b")).unwrap();
+    cluster.submit(at(0), submission("d", 1)).unwrap();
+}
+
+#[test]
+fn a_job_is_not_forgotten_while_its_shards_are_reread() {
+    let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
+    let done = Submission { state: JobState::Done, ..submission("a", 1) };
+    cluster.restore(at(0), done).unwrap();
+    assert_eq!(cluster.resumption(&job("a")), Ok(Resumption::Reread));
+    assert_eq!(cluster.begin_check(&job("a")), Ok(true));
+    assert_eq!(cluster.begin_check(&job("a")), Ok(false));
+    assert_eq!(cluster.forget(at(0), &job("a")), Err(ClusterError::Checking(job("a"))));
+    assert!(cluster.status(at(0)).jobs[0].checking);
+    cluster.end_check(&job("a"), Some("gone".to_owned()));
+    let status = cluster.status(at(0)).jobs.remove(0);
+    assert_eq!(
+        (status.checking, status.obstacle.as_deref()),
+        (false, Some("cannot reread its shards: gone"))
+    );
+    cluster.forget(at(0), &job("a")).unwrap();
 }

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{JobId, JobStatus, WorkerStatus};
 use exact2048_proto::v1;
+use parking_lot::Mutex;
 
-use super::shell::Known;
+use super::known::Known;
 use crate::wire::{job_message, worker_message};
 
 /// For how long a snapshot is shown before another one is made.
@@ -29,6 +31,35 @@ pub struct ClusterSnapshot {
     /// Grows when something of a worker changes; not by the mere passing of time.
     pub workers_version: u64,
     taken: Instant,
+}
+
+/// The last snapshot.
+pub(super) struct Board {
+    last: Mutex<Arc<ClusterSnapshot>>,
+    /// Whether a decision was made after the last snapshot.
+    is_stale: AtomicBool,
+}
+
+impl Default for Board {
+    fn default() -> Self {
+        Self { last: Mutex::new(Arc::new(ClusterSnapshot::empty())), is_stale: AtomicBool::new(false) }
+    }
+}
+
+impl Board {
+    /// Makes the next snapshot new.
+    pub fn mark_stale(&self) {
+        self.is_stale.store(true, Ordering::Release);
+    }
+
+    /// Returns the last snapshot, or a new one with these changes. Concurrent callers get the same snapshot.
+    pub fn current(&self, changes: impl FnOnce() -> Changes) -> Arc<ClusterSnapshot> {
+        let mut last = self.last.lock();
+        if self.is_stale.swap(false, Ordering::AcqRel) || !last.is_fresh() {
+            *last = Arc::new(last.with(changes()));
+        }
+        Arc::clone(&last)
+    }
 }
 
 /// Changes since the last snapshot.
@@ -92,8 +123,8 @@ impl ClusterSnapshot {
 /// The message of a job, with what only the shell knows of it.
 pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
     let mut message = job_message(status, &known.params, &known.url);
-    message.checking = known.check.is_under_way();
-    message.trouble = status.obstacle.clone().or_else(|| known.check.trouble()).unwrap_or_default();
+    message.checking = status.checking;
+    message.trouble = status.obstacle.clone().unwrap_or_default();
     if !message.trouble.is_empty() {
         // By its speed so far it would be done soon, but it stands still.
         (message.eta_seconds, message.job_eta_seconds) = (None, None);
@@ -122,12 +153,12 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
-        let look = || shell.snapshot();
+        let look = || shell.driver.snapshot();
         // Two looks may be further apart than a snapshot is fresh; not all pairs are.
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
         for _ in 0..10 {
             let before = look();
-            shell.mark_stale();
+            shell.driver.mark_stale();
             assert!(!Arc::ptr_eq(&before, &look()));
         }
     }

@@ -6,11 +6,13 @@
 //! | `queue_records` | the records of this journal, and the jobs that they leave |
 //! | `owned` | a journal that this process owns: an append that failed is made once |
 //! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
-//! | [`Shell`] (`shell`) | calls the pure code with the time |
-//! | `carry_out` | carries out what it asks for |
-//! | `restore`, `requests` | what a coordinator finds when it starts, and what clients ask of it |
-//! | `recheck` | the shards of a job that is done, read again |
-//! | `holding` | how long a pull waits for news |
+//! | [`Shell`] (`shell`) | opens a store and runs the parts below |
+//! | `driver`, `known`, `signals` | calls the pure code with the time; data of the shell about jobs; news for waiting calls |
+//! | `work`, `carry_out` | orders of the pure code, and their execution |
+//! | `ledger`, `notes` | the queue for all parts; ends and progress of jobs in it |
+//! | `requests` | requests of clients |
+//! | `recheck` | rereads the shards of a finished job |
+//! | `statuses` | failures as statuses |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
 //! | `page` | what there is to see, for browsers |
 //! | `board` | what there is to see, made once for all who ask |
@@ -19,9 +21,12 @@
 
 mod board;
 mod carry_out;
+mod driver;
 mod estimates;
-mod holding;
 mod job_run;
+mod known;
+mod ledger;
+mod notes;
 mod observe;
 mod owned;
 mod page;
@@ -30,10 +35,12 @@ mod queue_records;
 mod recheck;
 mod records;
 mod requests;
-mod restore;
 mod serve;
 mod service;
 mod shell;
+mod signals;
+mod statuses;
+mod work;
 
 use exact2048_net::text::chain;
 use exact2048_solution::RunError;
@@ -76,6 +83,7 @@ fn is_out_of_files(error: &RunError) -> bool {
 mod tests {
     use std::io::{Error, ErrorKind};
 
+    use exact2048_coordinator::cluster::TroubleKind;
     use tonic::Code;
 
     use super::*;
@@ -93,8 +101,8 @@ mod tests {
             assert_eq!(is_out_of_files(&error(source)), is_so);
         }
         let error = error(Error::from(Errno::MFILE));
-        assert!(carry_out::is_of_store(&error));
-        let status = requests::of_run(&error);
+        assert_eq!(carry_out::trouble_kind(&error), TroubleKind::Full);
+        let status = statuses::of_run(&error);
         assert_eq!(status.code(), Code::ResourceExhausted);
         assert!(status.message().contains("ulimit -n"), "{status}");
     }

@@ -10,7 +10,7 @@ use exact2048_net::token::CheckToken;
 use exact2048_proto::v1::ListResponse;
 use tonic::Status;
 
-use super::shell::Shell;
+use super::driver::Driver;
 use crate::client::Shown;
 use crate::view::StatusView;
 
@@ -32,13 +32,13 @@ pub fn paths() -> Vec<&'static str> {
 
 /// Serves the files of the page to all clients, because a browser needs the page to ask for the token. Every other
 /// answer requires the token.
-pub fn router(shell: Arc<Shell>, token: CheckToken) -> Router {
+pub(super) fn router(driver: Arc<Driver>, token: CheckToken) -> Router {
     let answers = require_token(Router::new().route(STATUS, get(status)).fallback(no_such_path), token);
-    answers.merge(files(FILES.into_iter().chain(SHARED))).with_state(shell)
+    answers.merge(files(FILES.into_iter().chain(SHARED))).with_state(driver)
 }
 
-async fn status(State(shell): State<Arc<Shell>>) -> JsonReply<StatusView> {
-    let all = shell.snapshot();
+async fn status(State(driver): State<Arc<Driver>>) -> JsonReply<StatusView> {
+    let all = driver.snapshot();
     let mut told = ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() };
     told.make_plain();
     JsonReply(StatusView::all(&told.jobs, &told.workers))

@@ -12,78 +12,78 @@ use exact2048_solution::{Commit, Run, RunError};
 use exact2048_storage::{Location, StorageError};
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
+use tonic::Status;
 
+use super::driver::Driver;
+use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
-use super::shell::{Check, Shell};
+use crate::wire::cluster_status;
 
 /// How many threads read shards. As many shards are on the disk, and as many frames in memory, at once: a coordinator
 /// is small, and has its calls to answer meanwhile.
 const THREADS: usize = 2;
 
-impl Shell {
-    /// Begins to read all shards of a job that is done, unless that is under way. What comes of it is in the log and
-    /// in the state of the job.
-    pub(super) fn recheck(self: &Arc<Self>, job: &JobId) {
-        let begun = self.with(|state, _| {
-            let known = state.jobs.get_mut(job).filter(|known| !known.check.is_under_way())?;
-            known.check = Check::UnderWay;
-            state.cluster.touch(job);
-            Some((known.location.clone(), known.params.clone()))
+/// Begins to read all shards of a finished job, unless that is under way. The log and the state of the job show the
+/// result.
+///
+/// # Errors
+///
+/// NOT_FOUND.
+pub(super) fn begin(driver: &Arc<Driver>, ledger: &Ledger, job: &JobId) -> Result<(), Status> {
+    let begun = driver.with(|state, _| {
+        let is_new = state.cluster.begin_check(job)?;
+        let known = state.jobs.get(job).filter(|_| is_new);
+        Ok(known.map(|known| (known.location.clone(), known.params.clone())))
+    });
+    driver.mark_stale();
+    let Some((location, params)) = begun.map_err(|error| cluster_status(&error))? else { return Ok(()) };
+    tracing::info!(%job, "rereading shards of a job");
+    let (driver, ledger, job) = (Arc::clone(driver), ledger.clone(), job.clone());
+    let stop = driver.stop().clone();
+    tokio::spawn(async move {
+        let read = spawn_blocking(move || {
+            let read = damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error));
+            // Some shards were not read, so the job stays done.
+            if stop.is_cancelled() { Err("the coordinator is stopping".to_owned()) } else { read }
         });
-        self.mark_stale();
-        let Some((location, params)) = begun else { return };
-        tracing::info!(%job, "rereading shards of a job");
-        let (shell, job, stop) = (Arc::clone(self), job.clone(), self.stop_token());
-        tokio::spawn(async move {
-            let read = spawn_blocking(move || {
-                let read = damaged_commits(&location, &params, &stop).map_err(|error| with_causes(&error));
-                // Not all of them were read: the job is done as before.
-                if stop.is_cancelled() { Err("the coordinator is stopping".to_owned()) } else { read }
-            });
-            let read = read.await;
-            shell.end_recheck(&job, read.unwrap_or_else(|panic| Err(panic.to_string()))).await;
-        });
-    }
+        let read = read.await.unwrap_or_else(|panic| Err(panic.to_string()));
+        end(&driver, &ledger, &job, read).await;
+    });
+    Ok(())
+}
 
-    async fn end_recheck(self: &Arc<Self>, job: &JobId, read: Result<Vec<Commit>, String>) {
-        let (check, commits) = match read {
-            Ok(commits) => {
-                tracing::info!(%job, damaged_ranges = commits.len(), "shards of a job reread");
-                (Check::None, commits)
-            }
-            Err(error) => {
-                tracing::warn!(%job, error, "cannot reread shards of a job");
-                (Check::Failed(error), Vec::new())
-            }
-        };
-        let check = match self.requeue_damaged(job, &commits).await {
-            Ok(()) => check,
-            Err(error) => {
-                tracing::warn!(%job, error, "cannot schedule damaged shards for recomputation");
-                Check::Failed(error)
-            }
-        };
-        self.with(|state, _| {
-            if let Some(known) = state.jobs.get_mut(job) {
-                known.check = check;
-            }
-            state.cluster.touch(job);
-        });
-        self.mark_stale();
-    }
-
-    /// Puts a job that was done back in the queue, without these commits.
-    async fn requeue_damaged(self: &Arc<Self>, job: &JobId, commits: &[Commit]) -> Result<(), String> {
-        if commits.is_empty() {
-            return Ok(());
+async fn end(driver: &Driver, ledger: &Ledger, job: &JobId, read: Result<Vec<Commit>, String>) {
+    let requeued = match read {
+        Ok(commits) => {
+            tracing::info!(%job, damaged_ranges = commits.len(), "shards of a job reread");
+            requeue_damaged(driver, ledger, job, &commits).await
         }
-        let _turn = self.turn().await;
-        // The queue is written first: else the job would be done for the next coordinator.
-        let noted = self.note(QueueRecord::Resumed { job: job.clone() }).await;
-        noted.map_err(|status| status.message().to_owned())?;
-        let lost = self.with(|state, now| state.cluster.shards_lost(now, job, commits));
-        lost.map(drop).map_err(|error| error.to_string())
+        Err(error) => Err(error),
+    };
+    let failure = requeued.err();
+    if let Some(error) = &failure {
+        tracing::warn!(%job, error, "cannot reread shards of a job");
     }
+    driver.with(|state, _| state.cluster.end_check(job, failure));
+    driver.mark_stale();
+}
+
+/// Returns a finished job to the queue, without these commits.
+async fn requeue_damaged(
+    driver: &Driver,
+    ledger: &Ledger,
+    job: &JobId,
+    commits: &[Commit],
+) -> Result<(), String> {
+    if commits.is_empty() {
+        return Ok(());
+    }
+    let _turn = ledger.turn().await;
+    // The queue is written first. Otherwise the job would be done for the next coordinator.
+    let noted = ledger.note(QueueRecord::Resumed { job: job.clone() }).await;
+    noted.map_err(|status| status.message().to_owned())?;
+    let lost = driver.with(|state, now| state.cluster.shards_lost(now, job, commits));
+    lost.map(drop).map_err(|error| error.to_string())
 }
 
 /// The commits of a run of which a shard is lost or damaged. Reads every byte of its shards.

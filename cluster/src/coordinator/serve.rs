@@ -11,6 +11,7 @@ use exact2048_proto::v1::coordinator_server::CoordinatorServer;
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
+use super::driver::Driver;
 use super::page;
 use super::service::CoordinatorService;
 use super::shell::Shell;
@@ -46,13 +47,11 @@ pub async fn serve(
         tokio::time::sleep(limits.grace).await;
         over.cancel();
     });
-    tokio::spawn(Arc::clone(&shell).keep_time());
-    tokio::spawn(Arc::clone(&shell).keep_watch());
-    let appends = tokio::spawn(Arc::clone(&shell).carry_out());
+    let appends = shell.run();
 
-    let service = CoordinatorServer::new(CoordinatorService::new(Arc::clone(&shell)));
+    let service = CoordinatorServer::new(CoordinatorService::new(&shell));
     let service = service.max_decoding_message_size(limits.message_bytes);
-    let browsers = serve_browsers(for_browsers, Arc::clone(&shell), stop.clone());
+    let browsers = serve_browsers(for_browsers, Arc::clone(&shell.driver), stop.clone());
     let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
     let served = tokio::try_join!(services.with_guarded_health().serve(stop.clone()), browsers);
     // Also where the server failed: then nothing may be begun any more either.
@@ -72,10 +71,10 @@ pub async fn serve(
 /// Serves the page, if it has an address.
 async fn serve_browsers(
     bound: Option<Bound>,
-    shell: Arc<Shell>,
+    driver: Arc<Driver>,
     stop: Stop,
 ) -> Result<ServerEnd, ServeError> {
     let Some(bound) = bound else { return Ok(ServerEnd::Drained) };
-    let router = page::router(shell, bound.check_token());
+    let router = page::router(driver, bound.check_token());
     bound.serve_http(router, &page::paths(), stop).await
 }

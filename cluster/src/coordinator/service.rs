@@ -15,8 +15,9 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
-use super::requests::WantedJob;
-use super::shell::{PullError, Shell};
+use super::driver::{Driver, PullError};
+use super::requests::{Requests, WantedJob};
+use super::shell::Shell;
 use super::{observe, records};
 use crate::names;
 use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
@@ -28,12 +29,15 @@ const JOBS_AT_ONCE: u32 = 500;
 
 /// Answers clients and workers.
 #[derive(Clone)]
-pub struct CoordinatorService(Arc<Shell>);
+pub struct CoordinatorService {
+    driver: Arc<Driver>,
+    requests: Arc<Requests>,
+}
 
 impl CoordinatorService {
     /// Answers for a coordinator.
-    pub fn new(shell: Arc<Shell>) -> Self {
-        Self(shell)
+    pub fn new(shell: &Shell) -> Self {
+        Self { driver: Arc::clone(&shell.driver), requests: Arc::clone(&shell.requests) }
     }
 }
 
@@ -71,17 +75,17 @@ impl Coordinator for CoordinatorService {
             ));
         }
         let wanted = WantedJob { params, disk_limit, any_kept, any_values, any_precision, must_exist };
-        let job = Arc::clone(&self.0).submit(job, wanted).await?;
+        let job = Arc::clone(&self.requests).submit(job, wanted).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
 
     async fn get(&self, request: Request<GetRequest>) -> Result<Response<GetResponse>, Status> {
-        let job = self.0.job_view(&job_of(&request.into_inner().job)?)?;
+        let job = self.driver.job_view(&job_of(&request.into_inner().job)?)?;
         Ok(Response::new(GetResponse { job: Some(job) }))
     }
 
     async fn list(&self, _request: Request<ListRequest>) -> Result<Response<ListResponse>, Status> {
-        let all = self.0.snapshot();
+        let all = self.driver.snapshot();
         Ok(Response::new(ListResponse { jobs: all.in_turn(), workers: all.workers.to_vec() }))
     }
 
@@ -91,26 +95,26 @@ impl Coordinator for CoordinatorService {
         let name = request.into_inner().job;
         let job = if name.is_empty() { None } else { Some(job_of(&name)?) };
         if let Some(job) = &job {
-            self.0.job_view(job)?;
+            self.driver.job_view(job)?;
         }
-        Ok(Response::new(Box::pin(watch(Arc::clone(&self.0), job))))
+        Ok(Response::new(Box::pin(watch(Arc::clone(&self.driver), job))))
     }
 
     async fn cancel(&self, request: Request<CancelRequest>) -> Result<Response<CancelResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.0).cancel(job).await?;
+        let job = Arc::clone(&self.requests).cancel(job).await?;
         Ok(Response::new(CancelResponse { job: Some(job) }))
     }
 
     async fn resume(&self, request: Request<ResumeRequest>) -> Result<Response<ResumeResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.0).resume(job).await?;
+        let job = Arc::clone(&self.requests).resume(job).await?;
         Ok(Response::new(ResumeResponse { job: Some(job) }))
     }
 
     async fn forget(&self, request: Request<ForgetRequest>) -> Result<Response<ForgetResponse>, Status> {
         let job = job_of(&request.into_inner().job)?;
-        let job = Arc::clone(&self.0).forget(job).await?;
+        let job = Arc::clone(&self.requests).forget(job).await?;
         Ok(Response::new(ForgetResponse { job: Some(job) }))
     }
 
@@ -120,7 +124,7 @@ impl Coordinator for CoordinatorService {
             wire_status(&error)
         })?;
         check_records(&pull)?;
-        match self.0.pull(&pull).await {
+        match self.driver.pull(&pull).await {
             Ok(answer) => Ok(Response::new(PullResponse::from(&answer))),
             Err(PullError::Refused(refusal)) => {
                 observe::refused(pull.worker, &refusal);
@@ -146,16 +150,19 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
 
 /// A client that watches, and what it has seen last.
 struct Watcher {
-    shell: Arc<Shell>,
+    driver: Arc<Driver>,
     job: Option<JobId>,
     job_states: tokio::sync::watch::Receiver<u64>,
     last: Option<Arc<ClusterSnapshot>>,
     ended: bool,
 }
 
-fn watch(shell: Arc<Shell>, job: Option<JobId>) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
-    let job_states = shell.job_states();
-    let watcher = Watcher { shell, job, job_states, last: None, ended: false };
+fn watch(
+    driver: Arc<Driver>,
+    job: Option<JobId>,
+) -> impl Stream<Item = Result<WatchResponse, Status>> + Send {
+    let job_states = driver.job_states();
+    let watcher = Watcher { driver, job, job_states, last: None, ended: false };
     futures_util::stream::unfold(watcher, async |mut watcher| {
         let next = watcher.next().await?;
         Some((next, watcher))
@@ -166,7 +173,7 @@ impl Watcher {
     async fn next(&mut self) -> Option<Result<WatchResponse, Status>> {
         while !self.ended {
             self.job_states.mark_unchanged();
-            let now = self.shell.snapshot();
+            let now = self.driver.snapshot();
             if self.last.as_ref().is_none_or(|last| self.is_news(last, &now)) {
                 self.last = Some(Arc::clone(&now));
                 return Some(self.tell(&now));
@@ -186,7 +193,7 @@ impl Watcher {
         tokio::select! {
             () = tokio::time::sleep(pause) => None,
             Ok(()) = self.job_states.changed(), if is_one => None,
-            () = self.shell.stopped() => {
+            () = self.driver.stop().cancelled() => {
                 self.ended = true;
                 Some(stopping())
             }
@@ -237,7 +244,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
-        let service = CoordinatorService::new(Arc::clone(&shell));
+        let service = CoordinatorService::new(&shell);
         let params = Params::small("2x2");
         let submit = |name: &str| {
             let (parameters, name) = (Some((&params).into()), name.to_owned());
@@ -247,17 +254,17 @@ mod tests {
         let estimating = shell.estimates.turn().await;
         assert!(tokio::time::timeout(give_up_after, submit("a")).await.is_err());
         drop(estimating);
-        let changing = shell.turn().await;
+        let changing = shell.ledger.turn().await;
         assert!(tokio::time::timeout(give_up_after, submit("b")).await.is_err());
         drop(changing);
         // Those who wait have their turns in order: had the first two requests gone on, they would be over by now.
         submit("c").await.unwrap();
         let cancel = |job: &str| service.cancel(Request::new(CancelRequest { job: job.to_owned() }));
-        let changing = shell.turn().await;
+        let changing = shell.ledger.turn().await;
         assert!(tokio::time::timeout(give_up_after, cancel("c")).await.is_err());
         drop(changing);
         submit("d").await.unwrap();
-        let jobs = shell.snapshot().in_turn();
+        let jobs = shell.driver.snapshot().in_turn();
         let names: Vec<(&str, v1::JobState)> =
             jobs.iter().map(|job| (job.name.as_str(), job.state())).collect();
         assert!(

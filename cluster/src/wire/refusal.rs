@@ -97,9 +97,12 @@ pub fn refusal_of(status: &Status) -> Option<Refusal> {
 #[must_use]
 pub fn cluster_status(error: &ClusterError) -> Status {
     match error {
-        ClusterError::Exists(_) => status(Code::AlreadyExists, "JOB_EXISTS", error, []),
+        ClusterError::Exists { .. } => status(Code::AlreadyExists, "JOB_EXISTS", error, []),
         ClusterError::Unknown(_) => status(Code::NotFound, "JOB_UNKNOWN", error, []),
-        ClusterError::State { .. } => status(Code::FailedPrecondition, "JOB_STATE", error, []),
+        ClusterError::Full { .. } => status(Code::ResourceExhausted, "TOO_MANY_JOBS", error, []),
+        ClusterError::State { .. } | ClusterError::Checking(_) => {
+            status(Code::FailedPrecondition, "JOB_STATE", error, [])
+        }
         ClusterError::DoesNotFit { needed_bytes, threads, memory_bytes } => {
             let values = [
                 ("needed_bytes", needed_bytes.to_string()),

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::epoch::Epoch;
 use super::messages::EpochStage;
 
 /// Time for a member to open a run. It is long because a large journal in a distant store takes minutes to read.
@@ -48,35 +47,53 @@ pub(super) struct Culprit {
     pub at_work: bool,
 }
 
-impl Epoch {
-    /// Returns the members that block all others. Entering the epoch may take the time `least`; finishing a layer
-    /// or a shard may take `patience`. If members have not started to work, all of these are returned, so many
-    /// such members cost only one epoch. Otherwise only the first blocking member is returned, because the others
-    /// may be waiting for it.
-    ///
-    /// A member in the stage [`EpochStage::Waiting`] without a shard to write does not block the others. If no
-    /// member has written its shard of the ordered range, no member is blamed, because the store is at fault.
-    pub fn blocking_members(&self, least: Duration, patience: Duration, now: Duration) -> Vec<Culprit> {
-        let none_has_written = (0..self.members.len()).all(|member| self.order_for(member).is_some());
-        let wrong = |(at, member): (usize, &Attendance)| {
-            let (limit, what) = match member.stage {
-                None => (least, "has not started its share"),
-                Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
-                Some(EpochStage::Working | EpochStage::Waiting)
-                    if self.order_for(at).is_some() && !none_has_written =>
-                {
-                    (patience, "has not written its shard")
-                }
-                Some(EpochStage::Working) if self.is_last(at) => (patience, "has finished nothing"),
-                Some(EpochStage::Working | EpochStage::Waiting) => return None,
-            };
-            let since =
-                if self.order_for(at).is_some() { member.moved.max(self.ordered) } else { member.moved };
-            let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
-            (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
+/// What a member still has to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Duty {
+    /// Whether the member has not written its shard of the ordered range.
+    pub must_write: bool,
+    /// Whether the member has work left, and no other member has finished fewer layers.
+    pub is_last: bool,
+}
+
+/// Time limits of a member's steps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    /// Time for entering the epoch.
+    pub least: Duration,
+    /// Time for finishing a layer or a shard.
+    pub patience: Duration,
+}
+
+/// Returns the members that block all others. If members have not started to work, all of these are returned, so many
+/// such members cost only one epoch. Otherwise only the first blocking member is returned, because the others may be
+/// waiting for it. `ordered` is the time when the range being written was ordered.
+///
+/// A member in the stage [`EpochStage::Waiting`] without a shard to write does not block the others. If no member has
+/// written its shard of the ordered range, no member is blamed, because the store is at fault.
+pub(super) fn blocking_members(
+    members: &[(Attendance, Duty)],
+    ordered: Duration,
+    limits: Limits,
+    now: Duration,
+) -> Vec<Culprit> {
+    let Limits { least, patience } = limits;
+    let none_has_written = members.iter().all(|(_, duty)| duty.must_write);
+    let wrong = |(at, (member, duty)): (usize, &(Attendance, Duty))| {
+        let (limit, what) = match member.stage {
+            None => (least, "has not started its share"),
+            Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
+            Some(EpochStage::Working | EpochStage::Waiting) if duty.must_write && !none_has_written => {
+                (patience, "has not written its shard")
+            }
+            Some(EpochStage::Working) if duty.is_last => (patience, "has finished nothing"),
+            Some(EpochStage::Working | EpochStage::Waiting) => return None,
         };
-        let culprits = self.members.iter().enumerate().filter_map(wrong);
-        let (at_work, absent): (Vec<Culprit>, Vec<Culprit>) = culprits.partition(|culprit| culprit.at_work);
-        if absent.is_empty() { at_work.into_iter().take(1).collect() } else { absent }
-    }
+        let since = if duty.must_write { member.moved.max(ordered) } else { member.moved };
+        let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
+        (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
+    };
+    let culprits = members.iter().enumerate().filter_map(wrong);
+    let (at_work, absent): (Vec<Culprit>, Vec<Culprit>) = culprits.partition(|culprit| culprit.at_work);
+    if absent.is_empty() { at_work.into_iter().take(1).collect() } else { absent }
 }

@@ -7,6 +7,8 @@ use crate::ranges::{COMMIT_INTERVAL, SHARD_BYTES};
 /// Settings of a cluster.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClusterConfig {
+    /// Maximum number of jobs, including ended ones. One message can list this many.
+    pub max_jobs: usize,
     /// Silence after which a worker is lost.
     pub lease: Duration,
     /// Time without a new worker before an epoch begins, so that workers that start together share the epoch. The
@@ -49,6 +51,7 @@ pub struct ClusterConfig {
 impl Default for ClusterConfig {
     fn default() -> Self {
         Self {
+            max_jobs: 10_000,
             lease: Duration::from_secs(5),
             settle: Duration::from_secs(1),
             commit_interval: COMMIT_INTERVAL,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Segment};
 
-use super::attendance::Attendance;
+use super::attendance::{Attendance, Culprit, Duty, Limits, blocking_members};
 use super::counts::PossibleCounts;
 use super::ids::EpochId;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
@@ -129,8 +129,15 @@ impl Epoch {
         self.members[member].record_stage(stage, now);
     }
 
+    /// Returns the members that block all others.
+    pub fn blocking_members(&self, limits: Limits, now: Duration) -> Vec<Culprit> {
+        let duty = |at| Duty { must_write: self.order_for(at).is_some(), is_last: self.is_last(at) };
+        let members = self.members.iter().enumerate().map(|(at, member)| (*member, duty(at)));
+        blocking_members(&members.collect::<Vec<_>>(), self.ordered, limits, now)
+    }
+
     /// Returns whether a member has work left and no other member has finished fewer layers.
-    pub fn is_last(&self, member: usize) -> bool {
+    fn is_last(&self, member: usize) -> bool {
         let frontier = self.ranges.frontier();
         self.ranges.finished(member) == frontier && frontier < self.len()
     }

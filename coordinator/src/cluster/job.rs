@@ -8,6 +8,7 @@ use exact2048_solution::{Commit, Holdings, LayerRange, Phase, Recipe, Segment, f
 use exact2048_text::numbers::{SizeUnits, several};
 use rustc_hash::FxHashMap;
 
+use super::checks::ShardCheck;
 use super::ids::OpenTicket;
 use super::messages::JobId;
 use super::summary::JobSummary;
@@ -156,6 +157,8 @@ pub(super) struct Job {
     pub cancelling: bool,
     /// Pending request to the shell to open the job's run.
     pub opening: Option<OpenTicket>,
+    /// Check of the shards of a done job.
+    pub check: ShardCheck,
     /// Whether the shell is examining a shard that a worker cannot read.
     pub examining: bool,
     /// Failure of the job's last epoch, while the shell checks whether the store caused that failure.
@@ -205,6 +208,7 @@ impl Job {
             not_before: Duration::ZERO,
             cancelling: false,
             opening: None,
+            check: ShardCheck::None,
             examining: false,
             doubt: None,
             has_run,
@@ -385,6 +389,14 @@ impl Plan {
     /// but uncommitted work.
     pub fn work_left(&self, work_ahead: f64) -> (f64, f64) {
         ((self.left.of_pass - work_ahead).max(0.0), self.left.whole_pass)
+    }
+}
+
+/// Advises what to do with a job that exists.
+pub(super) fn advice(state: &JobState) -> &'static str {
+    match state {
+        JobState::Cancelled | JobState::Failed { .. } => "resume it",
+        JobState::Queued | JobState::Running | JobState::Done => "see its status",
     }
 }
 

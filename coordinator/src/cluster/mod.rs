@@ -6,11 +6,14 @@
 //! numbered invariants, and the effect of each failure.
 
 mod attendance;
+mod blame;
+mod checks;
 mod config;
 mod counts;
 mod epoch;
 mod events;
 mod failures;
+mod holding;
 mod ids;
 mod job;
 mod journal;
@@ -39,8 +42,10 @@ use job::Job;
 use journal::Journal;
 use roster::Roster;
 
+pub use blame::{RunTrouble, TroubleKind};
 pub use config::ClusterConfig;
 pub use events::Event;
+pub use holding::PullDecision;
 pub use ids::{EpochId, Incarnation, OpenTicket, Ticket};
 pub use job::{DiskUse, JobState, LeastMemory, Opened, RunBytes, Submission};
 pub use messages::{
@@ -56,8 +61,24 @@ pub use summary::JobSummary;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The job was submitted before.
-    #[error("job {0} already exists")]
-    Exists(JobId),
+    #[error(
+        "job {job} already exists and is {}; {}, or choose another name", state.name(), job::advice(state)
+    )]
+    Exists {
+        /// The job.
+        job: JobId,
+        /// State of the job.
+        state: JobState,
+    },
+    /// The queue is full.
+    #[error("the queue is full with {most} jobs; forget some that have ended")]
+    Full {
+        /// Maximum number of jobs.
+        most: usize,
+    },
+    /// The shards of the job are being reread.
+    #[error("the shards of job {0} are being reread; wait until that ends, then forget it")]
+    Checking(JobId),
     /// The job does not exist.
     #[error("job {0} does not exist")]
     Unknown(JobId),
@@ -84,6 +105,17 @@ pub enum ClusterError {
     /// Another coordinator owns the store.
     #[error("another coordinator owns the store; ask that one")]
     Fenced,
+}
+
+/// Way to resume a job.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Resumption {
+    /// The job is done, so its shards are reread.
+    Reread,
+    /// The job is being cancelled and continues instead.
+    Continue,
+    /// The job has stopped and returns to the queue.
+    Requeue,
 }
 
 /// Decides the next steps of a cluster of workers.
@@ -188,8 +220,10 @@ impl Cluster {
     ) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
-        if self.jobs.contains_key(id) {
-            return Err(ClusterError::Exists(id.clone()));
+        self.check_new(id)?;
+        let most = self.config.max_jobs;
+        if self.jobs.len() >= most {
+            return Err(ClusterError::Full { most });
         }
         least.and_then(|least| self.does_not_fit(least)).map_or(Ok(()), Err)
     }
@@ -207,9 +241,7 @@ impl Cluster {
     pub fn restore(&mut self, now: Duration, submission: Submission) -> Result<(), ClusterError> {
         self.pass_time(now);
         self.check_owner()?;
-        if self.jobs.contains_key(&submission.job) {
-            return Err(ClusterError::Exists(submission.job));
-        }
+        self.check_new(&submission.job)?;
         let (id, job) = Job::new(submission, self.next_place);
         if job.state == JobState::Queued {
             self.queue.insert(self.next_place, id.clone());
@@ -273,20 +305,25 @@ impl Cluster {
         self.jobs.get(id).is_some_and(|job| job.has_run)
     }
 
+    /// Checks that a job can be cancelled, before the cancellation is recorded.
+    pub fn check_cancel(&self, id: &JobId) -> Result<(), ClusterError> {
+        self.check_owner()?;
+        let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
+        if job.state.has_ended() { Err(wrong_state(id, &job.state, "cancelled")) } else { Ok(()) }
+    }
+
     /// Cancels a job. The finished work of its workers is committed first.
     pub fn cancel(&mut self, now: Duration, id: &JobId) -> Result<(), ClusterError> {
         self.pass_time(now);
-        self.check_owner()?;
+        self.check_cancel(id)?;
         let running = self.epoch.as_ref().is_some_and(|epoch| epoch.share.job == *id);
         let is_stuck = self.journal.is_stuck(id);
         let job = self.jobs.get_mut(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
-        match &job.state {
-            JobState::Running if running && !is_stuck => {
-                job.cancelling = true;
-                self.changed.insert(id.clone());
-            }
-            JobState::Running | JobState::Queued => self.end_job(id, JobState::Cancelled),
-            state => return Err(wrong_state(id, state, "cancelled")),
+        if running && !is_stuck {
+            job.cancelling = true;
+            self.changed.insert(id.clone());
+        } else {
+            self.end_job(id, JobState::Cancelled);
         }
         self.advance();
         Ok(())
@@ -308,8 +345,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Checks that a job can be resumed, before its resumption is recorded.
-    pub fn check_resume(&self, id: &JobId) -> Result<(), ClusterError> {
+    /// Decides how a job is resumed, before its resumption is recorded.
+    pub fn resumption(&self, id: &JobId) -> Result<Resumption, ClusterError> {
+        match self.job_state(id) {
+            Some(JobState::Done) => Ok(Resumption::Reread),
+            Some(JobState::Running) => self.check_resume(id).map(|()| Resumption::Continue),
+            _ => self.check_resume(id).map(|()| Resumption::Requeue),
+        }
+    }
+
+    /// Checks that a job can be resumed.
+    fn check_resume(&self, id: &JobId) -> Result<(), ClusterError> {
         self.check_owner()?;
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
         match &job.state {
@@ -325,6 +371,9 @@ impl Cluster {
         let job = self.jobs.get(id).ok_or_else(|| ClusterError::Unknown(id.clone()))?;
         if !job.state.has_ended() || self.holds(id) {
             return Err(wrong_state(id, &job.state, "forgotten before it has ended; cancel it first"));
+        }
+        if job.check.is_under_way() {
+            return Err(ClusterError::Checking(id.clone()));
         }
         Ok(())
     }
@@ -437,6 +486,11 @@ impl Cluster {
     /// Returns whether a worker is a member of the current epoch.
     fn is_member(&self, worker: WorkerId) -> bool {
         self.epoch.as_ref().is_some_and(|epoch| epoch.share.member(worker).is_some())
+    }
+
+    fn check_new(&self, id: &JobId) -> Result<(), ClusterError> {
+        let exists = |job: &Job| ClusterError::Exists { job: id.clone(), state: job.state.clone() };
+        self.jobs.get(id).map_or(Ok(()), |job| Err(exists(job)))
     }
 
     fn check_owner(&self) -> Result<(), ClusterError> {

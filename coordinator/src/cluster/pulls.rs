@@ -2,9 +2,34 @@
 
 use std::time::Duration;
 
+use super::holding::{LastReply, PullDecision, hold};
 use super::{Cluster, Event, PROTOCOL_VERSION, Pull, PullReply, Refusal};
 
 impl Cluster {
+    /// Processes a pull that has waited this long, and decides whether its answer is sent now.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal`].
+    pub fn answer(
+        &mut self,
+        now: Duration,
+        pull: &Pull,
+        waited: Duration,
+    ) -> Result<(PullReply, PullDecision), Refusal> {
+        let reply = self.pull(now, pull)?;
+        let next = LastReply::of(pull.incarnation, &reply);
+        let has_reports = reply.acknowledged > pull.first_report;
+        // A worker that has left is not registered any more.
+        let known = self.roster.workers.get_mut(&pull.worker);
+        let last = known.as_ref().and_then(|worker| worker.last_reply.as_ref());
+        let decision = hold(last, &next, has_reports, waited, reply.hold);
+        if let Some(worker) = known.filter(|_| decision == PullDecision::Answer) {
+            worker.last_reply = Some(next);
+        }
+        Ok((reply, decision))
+    }
+
     /// Processes a worker's pull, and returns the answer.
     ///
     /// The first pull of a worker's process registers the process.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::holding::LastReply;
 use super::ids::{EpochId, Incarnation};
 use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 
@@ -26,6 +27,8 @@ pub(super) struct Registered {
     pub heard: Duration,
     /// Number of the first report that has not arrived.
     pub next_report: u64,
+    /// Content of the last answer to the worker.
+    pub last_reply: Option<LastReply>,
     /// Reason why the worker cannot work, until it reports that it is well.
     pub unwell: Option<String>,
     /// Time before which the worker gets no work.
@@ -81,6 +84,7 @@ impl Roster {
             leaving: pull.leaving,
             heard: now,
             next_report: pull.first_report,
+            last_reply: None,
             unwell: None,
             not_before: now,
             doubted: false,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use exact2048_solution::Commit;
 
-use super::attendance::Culprit;
+use super::attendance::{Culprit, Limits};
 use super::counts::PossibleCounts;
 use super::epoch::{Epoch, ReportFault, WrittenRange};
 use super::events::Event;
@@ -312,7 +312,8 @@ impl Cluster {
         // progress.
         let commit_interval = self.config.commit_interval / (1 << job.map_or(0, |job| job.haste));
         let step = self.config.step * (1 << job.map_or(0, |job| job.slowness));
-        let culprits = epoch.blocking_members(self.config.step, step, self.now);
+        let limits = Limits { least: self.config.step, patience: step };
+        let culprits = epoch.blocking_members(limits, self.now);
         if let Some(&Culprit { member, what, limit, at_work }) = culprits.first() {
             let (number, members) = (epoch.number(), &epoch.share.members);
             let mut reason =

@@ -51,7 +51,9 @@ pub struct JobStatus {
     pub state: JobState,
     /// Whether the job will be cancelled as soon as its finished work is committed.
     pub cancelling: bool,
-    /// Reason why the job makes no progress.
+    /// Whether the shards of the done job are being reread.
+    pub checking: bool,
+    /// Reason why the job makes no progress, or why its shards could not be reread.
     pub obstacle: Option<String>,
     /// The current or next pass; `None` when nothing is missing.
     pub phase: Option<Phase>,
@@ -169,11 +171,6 @@ impl Cluster {
         self.jobs.get(id).map(|job| &job.summary)
     }
 
-    /// Returns the number of jobs.
-    pub fn jobs_len(&self) -> usize {
-        self.jobs.len()
-    }
-
     /// Returns the status of all workers.
     pub fn worker_statuses(&self, now: Duration) -> Vec<WorkerStatus> {
         let workers = self.roster.workers.iter();
@@ -183,11 +180,6 @@ impl Cluster {
     /// Returns the number of states that workers have finished in all jobs and epochs, committed or not.
     pub fn states(&self) -> u64 {
         self.states
-    }
-
-    /// Marks a job as changed.
-    pub fn touch(&mut self, id: &JobId) {
-        self.changed.insert(id.clone());
     }
 
     /// Returns the jobs that may have changed status since the last call, including the active job.
@@ -222,7 +214,8 @@ impl Cluster {
             place: job.place,
             state: job.state.clone(),
             cancelling: job.cancelling,
-            obstacle: job.obstacle.clone(),
+            checking: job.check.is_under_way(),
+            obstacle: job.obstacle.clone().or_else(|| job.check.trouble()),
             phase: summary.phase,
             segment: epoch.map(Epoch::segment).or(next),
             layer: epoch.map(Epoch::frontier_layer).or(start),

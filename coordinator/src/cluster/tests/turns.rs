@@ -178,6 +178,6 @@ fn jobs_that_have_ended_can_be_forgotten() {
     cluster.take_changed();
     cluster.forget(now, &b).unwrap();
     assert_eq!(cluster.forget(now, &b), Err(ClusterError::Unknown(b.clone())));
-    assert_eq!((cluster.jobs_len(), cluster.take_changed().contains(&b)), (1, true));
+    assert_eq!((cluster.status(now).jobs.len(), cluster.take_changed().contains(&b)), (1, true));
     submit(&mut cluster, now, "b");
 }

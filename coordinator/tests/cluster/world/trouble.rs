@@ -159,6 +159,7 @@ impl World {
 pub(super) fn config(seed: u64) -> ClusterConfig {
     let pick = |choices: [u64; 4], what: u64| choices[mix(seed ^ what << 32) as usize % 4];
     ClusterConfig {
+        max_jobs: 1000,
         lease: Duration::from_millis(1000),
         settle: Duration::from_millis(200),
         commit_interval: Duration::from_millis(500),

@@ -7,14 +7,15 @@
 
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{EpochId, EpochProgress, Incarnation, PullReply, WriteShard};
+use super::ids::{EpochId, Incarnation};
+use super::messages::{EpochProgress, PullReply, WriteShard};
 
-/// For how long what is not urgent is gathered.
+/// Time for which news that is not urgent is gathered.
 const GATHER: Duration = Duration::from_millis(10);
 
-/// Content of an answer, as far as the next answer is compared with it.
+/// Content of an answer that the next answer is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LastReply {
+pub(super) struct LastReply {
     incarnation: Incarnation,
     share: Option<EpochId>,
     withdrawn: Option<EpochId>,
@@ -39,11 +40,11 @@ impl LastReply {
 /// Decision about a pull for now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PullDecision {
-    /// It is answered.
+    /// The pull is answered.
     Answer,
-    /// There is something to say, which waits this long for more.
+    /// The answer has news, and waits this long for more.
     Gather(Duration),
-    /// There is nothing to say: it waits this long for news of any kind.
+    /// The answer has no news, and waits this long for any.
     Wait(Duration),
 }
 
@@ -52,7 +53,7 @@ pub enum PullDecision {
 /// `before` is the last answer to the worker, and `now` is the next one. `has_reports` states whether the pull brings
 /// reports to acknowledge. `waited` is the time that the pull has waited, and `most` is the limit of that time.
 #[must_use]
-pub fn hold(
+pub(super) fn hold(
     before: Option<&LastReply>,
     now: &LastReply,
     has_reports: bool,

@@ -1,0 +1,191 @@
+//! Calls the pure code with the time, and passes on what follows.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use exact2048_coordinator::cluster::{Cluster, ClusterError, Event, JobId, Pull, PullDecision, Refusal};
+use exact2048_proto::v1;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::board::{Board, Changes, ClusterSnapshot, message_of};
+use super::known::State;
+use super::observe;
+use super::signals::Signals;
+use super::work::{Orders, Work};
+use crate::wire::{Answer, cluster_status};
+
+/// The pure code of a coordinator, with its clock. It decides nothing.
+pub(super) struct Driver {
+    begun: Instant,
+    state: Mutex<State>,
+    signals: Signals,
+    orders: Orders,
+    board: Board,
+    /// Why this coordinator does nothing more.
+    fenced: OnceLock<String>,
+    /// Cancelled when this coordinator is to end.
+    stop: CancellationToken,
+}
+
+/// Why a pull has no answer.
+#[derive(Debug)]
+pub enum PullError {
+    /// The pull is refused.
+    Refused(Refusal),
+    /// The coordinator is stopping.
+    Stopping,
+}
+
+impl Driver {
+    /// Drives a cluster without jobs. `stop` is cancelled when another coordinator fences this one off.
+    pub fn new(cluster: Cluster, orders: Orders, stop: CancellationToken) -> Self {
+        Self {
+            begun: Instant::now(),
+            state: Mutex::new(State { cluster, jobs: BTreeMap::new() }),
+            signals: Signals::default(),
+            orders,
+            board: Board::default(),
+            fenced: OnceLock::new(),
+            stop,
+        }
+    }
+
+    /// Calls the pure code, and passes on its events, orders and signals.
+    pub fn with<T>(&self, call: impl FnOnce(&mut State, Duration) -> T) -> T {
+        let mut state = self.state.lock();
+        let result = call(&mut state, self.begun.elapsed());
+        for event in state.cluster.take_events() {
+            observe::log_event(&event);
+            self.follow(event);
+        }
+        let appends = state.cluster.take_appends().into_iter().map(Work::Append);
+        let errands = state.cluster.take_errands().into_iter().map(Work::from);
+        appends.chain(errands).for_each(|work| self.orders.order(work));
+        let signal = state.cluster.signal();
+        drop(state);
+        self.signals.publish(signal);
+        result
+    }
+
+    fn follow(&self, event: Event) {
+        match event {
+            Event::Job { job, state } => {
+                self.board.mark_stale();
+                self.signals.job_changed();
+                if state.has_ended() {
+                    self.orders.note(job);
+                }
+            }
+            Event::Progress { job } => self.orders.note(job),
+            _ => {}
+        }
+    }
+
+    /// Answers a worker as soon as there is news, or after a while.
+    ///
+    /// # Errors
+    ///
+    /// [`PullError`].
+    pub async fn pull(&self, pull: &Pull) -> Result<Answer, PullError> {
+        let begun = Instant::now();
+        let mut news = self.signals.listen();
+        loop {
+            news.forget();
+            let decided = self.with(|state, now| {
+                let (reply, decision) = state.cluster.answer(now, pull, begun.elapsed())?;
+                Ok((state.answer(reply), decision))
+            });
+            let (answer, decision) = decided.map_err(PullError::Refused)?;
+            if decision == PullDecision::Answer {
+                return Ok(answer);
+            }
+            if self.stop.run_until_cancelled(news.wait(decision)).await.is_none() {
+                return Err(PullError::Stopping);
+            }
+        }
+    }
+
+    /// Changes whenever the state of a job changes.
+    pub fn job_states(&self) -> watch::Receiver<u64> {
+        self.signals.job_states()
+    }
+
+    /// Returns the visible state, shared by all callers within a fifth of a second unless a decision was made
+    /// meanwhile.
+    pub fn snapshot(&self) -> Arc<ClusterSnapshot> {
+        self.board.current(|| {
+            self.with(|state, now| {
+                let changed = state.cluster.take_changed();
+                let look = |job: JobId| {
+                    let found = state.cluster.job_status(&job, now).zip(state.jobs.get(&job).cloned());
+                    (job, found)
+                };
+                Changes {
+                    jobs: changed.into_iter().map(look).collect(),
+                    workers: state.cluster.worker_statuses(now),
+                }
+            })
+        })
+    }
+
+    /// Returns the current state of a job.
+    ///
+    /// # Errors
+    ///
+    /// NOT_FOUND.
+    pub fn job_view(&self, job: &JobId) -> Result<v1::Job, Status> {
+        let found = self.with(|state, now| {
+            let found = state.cluster.job_status(job, now).zip(state.jobs.get(job));
+            found.map(|(status, known)| message_of(&status, known))
+        });
+        found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
+    }
+
+    /// Makes the next snapshot show the latest decisions.
+    pub fn mark_stale(&self) {
+        self.board.mark_stale();
+    }
+
+    /// Publishes the state of the cluster as metrics.
+    pub fn record_metrics(&self) {
+        let states = self.with(|state, _| state.cluster.states());
+        observe::record(&self.snapshot(), states);
+    }
+
+    /// Lets time pass for the cluster until the coordinator stops.
+    pub async fn keep_time(self: Arc<Self>, step: Duration) {
+        let mut ticks = tokio::time::interval(step);
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        while self.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+            let is_idle = self.with(|state, now| {
+                state.cluster.tick(now);
+                state.not_needed().is_empty()
+            });
+            if !is_idle {
+                self.orders.order(Work::Release);
+            }
+        }
+    }
+
+    /// Stops this coordinator, because another one owns the store.
+    pub fn fence(&self, reason: String) {
+        tracing::error!(reason, "another coordinator owns the store, stopping");
+        let _ = self.fenced.set(reason);
+        self.with(|state, now| state.cluster.fence(now));
+        self.stop.cancel();
+    }
+
+    /// Returns why this coordinator does nothing more, if another one owns the store.
+    pub fn fenced(&self) -> Option<&str> {
+        self.fenced.get().map(String::as_str)
+    }
+
+    /// Cancelled when this coordinator is to end.
+    pub fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+}

@@ -1,0 +1,69 @@
+//! The shell's data about jobs, next to those of the pure code.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use exact2048_coordinator::cluster::{Cluster, JobId, PullReply};
+use exact2048_game::Params;
+use exact2048_storage::{Location, StorageError};
+use parking_lot::Mutex;
+
+use super::job_run::JobRun;
+use crate::wire::{Answer, OpeningId};
+
+/// State that is read and changed only as a whole.
+pub(super) struct State {
+    pub cluster: Cluster,
+    pub jobs: BTreeMap<JobId, Known>,
+}
+
+/// Location and open run of a job.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub params: Params,
+    /// Disk limit of the run in bytes, if any.
+    pub disk_limit: Option<u64>,
+    pub location: Location,
+    /// The URL of the location, for workers and people.
+    pub url: String,
+    /// The run, while it is open for writing. It is open only while the cluster holds it.
+    pub held: Option<HeldRun>,
+}
+
+/// The run of a job that is open for writing.
+#[derive(Clone)]
+pub(super) struct HeldRun {
+    pub run: Arc<Mutex<JobRun>>,
+    /// The latest opening record.
+    pub opening: OpeningId,
+}
+
+impl Known {
+    /// Creates the data of a job whose run is not open.
+    pub fn new(params: Params, disk_limit: Option<u64>, location: Location) -> Result<Self, StorageError> {
+        let url = location.url()?;
+        Ok(Self { params, disk_limit, location, url, held: None })
+    }
+}
+
+impl HeldRun {
+    pub fn new(run: JobRun) -> Self {
+        Self { opening: run.opening(), run: Arc::new(Mutex::new(run)) }
+    }
+}
+
+impl State {
+    /// Adds the location and the opening of the run to a reply.
+    pub fn answer(&self, reply: PullReply) -> Answer {
+        Answer::new(reply, |share| {
+            let known = self.jobs.get(&share.job)?;
+            Some((known.url.clone(), known.held.as_ref()?.opening))
+        })
+    }
+
+    /// Returns the jobs with open runs that are no longer needed.
+    pub fn not_needed(&self) -> Vec<JobId> {
+        let held = self.jobs.iter().filter(|(_, known)| known.held.is_some());
+        held.filter(|(job, _)| !self.cluster.holds(job)).map(|(job, _)| job.clone()).collect()
+    }
+}

@@ -1,0 +1,117 @@
+//! The queue, as all parts of a coordinator use it. Each use shows whether this coordinator still owns the store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use exact2048_coordinator::cluster::{Refusal, StoreCheck};
+use exact2048_net::status::unavailable;
+use exact2048_net::text::with_causes;
+use exact2048_storage::ErrorKind;
+use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
+use tokio::task::spawn_blocking;
+use tonic::Status;
+
+use super::AppendError;
+use super::driver::Driver;
+use super::queue::Queue;
+use super::queue_records::QueueRecord;
+use super::statuses::{of_panic, of_run};
+use crate::wire::refusal_status;
+
+/// Interval at which the coordinator checks that no other one has taken over.
+///
+/// Appends would notice a takeover, but only when there is something to append.
+const CONFIRM: Duration = Duration::from_secs(10);
+
+/// The queue of a coordinator.
+#[derive(Clone)]
+pub(super) struct Ledger {
+    driver: Arc<Driver>,
+    queue: Arc<Mutex<Queue>>,
+    /// Held during a change of the queue.
+    changing: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Ledger {
+    pub fn new(driver: Arc<Driver>, queue: Queue) -> Self {
+        Self { driver, queue: Arc::new(Mutex::new(queue)), changing: Arc::default() }
+    }
+
+    /// Waits for the turn to change the queue, which one change has at a time.
+    pub async fn turn(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.changing).lock_owned().await
+    }
+
+    /// Writes a record to the queue.
+    pub async fn note(&self, record: QueueRecord) -> Result<(), Status> {
+        let queue = Arc::clone(&self.queue);
+        let noted = spawn_blocking(move || queue.lock().append(&record)).await;
+        self.answered(noted.map_err(|error| of_panic(&error))?)
+    }
+
+    /// Requires that the store is in its place. Otherwise a missing run would mean nothing.
+    pub async fn require_store(&self) -> Result<(), Status> {
+        let queue = Arc::clone(&self.queue);
+        let found = spawn_blocking(move || queue.lock().confirm()).await;
+        self.answered(found.map_err(|error| of_panic(&error))?)
+    }
+
+    /// Converts the queue's answer to a request.
+    fn answered(&self, answer: Result<(), AppendError>) -> Result<(), Status> {
+        match answer {
+            Ok(()) => Ok(()),
+            Err(AppendError::Foreign(what)) => Err(Status::internal(what)),
+            Err(AppendError::Fenced(reason)) => {
+                self.driver.fence(reason);
+                Err(refusal_status(&Refusal::Fenced))
+            }
+            // The queue was written before, so the file system is read-only by now, or permissions have changed.
+            Err(AppendError::Failed(error)) if error.kind() == ErrorKind::Refused => {
+                Err(unavailable(with_causes(&error)))
+            }
+            Err(AppendError::Failed(error)) => Err(of_run(&error)),
+        }
+    }
+
+    /// Writes a record to the queue. Blocks on the store.
+    pub fn append(&self, record: &QueueRecord) -> Result<(), AppendError> {
+        self.queue.lock().append(record)
+    }
+
+    /// Requires that this coordinator owns the store. Blocks on the store.
+    pub fn confirm(&self) -> Result<(), AppendError> {
+        self.queue.lock().confirm()
+    }
+
+    /// Checks that the store is in its place and writable; `None` if another coordinator owns it. Blocks on the store.
+    pub fn check_store(&self) -> Option<StoreCheck> {
+        let found = self.queue.lock().require_store();
+        match found {
+            Ok(()) => Some(StoreCheck::There),
+            Err(AppendError::Fenced(reason)) => {
+                self.driver.fence(reason);
+                None
+            }
+            Err(error) => Some(StoreCheck::Away(with_causes(&error))),
+        }
+    }
+
+    /// Checks now and then that no other coordinator has taken over.
+    pub async fn keep_watch(self) {
+        let stop = self.driver.stop();
+        while stop.run_until_cancelled(tokio::time::sleep(CONFIRM)).await.is_some() {
+            let ledger = self.clone();
+            match spawn_blocking(move || ledger.confirm()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(AppendError::Fenced(reason))) => self.driver.fence(reason),
+                Ok(Err(error)) => {
+                    let error = with_causes(&error);
+                    tracing::warn!(error, "cannot check ownership of the store");
+                    self.driver.with(|state, now| state.cluster.store_is_away(now, error));
+                }
+                Err(error) => tracing::error!(%error, "cannot check ownership of the store"),
+            }
+        }
+    }
+}

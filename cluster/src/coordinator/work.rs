@@ -1,0 +1,64 @@
+//! Work that the pure code orders, on its way to the code that carries it out.
+
+use exact2048_coordinator::cluster::{Append, Claim, Errand, JobId, OpenTicket};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Work on the journals and shards of jobs.
+#[derive(Clone)]
+pub(super) enum Work {
+    Append(Append),
+    /// Opens the run of a job. With a disk limit, `times` the usual space stays free.
+    Open {
+        ticket: OpenTicket,
+        job: JobId,
+        times: u64,
+        may_make: bool,
+    },
+    /// Checks that the store and the run of a job are in their place.
+    Look(JobId),
+    /// Reads a shard that a worker cannot read.
+    Examine(Claim),
+    /// Releases the runs that are no longer needed, so that other processes can open them.
+    Release,
+}
+
+impl From<Errand> for Work {
+    fn from(errand: Errand) -> Self {
+        match errand {
+            Errand::Open { ticket, job, times, may_make } => Self::Open { ticket, job, times, may_make },
+            Errand::Look(job) => Self::Look(job),
+            Errand::Examine(claim) => Self::Examine(claim),
+        }
+    }
+}
+
+/// Sender of orders.
+pub(super) struct Orders {
+    work: UnboundedSender<Work>,
+    news: UnboundedSender<JobId>,
+}
+
+/// Receivers of orders.
+pub(super) struct Pending {
+    pub work: UnboundedReceiver<Work>,
+    /// Jobs whose end or progress is to be written to the queue.
+    pub news: UnboundedReceiver<JobId>,
+}
+
+impl Orders {
+    /// Creates a sender and its receivers.
+    pub fn new() -> (Self, Pending) {
+        let ((work, to_do), (news, to_note)) = (unbounded_channel(), unbounded_channel());
+        (Self { work, news }, Pending { work: to_do, news: to_note })
+    }
+
+    /// Orders work. A coordinator that is stopping has no receiver any more.
+    pub fn order(&self, work: Work) {
+        let _ = self.work.send(work);
+    }
+
+    /// Orders that the end or the progress of a job be written to the queue.
+    pub fn note(&self, job: JobId) {
+        let _ = self.news.send(job);
+    }
+}
