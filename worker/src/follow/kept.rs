@@ -52,7 +52,10 @@ pub fn read_afterstates<V: Value>(
     input: &mut dyn Read,
 ) -> io::Result<()> {
     let (tables, memory) = (&shared.tables, shared.store.memory());
-    let other_run = || io::Error::new(io::ErrorKind::InvalidData, "the chances are of another run");
+    let other_run = || {
+        let what = "expected chances of this run, found chances of another run";
+        io::Error::new(io::ErrorKind::InvalidData, what)
+    };
     for _ in 0..read_u32(input)? {
         let lane = Lane::from_code(u64::from_le_bytes(read_bytes(input)?)).ok_or_else(other_run)?;
         let class = tables.class(layer, lane).ok_or_else(other_run)?;
