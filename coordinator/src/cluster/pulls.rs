@@ -45,7 +45,7 @@ impl Cluster {
             if pull.leaving {
                 return Ok(farewell(pull));
             }
-            self.register(pull);
+            self.register(pull, now);
         }
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| pull.epoch == Some(epoch.number()))
             && let Some(member) = epoch.share.member(pull.worker)
@@ -67,8 +67,8 @@ impl Cluster {
     }
 
     /// Registers the process of a pull. An earlier process of the worker loses its work.
-    fn register(&mut self, pull: &Pull) {
-        let again = self.roster.register(pull, self.now);
+    fn register(&mut self, pull: &Pull, now: Duration) {
+        let again = self.roster.register(pull, now);
         self.choose_at = Duration::ZERO;
         self.events.push(Event::WorkerJoined {
             worker: pull.worker,

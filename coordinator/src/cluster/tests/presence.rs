@@ -10,10 +10,12 @@ fn a_pull_registers_its_process() {
     let share = workers[0].pull(&mut cluster, now).share.unwrap();
     let pull = workers[0].message();
     let again = Pull { incarnation: Incarnation(2), epoch: None, ..pull.clone() };
-    let next = cluster.pull(now, &again).unwrap().share.unwrap();
+    assert_eq!(cluster.pull(now, &again).unwrap().share, None, "the epoch of the earlier process is over");
+    let later = now + ClusterConfig::default().settle;
+    let next = cluster.pull(later, &again).unwrap().share.unwrap();
     assert!(next.epoch > share.epoch);
     let old = Refusal::OldIncarnation { worker: pull.worker, expected: Incarnation(2), got: Incarnation(1) };
-    assert_eq!(cluster.pull(now, &pull), Err(old));
+    assert_eq!(cluster.pull(later, &pull), Err(old));
     // A worker that only says goodbye is not registered.
     let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
     let reply = cluster.pull(now, &goodbye).unwrap();
