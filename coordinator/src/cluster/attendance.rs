@@ -47,7 +47,7 @@ pub(super) struct Culprit {
     pub at_work: bool,
 }
 
-/// What a member still has to do.
+/// Remaining work of a member.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Duty {
     /// Whether the member has not written its shard of the ordered range.
