@@ -28,8 +28,8 @@
 //! * that every stored best move is the first of those that these values make best;
 //! * that the fingerprint of every committed range is that of its states and values.
 //!
-//! [`Verifier::sample`] checks the values of some states drawn by chance, which takes no longer for a large run where many
-//! layers are stored.
+//! [`Verifier::sample`] checks the values of some states drawn by chance. If many layers are stored, its time does not
+//! depend on the size of the run.
 
 mod cone;
 mod fingerprint;
@@ -42,198 +42,47 @@ mod layers;
 mod layout;
 mod listed;
 mod moves;
+mod outcome;
 mod policy;
 mod sampling;
 mod span;
 mod table;
 mod values;
+mod verifier;
 mod whole;
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use exact2048_game::Layer;
-use exact2048_solution::Run;
-use exact2048_storage::{Place, StorageError};
-use rayon::ThreadPool;
-
-use game::CheckedGame;
+pub use outcome::{CheckOutcome, CheckProgress, Checked, Problem};
 pub use span::Span;
+pub use verifier::Verifier;
 
-/// The most problems that are reported of one layer, or of the shards; more of them would say nothing new.
-const MOST_PROBLEMS: usize = 8;
-
-/// Something that is not as it must be.
-#[derive(Debug, thiserror::Error)]
-pub enum Problem {
-    /// A file is missing, damaged or another's.
-    #[error(transparent)]
-    File(#[from] StorageError),
-    /// The files are whole, and what they say is wrong.
-    #[error("{file}{}: {what}: expected {expected}, found {found}", at(*.offset))]
-    Content {
-        /// The file that says it, or the folder of the journal.
-        file: Place,
-        /// Where the frame that says it starts in the file, where it is one frame's.
-        offset: Option<u64>,
-        /// The wrong property.
-        what: String,
-        /// The expected content.
-        expected: String,
-        /// The content found.
-        found: String,
-    },
-}
-
-impl Problem {
-    /// Whether the problem is only that a file cannot be read now, which says nothing of the run.
-    #[must_use]
-    pub fn is_unread(&self) -> bool {
-        matches!(self, Self::File(error) if error.blames().is_none())
+impl Verifier<'_> {
+    /// Reads every frame of every committed shard that has a layer of a span, and checks each commit of the
+    /// journal separately.
+    pub fn shards(&self, span: Span) -> CheckOutcome {
+        whole::check_shards(self, span)
     }
-}
 
-fn at(offset: Option<u64>) -> String {
-    offset.map_or_else(String::new, |offset| format!(" at byte {offset}"))
-}
-
-/// Counts of the data checked.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Checked {
-    /// Shards read.
-    pub shards: u64,
-    /// Their bytes.
-    pub bytes: u64,
-    /// Their frames.
-    pub frames: u64,
-    /// Layers gone through.
-    pub layers: u64,
-    /// States whose successors were looked up, up to symmetry.
-    pub states: u64,
-    /// Afterstates whose spawns were looked up, up to symmetry.
-    pub afterstates: u64,
-    /// Stored values that were computed again and compared.
-    pub values: u64,
-    /// Stored values that could not be computed again, because those above them are not committed.
-    pub values_left_out: u64,
-    /// Stored best moves that were computed again and compared.
-    pub best_moves: u64,
-    /// Stored best moves that could not be computed again, because the values above them are not committed.
-    pub best_moves_left_out: u64,
-    /// Stored values of a sample that could not be computed again, because what they follow from takes more memory than
-    /// allowed.
-    pub values_too_far: u64,
-    /// Answers of the oracle about states whose values are not stored, that were compared.
-    pub answers: u64,
-    /// Committed ranges whose fingerprint was compared.
-    pub fingerprints: u64,
-    /// The fingerprint of the run, where all of it was gone through.
-    pub fingerprint: Option<u128>,
-}
-
-impl Checked {
-    /// Adds what was checked of another part of a sample.
-    fn add_sampled(&mut self, other: &Self) {
-        self.values += other.values;
-        self.states += other.states;
-        self.values_too_far += other.values_too_far;
-        self.answers += other.answers;
-        self.best_moves += other.best_moves;
-    }
-}
-
-/// The result of a check: it passed if there are no problems and it was not stopped.
-#[derive(Debug, Default)]
-pub struct CheckOutcome {
-    /// Counts of the data checked up to the end, or up to the layer with the first problem.
-    pub checked: Checked,
-    /// The problems found.
-    pub problems: Vec<Problem>,
-    /// Whether it was asked to stop before it was done.
-    pub stopped: bool,
-    /// The lowest layer that was checked completely.
-    pub done_down_to: Option<Layer>,
-}
-
-/// How far a check is. Any thread may report it, and so reports may be a little out of order.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CheckProgress {
-    /// This many bytes of the shards are read.
-    Bytes(u64),
-    /// All states down to this layer are checked; this many so far.
-    Layer(Layer, u64),
-    /// Values of a sample that are checked, how many it has, and the states that were worked on for them: first listed and
-    /// then valued, each time counted.
-    Sample {
-        /// Values that are checked.
-        checked: u64,
-        /// Values that the sample has.
-        count: u64,
-        /// States that were worked on.
-        states: u64,
-    },
-}
-
-/// Checks a run.
-pub struct Verifier<'a> {
-    run: &'a Run,
-    game: CheckedGame,
-    pool: ThreadPool,
-    stop: &'a AtomicBool,
-    progress: &'a (dyn Fn(CheckProgress) + Sync),
-}
-
-impl<'a> Verifier<'a> {
-    /// A verifier with this number of threads. It ends early once `stop` is set.
+    /// Checks every committed layer of a span, from the highest down to the first one with a problem.
     ///
-    /// # Errors
+    /// Cost: about the time in which the layers were solved. Memory: see [`Verifier::memory_bytes`].
+    pub fn all_states(&self, span: Span) -> CheckOutcome {
+        self.in_pool(|| layers::check_states(self, span))
+    }
+
+    /// Estimates the bytes of memory that [`Verifier::all_states`] takes at most, by the counts of the journal.
+    pub fn memory_bytes(&self, span: Span) -> u64 {
+        layers::memory_bytes(self, span)
+    }
+
+    /// Checks `count` stored values, drawn evenly and with repeats; none if no values are stored.
     ///
-    /// Where the threads cannot be made.
-    pub fn new(
-        run: &'a Run,
-        threads: usize,
-        stop: &'a AtomicBool,
-        progress: &'a (dyn Fn(CheckProgress) + Sync),
-    ) -> std::io::Result<Self> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        let pool = pool.map_err(std::io::Error::other)?;
-        Ok(Self { run, game: CheckedGame::new(run.params()), pool, stop, progress })
-    }
-
-    /// All layers that the run can have, committed or not.
-    pub fn all_layers(&self) -> Span {
-        Span { first: Layer::FIRST, last: Layer(self.game.last_layer()) }
-    }
-
-    /// The number of states of a span that the journal knows of.
-    pub fn known_states(&self, span: Span) -> u64 {
-        let counts = self.run.layer_counts().into_iter();
-        counts.filter(|counts| span.contains(counts.layer)).map(|counts| counts.states).sum()
-    }
-
-    /// The bytes of the shards that have a layer of a span, by the journal.
-    pub fn known_bytes(&self, span: Span) -> u64 {
-        let shards = self.run.catalog().shards();
-        shards.iter().filter(|shard| span.touches(&shard.commit)).map(|shard| shard.record.bytes).sum()
-    }
-
-    fn run(&self) -> &Run {
-        self.run
-    }
-
-    fn game(&self) -> &CheckedGame {
-        &self.game
-    }
-
-    fn threads(&self) -> usize {
-        self.pool.current_num_threads()
-    }
-
-    fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// Runs on the threads of the verifier.
-    fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.pool.install(work)
+    /// Draws only values whose successors' values are committed. If there are at most `count` of them, checks each value
+    /// once. Leaves out values that need more than `memory_bytes`.
+    ///
+    /// Cost: some milliseconds for each value if at most two layers between kept layers are not kept, for a run of any
+    /// size. Otherwise about half a microsecond of a core for each state between the values and the next cut. Memory is 8
+    /// bytes for each of these states, and 180 more bytes for each state of the largest layer.
+    pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
+        sampling::check_sample(self, count, memory_bytes)
     }
 }

@@ -13,14 +13,20 @@ pub struct PlaySums {
     /// The most blocks that a layer has.
     lanes: usize,
     layers: Vec<LayerStatistics>,
-    moved: f64,
-    potential: f64,
-    won: f64,
-    left_out: f64,
+    totals: Totals,
     /// How often a chance of the afterstates of a layer was rounded at most.
     roundings: BTreeMap<Layer, u64>,
     most_roundings: u64,
     longest: u64,
+}
+
+/// Sums of [`FollowSums`] over all layers.
+#[derive(Default)]
+struct Totals {
+    moved: f64,
+    potential: f64,
+    won: f64,
+    left_out: f64,
 }
 
 impl PlaySums {
@@ -30,10 +36,7 @@ impl PlaySums {
             params: params.clone(),
             lanes,
             layers: Vec::new(),
-            moved: 0.0,
-            potential: 0.0,
-            won: 0.0,
-            left_out: 0.0,
+            totals: Totals::default(),
             roundings: BTreeMap::new(),
             most_roundings: 0,
             longest: 0,
@@ -52,13 +55,13 @@ impl PlaySums {
         if let Some(target) = self.params.game().winning_exponent() {
             all.ended[usize::from(target)] += all.won;
         }
-        self.left_out += all.left_out;
+        self.totals.left_out += all.left_out;
         if all.states == 0 {
             return;
         }
-        self.moved += all.moved;
-        self.potential += all.potential;
-        self.won += all.won;
+        self.totals.moved += all.moved;
+        self.totals.potential += all.potential;
+        self.totals.won += all.won;
         let below = SpawnKind::ALL.into_iter().filter_map(|spawn| layer.before(spawn));
         let sent = below.filter_map(|below| self.roundings.get(&below)).copied().max().unwrap_or(0);
         // A spawn divides and multiplies; the chance of a start is rounded once.
@@ -74,7 +77,8 @@ impl PlaySums {
 
     /// The numbers, for [`PlaySums::with_numbers`].
     pub fn numbers(&self) -> Vec<u64> {
-        let sums = [self.moved, self.potential, self.won, self.left_out].map(f64::to_bits);
+        let sums = [self.totals.moved, self.totals.potential, self.totals.won, self.totals.left_out]
+            .map(f64::to_bits);
         let mut numbers = vec![self.most_roundings, self.longest, self.roundings.len() as u64];
         numbers.extend(sums);
         numbers.extend(self.roundings.iter().flat_map(|(layer, &roundings)| [layer.0.into(), roundings]));
@@ -110,10 +114,7 @@ impl PlaySums {
         Some(Self {
             layers: layers.collect::<Option<_>>()?,
             roundings: roundings.collect::<Option<_>>()?,
-            moved,
-            potential,
-            won,
-            left_out,
+            totals: Totals { moved, potential, won, left_out },
             most_roundings,
             longest,
             ..self
@@ -127,10 +128,14 @@ impl PlaySums {
         // Each of the two first tiles, and the one after each move, is a 4 with this chance. The potential
         // counts 4 points for it that the player did not score.
         let unscored_potential = SpawnKind::Four.unscored_potential() as f64;
-        let gifts = unscored_potential * params.game().spawn4().probability() * (self.moved + 2.0);
+        let gifts = unscored_potential * params.game().spawn4().probability() * (self.totals.moved + 2.0);
         let (value, summed, largest) = match params.game().winning_exponent() {
-            None => (self.potential - gifts, self.potential + gifts, last * params.game().cells() as f64),
-            Some(_) => (self.won, self.won, 1.0),
+            None => (
+                self.totals.potential - gifts,
+                self.totals.potential + gifts,
+                last * params.game().cells() as f64,
+            ),
+            Some(_) => (self.totals.won, self.totals.won, 1.0),
         };
         // A chance, its product with a potential, sums of a row, of a block, of blocks and of layers, and what gifts take.
         let roundings =
@@ -138,13 +143,13 @@ impl PlaySums {
         let relative = roundings as f64 * f64::EPSILON / 2.0;
         let rounding = relative / (1.0 - relative);
         // A move adds at least 2 to the tile sum. The factor covers the roundings of what was left out.
-        let left_out = 2.0 * self.left_out;
+        let left_out = 2.0 * self.totals.left_out;
         PlayStatistics {
             value,
             value_error: summed * rounding + left_out * largest,
-            moves: self.moved,
-            moves_error: self.moved * rounding + left_out * last / f64::from(Layer::STEP),
-            dropped: self.left_out,
+            moves: self.totals.moved,
+            moves_error: self.totals.moved * rounding + left_out * last / f64::from(Layer::STEP),
+            dropped: self.totals.left_out,
             rounding,
             layers: self.layers,
         }

@@ -7,12 +7,12 @@ use std::{iter, mem};
 
 use rayon::prelude::*;
 
-use super::Problem;
 use super::game::CheckedGame;
 use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::listed::ListedPart;
 use super::moves::{Lanes, States, successors, target_lanes};
+use super::outcome::Problem;
 
 /// Boards of a part of a layer that is worked on: what one thread takes up.
 const PIECE: usize = 1 << 14;

@@ -9,8 +9,8 @@ use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::Problem;
 use super::game::lane_tiles;
+use super::outcome::Problem;
 
 /// The items of one layer and kind by key, with their decoded frames.
 pub struct Items {

@@ -3,8 +3,8 @@
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase, Run};
 
-use super::Problem;
 use super::game::CheckedGame;
+use super::outcome::Problem;
 
 /// A problem of the journal.
 pub fn problem(run: &Run, what: String, expected: String, found: String) -> Problem {

@@ -8,9 +8,10 @@ use rayon::prelude::*;
 
 use super::game::CheckedGame;
 use super::items::{Content, FrameCache, Item, Items, item_text};
+use super::journal;
 use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
+use super::outcome::Problem;
 use super::policy::BestMoveReader;
-use super::{Problem, journal};
 
 /// The moves in the order of their numbers.
 const MOVES: [&str; 4] = ["left", "right", "up", "down"];

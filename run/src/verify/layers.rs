@@ -8,65 +8,63 @@ use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::fingerprint::Fingerprint;
+use super::journal;
 use super::layer_reader::{LayerReader, Part};
 use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
-use super::{CheckOutcome, CheckProgress, MOST_PROBLEMS, Span, Verifier, journal};
+use super::outcome::{CheckOutcome, CheckProgress, MOST_PROBLEMS};
+use super::span::Span;
+use super::verifier::Verifier;
 
-impl Verifier<'_> {
-    /// Checks every committed layer of a span, from the highest down to the first one with a problem.
-    ///
-    /// Cost: about the time in which the layers were solved. Memory: see [`Verifier::memory_bytes`].
-    pub fn all_states(&self, span: Span) -> CheckOutcome {
-        self.in_pool(|| self.descend(span))
+/// Checks every committed layer of a span, from the highest down to the first one with a problem.
+pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome {
+    let commits = verifier.run().catalog().commits();
+    let last_of_run = verifier.all_layers().last;
+    let mut descent = Descent {
+        verifier,
+        reader: LayerReader::new(verifier.run(), verifier.game()),
+        starts: verifier.game().starts(),
+        fingerprint: Fingerprint::of_format(
+            verifier.run().format_version(),
+            verifier.game().geometry().cells(),
+        ),
+        span,
+        above: VecDeque::from([None, None]),
+        shares: vec![Some(0); commits.len()],
+        commits,
+        outcome: CheckOutcome::default(),
+    };
+    if span.last == last_of_run && !verifier.run().params().contents().enumerates_only() {
+        // Nothing is above the last layer, and that is known.
+        descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
     }
+    descent.go();
+    let mut outcome = descent.outcome;
+    if span == verifier.all_layers()
+        && verifier.run().is_solved()
+        && outcome.problems.is_empty()
+        && !outcome.stopped
+    {
+        let add = |sum: u128, share: &Option<u128>| Some(sum.wrapping_add((*share)?));
+        outcome.checked.fingerprint = descent.shares.iter().try_fold(0, add);
+    }
+    outcome
+}
 
-    fn descend(&self, span: Span) -> CheckOutcome {
-        let commits = self.run().catalog().commits();
-        let last_of_run = self.all_layers().last;
-        let mut descent = Descent {
-            verifier: self,
-            reader: LayerReader::new(self.run(), self.game()),
-            starts: self.game().starts(),
-            fingerprint: Fingerprint::of_format(self.run().format_version(), self.game().geometry().cells()),
-            span,
-            above: VecDeque::from([None, None]),
-            shares: vec![Some(0); commits.len()],
-            commits,
-            outcome: CheckOutcome::default(),
-        };
-        if span.last == last_of_run && !self.run().params().contents().enumerates_only() {
-            // Nothing is above the last layer, and that is known.
-            descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
-        }
-        descent.go();
-        let mut outcome = descent.outcome;
-        if span == self.all_layers()
-            && self.run().is_solved()
-            && outcome.problems.is_empty()
-            && !outcome.stopped
-        {
-            let add = |sum: u128, share: &Option<u128>| Some(sum.wrapping_add((*share)?));
-            outcome.checked.fingerprint = descent.shares.iter().try_fold(0, add);
-        }
-        outcome
-    }
-
-    /// Bytes of memory that [`Verifier::all_states`] takes for a span at most, about, by the counts of the journal.
-    pub fn memory_bytes(&self, span: Span) -> u64 {
-        let commits = self.run().catalog().commits();
-        let mut counts: Vec<_> = commits.iter().flat_map(|commit| &commit.layers).collect();
-        counts.sort_by_key(|counts| counts.layer);
-        let above = span.above(self.game()).next();
-        let last = above.unwrap_or(span.last);
-        let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer <= last;
-        let layers = counts.windows(3).filter(|three| touched(three[0].layer));
-        let bytes = |three: &[&exact2048_solution::LayerCounts]| {
-            let held = three.iter().map(|counts| counts.states).sum::<u64>() * STATE_BYTES;
-            held + three[0].states * WORK_BYTES
-        };
-        FIXED_BYTES + layers.map(bytes).max().unwrap_or(0)
-    }
+/// Estimates the bytes of memory that [`check_states`] takes at most, by the counts of the journal.
+pub(super) fn memory_bytes(verifier: &Verifier<'_>, span: Span) -> u64 {
+    let commits = verifier.run().catalog().commits();
+    let mut counts: Vec<_> = commits.iter().flat_map(|commit| &commit.layers).collect();
+    counts.sort_by_key(|counts| counts.layer);
+    let above = span.above(verifier.game()).next();
+    let last = above.unwrap_or(span.last);
+    let touched = |layer: Layer| layer.0 + 4 >= span.first.0 && layer <= last;
+    let layers = counts.windows(3).filter(|three| touched(three[0].layer));
+    let bytes = |three: &[&exact2048_solution::LayerCounts]| {
+        let held = three.iter().map(|counts| counts.states).sum::<u64>() * STATE_BYTES;
+        held + three[0].states * WORK_BYTES
+    };
+    FIXED_BYTES + layers.map(bytes).max().unwrap_or(0)
 }
 
 /// Memory of a state: board, value, and whether a state or a start leads to it.
@@ -111,7 +109,7 @@ impl Descent<'_> {
             self.check_led_to(Layer(layer.0 + 4), 2);
             self.above.truncate(2);
             self.outcome.done_down_to = Some(Layer(layer.0 + 4));
-            (self.verifier.progress)(CheckProgress::Layer(layer, self.outcome.checked.states));
+            self.verifier.report(CheckProgress::Layer(layer, self.outcome.checked.states));
         }
         // Nothing but starts is below the lowest layers.
         self.check_led_to(Layer(4), 0);

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
-use super::MOST_PROBLEMS;
 use super::game::CheckedGame;
 use super::layer_reader::Part;
+use super::outcome::MOST_PROBLEMS;
 use super::table::BoardTable;
 use super::values::{SPAWNS, SpawnedValues};
 

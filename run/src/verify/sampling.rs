@@ -22,12 +22,13 @@ use rustc_hash::FxHashMap;
 
 use super::cone::{CheckLimits, Cone, ValuedLayer};
 use super::game::CheckedGame;
-use super::items::Content;
+use super::items::{Content, item_text};
 use super::layer_reader::LayerReader;
 use super::layout::tile_sum;
 use super::moves::States;
+use super::outcome::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Problem};
 use super::values::SpawnedValues;
-use super::{CheckOutcome, CheckProgress, Checked, Problem, Verifier};
+use super::verifier::Verifier;
 
 /// Every check draws the same states of a run, so that a failure can be looked into.
 const SEED: u64 = 2048;
@@ -56,109 +57,99 @@ const ASKED: u64 = 4;
 /// on.
 const NEAR: u64 = 1 << 16;
 
-impl Verifier<'_> {
-    /// Checks `count` stored values, drawn evenly and with repeats; none where no values are stored. If there are no more
-    /// than that, each is checked once. Drawn are those whose next values above, from which they follow, are committed.
-    ///
-    /// Cost: some milliseconds a value where at most two layers are left out between those that are kept,
-    /// however large the run is. With more of them it is about half a microsecond of a core for each state
-    /// that the values lead to below the next cut. Memory is 8 bytes for each of these states, and 180 bytes
-    /// more for those of the largest layer. Values that need more than `memory_bytes` are left out.
-    pub fn sample(&self, count: u64, memory_bytes: u64) -> CheckOutcome {
-        let little = LITTLE_BYTES.min(memory_bytes / self.threads() as u64);
-        let mut sampler = Sampler {
-            verifier: self,
-            game: self.game(),
-            reader: LayerReader::new(self.run(), self.game()),
-            oracle: Oracle::with_options(
-                self.run(),
-                OracleOptions {
-                    cone_bytes: little,
-                    solved_bytes: 0,
-                    cache_bytes: ORACLE_CACHE,
-                    ..OracleOptions::default()
-                },
-            )
-            .ok(),
-            count,
-            checked: AtomicU64::new(0),
-            states: AtomicU64::new(0),
-        };
-        let mut outcome = CheckOutcome::default();
-        let items = match self.values_items(sampler.reader.width()) {
-            Ok(items) => items,
-            Err(problem) => {
-                outcome.problems.push(problem);
-                return outcome;
-            }
-        };
-        let total = items.last().map_or(0, |(end, _)| *end);
-        let (count, is_all) = (count.min(total), count >= total);
-        sampler.count = count;
-        let drawn = (0..count).map(|i| {
-            let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
-            let nth = if is_all { i } else { by_chance };
-            let at = items.partition_point(|(end, _)| *end <= nth);
-            let first = at.checked_sub(1).map_or(0, |before| items[before].0);
-            (items[at].1, (nth - first) as usize)
+/// Checks `count` stored values, drawn evenly.
+pub(super) fn check_sample(verifier: &Verifier<'_>, count: u64, memory_bytes: u64) -> CheckOutcome {
+    let little = LITTLE_BYTES.min(memory_bytes / verifier.threads() as u64);
+    let mut sampler = Sampler {
+        verifier,
+        game: verifier.game(),
+        reader: LayerReader::new(verifier.run(), verifier.game()),
+        oracle: Oracle::with_options(
+            verifier.run(),
+            OracleOptions {
+                cone_bytes: little,
+                solved_bytes: 0,
+                cache_bytes: ORACLE_CACHE,
+                ..OracleOptions::default()
+            },
+        )
+        .ok(),
+        count,
+        checked: AtomicU64::new(0),
+        states: AtomicU64::new(0),
+    };
+    let mut outcome = CheckOutcome::default();
+    let items = match values_items(verifier, sampler.reader.width()) {
+        Ok(items) => items,
+        Err(problem) => {
+            outcome.problems.push(problem);
+            return outcome;
+        }
+    };
+    let total = items.last().map_or(0, |(end, _)| *end);
+    let (count, is_all) = (count.min(total), count >= total);
+    sampler.count = count;
+    let drawn = (0..count).map(|i| {
+        let by_chance = ((u128::from(random(SEED + i)) * u128::from(total)) >> 64) as u64;
+        let nth = if is_all { i } else { by_chance };
+        let at = items.partition_point(|(end, _)| *end <= nth);
+        let first = at.checked_sub(1).map_or(0, |before| items[before].0);
+        (items[at].1, (nth - first) as usize)
+    });
+    let mut drawn: Vec<(ItemKey, usize)> = drawn.collect();
+    drawn.sort_unstable();
+    let cut = |(key, _): &(ItemKey, usize)| verifier.game().next_cut(key.layer + 2);
+    let groups: Vec<&[(ItemKey, usize)]> =
+        drawn.chunk_by(|a, b| cut(a) == cut(b)).flat_map(|below_cut| below_cut.chunks(TOGETHER)).collect();
+    let of_group = |group: &&[(ItemKey, usize)]| sampler.check(group, little);
+    let results: Vec<_> = verifier.in_pool(|| groups.par_iter().map(of_group).collect());
+    for (group, result) in groups.into_iter().zip(results) {
+        let result = result.and_then(|checked| match checked {
+            Some(checked) => Ok(checked),
+            None => verifier.in_pool(|| sampler.check_alone(group, memory_bytes, &mut { MOST_FAILURES })),
         });
-        let mut drawn: Vec<(ItemKey, usize)> = drawn.collect();
-        drawn.sort_unstable();
-        let cut = |(key, _): &(ItemKey, usize)| self.game().next_cut(key.layer + 2);
-        let groups: Vec<&[(ItemKey, usize)]> = drawn
-            .chunk_by(|a, b| cut(a) == cut(b))
-            .flat_map(|below_cut| below_cut.chunks(TOGETHER))
-            .collect();
-        let of_group = |group: &&[(ItemKey, usize)]| sampler.check(group, little);
-        let results: Vec<_> = self.in_pool(|| groups.par_iter().map(of_group).collect());
-        for (group, result) in groups.into_iter().zip(results) {
-            let result = result.and_then(|checked| match checked {
-                Some(checked) => Ok(checked),
-                None => self.in_pool(|| sampler.check_alone(group, memory_bytes, &mut { MOST_FAILURES })),
-            });
-            match result {
-                Ok(checked) => outcome.checked.add_sampled(&checked),
-                Err(problem) => outcome.problems.push(problem),
-            }
-            if outcome.problems.len() >= super::MOST_PROBLEMS {
-                break;
+        match result {
+            Ok(checked) => outcome.checked.add_sampled(&checked),
+            Err(problem) => outcome.problems.push(problem),
+        }
+        if outcome.problems.len() >= MOST_PROBLEMS {
+            break;
+        }
+    }
+    outcome.problems.truncate(MOST_PROBLEMS);
+    outcome.stopped = verifier.is_stopped();
+    outcome
+}
+
+/// The values items of the run that follow from committed ones, each with the number of values up to its end.
+fn values_items(verifier: &Verifier<'_>, width: usize) -> Result<Vec<(u64, ItemKey)>, Problem> {
+    let (mut items, mut end) = (Vec::new(), 0);
+    let mut followed = FxHashMap::default();
+    let mut is_followed = |layer: u32| *followed.entry(layer).or_insert_with(|| can_follow(verifier, layer));
+    for shard in verifier.run().catalog().shards() {
+        if shard.record.kind != ShardKind::Values {
+            continue;
+        }
+        let is_value = |entry: &&Entry| Content::of(ShardKind::Values, entry.key) == Content::Values;
+        for entry in shard.reader()?.items().iter().filter(is_value) {
+            if is_followed(entry.key.layer) {
+                end += u64::from(entry.length) / width as u64;
+                items.push((end, entry.key));
             }
         }
-        outcome.problems.truncate(super::MOST_PROBLEMS);
-        outcome.stopped = self.is_stopped();
-        outcome
     }
+    Ok(items)
+}
 
-    /// The values items of the run that follow from committed ones, each with the number of values up to its end.
-    fn values_items(&self, width: usize) -> Result<Vec<(u64, ItemKey)>, Problem> {
-        let (mut items, mut end) = (Vec::new(), 0);
-        let mut followed = FxHashMap::default();
-        let mut can_follow = |layer: u32| *followed.entry(layer).or_insert_with(|| self.can_follow(layer));
-        for shard in self.run().catalog().shards() {
-            if shard.record.kind != ShardKind::Values {
-                continue;
-            }
-            let is_value = |entry: &&Entry| Content::of(ShardKind::Values, entry.key) == Content::Values;
-            for entry in shard.reader()?.items().iter().filter(is_value) {
-                if can_follow(entry.key.layer) {
-                    end += u64::from(entry.length) / width as u64;
-                    items.push((end, entry.key));
-                }
-            }
-        }
-        Ok(items)
-    }
-
-    /// Whether the states of a layer are committed, and the values that theirs follow from: of a run that is being mended
-    /// there may be values beside a gap.
-    fn can_follow(&self, layer: u32) -> bool {
-        let (catalog, last) = (self.run().catalog(), self.game().last_layer());
-        let cut = self.game().next_cut(layer + 2);
-        let mut target_lanes = [cut, cut + 2].into_iter().filter(|&layer| layer <= last);
-        let covers = |kind, layer| catalog.covers(kind, layer);
-        covers(ShardKind::Reach, layer)
-            && target_lanes.all(|layer| covers(ShardKind::Reach, layer) && covers(ShardKind::Values, layer))
-    }
+/// Whether the states of a layer are committed, and the values that theirs follow from: of a run that is being mended
+/// there may be values beside a gap.
+fn can_follow(verifier: &Verifier<'_>, layer: u32) -> bool {
+    let (catalog, last) = (verifier.run().catalog(), verifier.game().last_layer());
+    let cut = verifier.game().next_cut(layer + 2);
+    let mut target_lanes = [cut, cut + 2].into_iter().filter(|&layer| layer <= last);
+    let covers = |kind, layer| catalog.covers(kind, layer);
+    covers(ShardKind::Reach, layer)
+        && target_lanes.all(|layer| covers(ShardKind::Reach, layer) && covers(ShardKind::Values, layer))
 }
 
 struct Sampler<'a> {
@@ -283,7 +274,7 @@ impl Sampler<'_> {
     fn goes_on(&self, states: usize) -> bool {
         let states = self.states.fetch_add(states as u64, Ordering::Relaxed) + states as u64;
         let checked = self.checked.load(Ordering::Relaxed);
-        (self.verifier.progress)(CheckProgress::Sample { checked, count: self.count, states });
+        self.verifier.report(CheckProgress::Sample { checked, count: self.count, states });
         !self.verifier.is_stopped()
     }
 
@@ -295,7 +286,7 @@ impl Sampler<'_> {
     /// The board and the value of an entry, which must be found where a query looks for the board.
     fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u64, u64), Problem> {
         let Some((board, stored)) = self.reader.nth_value(key, nth)? else {
-            let what = format!("entries of {}", super::items::item_text(key.layer, key.lane, key.part));
+            let what = format!("entries of {}", item_text(key.layer, key.lane, key.part));
             let expected = format!("more than {nth} for its values");
             return Err(self.reader.problem(ShardKind::Reach, key.layer, what, expected, "fewer".to_owned()));
         };
