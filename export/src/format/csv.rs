@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 
-use super::{TableFiles, read_all};
+use super::table_files::{TableFiles, read_all};
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
 /// A CSV file.

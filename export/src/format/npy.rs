@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
-use super::TableFiles;
+use super::table_files::TableFiles;
 use crate::columns::{ExportColumn, ExportRows, each_type};
 
 /// Number of bytes of an array's header. This size suffices for all types and aligns the elements.
