@@ -2,8 +2,8 @@
 
 use exact2048_text::numbers::{count, share};
 
+use super::figure::{Figure, Plan};
 use super::states::share_of;
-use super::{Figure, Plan};
 use crate::chart::{AxisText, ChartLine};
 use crate::gathered::{LayerReport, RunReport};
 use crate::table::Numbers;

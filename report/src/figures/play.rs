@@ -4,8 +4,8 @@ use exact2048_game::board::tile;
 use exact2048_stats::{LayerStatistics, PlayStatistics};
 use exact2048_text::numbers::{count, probability};
 
+use super::figure::{Figure, Plan, of_bars};
 use super::states::{BY_LAYER, thinned};
-use super::{Figure, Plan, of_bars};
 use crate::chart::ChartLine;
 use crate::gathered::RunReport;
 use crate::table::{Numbers, some_of};

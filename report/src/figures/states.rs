@@ -5,7 +5,7 @@ use exact2048_game::board::tile;
 use exact2048_solution::ValueSums;
 use exact2048_text::numbers::{count, share};
 
-use super::{Figure, Plan, of_bars};
+use super::figure::{Figure, Plan, of_bars};
 use crate::chart::ChartLine;
 use crate::gathered::{LayerReport, ReportedValues, RunReport, StateSums};
 use crate::published::{Source, is_in};
