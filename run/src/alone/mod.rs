@@ -2,37 +2,20 @@
 
 pub mod disk;
 mod segment;
+mod watch;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use exact2048_coordinator::room::MOST_SHORT;
-use exact2048_game::Layer;
-use exact2048_solution::{LayerCounts, Run, RunError, Segment};
+use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Place};
 use exact2048_worker::{Holding, Tuning, new_engine};
 
 use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
-
-/// Callbacks for a run that is being solved. Any thread calls them, and they must return soon.
-pub trait SolveWatch: Send + Sync {
-    /// A segment begins, and the `later` ones come after it; `states` has the counts of the layers that are enumerated.
-    fn begins(&self, _segment: Segment, _later: &[Segment], _states: &[LayerCounts]) {}
-
-    /// This many more states are done; `frontier` is the first layer that is not.
-    fn progressed(&self, states: u64, frontier: Layer);
-
-    /// This many more bytes are on the disk.
-    fn written(&self, _bytes: u64) {}
-
-    /// The segment has ended.
-    fn ends(&self) {}
-
-    /// A shard cannot be read, and is computed again.
-    fn repeats(&self, _error: &CrewError) {}
-}
+pub use watch::SolveWatch;
 
 /// Why a run was not solved. What is committed stays, and solving goes on from there.
 #[derive(Debug, thiserror::Error)]

@@ -13,7 +13,8 @@ use exact2048_storage::{ShardRecord, ShardWriter};
 use exact2048_worker::Engine;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
-use super::{SolveWatch, disk};
+use super::disk;
+use super::watch::SolveWatch;
 use crate::member::{CrewError, Leader, Member, Next, Seat};
 
 /// Ranges that may wait to be written before compute pauses.

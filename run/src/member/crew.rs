@@ -8,69 +8,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
-use exact2048_solution::{Blame, RunError};
-use exact2048_storage::{ErrorKind, StorageError};
-use exact2048_worker::{BlockTask, Engine, Holding, Sink, WorkerError};
+use exact2048_worker::{BlockTask, Engine, Holding, Sink};
 use parking_lot::{Condvar, Mutex};
 
 use super::dispatch::Dispatch;
-use super::{Leader, Seat};
+use super::error::CrewError;
+use super::leader::Leader;
+use super::seat::Seat;
 
 /// How often a thread without a task checks whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// How often a thread without a task looks for pieces of a block that others work on, while there may be some.
 const SHORT_PAUSE: Duration = Duration::from_micros(100);
-
-/// Why a crew stopped before its plan was done.
-#[derive(Debug, thiserror::Error)]
-pub enum CrewError {
-    /// A task failed.
-    #[error(transparent)]
-    Worker(#[from] WorkerError),
-    /// A shard could not be written.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The journal could not be written.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The threads could not be started.
-    #[error("cannot start {threads} compute threads: {error}; choose fewer")]
-    Threads {
-        /// How many were asked for.
-        threads: usize,
-        /// The system's error.
-        error: rayon::ThreadPoolBuildError,
-    },
-    /// A task panicked, and the panic was printed.
-    #[error("a task panicked and printed a message. This is a bug in the program; committed data is safe")]
-    Panicked,
-}
-
-impl CrewError {
-    /// The kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Worker(error) => error.kind(),
-            Self::Storage(error) => error.kind(),
-            Self::Run(error) => error.kind(),
-            Self::Threads { .. } => ErrorKind::Refused,
-            Self::Panicked => ErrorKind::Internal,
-        }
-    }
-
-    /// The shard or item to make again, if the error comes from one.
-    #[must_use]
-    pub fn blames(&self) -> Option<Blame> {
-        match self {
-            Self::Worker(error) => error.blames(),
-            Self::Storage(error) => error.blames().cloned().map(Blame::Shard),
-            Self::Run(error) => error.blames(),
-            Self::Threads { .. } | Self::Panicked => None,
-        }
-    }
-}
 
 /// Threads with a plan.
 pub struct Crew<L> {

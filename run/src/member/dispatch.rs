@@ -13,9 +13,10 @@ use exact2048_storage::Frame;
 use exact2048_worker::{Engine, WorkerError};
 use parking_lot::Mutex;
 
+use super::leader::{Leader, Link};
 use super::routes::Routes;
+use super::seat::Seat;
 use super::tally::{LayerSums, Tally};
-use super::{Leader, Link, Seat};
 
 /// Sends on what is finished.
 pub struct Dispatch<L> {

@@ -7,113 +7,27 @@
 
 mod crew;
 mod dispatch;
+mod error;
+mod leader;
 mod routes;
+mod seat;
 mod tally;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use exact2048_coordinator::Totals;
-use exact2048_coordinator::cluster::{LayerPart, WorkerId};
-use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::{Owners, Phase, Segment, assign};
-use exact2048_storage::{ShardRecord, ShardWriter};
+use exact2048_game::{Lane, Layer};
+use exact2048_solution::{Phase, Segment};
 use exact2048_worker::{BytesList, Engine, WorkerError};
 use parking_lot::Mutex;
 
-pub use crew::CrewError;
 use crew::{Crew, no_panic};
 use dispatch::Dispatch;
+pub use error::CrewError;
+pub use leader::{Leader, Link, Next};
 pub use routes::neighbours;
+pub use seat::Seat;
 use tally::Arrival;
-
-/// The part of a segment that a member computes, and the owners of the rest.
-#[derive(Clone, Debug)]
-pub struct Seat {
-    /// The parameters of the run.
-    pub params: Params,
-    /// The layers to go through, and in which direction.
-    pub segment: Segment,
-    /// All members of the epoch.
-    pub members: Vec<WorkerId>,
-    /// Which of them owns which lane.
-    pub owners: Owners,
-    /// The index of this one.
-    pub me: usize,
-    /// How many layers may be reported beyond those that all members have finished.
-    pub window_layers: u32,
-}
-
-impl Seat {
-    /// The seat of the only member.
-    pub fn alone(params: &Params, segment: Segment) -> Self {
-        Self {
-            params: params.clone(),
-            segment,
-            members: vec![WorkerId(0)],
-            owners: assign(params, &[1]),
-            me: 0,
-            window_layers: segment.layers(),
-        }
-    }
-}
-
-/// The way to another member. What is sent arrives in order, or the epoch is over.
-pub trait Link: Send + Sync {
-    /// Sends a block whose first stage is done. Waits while too much is on its way.
-    fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList);
-
-    /// Says that all blocks of the layers before this one were sent. Called with the plan locked: must not wait.
-    fn send_frontier(&self, layer: Layer);
-}
-
-/// The leader of an epoch, as a member sees it: receives reports of finished work, and orders shards to be
-/// written.
-pub trait Leader: Send + Sync {
-    /// Whether another task may start, or what is finished has to be written first.
-    fn may_start(&self) -> bool {
-        true
-    }
-
-    /// A task made these totals; `frontier` is the lowest layer (the highest, on the way down) with an
-    /// unfinished block of this member.
-    fn progressed(&self, totals: &Totals, frontier: Layer);
-
-    /// The member holds this many bytes of packed layers of which no shard was ordered yet.
-    fn holds(&self, _bytes: u64) {}
-
-    /// The member has finished its part of the next layer. Called with the plan locked: must not take long.
-    fn layer_done(&self, part: LayerPart);
-
-    /// The range to write next. Waits for a while if there is none. `is_over` says that the member finishes
-    /// nothing more.
-    fn next_range(&self, is_over: bool) -> Next;
-
-    /// A shard for the member's part of a range.
-    ///
-    /// # Errors
-    ///
-    /// Those of the storage.
-    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError>;
-
-    /// The shard of a range is in the store.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be committed.
-    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
-}
-
-/// The next action of a member, in addition to computing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Next {
-    /// Write its shard of a range.
-    Write(Segment),
-    /// Nothing yet.
-    Wait,
-    /// Nothing more: the epoch is over.
-    End,
-}
 
 /// A block of another member, as it came.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
 use rustc_hash::FxHashMap;
 
-use super::Seat;
+use super::seat::Seat;
 
 /// Calls `call` with each pair of a lane and one that is built on it, and with the layers of the latter.
 fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {

@@ -1,0 +1,66 @@
+//! Links to other members, and the leader of an epoch, as a member sees them.
+
+use exact2048_coordinator::Totals;
+use exact2048_coordinator::cluster::LayerPart;
+use exact2048_game::{Lane, Layer};
+use exact2048_solution::Segment;
+use exact2048_storage::{ShardRecord, ShardWriter};
+use exact2048_worker::BytesList;
+
+use super::error::CrewError;
+
+/// The connection to another member. Messages arrive in order, or the epoch is over.
+pub trait Link: Send + Sync {
+    /// Sends a block whose first stage is done. Waits while too much data is in transit.
+    fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList);
+
+    /// Reports that all blocks of the layers before this one were sent. Must not wait, because the plan is locked.
+    fn send_frontier(&self, layer: Layer);
+}
+
+/// The leader of an epoch. Receives reports of finished work, and orders shards to be written.
+pub trait Leader: Send + Sync {
+    /// Whether another task may start. If not, finished data must be written first.
+    fn may_start(&self) -> bool {
+        true
+    }
+
+    /// Reports the totals of a task. `frontier` is the first layer, in the direction of the pass, with an unfinished
+    /// block of this member.
+    fn progressed(&self, totals: &Totals, frontier: Layer);
+
+    /// Reports the bytes of packed layers whose shards were not ordered yet.
+    fn holds(&self, _bytes: u64) {}
+
+    /// Reports the member's finished part of the next layer. Must be fast, because the plan is locked.
+    fn layer_done(&self, part: LayerPart);
+
+    /// Returns the range to write next. Waits for a while if there is none. `is_over` is true if the member finishes no
+    /// more work.
+    fn next_range(&self, is_over: bool) -> Next;
+
+    /// Starts a shard for the member's part of a range.
+    ///
+    /// # Errors
+    ///
+    /// An error of the storage.
+    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError>;
+
+    /// Reports that the shard of a range is in the store.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be committed.
+    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
+}
+
+/// The next action of a member, in addition to computing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Write its shard of a range.
+    Write(Segment),
+    /// Nothing yet.
+    Wait,
+    /// Nothing more: the epoch is over.
+    End,
+}
