@@ -315,7 +315,7 @@ mod tests {
         let key = ItemKind::BestMoves.key(ItemKey { layer: 24, lane: Lane::new(1, 12).code(), part: 0 });
         let refused = Parts::new(5, 0).decode_reach_part(key, &[1], &mut []).unwrap_err();
         let text = refused.to_string();
-        assert!(text.contains("part 0") && text.contains("lanes that have boards"), "{text}");
+        assert!(text.contains("part 0") && text.contains("a lane with boards"), "{text}");
     }
 
     fn random_bits(parts: Parts, seed: u64) -> Vec<u64> {

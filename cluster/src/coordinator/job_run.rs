@@ -492,7 +492,7 @@ mod tests {
         other.commit.layers[0].states = 2;
         let error = run.append(&JournalRecord::Commit(other), fine).unwrap_err();
         assert!(matches!(error, RecordError::Counts(_)), "{error}");
-        for counts in ["has 2 states and 1 afterstates", "had 1 and 1"] {
+        for counts in ["expected 1 states and 1 afterstates", "found 2 and 1"] {
             assert!(error.to_string().contains(counts), "{error}");
         }
         run.append(&sound, fine).unwrap();
