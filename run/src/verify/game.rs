@@ -106,7 +106,7 @@ impl CheckedGame {
         let others = |&empty: &u64| Some(empty & (empty - 1)).filter(|&empty| empty != 0);
         let cells = std::iter::successors(Some(empty).filter(|&empty| empty != 0), others);
         let lowest = cells.map(|empty| empty & empty.wrapping_neg());
-        lowest.map(move |cell| SPAWNS.map(|tile| after | u64::from(tile) * cell))
+        lowest.map(move |cell| SPAWNS.map(|tile| after | (u64::from(tile) * cell)))
     }
 
     /// The canonical starts: two tiles, each a 2 or a 4, on an empty board.
