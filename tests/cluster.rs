@@ -50,23 +50,23 @@ fn an_enumeration_ends_where_it_is_to() {
 
 #[test]
 fn runs_are_handed_over_between_one_process_and_a_cluster() {
-    hand_over("--board 4x2");
+    hand_over("--board 4x2", "job that keeps other layers");
 }
 
 #[test]
 fn a_run_that_keeps_few_layers_is_handed_over() {
-    hand_over("--board 4x2 --keep 16");
+    hand_over("--board 4x2 --keep 16", "job that keeps more layers");
 }
 
 #[test]
 fn a_run_of_best_moves_is_handed_over() {
-    hand_over("--board 4x2 --values best-move");
+    hand_over("--board 4x2 --values best-move", "job that keeps values");
 }
 
 /// Lets a cluster finish a run of one process, and one process finish a run of a cluster.
 ///
 /// Both runs equal the run of one process alone, and store the same layers.
-fn hand_over(options: &str) {
+fn hand_over(options: &str, section: &str) {
     let expected = Solved::new(options);
     let stored = |run: &Path| {
         let params = on_run(run, "info", &["--json"]).exits(0).json()["params"].clone();
@@ -82,7 +82,7 @@ fn hand_over(options: &str) {
     assert_eq!(text(&info["progress"]), "unfinished");
     // A job with another choice of stored values is refused.
     let other = cluster.client(&["submit", "--board", "4x2", "--keep", "8", "--name", "begun"]).exits(2);
-    other.prints(&format!("job with another choice of layers than {options}"));
+    other.prints(section);
     let job = cluster.submit(&format!("{options} --name begun"));
     cluster.wait(&job);
     assert_eq!(cluster.verified_fingerprint(&job), expected.fingerprint());

@@ -51,7 +51,7 @@ pub use failure::Failure;
 Exit codes, the same for every command:
   0    done
   1    failure, or verify found a problem
-  2    wrong usage, or the given directory, file or URL has other contents
+  2    wrong usage, or the place has other contents
   3    the state is not reachable in this run
   130  interrupted"
 )]
