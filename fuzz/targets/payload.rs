@@ -8,7 +8,7 @@ use exact2048_game::rowset::RowSet;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Parts, ReadError};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{BytesList, Engine, Heap, Holding, Tuning, Worker};
+use exact2048_worker::{BytesList, BlockEngine, Heap, Holding, Tuning, Worker};
 use libfuzzer_sys::fuzz_target;
 
 struct Nothing;

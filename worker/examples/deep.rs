@@ -24,7 +24,7 @@ use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Lane, Layer, Objective, Params, ParamsError, Precision};
 use exact2048_solution::{Archive, Parts, ReadError, Run};
 use exact2048_storage::{ItemKey, ShardKind};
-use exact2048_worker::{BlockTask, Engine, Heap, Holding, Sink, Tuning, Worker, WorkerError};
+use exact2048_worker::{BlockEngine, BlockTask, Heap, Holding, Sink, Tuning, Worker, WorkerError};
 use rayon::prelude::*;
 use rustix::time::{ClockId, clock_gettime};
 

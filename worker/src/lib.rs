@@ -1,7 +1,7 @@
 //! The solver's kernels: the tasks of a worker, for one block or layer at a time.
 //!
 //! A worker enumerates blocks upward, states before afterstates, and backs them up downward, afterstates before states
-//! ([`BlockTask`]). It seals finished layers into shard frames ([`Engine::seal`]). Its caller decides which task is next.
+//! ([`BlockTask`]). It seals finished layers into shard frames ([`BlockEngine::seal`]). Its caller decides which task is next.
 //!
 //! Every task is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. The result also enters a
 //! [`Sink`]. The parts of a worker own one thing each:
@@ -49,7 +49,7 @@ pub use error::WorkerError;
 pub use follow::{BestMoves, FollowSums, Follower};
 pub use footprint::{heap_limit_bytes, least_memory_bytes};
 pub use seal::Sealed;
-pub use sink::{Items, Outcome, Sink};
+pub use sink::{EncodedItems, Outcome, Sink};
 pub use store::Holding;
 pub use tuning::{Heap, Tuning};
-pub use worker::{BlockTask, Engine, Worker, new_engine};
+pub use worker::{BlockEngine, BlockTask, Worker, new_block_engine};

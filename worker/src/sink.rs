@@ -37,7 +37,7 @@ pub enum Sink {
 }
 
 /// The items of a block: one for each part that has entries.
-pub type Items = Vec<(ItemKey, Vec<u8>)>;
+pub type EncodedItems = Vec<(ItemKey, Vec<u8>)>;
 
 /// The outcome of a stage.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub struct Outcome {
     /// The block's share of the fingerprint, for [`Sink::Shards`] of values.
     pub fingerprint: u128,
     /// The items, for [`Sink::Items`] and [`Sink::BestMoves`].
-    pub items: Items,
+    pub items: EncodedItems,
 }
 
 /// A sink with the parts of the worker that it uses.
@@ -65,7 +65,7 @@ impl<V: Value> Drain<'_, V> {
     /// # Errors
     ///
     /// If they cannot be packed.
-    pub fn reach(&self, open: &OpenBlock<'_>, matrix: &BitMatrix) -> Result<Items, WorkerError> {
+    pub fn reach(&self, open: &OpenBlock<'_>, matrix: &BitMatrix) -> Result<EncodedItems, WorkerError> {
         let (parts, rows, bits) = (open.parts(), matrix.rows(), matrix.bits());
         let item = |part| parts.encode_reach(part, rows, bits);
         match self.sink {
@@ -76,7 +76,7 @@ impl<V: Value> Drain<'_, V> {
             Sink::Items => return Ok(items_of(open, item)),
             Sink::Shards { keep: false } | Sink::BestMoves | Sink::Nothing => {}
         }
-        Ok(Items::new())
+        Ok(EncodedItems::new())
     }
 
     /// Hands over the values and best moves of a block's states.
@@ -92,7 +92,7 @@ impl<V: Value> Drain<'_, V> {
                     self.pack_values(block)?;
                 }
                 let found = fingerprint(self.shared, block, maps);
-                Ok(Outcome { count: found.states, fingerprint: found.sum, items: Items::new() })
+                Ok(Outcome { count: found.states, fingerprint: found.sum, items: EncodedItems::new() })
             }
             Sink::Items => {
                 let (parts, matrix, stride) =
@@ -129,8 +129,8 @@ impl<V: Value> Drain<'_, V> {
     }
 
     /// The best moves of a block in the form that a follower reads.
-    fn best_moves(&self, block: &BackedUp<'_, V>) -> Items {
-        let Some((legality, best)) = self.legality.zip(block.best) else { return Items::new() };
+    fn best_moves(&self, block: &BackedUp<'_, V>) -> EncodedItems {
+        let Some((legality, best)) = self.legality.zip(block.best) else { return EncodedItems::new() };
         let items = best_moves_items(&self.shared.tables, legality, block, best, |_, rows| moves::pack(rows));
         let (layer, lane) = (block.open.layer, block.open.lane);
         let keys = (0..).map(|part| ItemKind::BestMoves.key(Parts::key(layer, lane, part)));
@@ -139,7 +139,7 @@ impl<V: Value> Drain<'_, V> {
 }
 
 /// The items of the parts of a block that are not empty.
-fn items_of(open: &OpenBlock<'_>, item: impl Fn(u32) -> Vec<u8>) -> Items {
+fn items_of(open: &OpenBlock<'_>, item: impl Fn(u32) -> Vec<u8>) -> EncodedItems {
     let items = (0..open.parts().count()).map(|part| (Parts::key(open.layer, open.lane, part), item(part)));
     items.filter(|(_, item)| !item.is_empty()).collect()
 }

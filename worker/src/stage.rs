@@ -12,7 +12,7 @@ use crate::store::BlockStore;
 use crate::tables::MapCache;
 
 /// The resources of a running task.
-pub struct Task<'a> {
+pub struct StageResources<'a> {
     /// The memory that it may use.
     pub reserved: Reservation<'a>,
     /// The index maps of its lane.
@@ -20,7 +20,7 @@ pub struct Task<'a> {
 }
 
 /// One computation for a block. Enumerating has two stages, and backing up has two.
-pub trait Stage {
+pub trait BlockStage {
     /// The blocks that the stage reads.
     type Inputs;
     /// The entries or values that the kernels make.
@@ -30,7 +30,7 @@ pub trait Stage {
     fn need_to_gather(&self) -> Need;
 
     /// Finds the inputs; `None` if the block has no entry.
-    fn gather(&self, task: &mut Task<'_>) -> Result<Option<Self::Inputs>, WorkerError>;
+    fn gather(&self, task: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError>;
 
     /// The memory that planning and computing need; `None` if it is that of gathering.
     fn need_to_compute(&self, _inputs: &Self::Inputs) -> Option<Need> {
@@ -38,10 +38,12 @@ pub trait Stage {
     }
 
     /// Plans and runs the kernels.
-    fn compute(&self, inputs: Self::Inputs, task: &mut Task<'_>) -> Result<Self::Made, WorkerError>;
+    fn compute(&self, inputs: Self::Inputs, task: &mut StageResources<'_>)
+    -> Result<Self::Made, WorkerError>;
 
     /// Holds the result, and hands it to the sink.
-    fn settle(&self, made: Option<Self::Made>, task: &mut Task<'_>) -> Result<Outcome, WorkerError>;
+    fn settle(&self, made: Option<Self::Made>, task: &mut StageResources<'_>)
+    -> Result<Outcome, WorkerError>;
 }
 
 /// Runs a stage of a block.
@@ -50,18 +52,18 @@ pub trait Stage {
 ///
 /// If data cannot be read, or cannot be written to a scratch file.
 pub fn run<V: Value>(
-    stage: &impl Stage,
+    stage: &impl BlockStage,
     open: &OpenBlock<'_>,
     store: &BlockStore<V>,
 ) -> Result<Outcome, WorkerError> {
     let maps = open.tables.maps();
-    let mut task = Task { reserved: store.reserve(stage.need_to_gather())?, maps };
+    let mut task = StageResources { reserved: store.reserve(stage.need_to_gather())?, maps };
     let Some(inputs) = stage.gather(&mut task)? else { return stage.settle(None, &mut task) };
     if let Some(need) = stage.need_to_compute(&inputs) {
-        let Task { reserved, maps } = task;
+        let StageResources { reserved, maps } = task;
         // A task that waits for more memory while it holds some might wait for ever.
         drop(reserved);
-        task = Task { reserved: store.reserve(need)?, maps };
+        task = StageResources { reserved: store.reserve(need)?, maps };
     }
     let made = stage.compute(inputs, &mut task)?;
     stage.settle(Some(made), &mut task)

@@ -43,7 +43,7 @@ pub enum BlockTask {
 /// A [`Worker`] of either width of values.
 ///
 /// The kernels are large, and generic over that width. Callers of this trait do not compile them again.
-pub trait Engine: Send + Sync {
+pub trait BlockEngine: Send + Sync {
     /// Runs a task on a block. `helpers` threads have no task, and may help.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If [`Engine::states_payload`] makes no such payload for a block of this run, or the block cannot be written to a
+    /// If [`BlockEngine::states_payload`] makes no such payload for a block of this run, or the block cannot be written to a
     /// scratch file.
     fn accept_states(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
@@ -91,7 +91,7 @@ pub trait Engine: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If [`Engine::after_values_payload`] makes no such payload for a block of this run, or the block cannot be written
+    /// If [`BlockEngine::after_values_payload`] makes no such payload for a block of this run, or the block cannot be written
     /// to a scratch file.
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
@@ -122,12 +122,12 @@ pub struct Worker<V> {
 /// A worker for a run, with the width of values that the run has.
 ///
 /// The function is not generic, so the kernels are compiled in this crate.
-pub fn new_engine(
+pub fn new_block_engine(
     params: &Params,
     tuning: Tuning,
     scratch: ScratchPlace,
     archive: Arc<dyn Archive>,
-) -> Arc<dyn Engine> {
+) -> Arc<dyn BlockEngine> {
     match params.game().precision() {
         Precision::Bits32 => Arc::new(Worker::<u32>::new(params, tuning, scratch, archive)),
         Precision::Bits64 => Arc::new(Worker::<u64>::new(params, tuning, scratch, archive)),
@@ -167,7 +167,7 @@ impl<V: Value> Worker<V> {
     }
 }
 
-impl<V: Value> Engine for Worker<V> {
+impl<V: Value> BlockEngine for Worker<V> {
     fn compute(
         &self,
         task: BlockTask,

@@ -12,7 +12,7 @@ use exact2048_game::lane::lanes;
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_storage::{RunDir, ShardKind};
-use exact2048_worker::{BlockTask, BytesList, Engine, Sink};
+use exact2048_worker::{BlockEngine, BlockTask, BytesList, Sink};
 use proptest::prelude::*;
 
 use common::{FIND_STATES, HELPERS, Sealed, alive, params, solve, worker};

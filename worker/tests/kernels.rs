@@ -24,7 +24,7 @@ use exact2048_worker::kernels::maxima::Maxima;
 use exact2048_worker::kernels::means::{Marks, Means};
 use exact2048_worker::kernels::{BitMoves, BitSpawns, Kernels, MoveRun, Rows, Vectors};
 use exact2048_worker::pieces::SlotBits;
-use exact2048_worker::{BestMoves, Engine, FollowSums, Worker};
+use exact2048_worker::{BestMoves, BlockEngine, FollowSums, Worker};
 
 use common::{Sealed, alive, params, slow_hash, solve_by, worker};
 

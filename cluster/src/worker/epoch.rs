@@ -8,7 +8,7 @@ use exact2048_game::Layer;
 use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_solution::Catalog;
 use exact2048_storage::Attempt;
-use exact2048_worker::{Engine, Holding};
+use exact2048_worker::{BlockEngine, Holding};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
@@ -73,7 +73,7 @@ pub struct Running {
     share: Arc<Share>,
     /// The index of this worker among the members.
     me: usize,
-    worker: Arc<dyn Engine>,
+    worker: Arc<dyn BlockEngine>,
     member: Member<RemoteLeader>,
     stop: Arc<AtomicBool>,
     ended: CancellationToken,
@@ -89,7 +89,7 @@ pub struct EpochParts {
     /// The index of this worker among the members.
     pub me: usize,
     /// The part that computes.
-    pub worker: Arc<dyn Engine>,
+    pub worker: Arc<dyn BlockEngine>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
     /// Name of this worker's shards.

@@ -9,7 +9,7 @@ use exact2048_coordinator::cluster::{JobId, Share};
 use exact2048_game::{Layer, Params};
 use exact2048_solution::{Recipe, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
-use exact2048_worker::{Engine, Tuning, new_engine};
+use exact2048_worker::{BlockEngine, Tuning, new_block_engine};
 
 /// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -78,7 +78,7 @@ pub struct OpenJob {
     /// The run, for reading.
     pub run: Run,
     /// The part that computes.
-    pub worker: Arc<dyn Engine>,
+    pub worker: Arc<dyn BlockEngine>,
 }
 
 impl Jobs {
@@ -109,7 +109,8 @@ impl Jobs {
         require_same(run.params(), &share.params)?;
         wait_for_inputs(&mut run, share, stop)?;
         let (params, scratch) = (run.params(), self.scratch.clone());
-        let worker = new_engine(params, self.tuning.for_run(params), scratch.into(), run.archive().clone());
+        let worker =
+            new_block_engine(params, self.tuning.for_run(params), scratch.into(), run.archive().clone());
         Ok(OpenJob { run, worker })
     }
 

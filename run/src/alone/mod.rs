@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicBool;
 use exact2048_coordinator::room::MOST_SHORT;
 use exact2048_solution::{Run, RunError};
 use exact2048_storage::{ErrorKind, Place};
-use exact2048_worker::{Holding, Tuning, new_engine};
+use exact2048_worker::{Holding, Tuning, new_block_engine};
 
 use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
@@ -67,7 +67,7 @@ pub fn solve(
     stop: &Arc<AtomicBool>,
     watch: &dyn SolveWatch,
 ) -> Result<(), RunSolveError> {
-    let worker = new_engine(run.params(), tuning, run.dir().scratch(), run.archive().clone());
+    let worker = new_block_engine(run.params(), tuning, run.dir().scratch(), run.archive().clone());
     let mut made_again = HashSet::new();
     // Times that room was made since something was last finished: each time more of it.
     let mut short = 0;

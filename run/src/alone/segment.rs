@@ -10,7 +10,7 @@ use exact2048_coordinator::{COMMIT_INTERVAL, RangeOrder, RangePolicy, Ranges, SH
 use exact2048_game::Layer;
 use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime};
 use exact2048_storage::{ShardRecord, ShardWriter};
-use exact2048_worker::Engine;
+use exact2048_worker::BlockEngine;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 use super::disk;
@@ -34,7 +34,7 @@ pub enum SegmentEnd {
 
 /// Runs a segment on `threads` threads, and publishes it.
 pub fn run_segment(
-    worker: &Arc<dyn Engine>,
+    worker: &Arc<dyn BlockEngine>,
     run: &mut Run,
     segment: Segment,
     threads: usize,
@@ -71,7 +71,7 @@ pub fn run_segment(
 
 /// Orders what is worth writing, and commits it.
 struct OwnLeader<'a> {
-    worker: Arc<dyn Engine>,
+    worker: Arc<dyn BlockEngine>,
     watch: &'a dyn SolveWatch,
     threads: u32,
     begun: Instant,

@@ -8,7 +8,9 @@ use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Archive, Run, ShardArchive};
 use exact2048_storage::{ScratchPlace, ShardKind};
-use exact2048_worker::{BlockTask, Engine, Holding, Outcome, Sink, Tuning, WorkerError, new_engine};
+use exact2048_worker::{
+    BlockEngine, BlockTask, Holding, Outcome, Sink, Tuning, WorkerError, new_block_engine,
+};
 use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
@@ -26,7 +28,7 @@ pub struct LayerPasses {
     /// Layers whose reach is not stored, ascending.
     lost: Vec<Layer>,
     pub archive: Arc<SpanArchive>,
-    pub worker: Arc<dyn Engine>,
+    pub worker: Arc<dyn BlockEngine>,
 }
 
 /// The layers of a run whose reach is not stored, ascending.
@@ -46,7 +48,7 @@ impl LayerPasses {
     ) -> Self {
         let most_bytes = tuning.limit_bytes / FRAMES_OF;
         let archive = Arc::new(SpanArchive::new(Arc::clone(shards), scratch.clone(), most_bytes));
-        let worker = new_engine(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
+        let worker = new_block_engine(&params, tuning, scratch, Arc::clone(&archive) as Arc<dyn Archive>);
         Self { lanes: lanes(&params), params, lost, archive, worker }
     }
 

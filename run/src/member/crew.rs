@@ -1,4 +1,4 @@
-//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`Engine`].
+//! Threads that carry out a plan: they take tasks from a [`Planner`] and run them on one shared [`BlockEngine`].
 //!
 //! [`Dispatch`] handles the results.
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
-use exact2048_worker::{BlockTask, Engine, Holding, Sink};
+use exact2048_worker::{BlockEngine, BlockTask, Holding, Sink};
 use parking_lot::{Condvar, Mutex};
 
 use super::dispatch::Dispatch;
@@ -24,7 +24,7 @@ const SHORT_PAUSE: Duration = Duration::from_micros(100);
 
 /// Threads with a plan.
 pub struct Crew<L> {
-    worker: Arc<dyn Engine>,
+    worker: Arc<dyn BlockEngine>,
     dispatch: Dispatch<L>,
     stop: Arc<AtomicBool>,
     plan: Mutex<Plan>,
@@ -56,7 +56,12 @@ impl Drop for InPieces<'_> {
 
 impl<L: Leader> Crew<L> {
     /// A crew without threads, for the lanes of a member.
-    pub fn new(worker: Arc<dyn Engine>, seat: &Seat, dispatch: Dispatch<L>, stop: Arc<AtomicBool>) -> Self {
+    pub fn new(
+        worker: Arc<dyn BlockEngine>,
+        seat: &Seat,
+        dispatch: Dispatch<L>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let owns = |lane| seat.owners.owner(lane) == seat.me;
         let (planner, events) = Planner::new(&seat.params, seat.segment, owns);
         let frontier = planner.frontier();
@@ -74,7 +79,7 @@ impl<L: Leader> Crew<L> {
     }
 
     /// The worker that tasks run on.
-    pub fn worker(&self) -> &Arc<dyn Engine> {
+    pub fn worker(&self) -> &Arc<dyn BlockEngine> {
         &self.worker
     }
 

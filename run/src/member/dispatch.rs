@@ -10,7 +10,7 @@ use exact2048_coordinator::cluster::LayerPart;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
-use exact2048_worker::{Engine, WorkerError};
+use exact2048_worker::{BlockEngine, WorkerError};
 use parking_lot::Mutex;
 
 use super::leader::{Leader, Link};
@@ -20,7 +20,7 @@ use super::tally::{LayerSums, Tally};
 
 /// Sends on what is finished.
 pub struct Dispatch<L> {
-    worker: Arc<dyn Engine>,
+    worker: Arc<dyn BlockEngine>,
     seat: Arc<Seat>,
     routes: Routes,
     /// The ways to the other members, by their index; `None` for this member itself.
@@ -55,7 +55,7 @@ struct Finished {
 impl<L: Leader> Dispatch<L> {
     /// The dispatch of a member.
     pub fn new(
-        worker: Arc<dyn Engine>,
+        worker: Arc<dyn BlockEngine>,
         seat: Arc<Seat>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,

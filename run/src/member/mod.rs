@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::{Phase, Segment};
-use exact2048_worker::{BytesList, Engine, WorkerError};
+use exact2048_worker::{BlockEngine, BytesList, WorkerError};
 use parking_lot::Mutex;
 
 use crew::{Crew, no_panic};
@@ -68,7 +68,7 @@ impl<L: Leader> Member<L> {
     /// `stop` becomes true when no more tasks are to begin.
     pub fn new(
         seat: Seat,
-        worker: Arc<dyn Engine>,
+        worker: Arc<dyn BlockEngine>,
         links: Vec<Option<Box<dyn Link>>>,
         leader: L,
         stop: Arc<AtomicBool>,

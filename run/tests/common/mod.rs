@@ -12,7 +12,7 @@ use exact2048_game::{Lane, Layer};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
 use exact2048_solution::{JournalRecord, Record, Run, Segment, assign};
 use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
-use exact2048_worker::{BytesList, Heap, Tuning, new_engine};
+use exact2048_worker::{BytesList, Heap, Tuning, new_block_engine};
 
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -148,7 +148,7 @@ pub fn run_segment(
         let way = |other: usize| Box::new(Way { from: me, to: to[other].clone() }) as Box<dyn Link>;
         let neighbours = neighbours(&seat).into_iter().enumerate();
         let links = neighbours.map(|(other, is_neighbour)| is_neighbour.then(|| way(other))).collect();
-        let worker = new_engine(&params, tuning, scratch.to_path_buf().into(), archive.clone());
+        let worker = new_block_engine(&params, tuning, scratch.to_path_buf().into(), archive.clone());
         Member::new(seat, worker, links, Desk { me, epoch: Arc::clone(&epoch) }, Arc::default())
     });
     let members: Vec<Member<Desk>> = members.collect();

@@ -19,7 +19,7 @@ use crate::open_block::OpenBlock;
 use crate::pieces::{SlotBits, most_pieces};
 use crate::shared::Shared;
 use crate::sink::Outcome;
-use crate::stage::{Stage, Task};
+use crate::stage::{BlockStage, StageResources};
 
 /// The stage that backs up the afterstates of a block. It reads the lane's own values of the two layers above.
 ///
@@ -31,7 +31,7 @@ pub struct BackUpAfterstates<'a, V> {
 }
 
 /// The values of the states that spawns lead to.
-pub struct SpawnedValues<V> {
+pub struct SpawnedBlocks<V> {
     twos: Arc<ValueBlock<V>>,
     fours: Arc<ValueBlock<V>>,
     /// The rows of afterstates to hold.
@@ -45,8 +45,8 @@ pub struct MeanValues<V> {
     values: Area<V>,
 }
 
-impl<V: Value> Stage for BackUpAfterstates<'_, V> {
-    type Inputs = SpawnedValues<V>;
+impl<V: Value> BlockStage for BackUpAfterstates<'_, V> {
+    type Inputs = SpawnedBlocks<V>;
     type Made = MeanValues<V>;
 
     fn need_to_gather(&self) -> Need {
@@ -56,7 +56,7 @@ impl<V: Value> Stage for BackUpAfterstates<'_, V> {
         means_input_need::<V>(shape(&self.shared.tables, layer, lane), unread)
     }
 
-    fn gather(&self, _: &mut Task<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
+    fn gather(&self, _: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
         let OpenBlock { layer, lane, .. } = *self.open;
         let twos = self.shared.sources.state_values(layer.after(SpawnKind::Two), lane)?;
         let fours = self.shared.sources.state_values(layer.after(SpawnKind::Four), lane)?;
@@ -64,17 +64,17 @@ impl<V: Value> Stage for BackUpAfterstates<'_, V> {
             return Ok(None);
         }
         let rows = self.rows_to_hold(&twos, &fours)?;
-        Ok(rows.map(|rows| SpawnedValues { twos, fours, rows }))
+        Ok(rows.map(|rows| SpawnedBlocks { twos, fours, rows }))
     }
 
-    fn need_to_compute(&self, SpawnedValues { rows, .. }: &Self::Inputs) -> Option<Need> {
+    fn need_to_compute(&self, SpawnedBlocks { rows, .. }: &Self::Inputs) -> Option<Need> {
         Some(means_need::<V>(rows.len(), rows.len() * self.open.tables.stride()))
     }
 
     fn compute(
         &self,
-        SpawnedValues { twos, fours, rows }: Self::Inputs,
-        task: &mut Task<'_>,
+        SpawnedBlocks { twos, fours, rows }: Self::Inputs,
+        task: &mut StageResources<'_>,
     ) -> Result<Self::Made, WorkerError> {
         let (OpenBlock { class, tables, helpers, .. }, shared) = (self.open, self.shared);
         let (columns, stride) = (tables.columns.len(), tables.stride());
@@ -100,7 +100,7 @@ impl<V: Value> Stage for BackUpAfterstates<'_, V> {
         Ok(MeanValues { rows, computed, values })
     }
 
-    fn settle(&self, made: Option<Self::Made>, _: &mut Task<'_>) -> Result<Outcome, WorkerError> {
+    fn settle(&self, made: Option<Self::Made>, _: &mut StageResources<'_>) -> Result<Outcome, WorkerError> {
         let (store, stride) = (&self.shared.store, self.open.tables.stride());
         let values = match made {
             Some(MeanValues { rows, computed, values }) => {

@@ -20,7 +20,7 @@ use crate::occurring::OccurringMoves;
 use crate::open_block::{BackedUp, OpenBlock};
 use crate::pieces::{Pieces, most_pieces, of_slots};
 use crate::sink::{Drain, Outcome};
-use crate::stage::{Stage, Task};
+use crate::stage::{BlockStage, StageResources};
 use crate::tables::MapCache;
 
 /// The stage that backs up the states of a block, in the rows that hold reachable ones.
@@ -40,7 +40,7 @@ pub struct MaxValues<V> {
     best: Option<Area<Direction>>,
 }
 
-impl<V: Value> Stage for BackUpStates<'_, V> {
+impl<V: Value> BlockStage for BackUpStates<'_, V> {
     type Inputs = Entries;
     type Made = MaxValues<V>;
 
@@ -48,7 +48,7 @@ impl<V: Value> Stage for BackUpStates<'_, V> {
         enumerate_need(shape(&self.drain.shared.tables, self.open.layer, self.open.lane))
     }
 
-    fn gather(&self, _: &mut Task<'_>) -> Result<Option<Entries>, WorkerError> {
+    fn gather(&self, _: &mut StageResources<'_>) -> Result<Option<Entries>, WorkerError> {
         self.drain.shared.sources.occurring_states(self.open.layer, self.open.lane)
     }
 
@@ -57,7 +57,7 @@ impl<V: Value> Stage for BackUpStates<'_, V> {
         Some(maxima_need::<V>(rows, rows * self.open.tables.stride(), self.drain.legality.is_some()))
     }
 
-    fn compute(&self, reach: Entries, task: &mut Task<'_>) -> Result<Self::Made, WorkerError> {
+    fn compute(&self, reach: Entries, task: &mut StageResources<'_>) -> Result<Self::Made, WorkerError> {
         let OpenBlock { class, tables, helpers, .. } = self.open;
         let (shared, stride, rows) = (self.drain.shared, tables.stride(), reach.matrix.rows().len());
         let transitions = shared.store.transitions(class, reach.matrix.rows())?;
@@ -82,7 +82,11 @@ impl<V: Value> Stage for BackUpStates<'_, V> {
         Ok(MaxValues { reach, transitions, states, best })
     }
 
-    fn settle(&self, made: Option<Self::Made>, task: &mut Task<'_>) -> Result<Outcome, WorkerError> {
+    fn settle(
+        &self,
+        made: Option<Self::Made>,
+        task: &mut StageResources<'_>,
+    ) -> Result<Outcome, WorkerError> {
         let (open, store) = (self.open, &self.drain.shared.store);
         let Some(MaxValues { reach, transitions, states, best }) = made else {
             store.hold_state_values(open.layer, open.lane, ValueBlock::empty());

@@ -19,7 +19,7 @@ use crate::open_block::OpenBlock;
 use crate::pieces::most_pieces;
 use crate::shared::Shared;
 use crate::sink::Outcome;
-use crate::stage::{Stage, Task};
+use crate::stage::{BlockStage, StageResources};
 use crate::tables::MapCache;
 
 /// The stage that finds the afterstates of a block. It reads the states of all lanes from which moves lead here.
@@ -35,7 +35,7 @@ pub struct MoveSource<'a> {
     states: Arc<ReachBlock>,
 }
 
-impl<'a, V: Value> Stage for FindAfterstates<'a, V> {
+impl<'a, V: Value> BlockStage for FindAfterstates<'a, V> {
     type Inputs = Vec<MoveSource<'a>>;
     type Made = Found;
 
@@ -43,17 +43,17 @@ impl<'a, V: Value> Stage for FindAfterstates<'a, V> {
         enumerate_need(shape(&self.shared.tables, self.open.layer, self.open.lane))
     }
 
-    fn gather(&self, _: &mut Task<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
+    fn gather(&self, _: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
         let sources = move_sources(self.shared, self.open, |_| true)?;
         Ok((!sources.is_empty()).then_some(sources))
     }
 
-    fn compute(&self, sources: Self::Inputs, task: &mut Task<'_>) -> Result<Found, WorkerError> {
+    fn compute(&self, sources: Self::Inputs, task: &mut StageResources<'_>) -> Result<Found, WorkerError> {
         let afterstates = moved(self.shared, self.open, &sources, &mut task.maps)?;
         close(self.shared, self.open, afterstates, &mut task.maps)
     }
 
-    fn settle(&self, made: Option<Found>, _: &mut Task<'_>) -> Result<Outcome, WorkerError> {
+    fn settle(&self, made: Option<Found>, _: &mut StageResources<'_>) -> Result<Outcome, WorkerError> {
         let Found { count, entries } = made.unwrap_or_default();
         self.shared.store.hold_afterstates(self.open.layer, self.open.lane, entries)?;
         Ok(Outcome { count, ..Outcome::default() })

@@ -18,8 +18,8 @@ use crate::memory::Need;
 use crate::open_block::OpenBlock;
 use crate::pieces::most_pieces;
 use crate::shared::Shared;
-use crate::sink::{Drain, Items, Outcome};
-use crate::stage::{Stage, Task};
+use crate::sink::{Drain, EncodedItems, Outcome};
+use crate::stage::{BlockStage, StageResources};
 use crate::tables::Tables;
 
 /// The stage that finds the states of a block. It reads the lane's own afterstates of the two layers below.
@@ -35,7 +35,7 @@ pub struct SpawnSource<'a> {
     afterstates: Arc<ReachBlock>,
 }
 
-impl<'a, V: Value> Stage for FindStates<'a, V> {
+impl<'a, V: Value> BlockStage for FindStates<'a, V> {
     type Inputs = (Vec<Row>, Vec<SpawnSource<'a>>);
     type Made = Found;
 
@@ -43,7 +43,7 @@ impl<'a, V: Value> Stage for FindStates<'a, V> {
         enumerate_need(shape(&self.drain.shared.tables, self.open.layer, self.open.lane))
     }
 
-    fn gather(&self, task: &mut Task<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
+    fn gather(&self, task: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
         let (open, tables) = (self.open, &self.drain.shared.tables);
         let (starts, mut sources) = (starts(tables, open), Vec::new());
         for spawned in SpawnKind::ALL {
@@ -58,7 +58,11 @@ impl<'a, V: Value> Stage for FindStates<'a, V> {
         Ok(has_entries.then_some((starts, sources)))
     }
 
-    fn compute(&self, (starts, sources): Self::Inputs, task: &mut Task<'_>) -> Result<Found, WorkerError> {
+    fn compute(
+        &self,
+        (starts, sources): Self::Inputs,
+        task: &mut StageResources<'_>,
+    ) -> Result<Found, WorkerError> {
         let (open, shared) = (self.open, self.drain.shared);
         let (tables, store) = (&shared.tables, &shared.store);
         let rows = rows_of(tables, open.class, |found| {
@@ -89,10 +93,10 @@ impl<'a, V: Value> Stage for FindStates<'a, V> {
         close(shared, open, states, &mut task.maps)
     }
 
-    fn settle(&self, made: Option<Found>, _: &mut Task<'_>) -> Result<Outcome, WorkerError> {
+    fn settle(&self, made: Option<Found>, _: &mut StageResources<'_>) -> Result<Outcome, WorkerError> {
         let Found { count, entries } = made.unwrap_or_default();
         let drain = |entries: &Entries| self.drain.reach(self.open, &entries.matrix);
-        let items = entries.as_ref().map_or(Ok(Items::new()), drain)?;
+        let items = entries.as_ref().map_or(Ok(EncodedItems::new()), drain)?;
         self.drain.shared.store.hold_states(self.open.layer, self.open.lane, entries)?;
         Ok(Outcome { count, items, ..Outcome::default() })
     }
@@ -103,7 +107,7 @@ fn afterstates<V: Value>(
     shared: &Shared<V>,
     layer: Layer,
     above: &OpenBlock<'_>,
-    task: &mut Task<'_>,
+    task: &mut StageResources<'_>,
 ) -> Result<Arc<ReachBlock>, WorkerError> {
     shared.sources.afterstates(layer, above.lane, || {
         let open = OpenBlock::new(&shared.tables, layer, above.lane, above.helpers);

@@ -11,7 +11,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
-use exact2048_worker::{BlockTask, Engine, Heap, Holding, Sink, Tuning, Worker};
+use exact2048_worker::{BlockEngine, BlockTask, Heap, Holding, Sink, Tuning, Worker};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Threads that may help with every block.
