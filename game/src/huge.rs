@@ -10,7 +10,7 @@ use crate::sequence::Sequence;
 /// Smallest exponent from which tiles can be huge.
 pub const LEAST_HUGE: u8 = 8;
 
-/// Value of [`Params::huge`](crate::Params::huge) for runs without huge tiles. No tile has such a large exponent.
+/// Value of [`TileSplit::huge`](crate::TileSplit::huge) for runs without huge tiles. No tile has such a large exponent.
 pub const NO_HUGE: u8 = MAX_EXPONENT + 1;
 
 /// Number of tiles of each huge exponent on a board: four bits per exponent, with [`LEAST_HUGE`] in the lowest bits.

@@ -112,7 +112,7 @@ impl BestMoves {
 }
 
 impl Oracle {
-    /// A best move of a state, of a run that stores best moves ([`Params::best_moves`]). Nothing is worked out for it.
+    /// A best move of a state, of a run that stores best moves. The call computes no value.
     ///
     /// # Errors
     ///
