@@ -19,9 +19,7 @@ impl Archive for Nothing {
     }
 }
 
-static PARAMS: LazyLock<Params> = LazyLock::new(|| {
-    Params::small("3x2")
-});
+static PARAMS: LazyLock<Params> = LazyLock::new(|| Params::small("3x2"));
 
 static WORKER: LazyLock<Worker<u32>> = LazyLock::new(|| {
     let tuning = Tuning {
