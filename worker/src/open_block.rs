@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use exact2048_game::class::Class;
 use exact2048_game::transitions::{Direction, Transitions};
+use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::Parts;
 
@@ -49,4 +50,12 @@ pub struct BackedUp<'a, V> {
     pub states: &'a [V],
     /// The best moves of its rows, if the run stores them.
     pub best: Option<&'a [Direction]>,
+}
+
+impl<V: Value> BackedUp<'_, V> {
+    /// Encodes the values of a part as its shard holds them.
+    pub fn encoded_values(&self) -> impl Fn(u32) -> Vec<u8> + Sync {
+        let (parts, matrix, stride) = (self.open.parts(), &self.reach.matrix, self.open.tables.stride());
+        move |part| parts.encode_values(part, matrix.rows(), matrix.bits(), stride, self.states)
+    }
 }

@@ -95,11 +95,7 @@ impl<V: Value> Drain<'_, V> {
                 Ok(Outcome { count: found.states, fingerprint: found.sum, items: EncodedItems::new() })
             }
             Sink::Items => {
-                let (parts, matrix, stride) =
-                    (block.open.parts(), &block.reach.matrix, block.open.tables.stride());
-                let item =
-                    |part| parts.encode_values(part, matrix.rows(), matrix.bits(), stride, block.states);
-                Ok(Outcome { items: items_of(block.open, item), ..Outcome::default() })
+                Ok(Outcome { items: items_of(block.open, block.encoded_values()), ..Outcome::default() })
             }
             Sink::BestMoves => Ok(Outcome { items: self.best_moves(block), ..Outcome::default() }),
             Sink::Nothing => Ok(Outcome::default()),
@@ -108,12 +104,9 @@ impl<V: Value> Drain<'_, V> {
 
     /// Packs the values of a block for the shard of its layer.
     fn pack_values(&self, block: &BackedUp<'_, V>) -> Result<(), WorkerError> {
-        let BackedUp { open, reach, states, .. } = *block;
-        let (parts, matrix, stride) = (open.parts(), &reach.matrix, open.tables.stride());
-        let (held, bits) = (matrix.rows(), matrix.bits());
-        let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, held, bits));
-        let item = |part| parts.encode_values(part, held, bits, stride, states);
-        self.sealer.pack(ItemKind::Values, open.layer, open.lane, &lengths, item)
+        let (open, matrix, parts) = (block.open, &block.reach.matrix, block.open.parts());
+        let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, matrix.rows(), matrix.bits()));
+        self.sealer.pack(ItemKind::Values, open.layer, open.lane, &lengths, block.encoded_values())
     }
 
     /// Packs the best moves of a block for the shard of its layer. Cost: some nanoseconds a state.
