@@ -27,12 +27,22 @@ pub struct ParamsBuilder {
 impl Params {
     /// Returns a builder with the usual rules, the fastest split and the default contents.
     pub fn builder(board: BoardSize, objective: Objective) -> ParamsBuilder {
-        ParamsBuilder::new(board, objective)
+        let (spawn4, precision) = (Spawn4::default(), Precision::Bits32);
+        let (discount, spawner) = (Discount::NONE, Spawner::Random);
+        let game = Game { board, objective, spawn4, discount, spawner, precision };
+        ParamsBuilder { game, large: None, huge: None, until: None, kept: None, best_moves: false }
     }
 
     /// Returns a builder with these parameters.
     pub fn to_builder(&self) -> ParamsBuilder {
-        ParamsBuilder::of(self)
+        ParamsBuilder {
+            game: self.game,
+            large: Some(self.split.large),
+            huge: Some(self.split.huge),
+            until: self.contents.until.map(|layer| layer.0),
+            kept: Some(self.contents.kept),
+            best_moves: self.contents.best_moves,
+        }
     }
 
     /// Returns a builder from texts, for tests and examples.
@@ -56,24 +66,6 @@ impl Params {
 }
 
 impl ParamsBuilder {
-    fn new(board: BoardSize, objective: Objective) -> Self {
-        let (spawn4, precision) = (Spawn4::default(), Precision::Bits32);
-        let (discount, spawner) = (Discount::NONE, Spawner::Random);
-        let game = Game { board, objective, spawn4, discount, spawner, precision };
-        Self { game, large: None, huge: None, until: None, kept: None, best_moves: false }
-    }
-
-    fn of(params: &Params) -> Self {
-        Self {
-            game: params.game,
-            large: Some(params.split.large),
-            huge: Some(params.split.huge),
-            until: params.contents.until.map(|layer| layer.0),
-            kept: Some(params.contents.kept),
-            best_moves: params.contents.best_moves,
-        }
-    }
-
     /// Sets the probability that a spawned tile is a 4. The default is 1/10.
     #[must_use]
     pub fn spawn4(mut self, spawn4: Spawn4) -> Self {
