@@ -291,8 +291,8 @@ fn a_job_whose_store_is_full_resumes_when_there_is_room() {
 #[test]
 fn workers_take_copies_from_each_other() {
     let Some(bucket) = Bucket::new("peers") else { return };
-    let (way_down, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
-    let (begun, open) = (Arc::clone(&way_down), Arc::clone(&gate));
+    let (downward, gate) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+    let (begun, open) = (Arc::clone(&downward), Arc::clone(&gate));
     let proxy = Proxy::start_with(store_address(), move |_, line| {
         if line.starts_with("PUT ") && line.contains("/shards/values-") {
             begun.store(true, Ordering::Relaxed);
@@ -304,7 +304,7 @@ fn workers_take_copies_from_each_other() {
     let endpoint = proxy.url();
     let mut cluster = StoreCluster::start(&bucket, &[("AWS_ENDPOINT_URL", &endpoint)]);
     cluster.client("submit", &JOB).exits(0);
-    in_time("the way down begins", || way_down.load(Ordering::Relaxed).then_some(()));
+    in_time("the downward pass begins", || downward.load(Ordering::Relaxed).then_some(()));
     cluster.start_worker("three");
     // The next coordinator restarts the downward pass with all three workers. Their lanes differ from before.
     cluster.restart_coordinator();

@@ -302,7 +302,7 @@ impl Planner {
     /// Seals a completed layer, if it is stored.
     fn layer_done(&mut self, position: usize) {
         if self.segment.phase == Phase::Enumerate
-            || self.params.contents().stores_on_the_way_down(self.layer(position))
+            || self.params.contents().stores_values_or_moves(self.layer(position))
         {
             self.seals.push_back(position);
         } else {

@@ -100,7 +100,7 @@ mod tests {
         held.remove(&[range(10, 14)]);
         assert_eq!(goes(&held, -usual, 1), [range(20, 30)]);
         held.remove(&[range(20, 30)]);
-        assert_eq!(goes(&held, -usual, 1), [], "the way up continues from 36 to 40");
+        assert_eq!(goes(&held, -usual, 1), [], "the upward pass continues from 36 to 40");
 
         // After enumeration, reach that is needed again stays until the downward pass has finished its layers,
         // even if little space is free.

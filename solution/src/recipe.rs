@@ -245,11 +245,12 @@ impl<'a> Recipe<'a> {
         cut.unwrap_or(0)..end
     }
 
-    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the
-    /// cut below them. First come those that are needed last on the way down. Ranges above the highest cut
-    /// whose reach is stored are left out, since the way up goes on from there. So are the ranges that the
-    /// next step begins on, and those that the way down has reached: they would be enumerated again at once,
-    /// and removed again, without end.
+    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
+    /// them. The ranges that the downward pass needs last come first.
+    ///
+    /// The list omits ranges above the highest cut whose reach is stored, because the upward pass resumes there. It also
+    /// omits the ranges that the next step begins on, and those that the downward pass has reached. The run would
+    /// enumerate these ranges again at once, and remove them again, without end.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint =
             |n: usize| self.params.contents().kept().is_cut(Layer::nth(n)) && n + 1 < self.layers.len();

@@ -41,11 +41,11 @@ impl RunContents {
     /// Whether the reachability of a layer's states stays stored. True if their values or best moves are stored, or if
     /// the run only enumerates.
     pub fn stores_reachability(&self, layer: Layer) -> bool {
-        self.enumerates_only() || self.stores_on_the_way_down(layer)
+        self.enumerates_only() || self.stores_values_or_moves(layer)
     }
 
     /// Whether the solve stores values or best moves of a layer.
-    pub fn stores_on_the_way_down(&self, layer: Layer) -> bool {
+    pub fn stores_values_or_moves(&self, layer: Layer) -> bool {
         self.best_moves || self.kept.keeps(layer)
     }
 }

@@ -11,13 +11,14 @@ use exact2048_storage::file_cost;
 /// A forecast is off by less than one part in this many: by up to a fifth on boards that were measured.
 const FORECAST_SHARE: u64 = 4;
 
-/// After a commit, removes what nothing needs any more; and on the way up, also reach that can be enumerated again,
-/// until there is room for what is written next.
+/// Removes the files that nothing needs, after a commit.
+///
+/// In the upward pass, it also removes reach that can be enumerated again, until the next files fit.
 pub(super) fn tidy(run: &mut Run) -> Result<(), RunError> {
     remove_needless(run, 1)
 }
 
-/// Removes what goes so that `times` times the usual headroom is free.
+/// Removes files until `times` times the usual headroom is free.
 fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
     let Some(allowance) = run.dir().allowance().cloned() else { return Ok(()) };
     loop {
@@ -81,7 +82,7 @@ pub fn removable_bytes(run: &Run) -> u64 {
     removable.into_iter().map(|range| reach_bytes(run, range)).sum()
 }
 
-/// The most bytes that the rest of a run takes at a time beside what it takes now; `None` on the way up.
+/// The largest number of bytes that the rest of a run adds to the present ones; `None` in the upward pass.
 #[must_use]
 pub fn still_needed(run: &Run) -> Option<u64> {
     let holdings = run.holdings();

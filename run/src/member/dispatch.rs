@@ -132,12 +132,12 @@ impl<L: Leader> Dispatch<L> {
         self.leader.may_start()
     }
 
-    /// Sends what the first stage of a block gave to the members that need it: states on the way up, values of
-    /// afterstates on the way down. Called before any task that builds on them here can start.
+    /// Sends the result of a block's first stage to the members that need it: states in the upward pass, values of
+    /// afterstates in the downward pass. The caller sends it before any task that builds on it can start here.
     ///
     /// # Errors
     ///
-    /// Where it cannot be worked out what a member needs.
+    /// If the needs of a member cannot be computed.
     pub fn first_stage_done(&self, layer: Layer, lane: Lane) -> Result<(), WorkerError> {
         let states = OnceCell::new();
         for (member, readers) in self.routes.of(layer, lane) {

@@ -170,7 +170,7 @@ impl<'a> Pass<'a> {
                 continue;
             }
             if !params.contents().stores_best_moves() {
-                // The way down needs the memory.
+                // The downward pass needs the memory.
                 follower.set_aside()?;
                 self.passes.enumerate(first, last, &mut |layer| {
                     progress(work.told(0, layer, &sums));

@@ -230,7 +230,7 @@ impl StateReader<'_> {
             let states = LayerStates { layer, boards, values };
             let states = Arc::new(states);
             self.known.insert(layer, Arc::clone(&states));
-            // Nothing on the way down needs what is further up; on the way up it is made again.
+            // The layers below need no higher tables. A later call for a higher layer makes them again.
             self.tables.retain(|&other, _| other <= layer.up(1));
             found = Some(states);
         }

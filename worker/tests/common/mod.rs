@@ -146,7 +146,7 @@ pub fn solve_by<V: Value>(
             let outcome = workers[owners.owner(lane)].compute(task, layer, lane, HELPERS).unwrap();
             fingerprint = fingerprint.wrapping_add(outcome.fingerprint);
         }
-        if params.contents().stores_on_the_way_down(layer) {
+        if params.contents().stores_values_or_moves(layer) {
             for (member, worker) in workers.iter().enumerate() {
                 archive.add(&run, worker, member, ShardKind::Values, layer);
             }
