@@ -28,6 +28,8 @@ static CHANGING: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
         (r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z".to_owned(), "[TIME]"),
         (r"[0-9][0-9.]* (ms|s|min|h)(?-u:\b)".to_owned(), "[DURATION]"),
         (r"[0-9]+\.[0-9]+(µs|ms|s)(?-u:\b)".to_owned(), "[DURATION]"),
+        // A loaded machine makes fewer of them in the same time.
+        (r"(?-u:\b)[0-9]+ tries(?-u:\b)".to_owned(), "[COUNT] tries"),
         (r"[0-9][0-9.]* ([KMGT]i|[kMGT])?B(?-u:\b)".to_owned(), "[SIZE]"),
         (r"[0-9]+ (?P<kind>(other |more )?bytes)".to_owned(), "[N] $kind"),
         (r"checksum: [0-9]+".to_owned(), "checksum: [HASH]"),
