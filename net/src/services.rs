@@ -1,4 +1,4 @@
-//! Services of a server: the program's service, health and reflection, all behind the token.
+//! Services of a server: the program's service, health and reflection, behind the token.
 
 use std::convert::Infallible;
 
@@ -32,8 +32,8 @@ pub struct Services {
 }
 
 impl Services {
-    /// Adds to a server: `service`, health, and reflection of all these services, for clients with the token.
-    /// `descriptors` describe the service. Health needs no token, because supervisors call it.
+    /// Adds to a server: `service`, health, and reflection of all these services. `descriptors` describe the service.
+    /// Clients need the token for all but health, because supervisors call it. [`Self::with_guarded_health`] closes it.
     ///
     /// # Errors
     ///
