@@ -162,4 +162,15 @@ mod tests {
             assert_eq!(fs::read(&file).unwrap(), other);
         }
     }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = folder.path().join("elsewhere");
+        fs::write(&elsewhere, "precious").unwrap();
+        std::os::unix::fs::symlink(&elsewhere, folder.path().join("worker-0")).unwrap();
+        let error = format!("{:#}", Identity::take(folder.path()).err().unwrap());
+        assert!(error.contains("worker-0"), "{error}");
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "precious");
+    }
 }
