@@ -135,8 +135,8 @@ async fn find_token(args: &Args) -> Result<Token> {
     let Some(store) = &args.store else {
         let none = || {
             Failure::usage(format!(
-                "expected the token of the coordinator at {}, found none (--store DIR|URL of the coordinator, or \
-                 --token-file FILE)",
+                "expected the token of the coordinator at {}, found none. Start the coordinator first, or name its \
+                 store (--store DIR|URL) or its token (--token-file FILE)",
                 args.coordinator
             ))
         };
