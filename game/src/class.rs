@@ -329,6 +329,12 @@ impl Space {
         Some(Split { lane, layer, mask: image.index, config, sequence })
     }
 
+    /// Returns the small tiles of a row as a board, and the cells of its large tiles.
+    pub fn skeleton(&self, class: &Class, row: Row) -> (Board, &[u8]) {
+        let mask = class.first_row.partition_point(|&first| first <= row.0) - 1;
+        (self.small_tiles(class, mask, row), &self.masks.canonical(class.id.k as usize)[mask].large_cells)
+    }
+
     /// Returns the board of a row and a sequence of large exponents.
     pub fn board(&self, class: &Class, row: Row, sequence: Sequence) -> Board {
         let index = class.first_row.partition_point(|&first| first <= row.0) - 1;

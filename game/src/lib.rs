@@ -50,6 +50,7 @@ pub mod packed;
 pub mod params;
 pub mod pattern;
 pub mod patterns;
+pub mod placer;
 pub mod ranks;
 pub mod rowset;
 pub mod rules;

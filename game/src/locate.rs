@@ -84,17 +84,27 @@ impl Locator {
 
     /// Returns the entry of a board and its images; `None` if the tiles are too large or too many for any block.
     ///
-    /// Cost: about half a microsecond, and up to a few milliseconds on the first query for a class or a lane.
+    /// Cost: about half a microsecond, and up to a few milliseconds on the first query for a class or a lane. Many boards
+    /// cost less with a [`Placer`](crate::placer::Placer).
     pub fn place(&self, board: Board) -> Option<EntryPlace> {
         let Split { lane, layer, mask, config, sequence } = self.space.split(board)?;
+        let (column, columns) = self.column(lane, sequence)?;
+        let (row, rows) = self.row(ClassId::of(layer, lane)?, mask, config)?;
+        Some(EntryPlace { layer, lane, row, rows, column, columns })
+    }
+
+    /// Returns the column of a sequence, and the number of columns of its lane.
+    pub(crate) fn column(&self, lane: Lane, sequence: Sequence) -> Option<(Column, u64)> {
         let unit = (lane.large_sum >> self.space.params().split().large()) as usize;
         let lane_slot = self.lanes.get(lane.k as usize)?.get(unit)?;
         let columns = lane_slot.get_or_init(|| self.lanes_like(lane)).get(&lane.huge)?;
-        let column = columns.column(sequence)?;
+        Some((columns.column(sequence)?, columns.len()))
+    }
 
-        let id = ClassId::of(layer, lane)?;
+    /// Returns the row of a canonical skeleton, and the number of rows of its class.
+    pub(crate) fn row(&self, id: ClassId, mask: u32, config: Config) -> Option<(Row, u32)> {
         let class = self.class_of(id)?;
-        let of_mask = &self.space.masks(lane.k)[mask as usize];
+        let of_mask = &self.space.masks(id.k)[mask as usize];
         let cells = of_mask.small_cells.len();
         let rank = self.space.configs.rank(cells, id.small_sum, config);
         let within = if has_table(of_mask, self.space.configs.count(cells, id.small_sum)) {
@@ -102,14 +112,8 @@ impl Locator {
         } else {
             rank
         };
-        Some(EntryPlace {
-            layer,
-            lane,
-            row: Row(class.first_row[mask as usize] + within),
-            rows: class.first_row.last().copied().unwrap_or(0),
-            column,
-            columns: columns.len(),
-        })
+        let rows = class.first_row.last().copied().unwrap_or(0);
+        Some((Row(class.first_row[mask as usize] + within), rows))
     }
 
     /// Returns the skeleton of a row of a block: the index of its mask, the mask, and the config. Returns `None` if
