@@ -55,6 +55,11 @@ impl BitMatrix {
         Self { words, bits: vec![0; rows.len() * words], rows }
     }
 
+    /// A matrix of these rows, with `words` words each.
+    pub fn of_rows(rows: Arc<RowSet>, words: usize, bits: Vec<u64>) -> Self {
+        Self { rows, words, bits }
+    }
+
     /// A matrix of the rows of some parts that have an entry. `found` has the numbers and the bits of the parts.
     pub fn of_parts(class: &Class, parts: Parts, found: &[(u32, Vec<u64>)]) -> Self {
         let words = parts.words();

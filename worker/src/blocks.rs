@@ -81,6 +81,12 @@ impl Entries {
         (summary.ones > 0).then_some(Self { matrix, summary })
     }
 
+    /// A copy of the entries of a held block; `None` if it has none.
+    pub fn of_block(block: &ReachBlock) -> Option<Self> {
+        let matrix = BitMatrix::of_rows(Arc::clone(&block.rows), block.words, block.bits.to_vec());
+        (!block.is_empty()).then(|| Self { matrix, summary: block.summary.clone() })
+    }
+
     /// The entries, to be read.
     pub fn source(&self) -> Source<'_> {
         Source { words: self.matrix.words(), bits: self.matrix.bits(), occupied: &self.summary.occupied }

@@ -1,6 +1,6 @@
 //! The error of a task.
 
-use exact2048_solution::{Blame, PayloadError, ReadError};
+use exact2048_solution::{Blame, PayloadError, QueryError, ReadError};
 use exact2048_storage::{ErrorKind, StorageError};
 
 /// Reason why a task failed.
@@ -24,6 +24,12 @@ impl From<WorkerError> for ReadError {
             WorkerError::Storage(error) => error.into(),
             WorkerError::Payload(error) => error.into(),
         }
+    }
+}
+
+impl From<WorkerError> for QueryError {
+    fn from(error: WorkerError) -> Self {
+        Self::Read(error.into())
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn process_bytes(heap: u64, threads: usize) -> u64 {
 }
 
 /// The least heap, if blocks of classes with at most `dense_rows` rows hold all of them.
-pub(crate) fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
+pub fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     let space = Space::new(params);
     let until = params.last_layer();
     let (mut largest, mut kept) = (0, BTreeMap::<u32, i64>::new());

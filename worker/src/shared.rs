@@ -8,6 +8,7 @@ use exact2048_game::value::Value;
 use exact2048_solution::Archive;
 use exact2048_storage::ScratchPlace;
 
+use crate::enumerate::Starts;
 use crate::kernels::{Kernels, Vectors};
 use crate::memory::Memory;
 use crate::pieces::PieceLength;
@@ -20,6 +21,8 @@ use crate::tuning::Tuning;
 pub struct Shared<V> {
     /// Data that follows from the parameters.
     pub tables: Arc<Tables>,
+    /// The states at which enumerating begins.
+    pub starts: Starts,
     /// The arithmetic of values.
     pub backup: Backup,
     /// The operations on rows.
@@ -41,6 +44,7 @@ impl<V: Value> Shared<V> {
         let piece_length = PieceLength(tuning.piece_bytes);
         let sources = Sources::new(Arc::clone(&tables), Arc::clone(&store), archive, piece_length);
         let kernels = Box::new(Vectors);
-        Self { tables, backup: Backup::new(params.game()), kernels, store, sources, piece_length }
+        let starts = Starts::of_games(&tables.space);
+        Self { tables, starts, backup: Backup::new(params.game()), kernels, store, sources, piece_length }
     }
 }

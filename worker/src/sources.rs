@@ -44,7 +44,7 @@ impl<V: Value> Sources<V> {
         if let Some(block) = self.store.states(layer, lane) {
             return Ok(block);
         }
-        let entries = self.read_states(layer, lane)?;
+        let entries = if self.archive.has_items() { self.read_states(layer, lane)? } else { None };
         Ok(self.store.hold_states(layer, lane, entries)?)
     }
 
@@ -94,6 +94,12 @@ impl<V: Value> Sources<V> {
     ///
     /// If they cannot be read.
     pub fn occurring_states(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
+        if let Some(block) = self.store.states(layer, lane) {
+            return Ok(Entries::of_block(&block));
+        }
+        if !self.archive.has_items() {
+            return Ok(None);
+        }
         let (Some(entries), Some(tables)) = (self.read_states(layer, lane)?, self.tables.lane(lane)) else {
             return Ok(None);
         };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use exact2048_game::legal::Legality;
-use exact2048_game::value::Value;
-use exact2048_game::{Lane, Layer, Params, Precision};
+use exact2048_game::value::{Stored, Value};
+use exact2048_game::{Board, Lane, Layer, Params, Precision};
 use exact2048_solution::Archive;
 use exact2048_storage::{ScratchPlace, ShardKind};
 
@@ -15,6 +15,7 @@ use crate::error::WorkerError;
 use crate::exchange;
 use crate::follow::{BestMoves, Chances, Follower};
 use crate::footprint::shape;
+use crate::held;
 use crate::kernels::Kernels;
 use crate::kernels::index_map::stride;
 use crate::open_block::OpenBlock;
@@ -94,6 +95,26 @@ pub trait BlockEngine: Send + Sync {
     /// If [`BlockEngine::after_values_payload`] makes no such payload for a block of this run, or the block cannot be written
     /// to a scratch file.
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
+
+    /// Sets the states at which enumerating begins, in place of the starts of games.
+    fn begin_at(&self, states: &[Board]);
+
+    /// The lane of a board; `None` for a board with more large tiles than any game makes.
+    fn lane_of(&self, board: Board) -> Option<Lane>;
+
+    /// The canonical boards of the held states of a block, in the order of its entries. Of a state with several entries in
+    /// a symmetric row, each entry counts.
+    fn held_boards(&self, layer: Layer, lane: Lane) -> Vec<Board>;
+
+    /// The held values of the states of a block, in the order of [`BlockEngine::held_boards`].
+    fn held_values(&self, layer: Layer, lane: Lane) -> Vec<Stored>;
+
+    /// Holds values of the held states of a block, in the order of [`BlockEngine::held_boards`].
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written to a scratch file.
+    fn hold_values(&self, layer: Layer, lane: Lane, values: &[Stored]) -> Result<(), WorkerError>;
 
     /// Releases blocks or tables.
     fn release(&self, holding: Holding);
@@ -211,6 +232,26 @@ impl<V: Value> BlockEngine for Worker<V> {
 
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {
         exchange::accept_after_values(&self.shared, layer, lane, payload)
+    }
+
+    fn begin_at(&self, states: &[Board]) {
+        self.shared.starts.set(&self.shared.tables.space, states);
+    }
+
+    fn lane_of(&self, board: Board) -> Option<Lane> {
+        self.shared.tables.space.locate(board).map(|(lane, ..)| lane)
+    }
+
+    fn held_boards(&self, layer: Layer, lane: Lane) -> Vec<Board> {
+        held::boards(&self.shared, layer, lane)
+    }
+
+    fn held_values(&self, layer: Layer, lane: Lane) -> Vec<Stored> {
+        held::values(&self.shared, layer, lane)
+    }
+
+    fn hold_values(&self, layer: Layer, lane: Lane, values: &[Stored]) -> Result<(), WorkerError> {
+        held::hold_values(&self.shared, layer, lane, values)
     }
 
     fn release(&self, holding: Holding) {

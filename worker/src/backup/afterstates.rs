@@ -133,6 +133,9 @@ impl<V: Value> BackUpAfterstates<'_, V> {
             let sparse = computed.filter(is_sparse).map(|rows| Arc::new(RowSet::new(rows)));
             return Ok(Some(sparse.unwrap_or(all)));
         }
+        if let Some(held) = self.shared.store.afterstates(self.open.layer, self.open.lane) {
+            return Ok((!held.is_empty()).then(|| Arc::clone(&held.rows)));
+        }
         let space = &tables.space;
         let above = ClassId { small_sum: class.id().small_sum + SpawnKind::Two.tile(), ..class.id() };
         let Some(above) = space.class(above) else { return Ok(None) };

@@ -68,10 +68,11 @@ pub fn move_sources<'a, V: Value>(
 ) -> Result<Vec<MoveSource<'a>>, WorkerError> {
     let mut sources = Vec::new();
     for (step, lane) in shared.tables.lanes_before(open.lane).filter(|&(_, lane)| is_wanted(lane)) {
-        let Some(source) = OpenBlock::new(&shared.tables, open.layer, lane, 0) else { continue };
         let states = shared.sources.states(open.layer, lane)?;
+        // The columns of a lane without states are not listed.
         if !states.is_empty() {
-            sources.push(MoveSource { step, open: source, states });
+            let source = OpenBlock::new(&shared.tables, open.layer, lane, 0);
+            sources.extend(source.map(|open| MoveSource { step, open, states }));
         }
     }
     Ok(sources)

@@ -3,7 +3,9 @@
 
 mod afterstates;
 mod found;
+mod starts;
 mod states;
 
 pub use afterstates::{FindAfterstates, move_sources, moved};
+pub use starts::Starts;
 pub use states::FindStates;

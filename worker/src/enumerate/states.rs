@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use exact2048_game::bitset;
 use exact2048_game::class::Class;
-use exact2048_game::rowset::{Row, Slot};
+use exact2048_game::rowset::Slot;
 use exact2048_game::value::Value;
-use exact2048_game::{Layer, SpawnKind, rules};
+use exact2048_game::{Layer, SpawnKind};
 
 use super::afterstates::FindAfterstates;
 use super::found::{Found, close, rows_of};
+use super::starts::Start;
 use crate::blocks::{Entries, ReachBlock};
 use crate::error::WorkerError;
 use crate::footprint::{enumerate_need, shape};
@@ -20,7 +22,6 @@ use crate::pieces::most_pieces;
 use crate::shared::Shared;
 use crate::sink::{Drain, EncodedItems, Outcome};
 use crate::stage::{BlockStage, StageResources};
-use crate::tables::Tables;
 
 /// The stage that finds the states of a block. It reads the lane's own afterstates of the two layers below.
 pub struct FindStates<'a, V> {
@@ -36,7 +37,7 @@ pub struct SpawnSource<'a> {
 }
 
 impl<'a, V: Value> BlockStage for FindStates<'a, V> {
-    type Inputs = (Vec<Row>, Vec<SpawnSource<'a>>);
+    type Inputs = (Vec<Start>, Vec<SpawnSource<'a>>);
     type Made = Found;
 
     fn need_to_gather(&self) -> Need {
@@ -45,7 +46,7 @@ impl<'a, V: Value> BlockStage for FindStates<'a, V> {
 
     fn gather(&self, task: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
         let (open, tables) = (self.open, &self.drain.shared.tables);
-        let (starts, mut sources) = (starts(tables, open), Vec::new());
+        let (starts, mut sources) = (self.drain.shared.starts.of(open.layer, open.lane), Vec::new());
         for spawned in SpawnKind::ALL {
             let Some(below) = open.layer.before(spawned) else { continue };
             let Some(class) = tables.class(below, open.lane) else { continue };
@@ -66,7 +67,7 @@ impl<'a, V: Value> BlockStage for FindStates<'a, V> {
         let (open, shared) = (self.open, self.drain.shared);
         let (tables, store) = (&shared.tables, &shared.store);
         let rows = rows_of(tables, open.class, |found| {
-            starts.iter().for_each(|&row| found.insert(row));
+            starts.iter().for_each(|start| found.insert(start.row));
             for SpawnSource { spawned, class, afterstates } in &sources {
                 let transitions = store.transitions_of(class, afterstates)?;
                 for (slot, edges) in (0..).map(Slot).zip(tables.spawns(&transitions).of(*spawned)) {
@@ -80,7 +81,11 @@ impl<'a, V: Value> BlockStage for FindStates<'a, V> {
         let mut states = store.new_matrix(rows, open.tables.words())?;
         let pieces = shared.piece_length.of_bits(states.rows().len(), states.words());
         let pieces = pieces.at_most(most_pieces(open.helpers));
-        starts.iter().for_each(|&row| states.row_mut(row)[0] |= 1);
+        for start in &starts {
+            if let Some(column) = start.column(&open.tables.columns) {
+                bitset::set(states.row_mut(start.row), column.0 as usize);
+            }
+        }
         for SpawnSource { spawned, class, afterstates } in &sources {
             let transitions = store.transitions_of(class, afterstates)?;
             let spawns = tables.spawns(&transitions);
@@ -116,15 +121,4 @@ fn afterstates<V: Value>(
         let Some(sources) = stage.gather(task)? else { return Ok(None) };
         Ok(stage.compute(sources, task)?.entries)
     })
-}
-
-/// The rows of the layer's starts, two tiles on an empty board. Their only column is the first.
-fn starts(tables: &Tables, open: &OpenBlock<'_>) -> Vec<Row> {
-    if open.lane.k > 0 || open.layer > Layer::LAST_START {
-        return Vec::new();
-    }
-    let located = rules::starts(tables.params().game().board())
-        .filter_map(|(board, _)| tables.space.locate(board))
-        .filter(|&(lane, layer, ..)| (layer, lane) == (open.layer, open.lane));
-    located.map(|(_, _, row, _)| row).collect()
 }

@@ -1,0 +1,54 @@
+//! The states at which an enumeration begins.
+
+use exact2048_game::class::Space;
+use exact2048_game::columns::Columns;
+use exact2048_game::rowset::Row;
+use exact2048_game::sequence::{Column, Counts, Sequence};
+use exact2048_game::{Board, Lane, Layer, rules};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+
+/// A state at which an enumeration begins, in its block.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    pub row: Row,
+    sequence: Sequence,
+}
+
+impl Start {
+    /// Its column; `None` for a board with more large tiles than any game makes.
+    pub fn column(&self, columns: &Columns) -> Option<Column> {
+        let mut finder = columns.finder();
+        let group = finder.group(Counts::of(self.sequence))?;
+        finder.column(group, self.sequence)
+    }
+}
+
+/// The states at which an enumeration begins: the starts of games, or those that a caller sets.
+#[derive(Debug)]
+pub struct Starts(RwLock<FxHashMap<(Layer, Lane), Vec<Start>>>);
+
+impl Starts {
+    /// The starts of games: two tiles on an empty board.
+    pub fn of_games(space: &Space) -> Self {
+        let starts = Self(RwLock::default());
+        let boards: Vec<Board> =
+            rules::starts(space.params().game().board()).map(|(board, _)| board).collect();
+        starts.set(space, &boards);
+        starts
+    }
+
+    /// Replaces the states.
+    pub fn set(&self, space: &Space, boards: &[Board]) {
+        let mut starts = FxHashMap::<_, Vec<Start>>::default();
+        for (lane, layer, row, sequence) in boards.iter().filter_map(|&board| space.locate(board)) {
+            starts.entry((layer, lane)).or_default().push(Start { row, sequence });
+        }
+        *self.0.write() = starts;
+    }
+
+    /// The states of a block.
+    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<Start> {
+        self.0.read().get(&(layer, lane)).cloned().unwrap_or_default()
+    }
+}
