@@ -13,8 +13,10 @@ use common::{Place, Solved, exact2048, files, on_run, text, whole};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
 use exact2048_game::{Board, BoardSize, Layer};
-use exact2048_run::layer_solver;
-use exact2048_solution::{CostSum, Evaluation, Oracle, QueryError, QuestionLimits, ReachSource, Recipe, Run};
+use exact2048_solution::{
+    CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, ReachSource,
+    Recipe, Run,
+};
 use exact2048_worker::{Heap, Tuning};
 use tokio::task::JoinSet;
 use tonic::{Code, Request};
@@ -37,6 +39,12 @@ fn size() -> BoardSize {
 
 /// A run that stores half of all values.
 static ORACLE: LazyLock<Oracle> = LazyLock::new(|| Oracle::new(&Run::open(&USUAL.run()).unwrap()).unwrap());
+
+/// An oracle with kernels.
+fn with_kernels(run: &Run, tuning: Tuning) -> Oracle {
+    let kernels = Some(KernelsOfRun::new(move |run| exact2048_run::kernels(run, tuning)));
+    Oracle::with_options(run, OracleOptions { kernels, ..OracleOptions::default() }).unwrap()
+}
 
 /// A reachable state of a layer. It depends on the seed.
 fn state(layer: u32, seed: u64) -> Board {
@@ -119,49 +127,49 @@ fn a_query_reports_its_cost_and_the_next_costs_nothing() {
     std::fs::remove_dir_all(own).unwrap();
 }
 
-/// If a cone has most states of its layers, kernels back up the whole layers instead. The values are the same, and all
-/// states of the layers are known afterwards. Without enough memory, the cone is solved as usual. A caller that gives up
-/// gets an error.
+/// The kernels solve large cones. The values and the number of computed states are those of the hash tables, and states that
+/// follow are known afterwards. Kernels that need more memory are not used. A caller that gives up gets an error.
 #[test]
-fn layers_are_backed_up_whole_where_a_cone_would_fill_them() {
+fn kernels_solve_large_cones() {
     let run = Solved::new("--board 3x3 --objective reach:128 --keep starts");
     let run = Run::open(&run.run()).unwrap();
     let size: BoardSize = "3x3".parse().unwrap();
     let [first, later] =
-        ["2 2 0 / 4 0 0 / 0 0 0", "64 8 2 / 2 0 0 / 0 0 0"].map(|text| Board::parse(text, size).unwrap());
-    let oracle = || Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, UNLIMITED));
+        ["2 2 0 / 4 0 0 / 0 0 0", "4 4 2 / 0 0 0 / 0 0 2"].map(|text| Board::parse(text, size).unwrap());
     let ask = |oracle: &Oracle, board, cone_bytes, wanted: &(dyn Fn() -> bool + Sync)| {
         let spent = CostSum::default();
         let asking = QuestionLimits::new(wanted, cone_bytes, &spent);
         let answer = oracle.evaluate_as(&[board], &asking).map(|mut answers| answers.remove(0).unwrap());
         answer.map(|answer| (answer, spent.computed_states(), spent.found_states()))
     };
-    let (alone, with_kernels, most) = (Oracle::new(&run).unwrap(), oracle(), 1 << 30);
-    let (expected, in_cone, _) = ask(&alone, first, most, &|| true).unwrap();
-    let (found, in_layers, _) = ask(&with_kernels, first, most, &|| true).unwrap();
-    let all =
-        run.layer_counts().into_iter().filter(|counts| counts.layer >= Layer(10)).map(|counts| counts.states);
-    assert_eq!((&found, in_layers), (&expected, all.sum()));
-    assert!(in_cone < in_layers, "{in_cone} of {in_layers}");
-    let (found, computed, known) = ask(&with_kernels, later, most, &|| true).unwrap();
+    let (alone, kernels, most) = (Oracle::new(&run).unwrap(), with_kernels(&run, UNLIMITED), 1 << 30);
+    let expected = ask(&alone, first, most, &|| true).unwrap();
+    assert!(expected.1 > 1_000_000, "{expected:?}");
+    assert_eq!(ask(&kernels, first, most, &|| true).unwrap(), expected);
+    let (found, computed, known) = ask(&kernels, later, most, &|| true).unwrap();
     assert_eq!((&found, computed), (&ask(&alone, later, most, &|| true).unwrap().0, 0));
     assert!(known > 0);
-    let refused = ask(&oracle(), first, 9 << 20, &|| true).unwrap_err();
+    // Kernels without memory leave the cone to the hash tables.
+    let little = Tuning { limit_bytes: 1 << 20, ..UNLIMITED };
+    assert_eq!(ask(&with_kernels(&run, little), first, most, &|| true).unwrap(), expected);
+    let refused = ask(&with_kernels(&run, little), first, 9 << 20, &|| true).unwrap_err();
     assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
-    // The first attempt, the cone, calls `wanted` some hundred times. The kernels call it once a layer.
+    // The hash tables call `wanted` until the cone is too large for them, and then the kernels do.
     let asked = AtomicU32::new(0);
-    ask(&oracle(), first, most, &|| asked.fetch_add(1, Ordering::Relaxed) < u32::MAX).unwrap();
+    let count = || asked.fetch_add(1, Ordering::Relaxed) < u32::MAX;
+    ask(&with_kernels(&run, UNLIMITED), first, most, &count).unwrap();
     let most_often = asked.into_inner() - 20;
     let asked = AtomicU32::new(0);
     let patient = || asked.fetch_add(1, Ordering::Relaxed) < most_often;
-    let given_up = ask(&oracle(), first, most, &patient).unwrap_err();
+    let given_up = ask(&with_kernels(&run, UNLIMITED), first, most, &patient).unwrap_err();
     assert!(matches!(given_up, QueryError::GivenUp), "{given_up}");
 }
 
-/// Layers with removed states are enumerated again, both below and above the board. Even with little memory, values equal
-/// the values of a run that stores all states. An unreachable board has the answer of its cone.
+/// A run may not store which states its layers have. The kernels find the states of a cone from the asked one. Even with
+/// little memory, values equal the values of a run that stores all states. Unreachable boards have the same answer as from
+/// the hash tables.
 #[test]
-fn layers_whose_states_were_removed_are_enumerated_again() {
+fn cones_need_no_stored_states() {
     let (job, size) = ("--board 3x3 --objective reach:128", "3x3".parse().unwrap());
     let whole = Solved::new(&format!("{job} --keep starts"));
     let alone = Oracle::new(&Run::open(&whole.run()).unwrap()).unwrap();
@@ -174,35 +182,25 @@ fn layers_whose_states_were_removed_are_enumerated_again() {
     ]
     .map(board);
     let by_no_game = ["2 2 2 / 2 2 2 / 2 2 2", "4 4 4 / 4 4 4 / 4 4 4"].map(board);
-    let little = Tuning { limit_bytes: 1 << 20, heap: Heap::of(|| 2 << 20), ..UNLIMITED };
+    // The heap is always full, so all data that is not in use moves to scratch files.
+    let little = Tuning { limit_bytes: 200 << 20, heap: Heap::of(|| 201 << 20), ..UNLIMITED };
     for keep in ["starts", "32"] {
         let limited = Solved::new(&format!("{job} --keep {keep} --disk 20MB"));
         let run = Run::open(&limited.run()).unwrap();
-        let in_cone = Oracle::new(&run).unwrap();
-        let of_layers = layer_solver(&run, UNLIMITED).bytes(Layer(40));
-        // The last case has memory for the states of a few layers only.
-        for (tuning, cone_bytes) in
-            [(UNLIMITED, 1 << 30), (little, 1 << 30), (UNLIMITED, of_layers + (1 << 20))]
-        {
-            let with_kernels = Oracle::new(&run).unwrap().with_layer_solver(layer_solver(&run, tuning));
-            let ask = |asked: Board, spent: &CostSum| {
-                let mut answers =
-                    with_kernels.evaluate_as(&[asked], &QuestionLimits::new(&|| true, cone_bytes, spent))?;
-                answers.remove(0)
-            };
+        let by_tables = Oracle::new(&run).unwrap();
+        for tuning in [UNLIMITED, little] {
+            let kernels = with_kernels(&run, tuning);
             for asked in reachable {
-                let spent = CostSum::default();
                 let expected = alone.evaluate(asked, &|| true).unwrap();
                 let holdings = run.holdings();
                 let reach = Recipe::new(run.params(), &holdings).reach(expected.layer);
                 let is_known_reachable = reach == ReachSource::Stored;
                 let expected = Evaluation { is_known_reachable, ..expected };
-                assert_eq!(ask(asked, &spent).unwrap(), expected, "{keep}");
-                let (computed, found) = (spent.computed_states(), spent.found_states());
-                assert!(keep != "starts" || (computed > 1_000_000) == (found == 0), "{computed}, {found}");
+                assert_eq!(kernels.evaluate(asked, &|| true).unwrap(), expected, "{keep}");
             }
             for asked in by_no_game {
-                let (found, expected) = (ask(asked, &CostSum::default()), in_cone.evaluate(asked, &|| true));
+                let (found, expected) =
+                    (kernels.evaluate(asked, &|| true), by_tables.evaluate(asked, &|| true));
                 assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{keep}");
             }
         }

@@ -98,8 +98,13 @@ fn little_memory_suffices_or_is_an_error() {
     let solved = Solved::new(&format!("{} --keep 16", usual.job));
     let run = Run::open(&solved.run()).unwrap();
     let oracle = |cone_bytes, kept_bytes| {
-        let options =
-            OracleOptions { cache_bytes: kept_bytes, cone_bytes, solved_bytes: kept_bytes, cone_files: None };
+        let options = OracleOptions {
+            cache_bytes: kept_bytes,
+            cone_bytes,
+            solved_bytes: kept_bytes,
+            cone_files: None,
+            kernels: None,
+        };
         Oracle::with_options(&run, options).unwrap()
     };
     for (cone_bytes, kept_bytes, every) in [(1 << 30, 0, 1), (2 << 20, 1 << 20, 1), (1 << 19, 0, 20)] {

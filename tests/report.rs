@@ -19,7 +19,7 @@ use exact2048_solution::{Oracle, Run};
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
 fn gathered(run: &Path, values: ReportedValues) -> RunReport {
-    let options = ReportOptions { values, perfect_play: None, memory_bytes: 1 << 30, layer_solver: None };
+    let options = ReportOptions { values, perfect_play: None, memory_bytes: 1 << 30, kernels: None };
     gather("a name", &Run::open(run).unwrap(), None, &options, |_| {}).unwrap()
 }
 

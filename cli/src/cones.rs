@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::KeptLayers;
-use exact2048_solution::{ConeProgress, LayerSolver, Run};
+use exact2048_solution::{ConeProgress, KernelsOfRun, Run};
 use exact2048_stats::KeptStatistics;
 use exact2048_storage::Location;
 use parking_lot::Mutex;
@@ -162,7 +162,9 @@ impl ConeWatch {
     }
 }
 
-/// Returns the solver that backs up whole layers of a run within a memory limit.
-pub fn layer_solver(run: &Run, memory_bytes: u64) -> Box<dyn LayerSolver> {
-    exact2048_run::layer_solver(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()))
+/// Returns the kernels for values that a run does not store, within a memory limit of the process.
+pub fn kernels(memory_bytes: u64) -> KernelsOfRun {
+    KernelsOfRun::new(move |run| {
+        exact2048_run::kernels(run, limits::worker_tuning(memory_bytes, rayon::current_num_threads()))
+    })
 }

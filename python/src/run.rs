@@ -7,7 +7,7 @@ use exact2048_game::Board as Packed;
 use exact2048_game::rules::Move;
 use exact2048_run::machine::cores;
 use exact2048_solution::{
-    CostSum, Evaluation, Oracle, OracleOptions, QueryError, QuestionLimits, Run as OpenRun,
+    CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, Run as OpenRun,
 };
 use exact2048_storage::{Location, StoreSettings};
 use pyo3::prelude::*;
@@ -70,10 +70,15 @@ impl Run {
             let place = if path.is_dir() { std::path::absolute(&path)? } else { path.clone() };
             let opened = Opened { place, cache_bytes, memory_bytes };
             let run = OpenRun::open(location).map_err(|error| of_run(&error))?;
-            let options = OracleOptions { cache_bytes, cone_bytes: memory_bytes, ..OracleOptions::default() };
+            let kernels =
+                KernelsOfRun::new(move |run| exact2048_run::kernels(run, within(memory_bytes, cores())));
+            let options = OracleOptions {
+                cache_bytes,
+                cone_bytes: memory_bytes,
+                kernels: Some(kernels),
+                ..OracleOptions::default()
+            };
             let oracle = Oracle::with_options(&run, options).map_err(|error| of_query(&error))?;
-            let kernels = within(memory_bytes, cores());
-            let oracle = oracle.with_layer_solver(exact2048_run::layer_solver(&run, kernels));
             let starts = oracle.starts().map_err(|error| of_query(&error))?;
             let facts = Facts {
                 states: run.layer_counts().iter().map(|counts| counts.states).sum(),

@@ -10,7 +10,7 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
-    DeadStates, LayerCounts, LayerMoves, LayerSolver, LayerStates, Oracle, OracleOptions, Phase, QueryError,
+    DeadStates, KernelsOfRun, LayerCounts, LayerMoves, LayerStates, Oracle, OracleOptions, Phase, QueryError,
     Run, StateReader,
 };
 use exact2048_stats::{FollowerOfRun, KeptStatistics, StatisticsView, StatsProgress, has_usual_rules};
@@ -24,11 +24,8 @@ use crate::gathered::{
 /// the threads.
 const AT_ONCE: usize = 4096;
 
-/// Creates the kernels for a run, with a memory limit in bytes.
-pub type SolverOfRun = fn(&Run, u64) -> Box<dyn LayerSolver>;
-
 /// Options and limits of a report.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct ReportOptions {
     /// Layers whose values are reported.
     pub values: ReportedValues,
@@ -37,17 +34,13 @@ pub struct ReportOptions {
     pub perfect_play: Option<(FollowerOfRun, f64)>,
     /// Memory limit in bytes.
     pub memory_bytes: u64,
-    /// Creates kernels for the layers that a run does not store, if available.
-    pub layer_solver: Option<SolverOfRun>,
+    /// The kernels for the layers that a run does not store, if available.
+    pub kernels: Option<KernelsOfRun>,
 }
 
 impl ReportOptions {
     fn oracle(&self, run: &Run, options: OracleOptions) -> Result<Oracle, QueryError> {
-        let oracle = Oracle::with_options(run, options)?;
-        Ok(match self.layer_solver {
-            Some(solver_of) => oracle.with_layer_solver(solver_of(run, self.memory_bytes)),
-            None => oracle,
-        })
+        Oracle::with_options(run, OracleOptions { kernels: self.kernels.clone(), ..options })
     }
 }
 

@@ -17,7 +17,7 @@ mod table;
 mod words;
 
 pub use figures::{Figure, figures};
-pub use gather::{ReportError, ReportOptions, ReportProgress, SolverOfRun, gather};
+pub use gather::{ReportError, ReportOptions, ReportProgress, gather};
 pub use gathered::{
     EMPTIES, LayerReport, MoveCounts, ReportedPlay, ReportedValues, RunIdentity, RunReport, StateSums,
 };

@@ -3,7 +3,7 @@
 //! * [`member`] computes the missing parts of a run on the threads of a machine, alone or with other machines.
 //! * [`alone`] is a process that computes alone until nothing is missing.
 //! * [`verify`] checks a run with code that the solver does not share.
-//! * [`layer_solver`] computes layers that a run does not store.
+//! * [`kernels()`] compute values that a run does not store.
 //! * [`play_follower`] follows games of perfect play.
 //! * [`damaged_shards`] finds shards that must be made again.
 //! * [`machine`] says how much memory is available.
@@ -11,6 +11,8 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 
 pub mod alone;
+mod cones;
+mod kernels;
 mod layers;
 pub mod machine;
 pub mod member;
@@ -18,6 +20,6 @@ mod mend;
 mod perfect_play;
 pub mod verify;
 
-pub use layers::layer_solver;
+pub use kernels::kernels;
 pub use mend::{damaged_shards, remove_lost};
 pub use perfect_play::{PlayProgress, play_follower, span_bytes};

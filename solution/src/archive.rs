@@ -14,6 +14,25 @@ use crate::read_error::ReadError;
 pub trait Archive: Send + Sync {
     /// The item of a key; `None` if its shard lacks the item. Fails if no shard covers the key.
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError>;
+
+    /// Whether the source has items at all.
+    fn has_items(&self) -> bool {
+        true
+    }
+}
+
+/// A source without items, for a worker that is given all its inputs.
+#[derive(Debug)]
+pub struct NoItems;
+
+impl Archive for NoItems {
+    fn read(&self, _: ShardKind, _: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+        Ok(None)
+    }
+
+    fn has_items(&self) -> bool {
+        false
+    }
 }
 
 /// Largest size in bytes of the cached frames.

@@ -28,15 +28,16 @@ mod segment;
 mod sums;
 mod view;
 
-pub use archive::{Archive, ShardArchive};
+pub use archive::{Archive, NoItems, ShardArchive};
 pub use catalog::{Catalog, CatalogShard, PassTime};
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_of, fingerprint_text};
 pub use dead::DeadStates;
+pub use exact2048_cone as cone;
 pub use exact2048_cone::{LayerMoves, LayerTable, Progress as ConeProgress, TooLarge};
 pub use oracle::{
-    Advice, CacheUse, CostSum, Evaluation, LayerItems, LayerSolver, LayerStates, LayerStep, MoveOutcome,
-    MoveValue, Oracle, OracleOptions, QueryError, QuestionLimits, StartValues, StateReader, Wanted,
-    WantedStep,
+    Advice, CacheUse, ConeKernels, CostSum, Evaluation, Kernels, KernelsOfRun, LayerItems, LayerSolver,
+    LayerStates, LayerStep, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, QuestionLimits,
+    StartValues, StateReader, StoredValues, Wanted, WantedStep,
 };
 pub use owners::{Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};

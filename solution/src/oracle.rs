@@ -31,6 +31,7 @@ mod cones;
 mod decoded;
 mod error;
 mod evaluate;
+mod kernels;
 mod layer_solver;
 mod layers;
 mod some_states;
@@ -45,6 +46,7 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
+pub use kernels::{ConeKernels, Kernels, KernelsOfRun, StoredValues};
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
@@ -129,13 +131,15 @@ pub struct OracleOptions {
     pub solved_bytes: u64,
     /// Where solved cones are kept on disk, and how many bytes all together; may be shared by processes and by runs.
     pub cone_files: Option<(PathBuf, u64)>,
+    /// The kernels, if the program links them. They are made on first use.
+    pub kernels: Option<KernelsOfRun>,
 }
 
 impl Default for OracleOptions {
-    /// 256 MiB of parts, 1 GiB for a cone, 256 MiB of solved ones, and nothing on disk.
+    /// 256 MiB of parts, 1 GiB for a cone, 256 MiB of solved ones, nothing on disk, and no kernels.
     fn default() -> Self {
         let (cache_bytes, cone_bytes, solved_bytes) = (CACHE_BYTES, CONE_BYTES, SOLVED_BYTES);
-        Self { cache_bytes, cone_bytes, solved_bytes, cone_files: None }
+        Self { cache_bytes, cone_bytes, solved_bytes, cone_files: None, kernels: None }
     }
 }
 
@@ -159,7 +163,7 @@ pub struct Oracle {
     cone_bytes: u64,
     solved: SolvedCones,
     cone_files: Option<ConeFiles>,
-    layer_solver: Option<Box<dyn LayerSolver>>,
+    kernels: Option<Kernels>,
 }
 
 impl Oracle {
@@ -187,7 +191,7 @@ impl Oracle {
         let mut key = [0; 48];
         key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
         key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
-        let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files } = options;
+        let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files, kernels } = options;
         let holdings = run.holdings();
         let recipe = Recipe::new(&params, &holdings);
         let layers = Layer::FIRST.to(params.last_layer());
@@ -204,7 +208,7 @@ impl Oracle {
             solved: SolvedCones::new(solved_bytes),
             cone_files: cone_files
                 .map(|(folder, most_bytes)| ConeFiles::open(folder, most_bytes, key, width)),
-            layer_solver: None,
+            kernels: kernels.map(|kernels| kernels.of(run)),
             params,
         })
     }
@@ -441,12 +445,7 @@ impl Oracle {
 
     /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
     pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
-        let EntryPlace { layer, lane, row, rows, column, columns } = self.locator.place(board)?;
-        let (row, columns) = (row.index(), columns as usize);
-        let parts = Parts::new(rows as usize, columns);
-        let part = parts.of_row(row);
-        let number = (row - parts.rows(part).start) * columns + column.0 as usize;
-        Some(Entry { key: Parts::key(layer, lane, part), parts, number })
+        self.locator.place(board).map(Entry::of)
     }
 
     /// The decoded part that an entry is in; `None` if none of its entries is reachable, or it is not stored which are.
@@ -491,6 +490,16 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    /// The entry at a place.
+    pub(crate) fn of(place: EntryPlace) -> Self {
+        let EntryPlace { layer, lane, row, rows, column, columns } = place;
+        let (row, columns) = (row.index(), columns as usize);
+        let parts = Parts::new(rows as usize, columns);
+        let part = parts.of_row(row);
+        let number = (row - parts.rows(part).start) * columns + column.0 as usize;
+        Self { key: Parts::key(layer, lane, part), parts, number }
+    }
+
     /// The layer.
     pub(crate) fn layer(&self) -> Layer {
         Layer(self.key.layer)

@@ -15,7 +15,7 @@ use exact2048_solution::{Oracle, OracleOptions, Run};
 use serde_json::json;
 
 use super::verify::parse_layers;
-use crate::cones::layer_solver;
+use crate::cones::kernels;
 use crate::display::ProgressLine;
 use crate::place::RunPlace;
 use crate::units::{self, SizeUnits, count};
@@ -80,9 +80,10 @@ enum What {
 pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
-    let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..OracleOptions::default() })?;
     let memory = limits::memory_or_half(args.memory);
-    let oracle = oracle.with_layer_solver(layer_solver(&run, memory));
+    let kernels = Some(kernels(memory));
+    let oracle =
+        Oracle::with_options(&run, OracleOptions { cache_bytes: 0, kernels, ..OracleOptions::default() })?;
     let options = ExportOptions {
         table: table(args.what, run.params()),
         layers: args.layers.clone().map(|layers| Layer(*layers.start())..=Layer(*layers.end())),

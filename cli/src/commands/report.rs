@@ -15,7 +15,7 @@ use exact2048_stats::FollowerOfRun;
 use serde_json::json;
 
 use super::stats::{chance, follower_of};
-use crate::cones::{ConeOptions, layer_solver};
+use crate::cones::{ConeOptions, kernels};
 use crate::display::ProgressLine;
 use crate::output_file::{require_empty_folder, require_free, write_whole};
 use crate::place::{StoreOptions, named};
@@ -96,6 +96,7 @@ pub fn main(args: &Args) -> Result<()> {
     if let Some(folder) = &args.svg {
         require_empty_folder(folder, "--svg DIR")?;
     }
+    let memory_bytes = limits::memory_or_half(args.memory);
     let options = ReportOptions {
         values: match args.values {
             ReportedLayers::All => ReportedValues::All,
@@ -103,8 +104,8 @@ pub fn main(args: &Args) -> Result<()> {
             ReportedLayers::None => ReportedValues::None,
         },
         perfect_play: (!args.no_play).then_some((follower_of as FollowerOfRun, args.cutoff)),
-        memory_bytes: limits::memory_or_half(args.memory),
-        layer_solver: Some(layer_solver),
+        memory_bytes,
+        kernels: Some(kernels(memory_bytes)),
     };
     let pool = limits::pool(args.threads)?;
     let line = ProgressLine::new("report");

@@ -18,7 +18,7 @@ use exact2048_stats::FollowerOfRun;
 use http::HeaderValue;
 
 use super::stats::follower_of;
-use crate::cones::ConeOptions;
+use crate::cones::{ConeOptions, kernels};
 use crate::limits::{self, memory_bytes};
 use crate::network::{ServerArgs, run_to_end};
 use crate::place::{StoreOptions, named};
@@ -169,6 +169,7 @@ fn open(args: &Args) -> Result<Runs> {
             cone_bytes: share,
             solved_bytes: share,
             cone_files: args.cone_options.files(&location),
+            kernels: Some(kernels(args.memory.as_u64() + args.cone_memory.as_u64())),
         };
         let served = Arc::new(Served::new(Box::new(move || Ok(Run::open(&location)?)), oracle)?);
         if let Some(reason) = &served.now().not_solved {

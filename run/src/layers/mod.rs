@@ -18,10 +18,7 @@ use parking_lot::Mutex;
 pub(crate) use archive::packed;
 pub(crate) use pass::{LayerPasses, lost_layers};
 
-/// Backs up layers of a run that it does not store, for [`Oracle::with_layer_solver`]. Data that does not fit
-/// into memory waits in files in the folder for temporary files.
-///
-/// [`Oracle::with_layer_solver`]: exact2048_solution::Oracle::with_layer_solver
+/// Backs up layers of a run that it does not store.
 pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
     Box::new(WhenNeeded::new(run, tuning))
 }

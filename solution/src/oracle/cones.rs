@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exact2048_cone::{ConeError, Limits, Progress, Solved};
+use exact2048_game::placer::Placer;
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
 use exact2048_storage::ItemKey;
@@ -12,7 +13,7 @@ use parking_lot::Mutex;
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::layer_solver::FoundValues;
+use super::cone_files::ConeFiles;
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::read_error::ReadError;
 
@@ -30,17 +31,19 @@ const LEAST_KEPT_STATES: u64 = 256;
 /// Solved cones in memory at most: each is searched for a state that is asked for.
 const MOST_IN_MEMORY: usize = 64;
 
-/// Where kernels are at hand, a cone of at most this many bytes is solved alone, however few states its
-/// layers have.
-const LEAST_LAYERS_BYTES: u64 = 8 << 20;
+/// A cone that takes more memory is solved by the kernels. They take longer for smaller cones, whose blocks have few entries.
+const SMALL_BYTES: u64 = 8 << 20;
 
-/// A larger cone is solved alone if it takes at most a byte for this many states of its layers; else these
-/// layers are backed up whole. A state of a cone takes some 16 bytes and a microsecond, a state of a whole
-/// layer a tenth of that time.
-const STATES_A_BYTE: u64 = 4;
+/// Bytes of the lower layers of a cone that the kernels list for later questions. The states that follow an asked one are
+/// among them. Listing all states would take longer than solving the cone.
+const MOST_KEPT_BYTES: u64 = 48 << 20;
 
 /// From this number of states on, threads share the search for their entries.
 const SHARED_STATES: usize = 4096;
+
+/// States that one thread looks up together: many, because those of one part are often far apart, and few enough that their
+/// places take some MiB.
+const LOOKED_UP_TOGETHER: usize = 1 << 14;
 
 /// Where a state of a layer is, in the order of the run, and which of the boards that were asked for it is: fewer than 2^32.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -68,6 +71,10 @@ impl<'a> QuestionLimits<'a> {
     /// Asks without hearing of progress, until `wanted` says no, with `cone_bytes` bytes for each cone.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent }
+    }
+
+    fn limits(&self, bytes: u64) -> Limits<'a> {
+        Limits { bytes, wanted: self.wanted, progress: self.progress }
     }
 }
 
@@ -237,7 +244,7 @@ impl Oracle {
         known: &mut Known,
         question: &QuestionLimits<'_>,
     ) -> Result<(), QueryError> {
-        let FoundValues { values, solved, computed } = match self.solve_cone_or_layers(states, question) {
+        let (solved, computed) = match self.solve_cone(states, question) {
             Err(QueryError::TooLarge(_)) if states.len() > 1 && question.cone_bytes >= self.cone_bytes => {
                 let (first, rest) = states.split_at(states.len() / 2);
                 self.solve(first, known, question)?;
@@ -246,7 +253,8 @@ impl Oracle {
             solved => solved?,
         };
         question.spent.computed.fetch_add(computed, Ordering::Relaxed);
-        known.extend(states.iter().zip(&values).filter_map(|(&(_, board), value)| Some((board, (*value)?))));
+        let value = |&(layer, board): &(Layer, Board)| Some((board, solved.value(layer, board)?));
+        known.extend(states.iter().filter_map(value));
         if self.is_shallow(states[0].0) {
             self.keep_in_parts(&solved)?;
         } else if solved.states() >= LEAST_KEPT_STATES {
@@ -258,58 +266,37 @@ impl Oracle {
         Ok(())
     }
 
-    /// The values of some states, from their cone. If kernels are at hand and the cone is not a small part of its
-    /// layers, these layers are backed up whole instead.
-    fn solve_cone_or_layers(
-        &self,
-        states: &[(Layer, Board)],
-        question: &QuestionLimits<'_>,
-    ) -> Result<FoundValues, QueryError> {
-        let of_cone = |solved: Solved| {
-            let values = states.iter().map(|&(layer, board)| solved.value(layer, board)).collect();
-            FoundValues { values, computed: solved.states(), solved }
-        };
-        if self.layer_solver.is_some() && !self.is_shallow(states[0].0) {
-            let few_bytes = LEAST_LAYERS_BYTES.max(self.states_between(states[0].0) / STATES_A_BYTE);
-            if few_bytes < question.cone_bytes {
-                match self.solve_cone(states, few_bytes, question) {
-                    Err(QueryError::TooLarge(_)) => {}
-                    solved => return solved.map(of_cone),
-                }
-                if let Some(mut found) = self.solve_layers(states, question)? {
-                    // These boards are no states, which the run could not say before; they may have values all the
-                    // same.
-                    let open = open_of(states, &found.values);
-                    if !open.is_empty() {
-                        let cone = self.solve_cone(&open, question.cone_bytes, question)?;
-                        let values =
-                            states.iter().zip(&mut found.values).filter(|(_, value)| value.is_none());
-                        values.for_each(|(&(layer, board), value)| *value = cone.value(layer, board));
-                    }
-                    return Ok(found);
-                }
-            }
-        }
-        self.solve_cone(states, question.cone_bytes, question).map(of_cone)
-    }
-
-    /// The cone of some states, where it takes no more than some bytes of memory.
+    /// The cone of some states, and the number of states that were computed. Large cones are solved by the kernels, if
+    /// there are any and memory suffices for them.
     fn solve_cone(
         &self,
         states: &[(Layer, Board)],
-        bytes: u64,
         question: &QuestionLimits<'_>,
-    ) -> Result<Solved, QueryError> {
-        let limits = Limits { bytes, wanted: question.wanted, progress: question.progress };
+    ) -> Result<(Solved, u64), QueryError> {
         let stored = |layer, boards: &[Board]| self.look_up(layer, boards, question);
-        self.cones.solve(states, limits, stored).map_err(|error| match error {
+        let by_tables = |bytes| {
+            let solved = self.cones.solve(states, question.limits(bytes), stored)?;
+            let states = solved.states();
+            Ok((solved, states))
+        };
+        let kernels = self.kernels.as_ref().filter(|_| SMALL_BYTES < question.cone_bytes);
+        let mut solved = by_tables(if kernels.is_some() { SMALL_BYTES } else { question.cone_bytes });
+        if let (Err(ConeError::TooLarge(_)), Some(kernels)) = (&solved, kernels) {
+            let kept_bytes = self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes);
+            let kept_bytes = kept_bytes.max(self.solved.most_bytes()).min(MOST_KEPT_BYTES);
+            solved = kernels.cones.solve(states, question.limits(question.cone_bytes), kept_bytes, &stored);
+            if let Err(ConeError::TooLarge(_)) = solved {
+                solved = by_tables(question.cone_bytes);
+            }
+        }
+        solved.map_err(|error| match error {
             ConeError::TooLarge(error) => QueryError::TooLarge(error),
             ConeError::GivenUp => QueryError::GivenUp,
             ConeError::Stored(error) => error,
         })
     }
 
-    /// The stored values of states of a kept layer, in the order of their boards. Each part of the run is read once.
+    /// The stored values of states of a kept layer, in the order of their boards.
     fn look_up(
         &self,
         layer: Layer,
@@ -317,23 +304,38 @@ impl Oracle {
         question: &QuestionLimits<'_>,
     ) -> Result<Vec<Stored>, QueryError> {
         question.spent.add_stored(boards.len() as u64);
-        let entry = |board| self.entry(board).ok_or_else(|| self.no_place(layer, board));
-        let place = |(at, place): (usize, &mut PlaceOfBoard)| {
-            let Entry { key: ItemKey { lane, part, .. }, number, .. } = entry(boards[at])?;
-            *place = PlaceOfBoard { lane, part, number, at: at as u32 };
-            Ok::<_, QueryError>(())
-        };
-        let mut places = vec![PlaceOfBoard::default(); boards.len()];
+        let mut values = vec![Stored::default(); boards.len()];
+        let look_up =
+            |(values, boards): (&mut [Stored], &[Board])| self.look_up_some(layer, boards, values, question);
         if boards.len() < SHARED_STATES {
-            places.iter_mut().enumerate().try_for_each(place)?;
+            look_up((&mut values, boards))?;
         } else {
-            places.par_iter_mut().enumerate().try_for_each(place)?;
+            let values = values.par_chunks_mut(LOOKED_UP_TOGETHER);
+            values.zip(boards.par_chunks(LOOKED_UP_TOGETHER)).try_for_each(look_up)?;
+        }
+        Ok(values)
+    }
+
+    /// Looks up the values of some states. Each part of the run is read once.
+    fn look_up_some(
+        &self,
+        layer: Layer,
+        boards: &[Board],
+        values: &mut [Stored],
+        question: &QuestionLimits<'_>,
+    ) -> Result<(), QueryError> {
+        let mut placer = Placer::new(&self.locator);
+        let mut places = Vec::with_capacity(boards.len());
+        for (at, &board) in (0..).zip(boards) {
+            let entry = placer.place(board).map(Entry::of).ok_or_else(|| self.no_place(layer, board))?;
+            let ItemKey { lane, part, .. } = entry.key;
+            places.push(PlaceOfBoard { lane, part, number: entry.number, at });
         }
         places.sort_unstable();
-        let mut values = vec![Stored::default(); boards.len()];
         for of_part in places.chunk_by(|a, b| (a.lane, a.part) == (b.lane, b.part)) {
             self.check(question)?;
-            let first = entry(boards[of_part[0].at as usize])?;
+            let board = boards[of_part[0].at as usize];
+            let first = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
             let key = first.key;
             let part = self.part(&first)?.ok_or(ReadError::StateMissing(key))?;
             for place in of_part {
@@ -341,7 +343,7 @@ impl Oracle {
                 values[place.at as usize] = part.value(rank)?.ok_or(ReadError::no_values(key))?;
             }
         }
-        Ok(values)
+        Ok(())
     }
 
     /// Takes the values of states that are kept with the decoded parts; the others are open.

@@ -63,11 +63,6 @@ impl PartCache {
         }
     }
 
-    /// The archive that it reads from.
-    pub(crate) fn archive(&self) -> &Arc<dyn Archive> {
-        &self.archive
-    }
-
     /// A part of a block; `None` where nothing of it is reachable. Where its layer's values are not stored, it has
     /// room for those that are computed if `keeps_values`.
     pub(crate) fn get(

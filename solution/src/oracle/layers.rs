@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
+use super::kernels::Kernels;
 use super::layer_solver::{LayerSolver, SolvedLayers};
 use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
@@ -118,8 +119,8 @@ impl StateReader<'_> {
             return Ok(Arc::clone(known));
         }
         if !self.oracle.params.contents().kept().keeps(layer) && !self.solved.layers.contains(&layer) {
-            match &self.oracle.layer_solver {
-                Some(solver) => self.solve(layer, &**solver)?,
+            match &self.oracle.kernels {
+                Some(kernels) => self.solve(layer, &*kernels.layers)?,
                 None => return self.back_up(layer),
             }
         }
@@ -161,9 +162,9 @@ impl StateReader<'_> {
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
-            let listed: u64 = match &self.oracle.layer_solver {
+            let listed: u64 = match &self.oracle.kernels {
                 None => above.map(|layer| 16 * counts(layer).0).sum(),
-                Some(solver) => {
+                Some(Kernels { layers: solver, .. }) => {
                     let solved = above.clone().filter(|&layer| !kept.keeps(layer));
                     let values = solved.clone().map(|layer| value_bytes * counts(layer).0).sum::<u64>();
                     let listed = above.take(3).map(|layer| 16 * counts(layer).0).sum::<u64>();
@@ -184,11 +185,6 @@ impl StateReader<'_> {
         self.solved.forget(layer);
         let small = (self.oracle.params.game().cells() as u32) << (self.oracle.params.split().large() - 1);
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
-    }
-
-    /// States of a layer, as the run has counted them.
-    pub(super) fn states_of(&self, layer: Layer) -> u64 {
-        self.counts.get(&layer).map_or(0, |counts| counts.states)
     }
 
     /// A layer that is not stored and all from it to the next stored ones.

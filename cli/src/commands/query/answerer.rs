@@ -61,10 +61,9 @@ impl Answerer {
                 client.refuse()?;
                 let location = store.locate_to_read(run)?;
                 let (cone_bytes, cone_files) = (limits::memory_or_half(*memory), cones.files(&location));
-                let options = OracleOptions { cone_bytes, cone_files, ..OracleOptions::default() };
-                let run = Run::open(location)?;
-                let solver = cones::layer_solver(&run, cone_bytes);
-                let oracle = Oracle::with_options(&run, options)?.with_layer_solver(solver);
+                let kernels = Some(cones::kernels(cone_bytes));
+                let options = OracleOptions { cone_bytes, cone_files, kernels, ..OracleOptions::default() };
+                let oracle = Oracle::with_options(&Run::open(location)?, options)?;
                 let (watch, turn) = (ConeWatch::default(), Mutex::default());
                 Source::Run(Box::new(LocalRun { oracle, watch, turn }))
             }

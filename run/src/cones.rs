@@ -1,0 +1,449 @@
+//! Cones of asked states, by the kernels that solve runs.
+//!
+//! A cone is a small solve. It begins at the asked states in place of the starts of games, and ends at the next stored
+//! layers, whose values are looked up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use exact2048_game::huge::LEAST_HUGE;
+use exact2048_game::packed::PackedRules;
+use exact2048_game::value::{Stored, Value};
+use exact2048_game::{Board, Lane, Layer, Params, Precision, SpawnKind};
+use exact2048_solution::cone::{ConeError, Limits, Progress, Solved, SolvedLayer, TooLarge, Values};
+use exact2048_solution::{ConeKernels, NoItems, QueryError, Run, StoredValues};
+use exact2048_worker::{BlockEngine, BlockTask, Holding, Sink, Tuning, least_heap_bytes, new_block_engine};
+use parking_lot::{Mutex, MutexGuard};
+use rayon::slice::ParallelSliceMut;
+use rustc_hash::FxHashMap;
+
+/// Smallest exponent of large tiles in cones, if memory suffices. Few sequences of large tiles occur in a cone, so rows are
+/// long only if many tiles are large. The engine allows no smaller exponent, because a spawned 4 stays in its lane.
+const LARGE: u8 = 3;
+
+/// Time after which a waiting question checks whether its answer is still wanted.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The kernels for cones of a run. They are set up when the first cone is large.
+pub fn cone_kernels(run: &Run, tuning: Tuning) -> Box<dyn ConeKernels> {
+    let params = run.params().without_best_moves();
+    Box::new(ConeSolver { params, tuning, engine: OnceLock::new() })
+}
+
+/// Solves one cone at a time.
+struct ConeSolver {
+    params: Params,
+    tuning: Tuning,
+    /// The engine, or the least memory in bytes that one can do with.
+    engine: OnceLock<Result<Mutex<Engine>, u64>>,
+}
+
+impl ConeKernels for ConeSolver {
+    fn solve(
+        &self,
+        asked: &[(Layer, Board)],
+        limits: Limits<'_>,
+        keep_bytes: u64,
+        stored: StoredValues<'_>,
+    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+        let mut engine = self.lock(asked, limits)?;
+        let found = Pass::new(&mut engine, asked, limits).run(asked, keep_bytes, stored);
+        engine.blocks.release(Holding::All);
+        found
+    }
+}
+
+impl ConeSolver {
+    /// The engine, when no other cone is being solved.
+    fn lock(
+        &self,
+        asked: &[(Layer, Board)],
+        limits: Limits<'_>,
+    ) -> Result<MutexGuard<'_, Engine>, ConeError<QueryError>> {
+        let engine = match self.engine.get_or_init(|| Engine::new(&self.params, self.tuning).map(Mutex::new))
+        {
+            Ok(engine) => engine,
+            &Err(needed_bytes) => {
+                let (limit_bytes, states) = (self.tuning.limit_bytes as u64, asked.len() as u64);
+                let first = asked.first().map_or(Layer::FIRST, |&(layer, _)| layer);
+                return Err(TooLarge { limit_bytes, needed_bytes, first, reached: first, states }.into());
+            }
+        };
+        loop {
+            if let Some(engine) = engine.try_lock_for(WAIT) {
+                return Ok(engine);
+            }
+            if !(limits.wanted)() {
+                return Err(ConeError::GivenUp);
+            }
+        }
+    }
+}
+
+/// The block engine, with what it keeps for the next cone.
+struct Engine {
+    params: Params,
+    blocks: Arc<dyn BlockEngine>,
+    /// The lanes that moves lead to from a lane, itself included.
+    targets: FxHashMap<Lane, Vec<Lane>>,
+}
+
+impl Engine {
+    /// An engine with the smallest large tiles whose blocks fit into the memory. Other data moves to scratch files, so the
+    /// size of a cone does not matter. Fails with the least memory in bytes if no blocks fit.
+    fn new(params: &Params, tuning: Tuning) -> Result<Self, u64> {
+        let large = params.split().large();
+        let splits = (LARGE.min(large)..=large)
+            .filter_map(|large| params.to_builder().large(large).huge(LEAST_HUGE).build().ok());
+        let mut least_bytes = u64::MAX;
+        for params in splits.chain([params.clone()]) {
+            let needed_bytes = least_heap_bytes(&params, tuning.dense_rows);
+            if needed_bytes <= tuning.limit_bytes as u64 {
+                let blocks =
+                    new_block_engine(&params, tuning, std::env::temp_dir().into(), Arc::new(NoItems));
+                return Ok(Self { params, blocks, targets: FxHashMap::default() });
+            }
+            least_bytes = least_bytes.min(needed_bytes);
+        }
+        Err(least_bytes)
+    }
+
+    fn targets(&mut self, lane: Lane) -> &[Lane] {
+        let params = &self.params;
+        self.targets
+            .entry(lane)
+            .or_insert_with(|| lane.target_lanes(params).into_iter().chain([lane]).collect())
+    }
+}
+
+/// The lanes of each layer that have entries.
+type Occurring = BTreeMap<Layer, BTreeSet<Lane>>;
+
+/// The solution of one cone.
+struct Pass<'a> {
+    engine: &'a mut Engine,
+    limits: Limits<'a>,
+    first: Layer,
+    cut: Layer,
+    states: Occurring,
+    afterstates: Occurring,
+    /// States of each layer.
+    counts: BTreeMap<Layer, u64>,
+}
+
+impl<'a> Pass<'a> {
+    fn new(engine: &'a mut Engine, asked: &[(Layer, Board)], limits: Limits<'a>) -> Self {
+        let first = asked.iter().map(|&(layer, _)| layer).min().unwrap_or(Layer::FIRST);
+        let cut = engine.params.contents().kept().next_cut(first);
+        let boards: Vec<Board> = asked.iter().map(|&(_, board)| board).collect();
+        engine.blocks.begin_at(&boards);
+        let (states, afterstates, counts) = Default::default();
+        Self { engine, limits, first, cut, states, afterstates, counts }
+    }
+
+    fn run(
+        mut self,
+        asked: &[(Layer, Board)],
+        keep_bytes: u64,
+        stored: StoredValues<'_>,
+    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+        self.enumerate(asked)?;
+        self.look_up(stored)?;
+        self.back_up(asked, keep_bytes)
+    }
+
+    /// The layers whose values are computed, ascending.
+    fn inner(&self) -> Vec<Layer> {
+        self.first.to(self.cut).filter(|&layer| layer < self.cut).collect()
+    }
+
+    /// Finds the states from the asked ones up to the next stored layers.
+    fn enumerate(&mut self, asked: &[(Layer, Board)]) -> Result<(), ConeError<QueryError>> {
+        let mut begins = Occurring::new();
+        for &(layer, board) in asked {
+            begins.entry(layer).or_default().extend(self.engine.blocks.lane_of(board));
+        }
+        let last = self.cut.up(1).min(self.engine.params.last_layer());
+        let mut found = 0;
+        for layer in self.first.to(last) {
+            (self.limits.progress)(Progress::Up(layer, found));
+            let mut lanes = begins.remove(&layer).unwrap_or_default();
+            for spawn in SpawnKind::ALL {
+                let below = layer.before(spawn).and_then(|below| self.afterstates.get(&below));
+                lanes.extend(below.into_iter().flatten());
+            }
+            let (occurring, states) = self.count(layer, lanes, BlockTask::FindStates(Sink::Nothing))?;
+            found += states;
+            self.counts.insert(layer, states);
+            if layer < self.cut {
+                let targets: BTreeSet<Lane> =
+                    occurring.iter().flat_map(|&lane| self.engine.targets(lane).to_vec()).collect();
+                let (after, _) = self.count(layer, targets, BlockTask::FindAfterstates)?;
+                self.afterstates.insert(layer, after);
+            }
+            self.states.insert(layer, occurring);
+        }
+        Ok(())
+    }
+
+    /// Looks up the values of the states of the stored layers.
+    fn look_up(&mut self, stored: StoredValues<'_>) -> Result<(), ConeError<QueryError>> {
+        let ends: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer >= self.cut).collect();
+        (self.limits.progress)(Progress::Stored(ends.iter().map(|layer| self.counts[layer]).sum()));
+        for layer in ends {
+            let blocks = &self.engine.blocks;
+            self.for_lanes(self.states[&layer].clone(), &|lane, _| {
+                let values = stored(layer, &blocks.held_boards(layer, lane))?;
+                Ok(blocks.hold_values(layer, lane, &values)?)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Backs up the values of the cone. Lists those of the lowest layers that take at most `keep_bytes`, and of the asked
+    /// states.
+    fn back_up(
+        &mut self,
+        asked: &[(Layer, Board)],
+        keep_bytes: u64,
+    ) -> Result<(Solved, u64), ConeError<QueryError>> {
+        let inner = self.inner();
+        let all: u64 = inner.iter().filter_map(|layer| self.counts.get(layer)).sum();
+        let listed = self.listed(&inner, keep_bytes);
+        let rules = PackedRules::new(self.engine.params.game().board());
+        let (mut left, mut solved) = (all, Vec::new());
+        for &layer in inner.iter().rev() {
+            (self.limits.progress)(Progress::Down(left, all));
+            left -= self.counts.get(&layer).copied().unwrap_or(0);
+            let blocks = &self.engine.blocks;
+            let after = self.afterstates.remove(&layer).unwrap_or_default();
+            let states = self.states.remove(&layer).unwrap_or_default();
+            self.for_lanes(after, &|lane, helpers| {
+                Ok(drop(blocks.compute(BlockTask::BackUpAfterstates, layer, lane, helpers)?))
+            })?;
+            let above = layer.up(Layer::RISE);
+            blocks.release(Holding::States(above));
+            let kept = |board: Board| listed.contains(&layer) || asked.binary_search(&(layer, board)).is_ok();
+            let is_kept = listed.contains(&layer) || asked.iter().any(|&(of, _)| of == layer);
+            let values = self.for_lanes(states, &|lane, helpers| {
+                blocks.compute(BlockTask::BackUpStates(Sink::Nothing), layer, lane, helpers)?;
+                if !is_kept {
+                    return Ok(Vec::new());
+                }
+                let values = blocks.held_boards(layer, lane).into_iter().zip(blocks.held_values(layer, lane));
+                let values = values.map(|(board, value)| (rules.canonical(board), value));
+                Ok(values.filter(|&(board, _)| kept(board)).collect())
+            })?;
+            blocks.release(Holding::Afterstates(layer));
+            solved.extend(self.solved(layer, values.concat()));
+            self.go_on()?;
+        }
+        solved.reverse();
+        Ok((Solved::new(solved), all))
+    }
+
+    /// A layer with its values in the order of the boards; `None` without states.
+    fn solved(&self, layer: Layer, mut values: Vec<(Board, Stored)>) -> Option<SolvedLayer> {
+        values.par_sort_unstable();
+        // A state in a symmetric row has an entry for each of its images there.
+        values.dedup_by_key(|(board, _)| *board);
+        let boards: Box<[Board]> = values.iter().map(|&(board, _)| board).collect();
+        let values = values.iter().map(|&(_, value)| value);
+        let values = match self.engine.params.game().precision() {
+            Precision::Bits32 => Values::Bits32(values.map(u32::of_stored).collect()),
+            Precision::Bits64 => Values::Bits64(values.map(u64::of_stored).collect()),
+        };
+        (!boards.is_empty()).then_some(SolvedLayer { layer, boards, values })
+    }
+
+    /// The lowest layers whose boards and values take at most `keep_bytes`.
+    fn listed(&self, inner: &[Layer], keep_bytes: u64) -> BTreeSet<Layer> {
+        let of_state = size_of::<Board>() as u64 + self.engine.params.game().precision().bytes();
+        let sums = inner.iter().scan(0, |sum, layer| {
+            *sum += self.counts.get(layer).copied().unwrap_or(0) * of_state;
+            Some((*layer, *sum))
+        });
+        sums.take_while(|&(_, sum)| sum <= keep_bytes).map(|(layer, _)| layer).collect()
+    }
+
+    /// Runs a task that counts entries on some lanes. Returns the lanes with entries, and the number of entries.
+    fn count(
+        &self,
+        layer: Layer,
+        lanes: BTreeSet<Lane>,
+        task: BlockTask,
+    ) -> Result<(BTreeSet<Lane>, u64), ConeError<QueryError>> {
+        let blocks = &self.engine.blocks;
+        let found = self.for_lanes(lanes, &|lane, helpers| {
+            Ok((lane, blocks.compute(task, layer, lane, helpers)?.count))
+        })?;
+        let occurring = found.iter().filter(|(_, count)| *count > 0).map(|&(lane, _)| lane).collect();
+        Ok((occurring, found.iter().map(|(_, count)| count).sum()))
+    }
+
+    /// Calls `of_lane` for each lane, side by side; returns the results in the order of the lanes.
+    fn for_lanes<T: Send>(
+        &self,
+        lanes: BTreeSet<Lane>,
+        of_lane: &(dyn Fn(Lane, usize) -> Result<T, QueryError> + Sync),
+    ) -> Result<Vec<T>, ConeError<QueryError>> {
+        let lanes: Vec<Lane> = lanes.into_iter().collect();
+        let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
+        let found = Mutex::new(Vec::new());
+        rayon::broadcast(|_| {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(&lane) = lanes.get(number) else { break };
+                if !(self.limits.wanted)() {
+                    break;
+                }
+                let of_this = of_lane(lane, helpers);
+                found.lock().push((number, of_this));
+            }
+        });
+        self.go_on()?;
+        let mut found = found.into_inner();
+        found.sort_unstable_by_key(|&(number, _)| number);
+        found.into_iter().map(|(_, of_lane)| of_lane).collect::<Result<_, _>>().map_err(ConeError::Stored)
+    }
+
+    fn go_on(&self) -> Result<(), ConeError<QueryError>> {
+        if (self.limits.wanted)() { Ok(()) } else { Err(ConeError::GivenUp) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hash::BuildHasher;
+    use std::sync::atomic::AtomicU32;
+
+    use exact2048_game::backup::Backup;
+    use exact2048_game::{KeptLayers, ParamsBuilder, Spawner, rules};
+    use exact2048_solution::cone::Solver;
+    use exact2048_worker::Heap;
+    use rustc_hash::FxBuildHasher;
+
+    use super::*;
+
+    fn solver(params: &Params, dense_rows: usize) -> ConeSolver {
+        let tuning = Tuning { dense_rows, ..Tuning::within(1 << 40, Heap::of(|| 0)) };
+        ConeSolver { params: params.clone(), tuning, engine: OnceLock::new() }
+    }
+
+    fn limits(wanted: &(dyn Fn() -> bool + Sync)) -> Limits<'_> {
+        Limits { bytes: 1 << 30, wanted, progress: &|_| () }
+    }
+
+    /// Canonical states of a layer and the next one, from random games.
+    fn states(params: &Params, layer: Layer, count: u64) -> Vec<(Layer, Board)> {
+        let rules = PackedRules::new(params.game().board());
+        let mut found = BTreeSet::new();
+        for game in 0..400 * count {
+            let random = |number: u64| FxBuildHasher.hash_one((game, number)) as usize >> 8;
+            let starts: Vec<Board> = rules::starts(params.game().board()).map(|(board, _)| board).collect();
+            let (mut board, mut number) = (starts[random(0) % starts.len()], 1);
+            while Layer(board.tile_sum(params.game().cells())) < layer {
+                let moves: Vec<Board> = rules.moves(board).iter().map(|(_, after, _)| after).collect();
+                if moves.is_empty() {
+                    break;
+                }
+                let after = moves[random(number) % moves.len()];
+                let cells: Vec<usize> = rules::empty_cells(after, params.game().board()).collect();
+                board = after
+                    .with(cells[random(number + 1) % cells.len()], 1 + u8::from(random(number + 2) % 4 == 0));
+                number += 3;
+            }
+            let of = Layer(board.tile_sum(params.game().cells()));
+            let is_won = params.game().winning_exponent();
+            let is_won = is_won.is_some_and(|e| (0..params.game().cells()).any(|cell| board.get(cell) >= e));
+            if !is_won && of >= layer && !params.contents().kept().keeps(of) && found.len() < count as usize {
+                found.insert((of, rules.canonical(board)));
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The kernels find the states and the values of the hash tables, whatever the stored values are.
+    #[test]
+    fn cones_are_those_of_the_tables() {
+        let job = |board: &str, objective: &str| Params::usual(board, objective);
+        let every = |builder: ParamsBuilder, period| builder.kept(KeptLayers::new(period, 2).unwrap());
+        let worst = job("2x4", "reach:64").spawner(Spawner::Worst);
+        let cases = [
+            (every(job("2x3", "score"), 16), 20),
+            (every(job("3x3", "reach:64"), 24), 40),
+            (every(job("3x3", "score").spawn4("1/2".parse().unwrap()), 16), 40),
+            (every(job("5x2", "score").precision(Precision::Bits64), 12), 100),
+            (every(job("4x2", "lose:64"), 32), 40),
+            (every(worst, 24), 30),
+            (every(job("3x3", "reach:128").discount("0.95".parse().unwrap()), 20), 50),
+            (every(job("1x6", "score"), 16), 12),
+        ];
+        for (builder, layer) in cases {
+            let params = builder.build().unwrap();
+            let (rules, backup) = (PackedRules::new(params.game().board()), Backup::new(params.game()));
+            let stored = |_: Layer, boards: &[Board]| {
+                // A value has at least the part that is past.
+                let past = |board| backup.terminal::<u64>(rules::potential(board) as u32).stored().0;
+                let some = |board| FxBuildHasher.hash_one(rules.canonical(board)) >> 48;
+                let value = |&board: &Board| Stored(past(board) + some(board));
+                Ok(boards.iter().map(value).collect())
+            };
+            for count in [1, 5] {
+                let asked = states(&params, Layer(layer), count);
+                let cut = params.contents().kept().next_cut(asked[0].0);
+                let asked: Vec<_> = asked.into_iter().filter(|&(layer, _)| layer < cut).collect();
+                let tables = Solver::new(params.game(), params.contents().kept());
+                let expected = tables.solve(&asked, limits(&|| true), stored).unwrap();
+                for dense_rows in [0, Tuning::DENSE_ROWS] {
+                    let kernels = solver(&params, dense_rows);
+                    let solve =
+                        |keep_bytes| kernels.solve(&asked, limits(&|| true), keep_bytes, &stored).unwrap();
+                    let case = format!("{params:?} from {asked:?}, dense rows {dense_rows}");
+                    let (found, states) = solve(u64::MAX);
+                    assert_eq!(states, expected.states(), "{case}");
+                    assert!(found == expected, "the values differ: {case}");
+                    // If only the lower layers are kept, the asked states have values all the same.
+                    let (few, states) = solve(expected.bytes() / 4);
+                    assert_eq!(states, expected.states(), "{case}");
+                    assert!(few.states() < states, "{case}");
+                    for &(layer, board) in &asked {
+                        assert_eq!(few.value(layer, board), expected.value(layer, board), "{case}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_question_that_is_given_up_ends() {
+        let params = Params::usual("3x3", "score").kept(KeptLayers::new(32, 2).unwrap()).build().unwrap();
+        let asked = states(&params, Layer(20), 1);
+        let stored = |_: Layer, boards: &[Board]| Ok(vec![Stored(1); boards.len()]);
+        let kernels = solver(&params, Tuning::DENSE_ROWS);
+        let calls = AtomicU32::new(0);
+        let count = || calls.fetch_add(1, Ordering::Relaxed) < u32::MAX;
+        let (whole, _) = kernels.solve(&asked, limits(&count), u64::MAX, &stored).unwrap();
+        let all = calls.into_inner();
+        for most in [0, 1, all / 3, all / 2, all - 1] {
+            let calls = AtomicU32::new(0);
+            let patient = || calls.fetch_add(1, Ordering::Relaxed) < most;
+            let given_up = kernels.solve(&asked, limits(&patient), u64::MAX, &stored);
+            assert!(matches!(given_up, Err(ConeError::GivenUp)), "{most} of {all}");
+        }
+        // Nothing that was left behind changes the next cone.
+        assert_eq!(kernels.solve(&asked, limits(&|| true), u64::MAX, &stored).unwrap().0, whole);
+    }
+
+    #[test]
+    fn too_little_memory_is_refused_before_the_work() {
+        let params = Params::usual("3x3", "score").kept(KeptLayers::new(32, 2).unwrap()).build().unwrap();
+        let tuning = Tuning::within(1 << 20, Heap::of(|| 0));
+        let kernels = ConeSolver { params: params.clone(), tuning, engine: OnceLock::new() };
+        let asked = states(&params, Layer(20), 1);
+        let refused = kernels.solve(&asked, limits(&|| true), 0, &|_, _| unreachable!());
+        assert!(matches!(refused, Err(ConeError::TooLarge(_))));
+    }
+}

@@ -1,0 +1,73 @@
+//! The kernels of the solver, for values that a run does not store.
+//!
+//! This crate has no kernels. A program that links them hands them in, with [`OracleOptions::kernels`]. Without kernels,
+//! hash tables do the same work, and take ten times as long.
+//!
+//! [`OracleOptions::kernels`]: super::OracleOptions::kernels
+
+use std::fmt;
+use std::sync::Arc;
+
+use exact2048_cone::{ConeError, Limits, Solved};
+use exact2048_game::value::Stored;
+use exact2048_game::{Board, Layer};
+
+use super::QueryError;
+use super::layer_solver::LayerSolver;
+use crate::run::Run;
+
+/// The kernels for a run.
+pub struct Kernels {
+    /// For questions about states.
+    pub cones: Box<dyn ConeKernels>,
+    /// For whole layers.
+    pub layers: Box<dyn LayerSolver>,
+}
+
+/// Makes the kernels for a run.
+#[derive(Clone)]
+pub struct KernelsOfRun(Arc<dyn Fn(&Run) -> Kernels + Send + Sync>);
+
+impl KernelsOfRun {
+    /// Makes kernels by calling a function.
+    pub fn new(make: impl Fn(&Run) -> Kernels + Send + Sync + 'static) -> Self {
+        Self(Arc::new(make))
+    }
+
+    pub(super) fn of(&self, run: &Run) -> Kernels {
+        (self.0)(run)
+    }
+}
+
+impl fmt::Debug for KernelsOfRun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KernelsOfRun")
+    }
+}
+
+/// Looks up the stored values of boards of a layer, in their order.
+pub type StoredValues<'a> = &'a (dyn Fn(Layer, &[Board]) -> Result<Vec<Stored>, QueryError> + Sync);
+
+/// Solves the cones of states.
+pub trait ConeKernels: Send + Sync {
+    /// Computes the values of the states in `asked`, and of all states between them and the next stored layers.
+    ///
+    /// `asked` is ascending, and lists canonical boards of unstored layers below one cut. Returns the values of the
+    /// asked states, and of the states of as many of the lower layers as take at most `keep_bytes`; and the number of
+    /// states that were computed.
+    ///
+    /// One cone is solved at a time, by all threads of the caller's rayon pool. The calling thread must not belong to
+    /// that pool if several threads call: a thread that waits for its turn cannot help.
+    ///
+    /// # Errors
+    ///
+    /// [`ConeError::TooLarge`] if the kernels need more memory than the limit, [`ConeError::GivenUp`], and errors of
+    /// `stored`.
+    fn solve(
+        &self,
+        asked: &[(Layer, Board)],
+        limits: Limits<'_>,
+        keep_bytes: u64,
+        stored: StoredValues<'_>,
+    ) -> Result<(Solved, u64), ConeError<QueryError>>;
+}
