@@ -1,4 +1,4 @@
-//! The pool of lists: long ones from the arena, shorter ones from memory that was kept.
+//! Pool of lists: long lists are pages of the arena, shorter lists reuse the memory of dropped lists.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -10,21 +10,22 @@ use parking_lot::Mutex;
 
 use crate::arena::{Arena, Extent, PAGE_BYTES};
 
-/// Shorter lists are not kept, because the allocator has memory for them at hand.
+/// Size of the smallest lists whose memory the pool keeps. The allocator serves smaller lists quickly.
 const LEAST_BYTES: usize = 16 << 10;
 
-/// The largest number of kept lists.
+/// Largest number of kept lists.
 const MOST_KEPT: usize = 256;
 
-/// A kept list of at most this many words may serve one of half its length even if memory is short.
+/// Length in words up to which a kept list serves requests of half its length and more, even if memory is scarce.
 const SHORT_WORDS: usize = 1 << 17;
 
-/// Lists from this length on are pages of the arena, because they fill at least one.
+/// Size of the smallest lists that are pages of the arena. Such a list fills at least one page.
 const LEAST_EXTENT_BYTES: usize = PAGE_BYTES;
 
-/// Memory that waits to be used again.
+/// Pool of memory for lists. It keeps the memory of dropped lists for later lists.
 ///
-/// The pool may free it at any time, so it does not count as used. Code that needs other memory calls [`Pool::trim`] first.
+/// The pool may free kept memory at any time, so kept memory does not count as used. Code that needs memory for other
+/// data calls [`Pool::trim`] first.
 #[derive(Debug)]
 pub struct Pool {
     limit_bytes: usize,
@@ -35,12 +36,12 @@ pub struct Pool {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// The most recently used list is at the back.
+    /// Kept lists, the most recently used list at the back.
     lists: VecDeque<Vec<u64>>,
     bytes: usize,
 }
 
-/// A list that returns its memory to its pool.
+/// List that returns its memory to its pool when it is dropped.
 #[derive(Debug)]
 pub struct Area<T> {
     words: Place,
@@ -49,7 +50,7 @@ pub struct Area<T> {
     element: PhantomData<T>,
 }
 
-/// The memory of a list.
+/// Memory of a list.
 #[derive(Debug)]
 enum Place {
     List(Vec<u64>),
@@ -57,15 +58,15 @@ enum Place {
 }
 
 impl Pool {
-    /// Makes a pool for a process that may use `limit_bytes`. `heap_bytes` counts the live bytes of its heap.
+    /// Creates a pool for a process that may use `limit_bytes` bytes. `heap_bytes` counts the live bytes of its heap.
     ///
-    /// The pool keeps the memory of long lists, and of short lists up to a quarter of the limit.
+    /// The pool keeps the memory of lists in the arena, and of shorter lists up to a quarter of the limit.
     pub fn new(limit_bytes: usize, heap_bytes: fn() -> usize) -> Arc<Self> {
         let arena = Arena::new(limit_bytes);
         Arc::new(Self { limit_bytes, heap_bytes, kept: Mutex::default(), arena })
     }
 
-    /// Makes a list of `len` elements, which are zeros or old contents of the memory.
+    /// Creates a list of `len` elements. The elements are zeros or old contents of the memory.
     pub fn area<T: Pod>(self: &Arc<Self>, len: usize) -> Area<T> {
         let bytes = len * size_of::<T>();
         let words = self.extent(bytes).map_or_else(|| Place::List(self.list(bytes)), Place::Extent);
@@ -81,30 +82,32 @@ impl Pool {
 
     fn list(&self, bytes: usize) -> Vec<u64> {
         let words = bytes.div_ceil(size_of::<u64>());
-        let is_roomy = self.live_bytes() <= self.limit_bytes / 2;
-        let kept = self.kept.lock().take(words, is_roomy);
+        let is_half_free = self.live_bytes() <= self.limit_bytes / 2;
+        let kept = self.kept.lock().take(words, is_half_free);
         kept.unwrap_or_else(|| {
             self.trim(words * size_of::<u64>());
             vec![0; words]
         })
     }
 
-    /// Counts the live bytes, without the lists that wait to be used again.
+    /// Counts the live bytes of the heap and the used bytes of the arena, without the kept lists.
     pub fn used_bytes(&self) -> usize {
         self.live_bytes().saturating_sub(self.kept.lock().bytes)
     }
 
-    /// Counts the live bytes of the heap and the used bytes of the arena, with the lists that wait to be used again.
+    /// Counts the live bytes of the heap, which include the kept lists, and the used bytes of the arena.
     fn live_bytes(&self) -> usize {
         (self.heap_bytes)().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.used_bytes()))
     }
 
-    /// Counts the live bytes, with all memory that waits to be used again.
+    /// Counts the used bytes and all kept memory: the kept lists and the free pages that have memory.
     pub fn held_bytes(&self) -> usize {
         self.live_bytes().saturating_add(self.arena.as_ref().map_or(0, |arena| arena.idle_bytes()))
     }
 
-    /// Frees waiting memory, longest unused lists first, until `bytes` more fit or nothing waits.
+    /// Frees kept memory until `bytes` more bytes fit or no memory is kept.
+    ///
+    /// Lists are freed first, beginning with the least recently used list, and then pages.
     pub fn trim(&self, bytes: usize) {
         let needed = self.held_bytes().saturating_add(bytes).saturating_sub(self.limit_bytes);
         if needed == 0 {
@@ -112,7 +115,7 @@ impl Pool {
         }
         let freed = self.kept.lock().free(needed);
         let freed_bytes: usize = freed.iter().map(|list| size_of_val(&**list)).sum();
-        drop(freed); // after the lock is free
+        drop(freed); // after the lock is released
         if let Some(arena) = self.arena.as_ref().filter(|_| needed > freed_bytes) {
             arena.trim(needed - freed_bytes);
         }
@@ -124,24 +127,24 @@ impl Pool {
             Place::Extent(extent) => drop(extent),
             Place::List(list) if (LEAST_BYTES..=most_bytes).contains(&size_of_val(&*list)) => {
                 let freed = self.kept.lock().add(list, most_bytes);
-                drop(freed); // after the lock is free
+                drop(freed); // after the lock is released
             }
             Place::List(_) => return,
         }
         self.trim(self.unreserved_bytes());
     }
 
-    /// Returns the bytes to leave free for memory that no task reserves.
+    /// Returns the number of bytes to leave free for memory that no task reserves.
     pub fn unreserved_bytes(&self) -> usize {
         self.limit_bytes / 16
     }
 }
 
 impl Kept {
-    /// Removes the shortest list that has `words` words and is not much too long. Of equally long lists it takes the
-    /// one used last.
-    fn take(&mut self, words: usize, is_roomy: bool) -> Option<Vec<u64>> {
-        let most = if is_roomy || 2 * words <= SHORT_WORDS { 2 * words } else { words + words / 4 };
+    /// Removes the shortest list that has at least `words` words, unless it is much too long. Of equally long lists,
+    /// removes the most recently used list.
+    fn take(&mut self, words: usize, is_half_free: bool) -> Option<Vec<u64>> {
+        let most = if is_half_free || 2 * words <= SHORT_WORDS { 2 * words } else { words + words / 4 };
         let lists = self.lists.iter().enumerate().rev();
         let fitting = lists.filter(|(_, list)| (words..=most).contains(&list.len()));
         let (found, _) = fitting.min_by_key(|(_, list)| list.len())?;
@@ -150,7 +153,7 @@ impl Kept {
         Some(list)
     }
 
-    /// Adds a list. Returns the lists to free, because too many or too long ones are kept.
+    /// Adds a list. Returns the lists to free if the kept lists are too many or have too many bytes.
     fn add(&mut self, list: Vec<u64>, most_bytes: usize) -> Vec<Vec<u64>> {
         self.bytes += size_of_val(&*list);
         self.lists.push_back(list);
@@ -161,7 +164,7 @@ impl Kept {
         freed
     }
 
-    /// Removes lists of at least `bytes` bytes in all, or all lists if they have less, the longest unused first.
+    /// Removes the least recently used lists that have at least `bytes` bytes in all; all lists if they have fewer.
     fn free(&mut self, bytes: usize) -> Vec<Vec<u64>> {
         let least = self.bytes.saturating_sub(bytes);
         let mut freed = Vec::new();
@@ -199,7 +202,7 @@ impl Place {
 }
 
 impl<T> Area<T> {
-    /// Returns the bytes of memory that the list takes.
+    /// Returns the number of bytes of memory that the list takes.
     pub fn heap_bytes(&self) -> usize {
         size_of_val(self.words.get())
     }
@@ -252,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_do_not_serve_much_shorter_ones_if_memory_is_short() {
+    fn long_lists_do_not_serve_much_shorter_lists_if_memory_is_scarce() {
         let taken_for = |words: usize, heap_bytes: fn() -> usize| {
             let pool = Pool::new(1 << 30, heap_bytes);
             let list = pool.area::<u64>(7 << 15);
@@ -260,14 +263,14 @@ mod tests {
             drop(list);
             pool.area::<u64>(words).as_ptr() == at
         };
-        let with_fewer_rows: fn() -> usize = || 1 << 29;
-        let short: fn() -> usize = || (1 << 29) + 1;
-        assert!(!taken_for(5 << 15, short) && taken_for(6 << 15, short));
-        assert!(!taken_for(3 << 15, with_fewer_rows) && taken_for(4 << 15, with_fewer_rows));
+        let half_free: fn() -> usize = || 1 << 29;
+        let scarce: fn() -> usize = || (1 << 29) + 1;
+        assert!(!taken_for(5 << 15, scarce) && taken_for(6 << 15, scarce));
+        assert!(!taken_for(3 << 15, half_free) && taken_for(4 << 15, half_free));
     }
 
     #[test]
-    fn long_lists_reuse_each_other_s_memory() {
+    fn long_lists_reuse_the_memory_of_other_lists() {
         let pool = Pool::new(64 << 20, || 0);
         let mut lists = [8, 10, 12].map(|megabytes| pool.area::<u64>(megabytes << 17));
         lists.iter_mut().for_each(|list| list.fill(1));
@@ -285,7 +288,7 @@ mod tests {
         let pool = Pool::new(64 << 20, || 40 << 20);
         let arena = pool.arena.clone().unwrap();
         drop([pool.area::<u64>(10 << 17), pool.area::<u64>(10 << 17)]);
-        assert_eq!(arena.idle_bytes(), 20 << 20, "another sixteenth is free");
+        assert_eq!(arena.idle_bytes(), 20 << 20, "a sixteenth of the limit stays free");
         pool.trim(10 << 20);
         assert_eq!(arena.idle_bytes(), 14 << 20);
         let whole = pool.area::<u64>(60 << 17);
@@ -300,11 +303,11 @@ mod tests {
         let lists = [5_000, 4_000, 4_000, 6_000].map(|words| pool.area::<u64>(words));
         let second = lists[2].as_ptr();
         lists.into_iter().for_each(drop);
-        assert_eq!(pool.area::<u64>(3_500).as_ptr(), second, "the later one of two equal lengths");
+        assert_eq!(pool.area::<u64>(3_500).as_ptr(), second, "the later of two equally long lists");
     }
 
     #[test]
-    fn little_is_kept() {
+    fn kept_lists_take_at_most_a_quarter_of_the_limit() {
         let pool = Pool::new(1 << 20, || 0);
         let lists: Vec<Area<u64>> = (0..12).map(|_| pool.area(4_000)).collect();
         drop(lists);
@@ -316,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_memory_is_freed_if_other_code_needs_it() {
+    fn kept_memory_is_freed_if_other_code_needs_memory() {
         let pool = Pool::new(1 << 20, || 900_000);
         let lists: Vec<Area<u64>> = (0..4).map(|_| pool.area(4_000)).collect();
         drop(lists);

@@ -1,8 +1,8 @@
-//! One long range of addresses for long lists.
+//! Arena: one long range of addresses for long lists.
 //!
-//! A solver makes and frees gigabytes of lists. Their sizes differ, so the memory of a freed list seldom fits the next
-//! one. Here the next list takes a part of that memory, or joins it with its neighbours. So the system need not clear
-//! pages again that have memory already.
+//! A solver creates and frees gigabytes of lists. Their sizes differ, so the memory of a freed list seldom fits the
+//! next list. In an arena, the next list takes a part of the freed memory, or joins it with free neighbours. So the
+//! lists reuse pages that have memory, and the system need not clear fresh pages for them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,19 +12,19 @@ use parking_lot::Mutex;
 
 use crate::extents::Extents;
 
-/// Bytes of a page, as large as the system's huge pages.
+/// Size of a page in bytes: that of the system's huge pages.
 ///
-/// So few pages need to be handed out, and the processor translates addresses that lie far apart faster.
+/// So the arena manages few pages, and the processor translates distant addresses faster.
 pub const PAGE_BYTES: usize = 2 << 20;
 
-/// The longest range of addresses to ask the system for, in bytes. Unused addresses cost nothing.
+/// Longest range of addresses to request from the system, in bytes. Unused addresses cost nothing.
 const MOST_BYTES: usize = 1 << 42;
 
-/// The range of addresses, and the pages of it that are in use.
+/// Range of addresses, with the state of its pages.
 #[derive(Debug)]
 pub struct Arena {
     map: MmapRaw,
-    /// Where the first whole page begins.
+    /// Offset of the first whole page from the start of the map, in bytes.
     first: usize,
     state: Mutex<State>,
 }
@@ -35,7 +35,7 @@ struct State {
     used: usize,
 }
 
-/// Pages of an arena, which no other extent has.
+/// Pages of an arena that belong to no other extent.
 #[derive(Debug)]
 pub struct Extent {
     arena: Arc<Arena>,
@@ -43,8 +43,8 @@ pub struct Extent {
 }
 
 impl Arena {
-    /// Reserves addresses for lists of `limit_bytes` in all, and as many again for gaps between them. `None` if the
-    /// system refuses, or is not Linux.
+    /// Reserves addresses for lists of `limit_bytes` bytes in all, and as many again for gaps between the lists.
+    /// Returns `None` if the system refuses or is not Linux.
     pub fn new(limit_bytes: usize) -> Option<Arc<Self>> {
         if cfg!(not(target_os = "linux")) {
             return None;
@@ -57,7 +57,8 @@ impl Arena {
         Some(Arc::new(Self { map: map.into(), first, state }))
     }
 
-    /// Takes pages for `bytes` bytes, which hold zeros or old contents. `None` if no free range is long enough.
+    /// Takes pages for `bytes` bytes. The pages hold zeros or old contents. Returns `None` if no free range is long
+    /// enough.
     pub fn take(self: &Arc<Self>, bytes: usize) -> Option<Extent> {
         let mut state = self.state.lock();
         let pages = state.extents.take(bytes.div_ceil(PAGE_BYTES))?;
@@ -65,26 +66,26 @@ impl Arena {
         Some(Extent { arena: Arc::clone(self), pages })
     }
 
-    /// Bytes in use.
+    /// Number of bytes in use.
     pub fn used_bytes(&self) -> usize {
         self.state.lock().used * PAGE_BYTES
     }
 
-    /// Bytes of free pages that have memory.
+    /// Number of bytes of free pages that have memory.
     pub fn idle_bytes(&self) -> usize {
         self.state.lock().extents.resident() * PAGE_BYTES
     }
 
-    /// Gives the memory of free pages back to the system: at least `bytes` bytes, or all of it.
+    /// Returns at least `bytes` bytes of memory of free pages to the system; all such memory if there is less.
     pub fn trim(&self, bytes: usize) {
         let mut state = self.state.lock();
-        // Under the lock, because no thread may take pages that are about to lose their memory.
+        // The lock stays held, because no thread may take pages that are about to lose their memory.
         for pages in state.extents.forget(bytes.div_ceil(PAGE_BYTES)) {
             self.clear(&pages);
         }
     }
 
-    /// Gives the memory of free pages back to the system.
+    /// Returns the memory of free pages to the system.
     ///
     /// The pages then read as zeros, and have no memory until the next write to them.
     #[cfg(target_os = "linux")]
@@ -92,8 +93,8 @@ impl Arena {
     fn clear(&self, pages: &Range<usize>) {
         use memmap2::UncheckedAdvice::DontNeed;
         let first = self.first + pages.start * PAGE_BYTES;
-        // SAFETY: no extent has these pages, so no reference to them exists. If the system refuses, they keep their
-        // memory, which does no harm.
+        // SAFETY: no extent has these pages, so no reference to them exists. If the system refuses, the pages keep
+        // their memory, which does no harm.
         let _ = unsafe { self.map.unchecked_advise_range(DontNeed, first, pages.len() * PAGE_BYTES) };
     }
 
@@ -103,7 +104,7 @@ impl Arena {
 
 #[cfg(target_os = "linux")]
 fn in_huge_pages(map: &MmapMut) {
-    // If the system has no huge pages, pages are small.
+    // A system without huge pages uses small pages.
     let _ = map.advise(memmap2::Advice::HugePage);
 }
 
@@ -111,12 +112,12 @@ fn in_huge_pages(map: &MmapMut) {
 fn in_huge_pages(_: &MmapMut) {}
 
 impl Extent {
-    /// Bytes of its pages.
+    /// Number of bytes of the pages.
     pub fn bytes(&self) -> usize {
         self.pages.len() * PAGE_BYTES
     }
 
-    /// The words of the pages.
+    /// Words of the pages.
     #[inline]
     #[allow(unsafe_code, reason = "a slice of mapped memory")]
     pub fn words(&self) -> &[u64] {
@@ -124,7 +125,7 @@ impl Extent {
         unsafe { std::slice::from_raw_parts(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
-    /// The words of the pages, to be changed.
+    /// Words of the pages, for reading and writing.
     #[inline]
     #[allow(unsafe_code, reason = "a slice of mapped memory")]
     pub fn words_mut(&mut self) -> &mut [u64] {
@@ -132,10 +133,10 @@ impl Extent {
         unsafe { std::slice::from_raw_parts_mut(self.start(), self.bytes() / size_of::<u64>()) }
     }
 
-    /// The begin of the pages: aligned, and within the map, which `arena` keeps.
+    /// Start of the pages: aligned, and within the map, which `arena` keeps alive.
     ///
-    /// The pages are mapped to read and to write, and hold zeros or earlier contents. They belong to this extent alone
-    /// until it is dropped.
+    /// The pages are mapped for reading and writing, and hold zeros or earlier contents. They belong to no other extent
+    /// until this extent is dropped.
     #[inline]
     fn start(&self) -> *mut u64 {
         self.arena.map.as_mut_ptr().wrapping_add(self.arena.first + self.pages.start * PAGE_BYTES).cast()
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_is_used_again_in_other_lengths() {
+    fn freed_memory_serves_lists_of_other_lengths() {
         let arena = Arena::new(16 << 20).unwrap();
         let [mut first, second, third] = [5 << 20, 3 << 20, 1].map(|bytes| arena.take(bytes).unwrap());
         assert_eq!([&first, &second, &third].map(Extent::bytes), [6 << 20, 4 << 20, 2 << 20]);
@@ -182,7 +183,7 @@ mod tests {
         assert_eq!((arena.used_bytes(), arena.idle_bytes()), (4 << 20, 0));
         assert!(first.words().iter().all(|&word| word == 1), "used pages keep their contents");
         let second = arena.take(4 << 20).unwrap();
-        assert!(second.words().iter().all(|&word| word == 0), "its memory is new");
+        assert!(second.words().iter().all(|&word| word == 0), "the second extent has new memory");
     }
 
     #[test]

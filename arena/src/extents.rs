@@ -1,31 +1,31 @@
-//! Bookkeeping of an arena's pages: which are free, and which of the free ones have memory.
+//! Bookkeeping of the pages of an arena: the free pages, and the free pages that have memory.
 //!
 //! This module knows only numbers of pages. [`crate::arena`] has the memory.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The free pages of a range of memory.
+/// Free pages of an arena.
 ///
-/// Freed ranges join with their neighbours, so a long range can take the place of many short ones.
+/// A freed range joins its free neighbours, so a long list can use the pages of several short lists.
 #[derive(Debug)]
 pub struct Extents {
     free: Ranges,
-    /// The free pages that were in use before, and still have memory.
+    /// Free pages that were in use before and still have memory.
     resident: Ranges,
 }
 
 impl Extents {
-    /// The pages of a new range, all free and without memory.
+    /// Creates the pages of a new arena, all free and without memory.
     pub fn new(pages: usize) -> Self {
         let mut free = Ranges::default();
         free.insert(0..pages);
         Self { free, resident: Ranges::default() }
     }
 
-    /// Takes the first free range of `pages` pages.
+    /// Takes `pages` pages from the first free range that has as many; `None` if no range has.
     ///
-    /// The first one, so that used pages stay together, and pages that have memory are reused.
+    /// Taking them from the first range keeps used pages together and reuses pages that have memory.
     pub fn take(&mut self, pages: usize) -> Option<Range<usize>> {
         let fitting = self.free.iter().find(|range| range.len() >= pages)?;
         let taken = fitting.start..fitting.start + pages;
@@ -40,14 +40,14 @@ impl Extents {
         self.resident.insert(range);
     }
 
-    /// The number of free pages that have memory.
+    /// Number of free pages that have memory.
     pub fn resident(&self) -> usize {
         self.resident.pages
     }
 
-    /// Removes the last `pages` pages from the free pages that have memory, or all if there are fewer.
+    /// Removes the last `pages` pages from the free pages that have memory, or all of them if there are fewer.
     ///
-    /// The caller must give their memory back to the system.
+    /// The pages stay free. The caller must return their memory to the system.
     pub fn forget(&mut self, pages: usize) -> Vec<Range<usize>> {
         let (mut forgotten, mut left) = (Vec::new(), pages);
         while left > 0
@@ -62,7 +62,7 @@ impl Extents {
     }
 }
 
-/// A set of pages, as ranges that do not touch.
+/// Set of pages, as ranges that do not touch.
 #[derive(Default, Debug)]
 struct Ranges {
     ends: BTreeMap<usize, usize>,
@@ -78,7 +78,7 @@ impl Ranges {
         self.ends.last_key_value().map(|(&start, &end)| start..end)
     }
 
-    /// Adds pages, none of which is in the set.
+    /// Adds pages. None of them may be in the set.
     fn insert(&mut self, range: Range<usize>) {
         self.pages += range.len();
         let before = self.ends.range(..range.start).next_back().filter(|&(_, &end)| end == range.start);
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(extents.take(2), None);
         extents.give(first);
         extents.give(third);
-        assert_eq!(extents.take(5), None, "they do not touch");
+        assert_eq!(extents.take(5), None, "the free ranges do not touch");
         extents.give(second);
         assert_eq!(extents.resident(), 9);
         assert_eq!(extents.take(10), Some(0..10));
@@ -142,11 +142,11 @@ mod tests {
             (1, vec![0])
         );
         assert!(extents.forget(1).is_empty());
-        assert_eq!(extents.take(4), Some(4..8), "they are still free");
+        assert_eq!(extents.take(4), Some(4..8), "forgotten pages are still free");
     }
 
     proptest! {
-        /// A model of single pages gives the same results.
+        /// A model that tracks single pages gives the same results.
         #[test]
         fn pages_are_those_of_a_model(steps in proptest::collection::vec((0usize..3, 1usize..9), 0..60)) {
             let mut extents = Extents::new(PAGES);

@@ -1,8 +1,8 @@
-//! Memory for long lists, which reuse pages, because fresh pages cost about as much as filling them.
+//! Memory for long lists. The lists reuse pages, because a fresh page costs about as much time as filling it.
 //!
-//! A [`Pool`] hands out an [`Area`], a list of any length. Lists of two megabytes and more are pages of an arena, one long
-//! range of addresses. The pool keeps the memory of a shorter list when it is dropped, for the next list of about the same
-//! length. The pool knows the limit of the process, so kept memory never exceeds it.
+//! A [`Pool`] creates lists of any length ([`Area`]). Lists of two megabytes and more are pages of an arena, one long
+//! range of addresses. When a shorter list is dropped, the pool keeps its memory for a later list of about the same
+//! length. The pool knows the memory limit of the process. It frees kept memory that would exceed the limit.
 
 mod area;
 mod arena;
