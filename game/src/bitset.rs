@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Number of a kind of thing, for example of a row or of a slot.
+/// Type of numbers of one kind, for example numbers of rows or of slots.
 pub trait Number: Copy {
     /// Converts the number to an index.
     fn index(self) -> usize;

@@ -54,8 +54,8 @@ pub fn proved_of_starts(game: &Game, value: f64, last: Layer) -> Option<Certaint
             return Some(Certainty::Impossible);
         }
     }
-    let can_come = |spawn: &SpawnKind| spawn.weight(game.spawn4()) > 0;
-    let starts = rules::starts(game.board()).filter(|(_, spawns)| spawns.iter().all(can_come));
+    let can_spawn = |spawn: &SpawnKind| spawn.weight(game.spawn4()) > 0;
+    let starts = rules::starts(game.board()).filter(|(_, spawns)| spawns.iter().all(can_spawn));
     proved(game, value, starts.map(|(board, _)| board))
 }
 

@@ -1,7 +1,7 @@
 //! Classes: all canonical skeletons with the same number of large tiles and the same small sum.
 //!
-//! A block of a lane with k large tiles of sum T has the rows of the class (k, layer − T). So all blocks of one class share
-//! its rows and their transitions.
+//! A block of a lane with k large tiles of sum T has the rows of the class (k, layer − T). So all blocks of one class
+//! share its rows and their transitions.
 
 use std::sync::OnceLock;
 
@@ -40,7 +40,8 @@ pub struct Class {
     id: ClassId,
     /// First row of each canonical mask, and the number of rows at the end.
     first_row: Vec<u32>,
-    /// Canonical configs of each mask that has symmetries and at most [`MOST_IN_TABLE`] configs; `None` for other masks.
+    /// Canonical configs of each mask that has symmetries and at most [`MOST_IN_TABLE`] configs; `None` for other
+    /// masks.
     symmetric: Vec<Option<CanonicalConfigs>>,
 }
 
@@ -135,8 +136,8 @@ pub(crate) struct Split {
     pub(crate) sequence: u64,
 }
 
-/// Tables that the parameters of a run determine: symmetries, masks, configs, slides and classes. Each class is computed
-/// on first use.
+/// Tables that the parameters of a run determine: symmetries, masks, configs, slides and classes. Each class is
+/// computed on first use.
 #[derive(Debug)]
 pub struct Space {
     params: Params,

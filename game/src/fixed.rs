@@ -1,8 +1,8 @@
 //! Values as integers: scale, rounding and the proven error bound.
 //!
 //! A stored value is `W = V + Φ` (score) or a probability (reach), times `2^fraction_bits`, as an unsigned integer. The
-//! maximum over moves is exact on integers. The mean over spawns is an exact integer sum with one rounding. So values do
-//! not depend on the order of evaluation.
+//! maximum over moves is exact on integers. The mean over spawns is an exact integer sum with one rounding. So values
+//! do not depend on the order of evaluation.
 //!
 //! Discounted wins and probabilities of losing may be many orders of magnitude below 1, so they are floating-point
 //! numbers. Non-negative numbers have the same order as their IEEE 754 bits, so these bits are the stored integer. A
@@ -119,7 +119,7 @@ impl Scale {
         }
     }
 
-    /// Converts an integer to its number.
+    /// Converts a future value to the number that it represents.
     #[inline]
     pub fn number(self, FutureValue(bits): FutureValue) -> f64 {
         match self.form {
@@ -193,7 +193,7 @@ impl Fixed {
             // The largest value itself must fit, so a power of two leaves one bit unused.
             Precision::Bits32 => u32::BITS - integer_bits,
             Precision::Bits64 => {
-                // The sum over spawns in all cells must fit in 64 bits, with room for rounding.
+                // The sum over spawns in all cells must fit in 64 bits, with a margin for rounding.
                 let weights = u64::from(game.spawn4().denominator()) * game.cells() as u64 * 2;
                 u64::BITS - integer_bits - (u64::BITS - weights.leading_zeros())
             }

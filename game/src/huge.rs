@@ -87,8 +87,8 @@ impl HugeTiles {
         found.into_iter().map(|(tiles, _)| tiles).collect()
     }
 
-    /// Adds `more` tiles of an exponent, or removes tiles if `more` is negative. Returns `None` if their number would be
-    /// below 0 or above 15.
+    /// Adds `more` tiles of an exponent, or removes tiles if `more` is negative. Returns `None` if their number would
+    /// be below 0 or above 15.
     fn add(self, exponent: u8, more: i8) -> Option<Self> {
         if more == 0 {
             return Some(self);

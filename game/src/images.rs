@@ -14,8 +14,7 @@ pub const MOST_SYMMETRIES: usize = 8;
 pub struct FirstImages {
     /// For each cell of a config, from the last to the first: its bit in the image of each symmetry.
     bits: Vec<[u64; MOST_SYMMETRIES]>,
-    /// Initial keys: 0 for each symmetry of the board, and the largest key for other entries, because these must never
-    /// be first.
+    /// Initial keys: 0 for each symmetry of the board. Other entries have the largest key, so they are never first.
     start: [u64; MOST_SYMMETRIES],
 }
 
@@ -23,7 +22,7 @@ pub struct FirstImages {
 const CELLS: u64 = 16;
 
 impl FirstImages {
-    /// Prepares for the skeletons of a mask.
+    /// Computes the bits and the initial keys for the skeletons of a mask.
     pub fn new(symmetries: &Symmetries, mask: &Mask) -> Self {
         let permutations = symmetries.permutations();
         let bit = |perm: &[u8], cell: u8| {

@@ -57,8 +57,8 @@ impl KeptLayers {
     /// Two layers in every four: half of all values. A stored value is at most two spawns away from any state.
     pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
 
-    /// Policy of runs that store best moves: two layers in every 128. The values take little space next to the moves,
-    /// and an interrupted solve can resume from these values.
+    /// Policy of runs that store best moves: two layers in every 128. The values take little space compared with the
+    /// moves, and an interrupted solve can resume from these values.
     pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2 };
 
     /// Only the layers of the starts. A run cannot store fewer layers. The period never repeats.
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_are_kept_where_others_are_far() {
+    fn starts_are_kept_if_the_period_exceeds_four() {
         let kept = |kept: &str| {
             let kept: KeptLayers = kept.parse().unwrap();
             (4..40).step_by(2).filter(|&sum| kept.keeps(Layer(sum))).collect::<Vec<u32>>()

@@ -35,7 +35,7 @@ impl Layer {
         is_one.then_some(Self(sum))
     }
 
-    /// Returns the lowest layer whose tile sum is at least `sum`; `None` if it does not fit in a `u32`.
+    /// Returns the lowest layer whose tile sum is at least `sum`; `None` if that layer does not fit in a `u32`.
     pub fn at_least(sum: u32) -> Option<Self> {
         sum.max(Self::FIRST.0).checked_next_multiple_of(Self::STEP).map(Self)
     }
@@ -127,8 +127,8 @@ impl SpawnKind {
         1 << self.exponent()
     }
 
-    /// Potential of the tile: the points of the merges that would make it. The player did not score these points, because
-    /// the tile spawned.
+    /// Potential of the tile: the points of the merges that would make it. The player did not score these points,
+    /// because the tile spawned.
     pub const fn unscored_potential(self) -> u64 {
         exponent_potential(self.exponent())
     }

@@ -3,17 +3,18 @@
 //! The trait is for reference code and tests. The kernels have their own implementation of 2048, with constants and
 //! tables. `game/tests/layered` checks the laws for 2048 and for a second game.
 //!
-//! 1. **Layers.** A move preserves the layer of a board. A spawn raises it by the rise of its kind, which is at least 1.
-//!    So states of a layer depend on higher layers alone, and no game jumps over as many neighbouring layers as the
-//!    largest rise. No board is above the last layer.
-//! 2. **Spawns.** Every kind of spawn has the same number of places in an afterstate. An afterstate that a move made has
-//!    a place, unless it is won.
-//! 3. **Symmetries.** The images of a board are images of one another. Images of states have images of the same
-//!    afterstates with the same scores, and images of afterstates have images of the same states.
+//! 1. **Layers.** A move preserves the layer of a board. A spawn raises the layer by the rise of its kind, at least 1.
+//!    So the value of a state depends only on states of higher layers. No game jumps over as many neighbouring
+//!    layers as the largest rise. No board is above the last layer.
+//! 2. **Spawns.** Every kind of spawn has the same number of places in an afterstate. An afterstate that a move made
+//!    has a place, unless it is won.
+//! 3. **Symmetries.** The images of a board are images of one another. The moves of an image of a state lead to images
+//!    of the state's afterstates, with the same scores. The spawns in an image of an afterstate lead to images of the
+//!    same states.
 //! 4. **Potential.** A move raises the potential by exactly its score. A spawn raises it by the unscored points of its
 //!    kind. So an expected score plus the potential is a value that moves preserve.
-//! 5. **Lanes.** A spawn preserves the lane. A move leads to the same lane or to a target lane, and every target lane is
-//!    higher in the order of lanes. So the lanes of a layer can be solved one after another.
+//! 5. **Lanes.** A spawn preserves the lane. A move leads to the same lane or to a target lane, and every target lane
+//!    is higher in the order of lanes. So the lanes of a layer can be solved one after another.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -44,7 +45,8 @@ pub trait LayeredGame {
     /// Returns the kinds of spawns.
     fn spawns(&self) -> Vec<SpawnLaw>;
 
-    /// Returns the states after a spawn of a kind, one for each place. `kind` is an index into [`spawns`](Self::spawns).
+    /// Returns the states after a spawn of a kind, one for each place. `kind` is an index into
+    /// [`spawns`](Self::spawns).
     fn spawned(&self, after: Self::Board, kind: usize) -> Vec<Self::Board>;
 
     /// Returns the layer of a board, counted from the first layer.
@@ -53,7 +55,7 @@ pub trait LayeredGame {
     /// Returns the last layer.
     fn last_layer(&self) -> u32;
 
-    /// Returns all images of a board under the symmetries of the game, with the board itself.
+    /// Returns all images of a board under the symmetries of the game, including the board itself.
     fn images(&self, board: Self::Board) -> Vec<Self::Board>;
 
     /// Returns the potential of a board.
@@ -76,7 +78,7 @@ pub struct SpawnLaw {
     pub rise: u32,
     /// Relative frequency.
     pub weight: u32,
-    /// Potential that a spawn adds without scoring it.
+    /// Unscored potential that a spawn adds.
     pub unscored: u64,
 }
 

@@ -48,13 +48,13 @@ pub struct RowLegality<'a> {
 }
 
 impl Legality {
-    /// Prepares for boards of a size. Cost: that of [`PackedRules::new`].
+    /// Builds the tables for boards of a size. Cost: that of [`PackedRules::new`].
     #[must_use]
     pub fn new(size: BoardSize) -> Self {
         Self { rules: PackedRules::new(size) }
     }
 
-    /// Prepares for the rows of a mask in blocks of the lane with these columns.
+    /// Finds the columns with equal large neighbours, for the rows of a mask in blocks of the lane with these columns.
     ///
     /// Cost: one word operation for each 64 columns and each pair of large neighbours. The first call for a lane also
     /// costs a nanosecond for each column and pair of large tiles.
@@ -103,7 +103,7 @@ impl RowLegality<'_> {
         ColumnLegality { always: self.always, equal: self.equal.map(|equal| equal[word]) }
     }
 
-    /// Returns the columns among these 64 in which no move is legal, one bit each.
+    /// Returns the columns in which no move is legal, one bit each, among the 64 columns from column `64 * word` on.
     #[inline]
     #[must_use]
     pub fn none(&self, word: usize) -> u64 {

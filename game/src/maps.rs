@@ -9,8 +9,9 @@ use crate::sequence::{Counts, Sequence};
 
 /// Columns of a source lane and of a target lane.
 ///
-/// Each source column has a target. The target of a column that takes no part is [`ColumnMap::none`]. If the move
-/// makes the winning tile, the target is [`ColumnMap::won`].
+/// Each source column has a target. If the move makes the winning tile, the target is [`ColumnMap::won`]. A column
+/// takes no part if it breaks a condition of the pattern or leads to another lane. Then its target is
+/// [`ColumnMap::none`].
 #[derive(Clone, Copy, Debug)]
 pub struct ColumnMap<'a> {
     /// Parameters of the run.
@@ -23,7 +24,7 @@ pub struct ColumnMap<'a> {
     pub target: &'a Columns,
 }
 
-/// A source column and its target, in the 32 bits that kernels read.
+/// A source column and its target, in 32 bits each, which is the form that kernels read.
 ///
 /// The target is a [`Column`](crate::sequence::Column) of a lane that has tables, or one of the two numbers after that
 /// lane's last column.
@@ -115,7 +116,8 @@ impl ColumnMap<'_> {
         });
     }
 
-    /// Clears the bits of groups that do not lead to the target lane. Most groups do not.
+    /// Clears the bits of groups that do not lead to the target lane. Most groups do not lead there. Does nothing if
+    /// the objective has a winning tile, or if the groups are small.
     fn leave_out_groups(&self, rewriting: &Rewriting, finder: &mut Finder<'_>, matching_columns: &mut [u64]) {
         let groups = self.source.groups();
         if self.params.game().winning_exponent().is_some()
@@ -206,7 +208,7 @@ mod tests {
             }
             several += usize::from(targets > 1);
         }
-        assert!(several > 1 && found > 1000, "{several} lanes lead to several, by {found} pairs");
+        assert!(several > 1 && found > 1000, "{several} lanes with several targets, {found} pairs");
     }
 
     /// Computes the pairs of [`merge`] one by one.

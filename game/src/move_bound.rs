@@ -9,8 +9,9 @@ use crate::objective::Objective;
 use crate::params::Game;
 use crate::rules::exponent_potential;
 
-/// Largest slope of the lines that lie below the potential of boards as a function of their tile sum. Slopes begin at
-/// 1. A board of tiles 2^e has a potential of e − 1 times its sum.
+/// Largest slope of the lines that bound the potential of a board from below, as functions of its tile sum.
+///
+/// The slopes begin at 1. For comparison, a board of equal tiles 2^e has a potential of e − 1 times its tile sum.
 const MOST_SLOPE: usize = 15;
 
 /// Upper bound on the expected number of remaining moves, for any player.
@@ -38,8 +39,8 @@ impl MoveBound {
         }
     }
 
-    /// Returns the bound for a state of `layer` with value W (future score plus potential). The error of W may be at
-    /// most `error` for each remaining move.
+    /// Returns the bound for a state of `layer` with value W (future score plus potential). `error` bounds the
+    /// error of W per remaining move.
     pub fn most(&self, layer: Layer, value: f64, error: f64) -> f64 {
         let by_sum = f64::from(self.last_layer.0.saturating_sub(layer.0)) / self.growth;
         let by_value = self.heights.iter().flatten().zip(1..).filter_map(|(height, slope)| {

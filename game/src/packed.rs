@@ -31,7 +31,7 @@ enum Lines {
     Slid(usize),
 }
 
-/// Length of the longest lines with a table that is filled at once. The table has 65,536 lines.
+/// Length of the longest lines whose table is filled when it is created. That table has 65,536 lines.
 const LONGEST_IN_TABLE: usize = 4;
 
 impl Lines {
@@ -102,12 +102,12 @@ fn slide(line: u32, length: usize) -> (u32, u32) {
     (slid, score)
 }
 
-/// Legal moves of a board, by [`Move`], each with the afterstate and its score.
+/// Legal moves of a board, by [`Move`], each with its afterstate and its score.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LegalMoves([Option<(Board, u32)>; 4]);
 
 impl LegalMoves {
-    /// Afterstate and score of a move; `None` if it is not legal.
+    /// Afterstate and score of a move; `None` if the move is not legal.
     #[inline]
     #[must_use]
     pub fn get(&self, direction: Move) -> Option<(Board, u32)> {

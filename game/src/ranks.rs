@@ -52,8 +52,8 @@ impl ColumnRanks {
         self.groups.iter().map(|&(multiset, _)| multiset)
     }
 
-    /// Returns the column of a sequence of `k` exponents; `None` if the lane has no such sequence. Cost: about a tenth of
-    /// a microsecond.
+    /// Returns the column of a sequence of `k` exponents; `None` if the lane has no such sequence. Cost: about a tenth
+    /// of a microsecond.
     pub fn column(&self, sequence: Sequence) -> Option<Column> {
         let mut left = Left::of(sequence, self.k);
         let multiset = left.sorted_downward();
@@ -130,8 +130,8 @@ fn huge_tiles(params: &Params, lane: Lane) -> Option<(Vec<u8>, u8, u32)> {
     Some((chosen, left, lane.large_sum.checked_sub(lane.huge.sum())?))
 }
 
-/// Collects the multisets of `left` exponents up to `highest` whose tiles sum to `sum`. Each is sorted downward and
-/// follows the exponents in `chosen`.
+/// Collects each multiset of the exponents in `chosen` and `left` more exponents up to `highest`. The tiles of the
+/// further exponents sum to `sum`. Every multiset is sorted downward.
 fn multisets_of(
     params: &Params,
     left: u8,
@@ -148,7 +148,7 @@ fn multisets_of(
     }
     for exponent in (params.split().large()..=highest).rev() {
         let fits = sum >> exponent > 0 && chosen.len() < params.most_cells_with(exponent);
-        // The remaining exponents are at most this large. If they cannot reach the sum, smaller exponents cannot reach
+        // The remaining exponents are at most `exponent`. If they cannot reach the sum, smaller exponents cannot reach
         // it either.
         if u64::from(left) << exponent < u64::from(sum) {
             return;

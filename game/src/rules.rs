@@ -6,7 +6,7 @@
 use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
 use crate::{Spawn4, SpawnKind};
 
-/// Moves, in the order in which they are reported and ties are broken.
+/// Moves, in the order of reports. Ties between moves are broken in the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Move {
     /// Tiles slide towards the first column.
@@ -46,8 +46,9 @@ impl Move {
     }
 }
 
-/// Makes a move. Returns the afterstate and its score, or `None` if the move would change nothing. Two 32,768s do not
-/// merge, because a packed board cannot hold a 65,536.
+/// Makes a move. Returns the afterstate and the score of the move, or `None` if the move would change nothing.
+///
+/// Two 32,768s do not merge, because a packed board cannot hold a 65,536.
 pub fn make_move(board: Board, direction: Move, size: BoardSize) -> Option<(Board, u32)> {
     slide(board, &direction.lines(size))
 }
@@ -99,8 +100,8 @@ pub const fn exponent_potential(exponent: u8) -> u64 {
     if exponent == 0 { 0 } else { (exponent as u64 - 1) << exponent }
 }
 
-/// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells and tiles occurs once,
-/// so boards repeat.
+/// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells occurs with each
+/// ordered pair of tiles, so every board occurs twice.
 pub fn starts(size: BoardSize) -> impl Iterator<Item = (Board, [SpawnKind; 2])> {
     let cells = size.cells();
     let pairs = || SpawnKind::ALL.into_iter().flat_map(|first| SpawnKind::ALL.map(|second| [first, second]));
@@ -148,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_potential_is_that_of_all_tiles() {
+    fn the_potential_is_the_sum_over_all_tiles() {
         let board = (0..16).fold(Board::default(), |board, cell| board.with(cell, cell as u8));
         assert_eq!(potential(board), (0..16).map(exponent_potential).sum::<u64>());
     }

@@ -1,4 +1,7 @@
 //! Squeezed multisets of exponents.
+//!
+//! Squeezing replaces the exponents by consecutive numbers that start at `large` or `large + 1`. It preserves their
+//! order and the equalities among them. The module `shapes` uses squeezed multisets.
 
 use crate::sequence::Sequence;
 
@@ -36,7 +39,7 @@ impl Shape {
         Self { squeezed, tiles: k, actual }
     }
 
-    /// Returns the actual multiset of a squeezed multiset. The latter is this shape or the target of one of its maps.
+    /// Returns the actual multiset of `squeezed`, which is this shape or the target of one of the shape's maps.
     pub(crate) fn actual(&self, squeezed: Sequence) -> Sequence {
         let (mut rest, mut multiset, mut shift) = (squeezed, 0, 0);
         while rest != 0 {

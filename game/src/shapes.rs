@@ -32,7 +32,7 @@ pub(crate) struct ShapeMap {
 }
 
 impl Rearrangement {
-    /// Returns the maps of shapes, in order. Cost on first use of a shape: a few nanoseconds per arrangement.
+    /// Returns the map of each shape, in order. Cost on first use of a shape: a few nanoseconds per arrangement.
     pub(crate) fn maps(
         &self,
         items: Items,
@@ -76,7 +76,7 @@ impl ShapeMap {
     }
 }
 
-/// Arrangements that the maps of shapes share, and the memory that both take.
+/// Arrangements that the maps of shapes share. The cache also counts the bytes of the arrangements and of the maps.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeCache {
     arrangements: Mutex<FxHashMap<Sequence, Arc<Arrangements>>>,
@@ -178,7 +178,8 @@ mod tests {
     /// Sources of the target's tiles, and pairs that must be equal or differ.
     type Plan = (Vec<TileSource>, Vec<(u8, u8, bool)>);
 
-    /// Patterns of three large tiles: two permutations, one of them with a condition; a merge; a birth; a merge and a birth.
+    /// Patterns of three large tiles: two permutations, one of them with a condition; a merge; a birth; a merge and a
+    /// birth.
     fn patterns() -> Vec<Plan> {
         use TileSource::{Born, Merged, Plain};
         vec![

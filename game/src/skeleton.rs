@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// Compares with the largest product of masks and configs over all sums and numbers of large tiles.
+    /// Compares the bound with the largest product of masks and configs over all sums and numbers of large tiles.
     #[test]
     fn most_rows_is_the_size_of_the_largest_class_or_small() {
         for (size, large) in [("4x3", 5), ("3x4", 6), ("5x3", 4), ("4x4", 4), ("2x8", 3)] {

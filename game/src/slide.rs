@@ -83,9 +83,9 @@ const MOST_LINES: usize = 24;
 
 /// Codes of the lines of all moves.
 ///
-/// The token of a cell is 0 if it is empty, a small exponent, or `large` for an L. The code of a line is the number whose
-/// digits in base `large + 1` are its tokens, from the wall outward. The codes of a board are the sums of the codes of
-/// its tiles.
+/// The token of a cell is 0 if it is empty, a small exponent, or `large` for an L. The code of a line is the number
+/// whose digits in base `large + 1` are its tokens, from the wall outward. The codes of a board are the sums of the
+/// codes of its tiles.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct LineCodes([u32; MOST_LINES]);
 

@@ -51,7 +51,7 @@ impl Spawned {
 }
 
 impl SpawnImages {
-    /// Prepares for boards of the size that the rules use.
+    /// Computes the place of each cell in each image, for boards of the size that the rules use.
     pub fn new(packed: &PackedRules) -> Self {
         let size = packed.size();
         let mut cells = [[0; 8]; MOST_CELLS];

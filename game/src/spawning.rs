@@ -152,7 +152,7 @@ impl<V: Value> Spawning<V> for FloatingMean {
 pub struct WorstSpawn {
     /// Whether each kind can spawn.
     possible: PerSpawn<bool>,
-    /// Potential that each kind adds without scoring it, in fixed point.
+    /// Unscored potential that each kind adds, in fixed point.
     unscored: PerSpawn<Stored>,
     /// Discount; `None` if values are fixed-point numbers.
     discount: Option<Factor>,
@@ -275,7 +275,7 @@ mod tests {
         let fixed = |number: u64| Stored(number << 17);
         let of = |twos: &[Stored], fours: &[Stored]| score.of_spawns::<u32>([twos, fours]);
         assert_eq!(of(&[fixed(20), fixed(30)], &[fixed(25), fixed(24)]), fixed(20));
-        // A spawned 4 adds 4 to the potential without scoring it, so 4 is subtracted.
+        // A spawned 4 adds an unscored potential of 4, so 4 is subtracted.
         assert_eq!(of(&[fixed(20)], &[fixed(23)]), fixed(19));
         let half = backup("reach:64", "1/2", Spawner::Worst, Precision::Bits64);
         let chance = |number: f64| Stored(number.to_bits());

@@ -62,7 +62,7 @@ pub trait Value: Pod + Ord + Default + Debug + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug)]
 pub struct Divisor {
     weights: PerSpawn<u32>,
-    /// Potential that spawns add without scoring it: its mean, times the divisor.
+    /// Mean of the unscored potential that a spawn adds, times the divisor.
     offset: u64,
     divisor: u64,
     reciprocal: f64,
@@ -197,7 +197,8 @@ impl Value for u64 {
 }
 
 impl Divisor {
-    /// Weighted sum over the kinds of spawns. Kernels are compiled to vector instructions only if the lists are borrowed.
+    /// Weighted sum over the kinds of spawns. The compiler makes vector instructions of kernels only if this method
+    /// iterates over borrowed arrays.
     #[inline(always)]
     pub(crate) fn weighted(&self, sums: PerSpawn<f64>) -> f64 {
         let products = sums.iter().zip(&self.weights).map(|(sum, &weight)| sum * f64::from(weight));

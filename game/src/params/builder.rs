@@ -80,7 +80,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Sets the factor by which each move reduces the value of a win. It rewards wins in few moves.
+    /// Sets the factor by which each move reduces the value of a win. A discount rewards wins in few moves.
     #[must_use]
     pub fn discount(mut self, discount: Discount) -> Self {
         self.game.discount = discount;
@@ -94,16 +94,16 @@ impl ParamsBuilder {
         self
     }
 
-    /// Makes a run that only enumerates, up to this layer.
+    /// Makes the run only enumerate, up to this layer. `None` makes a run that solves the whole game.
     #[must_use]
     pub fn until(mut self, layer: impl Into<Option<u32>>) -> Self {
         self.until = layer.into();
         self
     }
 
-    /// Sets the smallest exponent of large tiles. It is at most that of the winning tile.
+    /// Sets the smallest exponent of large tiles. An exponent above that of the winning tile is reduced to the latter.
     ///
-    /// `None` chooses the fastest split in measurements of the board.
+    /// `None` chooses the split that was fastest in measurements of the board.
     #[must_use]
     pub fn large(mut self, large: impl Into<Option<u8>>) -> Self {
         self.large = large.into().map(|large| TileSplit::within(&self.game, large));
@@ -112,14 +112,15 @@ impl ParamsBuilder {
 
     /// Sets the smallest exponent of huge tiles.
     ///
-    /// `None` chooses the fastest one if the builder chooses the large tiles, and otherwise makes no tile huge.
+    /// If the builder also chooses the large tiles, `None` chooses the exponent that was fastest in measurements.
+    /// Otherwise `None` makes no tile huge.
     #[must_use]
     pub fn huge(mut self, huge: impl Into<Option<u8>>) -> Self {
         self.huge = huge.into();
         self
     }
 
-    /// Sets the split of another run.
+    /// Sets the smallest exponents of large and huge tiles to those of another run.
     #[must_use]
     pub fn split(mut self, split: TileSplit) -> Self {
         (self.large, self.huge) = (Some(split.large), Some(split.huge));
@@ -158,12 +159,12 @@ impl ParamsBuilder {
     }
 }
 
-/// Choices of a job that its parameters leave open. A run that exists decides them.
+/// Choices that a job leaves open. The run that the job resumes decides them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct OpenChoices {
     /// Whether the stored layers are open.
     pub kept: bool,
-    /// Whether it is open if best moves are stored.
+    /// Whether the choice to store best moves is open.
     pub best_moves: bool,
     /// Whether the precision is open.
     pub precision: bool,
@@ -172,7 +173,7 @@ pub struct OpenChoices {
 impl Params {
     /// Returns the parameters of a job that resumes the run `held`, which decides the open choices.
     ///
-    /// If the choices of both contradict each other, the job keeps its own. It differs from the run then.
+    /// If the result is not valid, the job keeps its own stored layers and best moves. Then it differs from the run.
     #[must_use]
     pub fn resuming(self, held: &Self, open: OpenChoices) -> Self {
         let params = if open.precision { self.with_precision(held.game.precision) } else { self };

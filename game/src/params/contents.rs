@@ -1,9 +1,9 @@
-//! The contents of a run: what it stores.
+//! The contents of a run: the layers, values and moves that it stores.
 
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
 
-/// Contents of a run: what it stores. They change no value and no count.
+/// Contents of a run: the layers, values and moves that it stores. The contents change no value and no count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RunContents {
     pub(super) until: Option<Layer>,
@@ -38,8 +38,8 @@ impl RunContents {
         Self { kept, ..self }
     }
 
-    /// Whether the reachability of a layer's states stays stored. True if their values or best moves are stored, or if
-    /// the run only enumerates.
+    /// Whether the run keeps the reachability of a layer's states. It does if it stores their values or best moves, or
+    /// if it only enumerates.
     pub fn stores_reachability(&self, layer: Layer) -> bool {
         self.enumerates_only() || self.stores_values_or_moves(layer)
     }

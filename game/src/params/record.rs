@@ -1,4 +1,4 @@
-//! Parameters as manifests hold them.
+//! Parameters in the form of a manifest.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -16,7 +16,7 @@ use super::whole::Params;
 
 /// Unchecked parameters in the form of a manifest.
 ///
-/// A manifest omits the choices that have their default. So manifests from before a choice existed stay valid.
+/// A manifest omits each choice that has its default value. So manifests from before a choice existed stay valid.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ParamsRecord {
@@ -38,7 +38,7 @@ pub struct ParamsRecord {
     best_moves: bool,
 }
 
-/// Exponent that a manifest omits: no tile is huge.
+/// Default of `huge`, which a manifest omits: no tile is huge.
 fn no_huge() -> u8 {
     NO_HUGE
 }

@@ -18,13 +18,13 @@ pub struct TileSplit {
 /// layer would have too many sequences.
 const FEW_SEQUENCES: Layer = Layer(1024);
 
-/// Runs with a higher last layer than this split boards of 12 cells at tile 32.
+/// Last layer above which runs split boards of 12 cells at tile 32.
 ///
-/// Nearly all states of such runs have many large tiles. With a lower split, maps between sequences would cost more than
-/// the rows (`docs/dev/performance.md`).
+/// Nearly all states of runs above this layer have many large tiles. With a split at tile 16, maps between sequences
+/// would cost more than the rows (`docs/dev/performance.md`).
 const MANY_SEQUENCES: Layer = Layer(8192);
 
-/// Smallest exponent of huge tiles on these boards: tiles of at least 512 are huge.
+/// Smallest exponent of huge tiles in runs above [`MANY_SEQUENCES`]: tiles of at least 512 are huge.
 ///
 /// This exponent halves the number of states of the largest block of a layer. A lower exponent would give more lanes
 /// without a smaller largest block (`docs/dev/performance.md`).
@@ -41,7 +41,7 @@ impl TileSplit {
         self.huge
     }
 
-    /// Returns the fastest split in measurements of the board, for a run up to layer `last`.
+    /// Returns the split that was fastest in measurements of the board, for a run up to layer `last`.
     pub(super) fn usual(game: &Game, last: Layer) -> Self {
         let (large, huge) = match game.cells() {
             12.. if last <= FEW_SEQUENCES => (3, NO_HUGE),
@@ -51,8 +51,8 @@ impl TileSplit {
         Self { large: Self::within(game, large), huge }
     }
 
-    /// Limits the smallest exponent of large tiles to the winning tile. No board that the run counts has a large tile
-    /// if the winning tile is the smallest large tile.
+    /// Limits the smallest exponent of large tiles to that of the winning tile. If the winning tile is the smallest
+    /// large tile, no board that the run counts has a large tile.
     pub(super) fn within(game: &Game, large: u8) -> u8 {
         game.winning_exponent().map_or(large, |exponent| large.min(exponent))
     }

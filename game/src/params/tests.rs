@@ -114,7 +114,7 @@ fn discounts_and_adversaries_need_an_objective_that_supports_them() {
     assert!(worst("reach:64").discount(discount).build().is_ok());
 }
 
-/// A run that exists decides the open choices, unless the mixture is not valid.
+/// The resumed run decides the open choices, unless the resulting parameters are not valid.
 #[test]
 fn open_choices_are_those_of_the_run() {
     let all_open = OpenChoices { kept: true, best_moves: true, precision: true };

@@ -1,4 +1,4 @@
-//! Parameters of a run as a whole: its parts, and the rules that they obey together.
+//! All parameters of a run, and the rules that the parts obey together.
 
 use crate::board::MAX_EXPONENT;
 use crate::discount::Discount;
@@ -53,7 +53,7 @@ impl Params {
         Some(Self { split, ..self.clone() })
     }
 
-    /// Returns the same run without huge tiles, whose lanes are not divided.
+    /// Returns the same run without huge tiles, so huge tiles divide none of its lanes.
     #[must_use]
     pub fn without_huge_tiles(&self) -> Self {
         Self { split: TileSplit { huge: NO_HUGE, ..self.split }, ..self.clone() }
@@ -89,7 +89,7 @@ impl Params {
         self.contents.until.unwrap_or_else(|| self.game.last_layer())
     }
 
-    /// Checks the parts and puts them together.
+    /// Combines the parts, after checking them and the rules that they obey together.
     pub(super) fn checked(
         game: Game,
         split: TileSplit,

@@ -72,8 +72,8 @@ pub struct SymmetricRow {
 }
 
 impl Transitions {
-    /// Approximate peak memory, in bytes per row, of computing moves or spawns. It covers the mean number of edges, lists
-    /// that grow by doubling, and both the unsorted and the sorted edges.
+    /// Approximate peak memory, in bytes per row, of computing moves or spawns. It covers the mean number of edges,
+    /// lists that grow by doubling, and both the unsorted and the sorted edges.
     pub const BYTES_TO_MAKE_A_ROW: usize = 512;
 
     /// Creates the transitions of some rows of a class without computing any part.
@@ -122,8 +122,8 @@ impl Transitions {
         })
     }
 
-    /// Returns the rows that symmetries map to themselves, ascending. Cost on first use: tens of nanoseconds for each row
-    /// whose mask some symmetry maps to itself.
+    /// Returns the rows that symmetries map to themselves, ascending. Cost on first use: tens of nanoseconds for each
+    /// row whose mask some symmetry maps to itself.
     pub fn symmetric(&self, maker: Maker<'_>) -> &[SymmetricRow] {
         self.symmetric.get_or_init(|| match self.of_more() {
             Some((more, some)) => some.symmetric(more.symmetric(maker)),
@@ -147,9 +147,9 @@ impl Transitions {
         })
     }
 
-    /// Returns the moves that `is_made` accepts by slot and direction.
+    /// Returns only the moves for which `is_made` returns true, given their slot and direction.
     ///
-    /// The result is not cached. Moves are computed for the same rows as in [`Transitions::moves`].
+    /// The selection is not cached. The moves from which it selects are cached.
     pub fn select_moves(&self, maker: Maker<'_>, is_made: impl Fn(Slot, Direction) -> bool) -> Moves {
         match self.of_more() {
             Some((more, rows)) => rows.select_moves(more.moves(maker), is_made),

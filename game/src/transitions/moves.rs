@@ -44,7 +44,7 @@ impl MoveEdge {
     ///
     /// # Panics
     ///
-    /// If the class has more than 2^30 rows, whose edges would take tens of GiB.
+    /// If the row does not fit in 30 bits, or the direction is not below 4.
     #[must_use]
     pub fn new(from: Slot, direction: Direction, to: Row) -> Self {
         assert!(to.0 >> ROW_BITS == 0 && direction < 4, "a row and a direction fit 32 bits");

@@ -11,8 +11,8 @@ use crate::table::{Store, Table};
 /// Targets of spawns in rows of a class.
 #[derive(Debug, Default)]
 pub struct Spawns {
-    /// Start of each slot in each list of edges: the edges of slot `r` are `edges[start[r]..start[r + 1]]`, one for each
-    /// empty cell. A row that no move can produce has no spawns.
+    /// Start of each slot in each list of edges: the edges of slot `r` are `edges[start[r]..start[r + 1]]`, one for
+    /// each empty cell. A row that no move can produce has no spawns.
     pub start: Table<u32>,
     /// Targets of each kind of spawn. A spawned tile adds to the small sum of the class.
     pub edges: PerSpawn<Table<SpawnEdge>>,

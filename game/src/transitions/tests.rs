@@ -166,7 +166,7 @@ fn spawns_agree_with_the_rules() {
                 for (i, (&board, found)) in boards.iter().zip(found).enumerate() {
                     let slot = i / columns.len();
                     if spawns.start[slot] == spawns.start[slot + 1] {
-                        // After a move, all tiles of a board are at one wall.
+                        // After a move, no line of the move has a gap between the wall and a tile.
                         let full = (0..game.params.game().cells()).all(|cell| board.get(cell) != 0);
                         let lines = |m: Move| m.lines(game.params.game().board());
                         let stands = |line: &Vec<u8>| line.is_sorted_by_key(|&c| board.get(c as usize) == 0);

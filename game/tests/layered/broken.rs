@@ -22,7 +22,7 @@ pub enum Fault {
     TargetLaneMissing,
 }
 
-/// The second game with a fault.
+/// The game of pours, with a fault.
 pub struct Broken {
     pub game: Pours,
     pub fault: Fault,

@@ -55,7 +55,7 @@ fn a_broken_law_is_found() {
     }
 }
 
-/// Backing up layer by layer gives the expected score by definition, and equal values to all images of a board.
+/// Backing up layer by layer gives the expected score of the definition, and equal values to all images of a board.
 #[test]
 fn layers_give_the_value_of_the_definition() {
     let game = Pours::new(3);

@@ -5,8 +5,8 @@
 //! pour fits.
 //!
 //! So the layer is the number of stones, and there are three kinds of spawns. The potential of a cup of n stones is
-//! n·(n − 1)/2, because pouring a into b adds a·b. Cups of at least four stones are large. No spawn makes one, and large
-//! cups remain large.
+//! n·(n − 1)/2, because pouring a into b adds a·b. Cups of at least four stones are large. No spawn makes one, and
+//! large cups remain large.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -32,7 +32,7 @@ impl Pours {
         Self { cups }
     }
 
-    /// Returns the boards after a number of stones in each empty cup.
+    /// Returns one board for each empty cup, with `stones` stones in that cup.
     fn filled(&self, board: Cups, stones: u8) -> Vec<Cups> {
         let empty = (0..self.cups).filter(|&cup| board[cup] == 0);
         let fill = |cup: usize| {
@@ -51,8 +51,8 @@ fn potential(stones: u8) -> u64 {
 
 impl LayeredGame for Pours {
     type Board = Cups;
-    /// Number of stones in large cups, and number of these cups. Of two lanes with as many stones, the lane with more
-    /// cups is lower, because pouring large cups together leaves fewer.
+    /// Number of stones in large cups, and number of these cups. Of two lanes with equally many stones, the lane with
+    /// more cups is lower, because pouring large cups together leaves fewer.
     type Lane = (u8, Reverse<u8>);
 
     fn starts(&self) -> Vec<Cups> {
@@ -113,8 +113,8 @@ impl LayeredGame for Pours {
         (large.iter().sum(), Reverse(large.len() as u8))
     }
 
-    /// A pour of two small cups can make a large cup of four to six stones. A pour of a small cup and a large cup adds one
-    /// to three stones to the large cups. A pour of two large cups leaves one large cup less.
+    /// A pour of two small cups can make a large cup of four to six stones. A pour of a small cup and a large cup adds
+    /// one to three stones to the large cups. A pour of two large cups leaves one large cup fewer.
     fn target_lanes(&self, (stones, Reverse(cups)): Self::Lane) -> BTreeSet<Self::Lane> {
         let mut targets: BTreeSet<Self::Lane> =
             (LARGE..=2 * (LARGE - 1)).map(|born| (stones + born, Reverse(cups + 1))).collect();

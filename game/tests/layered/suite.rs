@@ -1,4 +1,4 @@
-//! Checks of the laws, and a slow solver that uses nothing else.
+//! Checks of the laws, and a slow solver that relies only on the laws.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,7 +14,7 @@ pub enum Law {
     Lanes,
 }
 
-/// Returns the first error unless a law holds.
+/// Returns the law as an error unless it holds.
 fn require(holds: bool, law: Law) -> Result<(), Law> {
     if holds { Ok(()) } else { Err(law) }
 }
@@ -86,7 +86,8 @@ fn canonical<G: LayeredGame>(game: &G, board: G::Board) -> G::Board {
     game.images(board).into_iter().min().unwrap_or(board)
 }
 
-/// Checks that the images of a board are images of one another, and that they agree in all properties and in `leads_to`.
+/// Checks that the images of a board are images of one another, and that they agree in all properties and in
+/// `leads_to`.
 fn check_images<G: LayeredGame>(
     game: &G,
     board: G::Board,
@@ -109,9 +110,9 @@ fn check_images<G: LayeredGame>(
 
 /// Expected future scores of all reachable states.
 pub struct Solution<B> {
-    /// Computed layer by layer, for one image of each board. Values are scores plus potentials until the end.
+    /// Values by backward induction. Only one image of each board is computed. Its other images get the same value.
     pub values: HashMap<B, f64>,
-    /// Computed by the definition, board by board.
+    /// Values by the definition, computed board by board.
     pub by_definition: HashMap<B, f64>,
 }
 
@@ -125,7 +126,7 @@ pub fn solve<G: LayeredGame>(game: &G) -> Solution<G::Board> {
     for &state in by_definition.keys() {
         layers.entry(game.layer(state)).or_default().insert(canonical(game, state));
     }
-    // The layers above the present one, up to the largest rise. No other layer is needed.
+    // `above` holds the layers above the current layer, up to the largest rise. No other layer is needed.
     let most = game.spawns().iter().map(|spawn| spawn.rise).max().unwrap_or_default();
     let (mut above, mut values) = (BTreeMap::<u32, HashMap<G::Board, f64>>::new(), HashMap::new());
     for (layer, states) in layers.into_iter().rev() {
@@ -150,7 +151,7 @@ pub fn solve<G: LayeredGame>(game: &G) -> Solution<G::Board> {
     Solution { values, by_definition }
 }
 
-/// Expected future score by the definition: the best move's score plus the mean over its spawns.
+/// Expected future score by the definition: the largest sum of a move's score and the mean over its spawns.
 fn value_of<G: LayeredGame>(game: &G, state: G::Board, known: &mut HashMap<G::Board, f64>) -> f64 {
     if let Some(&value) = known.get(&state) {
         return value;
@@ -164,7 +165,7 @@ fn value_of<G: LayeredGame>(game: &G, state: G::Board, known: &mut HashMap<G::Bo
     best.unwrap_or_default()
 }
 
-/// Mean over the spawns on an afterstate. `value` gets the state and the unscored points of the spawn.
+/// Mean over the spawns in an afterstate. `value` gets the state and the unscored points of the spawn.
 fn mean<G: LayeredGame>(game: &G, after: G::Board, mut value: impl FnMut(G::Board, u64) -> f64) -> f64 {
     let (mut sum, mut weights) = (0.0, 0.0);
     for (kind, spawn) in game.spawns().into_iter().enumerate() {
