@@ -30,7 +30,7 @@ impl HugeTiles {
         exponents.filter(|&exponent| exponent >= from).fold(Self::NONE, Self::with)
     }
 
-    /// Adds one tile of this exponent, up to a number of 15.
+    /// Adds one tile of this exponent, unless there are 15 such tiles already.
     pub(crate) fn with(self, exponent: u8) -> Self {
         if self.count(exponent) == 15 { self } else { Self(self.0 + (1 << shift(exponent))) }
     }

@@ -134,7 +134,7 @@ impl TryFrom<Fields> for KeptLayers {
     }
 }
 
-/// Formats the policy for [`FromStr`]: `all`, `starts`, the period alone if the width is 2, or both numbers.
+/// Formats the policy for [`FromStr`]: `all`, `starts`, the period if the width is 2, or otherwise `width/period`.
 impl fmt::Display for KeptLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
@@ -149,7 +149,7 @@ impl fmt::Display for KeptLayers {
 /// Error when parsing a policy.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ParseKeptLayersError {
-    /// Neither one of the words nor a number.
+    /// Neither `all` nor `starts` nor numbers.
     #[error(
         "expected a number N from 3 on for two layers in every N, `all` for every layer, or `starts` for the layers of \
          the starts alone"

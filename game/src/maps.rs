@@ -133,7 +133,8 @@ impl ColumnMap<'_> {
         }
     }
 
-    /// Whether the objective has a winning tile and the sequence holds it. Evaluates the sequence only if needed.
+    /// Whether the objective has a winning tile and the sequence holds it. Computes the sequence only if the objective
+    /// has a winning tile.
     fn wins(&self, sequence: impl FnOnce() -> Sequence) -> bool {
         self.params.game().winning_exponent().is_some_and(|wanted| {
             let sequence = sequence();

@@ -1,11 +1,11 @@
-//! Proofs that a board is unreachable, from the board alone.
+//! Proofs that a board is unreachable, without a search of games.
 
 use crate::board::Board;
 use crate::layer::SpawnKind;
 use crate::params::Params;
 
-/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the board alone
-/// shows no reason. Such a board may still be unreachable.
+/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the tiles of
+/// the board show no reason. Such a board may still be unreachable.
 ///
 /// Both spawned tiles count as possible even at probability 0, because runs enumerate both. Cost: one pass over the
 /// cells.

@@ -5,13 +5,13 @@ use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::objective::Objective;
 use crate::rowset::ROW_BITS;
 
-/// Largest number of rows of a class, because edges have 30 bits for a row.
+/// Largest number of rows of a class, because an edge of a transition has 30 bits for its target row.
 pub(super) const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
 
 /// Largest number of layers from one kept pair to the next in runs that store best moves.
 ///
 /// One commit and one shard hold all these layers. A layer of 4x3 has about nine thousand items, and a shard lists at
-/// most 44 million (`docs/dev/format.md`).
+/// most 44 million items (`docs/dev/format.md`).
 pub(super) const MOST_LAYERS_OF_BEST_MOVES: u32 = 4096;
 
 /// Error of parameters that are not valid for a run.

@@ -7,7 +7,7 @@ use crate::objective::{Objective, Spawn4, Spawner};
 
 use super::precision::Precision;
 
-/// Game that a run solves. The values of the run depend on these parameters alone, and so does its fingerprint.
+/// Game that a run solves. The values and the fingerprint of the run depend only on these parameters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Game {
     pub(super) board: BoardSize,

@@ -1,7 +1,7 @@
 //! Parameters of a run, in three parts that are checked once.
 //!
-//! Values depend on the [`Game`] alone. The [`TileSplit`] decides the blocks of a layer, and the [`RunContents`] what
-//! the run stores of them. So a function that takes one part shows what its result depends on.
+//! Values depend only on the [`Game`]. The [`TileSplit`] divides a layer into blocks. The [`RunContents`] select the
+//! data that the run stores. So a function that takes one part shows on which parameters its result can depend.
 
 mod builder;
 mod contents;
