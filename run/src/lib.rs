@@ -1,12 +1,12 @@
 //! Operations on a run as a whole.
 //!
 //! * [`member`] computes the missing parts of a run on the threads of a machine, alone or with other machines.
-//! * [`alone`] is a process that computes alone until nothing is missing.
+//! * [`alone`] solves a run in one process.
 //! * [`verify`] checks a run with code that the solver does not share.
 //! * [`kernels()`] compute values that a run does not store.
 //! * [`play_follower`] follows games of perfect play.
-//! * [`damaged_shards`] finds shards that must be made again.
-//! * [`machine`] says how much memory is available.
+//! * [`damaged_shards`] finds shards that must be computed again.
+//! * [`machine`] reports the available memory and threads.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

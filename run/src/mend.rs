@@ -1,4 +1,4 @@
-//! Finds the shards that are lost or damaged. They follow from others, and are made again.
+//! Finds lost and damaged shards. A solve computes them again from other shards.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use exact2048_solution::{Catalog, CatalogShard, Commit, JournalRecord, Run, RunE
 use exact2048_storage::StorageError;
 use parking_lot::Mutex;
 
-/// Removes the shards from a run's catalog that must be recomputed.
+/// Removes from a run's catalog the shards that must be computed again.
 ///
-/// If the run lacks nothing, or its last record is a retraction, every byte is read, as by [`damaged_shards`]. The
-/// commits of damaged shards are retracted in the journal.
+/// If the run lacks nothing, or its last record is a retraction, this function reads every byte, as [`damaged_shards`]
+/// does. It retracts the commits of damaged shards in the journal.
 ///
-/// Otherwise only absent shards are removed. The other shards are read when they are needed, so a run of days resumes at
-/// once. An absent shard may return, so the journal does not mention it.
+/// Otherwise it removes only absent shards. The solve reads the other shards when it needs them, so a long run resumes
+/// at once. The user may restore an absent shard, so the journal does not mention it.
 ///
 /// If `is_stopped` becomes true before everything is read, nothing is removed.
 ///
 /// # Errors
 ///
-/// If a shard that may be whole cannot be checked, and the errors of [`Run::retract`].
+/// If a shard cannot be checked although it may be intact, and the errors of [`Run::retract`].
 pub fn remove_lost(
     run: &mut Run,
     threads: usize,
@@ -28,7 +28,7 @@ pub fn remove_lost(
     warn: &(dyn Fn(&StorageError) + Sync),
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), RunError> {
-    // The process that retracted the last commit may have ended before it retracted all damaged ones.
+    // The process that wrote this retraction may have ended before it retracted the commits of all damaged shards.
     let is_retracting = matches!(run.last_record(), Some(JournalRecord::Retraction(_)));
     let is_whole = run.missing().is_empty() || is_retracting;
     let damaged = if is_whole {
@@ -56,15 +56,14 @@ pub fn remove_lost(
     Ok(())
 }
 
-/// Reads every byte of every committed shard, and returns the shards that are lost or damaged, so that they must be made
-/// again. Nothing is kept of them, neither open nor in a cache.
+/// Reads every byte of every committed shard, and returns the lost and damaged shards.
 ///
-/// `warn` is called with each error of one that is lost or damaged, and `progress` with the bytes that are done. Once
-/// `is_stopped`, no further shard is read.
+/// The shards stay neither open nor in a cache. `warn` gets the error of each lost or damaged shard. `progress` gets
+/// the number of bytes read so far. Once `is_stopped` returns true, no further shard is read.
 ///
 /// # Errors
 ///
-/// If a shard that may be whole cannot be read.
+/// If a shard cannot be read although it may be intact.
 pub fn damaged_shards(
     catalog: &Catalog,
     threads: usize,
@@ -91,7 +90,8 @@ pub fn damaged_shards(
                             warn(&error);
                             damaged.push(Arc::clone(shard));
                         }
-                        // Perhaps whole, but not to be read now: making it again would be a waste. The others are not read.
+                        // The shard may be intact and only unreadable now, so computing it again could be a waste. The
+                        // check ends here.
                         Ok(_) => {
                             *found = Err(error);
                             next.store(shards.len(), Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! Removal of data from the disk so that a run keeps within its limit.
+//! Removal of data from the disk, so that a run stays within its disk limit.
 //!
-//! Data that the recipe no longer needs is removed as soon as that is known. If that is not enough, reach that can be
+//! Data that the recipe no longer needs is removed after each commit. If that frees too little, reach that can be
 //! enumerated again is removed too.
 
 use exact2048_coordinator::room::{self, headroom};
@@ -8,17 +8,17 @@ use exact2048_coordinator::{Forecast, SHARD_BYTES};
 use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
 use exact2048_storage::file_cost;
 
-/// A forecast is off by less than one part in this many: by up to a fifth on boards that were measured.
+/// The error of a forecast is less than the forecast divided by this number. The largest measured error is a fifth.
 const FORECAST_SHARE: u64 = 4;
 
-/// Removes the files that nothing needs, after a commit.
+/// Removes, after a commit, the files that no later step needs.
 ///
-/// In the upward pass, it also removes reach that can be enumerated again, until the next files fit.
+/// In the upward pass, this function also removes reach that can be enumerated again, until the next files fit.
 pub(super) fn tidy(run: &mut Run) -> Result<(), RunError> {
     remove_needless(run, 1)
 }
 
-/// Removes files until `times` times the usual headroom is free.
+/// Removes files until `times` times the usual headroom is free, or no more files can be removed.
 fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
     let Some(allowance) = run.dir().allowance().cloned() else { return Ok(()) };
     loop {
@@ -32,12 +32,12 @@ fn remove_needless(run: &mut Run, times: u64) -> Result<(), RunError> {
     }
 }
 
-/// By how much a limit of the disk is too small.
+/// The amount by which a disk limit is too small.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Shortage {
-    /// Bytes that are missing, as far as is known.
+    /// Missing bytes, as far as they are known.
     pub missing_bytes: u64,
-    /// Whether it is more than a forecast may be off: then nothing was removed, since it would be in vain.
+    /// Whether the shortage exceeds the error of a forecast. If so, no removal could suffice, and nothing was removed.
     pub is_certain: bool,
 }
 
@@ -75,14 +75,14 @@ pub fn make_room(run: &mut Run, times: u64) -> Result<Shortage, RunError> {
     Ok(Shortage { missing_bytes, is_certain: false })
 }
 
-/// Bytes of the reach that a solve within a limit removes, at the latest when it ends.
+/// Bytes of the stored reach that a solve with a disk limit removes before it ends.
 #[must_use]
 pub fn removable_bytes(run: &Run) -> u64 {
     let removable = Recipe::new(run.params(), &run.holdings()).removable();
     removable.into_iter().map(|range| reach_bytes(run, range)).sum()
 }
 
-/// The largest number of bytes that the rest of a run adds to the present ones; `None` in the upward pass.
+/// The largest number of bytes that the rest of a run adds to its present bytes; `None` in the upward pass.
 #[must_use]
 pub fn still_needed(run: &Run) -> Option<u64> {
     let holdings = run.holdings();
@@ -90,7 +90,7 @@ pub fn still_needed(run: &Run) -> Option<u64> {
     (!is_climbing).then(|| forecast(run).still_needed(&holdings, |range| reach_bytes(run, range)))
 }
 
-/// Bytes that the layers of an enumerated run occupy, by the data known so far.
+/// Forecasts the bytes of the layers of an enumerated run, from its counts and its stored values.
 fn forecast(run: &Run) -> Forecast {
     let counts = run.layer_counts();
     let forecast = Forecast::of_counts(run.params(), &counts);
@@ -100,11 +100,10 @@ fn forecast(run: &Run) -> Forecast {
     }
 }
 
-/// Bytes that each of the values takes that are stored already; `None` if there are too few to tell, or best moves are
-/// stored with them.
+/// Mean bytes of a stored value; `None` if too few values are stored for a good estimate, or the run stores best moves.
 fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
     if run.params().contents().stores_best_moves() {
-        // They are in the same shards.
+        // Best moves are in the same shards as the values.
         return None;
     }
     let (mut bytes, mut states) = (0, 0);

@@ -1,4 +1,4 @@
-//! A run on one machine: planner, workers and writer in this process, until nothing is missing.
+//! Solves a run in this process: planner, compute threads and writer, until nothing is missing.
 
 pub mod disk;
 mod segment;
@@ -17,10 +17,10 @@ use crate::member::CrewError;
 use segment::{SegmentEnd, run_segment};
 pub use watch::SolveWatch;
 
-/// Why a run was not solved. What is committed stays, and solving goes on from there.
+/// Reason why a run was not solved. Committed data stays, and the next solve resumes from it.
 #[derive(Debug, thiserror::Error)]
 pub enum RunSolveError {
-    /// It was asked to stop.
+    /// The caller asked the solve to stop.
     #[error("stopped; {0} is intact. Solve it again to resume")]
     Stopped(Place),
     /// The rest of the run does not fit into the disk limit.
@@ -29,9 +29,9 @@ pub enum RunSolveError {
          Committed data is safe; solve the run again with a higher limit to resume"
     )]
     OverDisk {
-        /// The limit.
+        /// The present limit.
         limit_bytes: u64,
-        /// The least limit, as far as is known.
+        /// The lowest sufficient limit, as far as it is known.
         needed_bytes: u64,
     },
     /// Computing failed.
@@ -43,7 +43,7 @@ pub enum RunSolveError {
 }
 
 impl RunSolveError {
-    /// The kind of the error; `None` where its text already says how to go on.
+    /// The kind of the error; `None` if its text already says how to resume.
     #[must_use]
     pub fn kind(&self) -> Option<ErrorKind> {
         match self {
@@ -54,8 +54,9 @@ impl RunSolveError {
     }
 }
 
-/// Computes what is missing of a run; a shard that turns out to be damaged on the way is made again. Stops once `stop`
-/// is true.
+/// Computes the missing parts of a run. Stops once `stop` is true.
+///
+/// If a task finds a damaged shard, the shard is computed again.
 ///
 /// # Errors
 ///
@@ -69,13 +70,14 @@ pub fn solve(
 ) -> Result<(), RunSolveError> {
     let worker = new_block_engine(run.params(), tuning, run.dir().scratch(), run.archive().clone());
     let mut made_again = HashSet::new();
-    // Times that room was made since something was last finished: each time more of it.
+    // Attempts in a row to free disk space without progress. Each attempt frees more than the last.
     let mut short = 0;
     loop {
         let shortage = disk::make_room(run, 1 + short)?;
         let missing = run.missing();
         let Some((&segment, later)) = missing.split_first() else { return Ok(()) };
-        // A forecast may be wrong, unless it is by far too much, or a segment has found no room.
+        // A forecast may be wrong. So it stops the run only if the shortage exceeds its error, or a segment ran out of
+        // space.
         if shortage.missing_bytes > 0 && (shortage.is_certain || short > 0) {
             let limit_bytes = run.dir().allowance().map_or(0, |allowance| allowance.limit_bytes());
             let needed_bytes = limit_bytes + shortage.missing_bytes;
@@ -95,7 +97,7 @@ pub fn solve(
             Err(error) => {
                 let blamed = error.blames().and_then(|blame| run.catalog().blamed(&blame));
                 let Some(shard) = blamed else { return Err(error.into()) };
-                // Twice the same range: making it again does not help.
+                // The same range is damaged a second time, so computing it again does not help.
                 let range = (shard.commit.phase, shard.commit.first);
                 if !made_again.insert(range) {
                     return Err(error.into());

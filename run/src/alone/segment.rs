@@ -1,5 +1,6 @@
-//! One segment of a run, by this process alone: the only member of its epoch, which leads itself. What is decided about
-//! ranges is the same as in a cluster; commits go straight to the run.
+//! Solves one segment of a run in this process, which is the only member of its epoch and its own leader.
+//!
+//! The rules for ranges are the same as in a cluster. The process appends commits to the journal itself.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -26,13 +27,13 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// How a segment ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SegmentEnd {
-    /// All of it is published.
+    /// The whole segment is committed.
     Done,
-    /// It was asked to stop; what was finished is published.
+    /// The caller asked the segment to stop. Its finished ranges are committed.
     Stopped,
 }
 
-/// Runs a segment on `threads` threads, and publishes it.
+/// Computes a segment on `threads` threads, and commits it.
 pub fn run_segment(
     worker: &Arc<dyn BlockEngine>,
     run: &mut Run,
@@ -51,12 +52,12 @@ pub fn run_segment(
         watch,
         threads: u32::try_from(threads).unwrap_or(u32::MAX),
         begun: Instant::now(),
-        // Ranges do not grow while writing lags: computing waits for it.
+        // Ranges do not grow while unwritten data waits, because `may_start` then pauses the computation.
         worth: RangePolicy {
             least_bytes: shard_bytes,
             most_bytes: shard_bytes,
             interval: COMMIT_INTERVAL,
-            // Where there is none, the write says so.
+            // Without free space the write fails, and the solve frees space.
             room_bytes: None,
         },
         ranges: Mutex::new(ranges),
@@ -69,7 +70,7 @@ pub fn run_segment(
     Ok(if is_done { SegmentEnd::Done } else { SegmentEnd::Stopped })
 }
 
-/// Orders what is worth writing, and commits it.
+/// The leader of the only member: orders ranges to be written, and commits them.
 struct OwnLeader<'a> {
     worker: Arc<dyn BlockEngine>,
     watch: &'a dyn SolveWatch,
@@ -77,14 +78,14 @@ struct OwnLeader<'a> {
     begun: Instant,
     worth: RangePolicy,
     ranges: Mutex<Ranges>,
-    /// Notified when there may be a range for the writing thread, or all is written.
+    /// Notified when there may be a range for the writing thread.
     changed: Condvar,
     journal: Mutex<Journal<'a>>,
 }
 
 struct Journal<'a> {
     run: &'a mut Run,
-    /// When the last commit was made, or the segment begun.
+    /// The time of the last commit, or of the start of the segment.
     begun: Instant,
 }
 
@@ -120,7 +121,7 @@ impl Leader for OwnLeader<'_> {
         } else if is_over || ranges.is_written() {
             Next::End
         } else {
-            // Woken now and then to see a request to stop.
+            // The wait is short, so that the writing thread sees a request to stop.
             self.changed.wait_for(&mut ranges, PAUSE);
             Next::Wait
         }
@@ -136,7 +137,7 @@ impl Leader for OwnLeader<'_> {
         self.watch.written(shard.bytes);
         let Some(commit) = self.ranges().complete(self.begun.elapsed()) else { return Ok(()) };
         let mut journal = self.journal();
-        // To the millisecond: it is for people.
+        // Rounded to milliseconds, because only people read it.
         let seconds = (journal.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
         let took = Some(WorkTime { seconds, threads: self.threads });
         let record = Record { commit, shards: vec![shard], threads: Vec::new(), took };

@@ -9,22 +9,22 @@ use exact2048_storage::{Frame, ItemKey, ScratchPlace, ShardKind, StorageError};
 use parking_lot::{RwLock, RwLockReadGuard};
 use rustc_hash::FxHashMap;
 
-/// Compression level: the files are gone in minutes.
+/// Compression level, low because the frames are deleted after minutes.
 const LEVEL: i32 = 1;
 
-/// Items, each in a separate frame, because a frame is read again for each requested item.
+/// Items, each in a separate frame, because each read of an item decodes its whole frame.
 pub type PackedItems = Vec<(ItemKey, Frame)>;
 
-/// Packs some items.
+/// Packs items into frames.
 pub fn packed(items: Vec<(ItemKey, Vec<u8>)>) -> Result<PackedItems, StorageError> {
     items.into_iter().map(|(key, item)| Ok((key, Frame::encode(&[(key, &item)], LEVEL)?))).collect()
 }
 
-/// The shards of a run, and in their place what was worked out of some layers: which states these have, or the best moves.
+/// The shards of a run, and the computed reach and best moves of some layers, which replace those of the shards.
 pub struct SpanArchive {
     run: Arc<ShardArchive>,
     scratch: ScratchPlace,
-    /// Bytes of frames that may stay in memory: what else is there makes room for tasks, and frames do not.
+    /// Most bytes of frames in memory. Tasks can spill blocks to free memory, but not frames.
     most_bytes: usize,
     layers: RwLock<Layers>,
 }
@@ -39,17 +39,18 @@ struct Items {
 }
 
 impl SpanArchive {
-    /// Nothing is worked out yet. Of frames, at most so many bytes stay in memory; the others go to a folder.
+    /// An archive without computed items. At most `most_bytes` of frames stay in memory; `scratch` gets the others.
     pub fn new(run: Arc<ShardArchive>, scratch: ScratchPlace, most_bytes: usize) -> Self {
         Self { run, scratch, most_bytes, layers: RwLock::default() }
     }
 
-    /// Adds all items that there are of a kind and a layer, in scratch files where `spill` is set or memory has no room for
-    /// more frames.
+    /// Adds all items of a kind and a layer.
+    ///
+    /// They are moved to a scratch file if `spill` is set, or if the frames in memory would exceed their limit.
     ///
     /// # Errors
-    /// If the file cannot be written.
-    /// What keeps the file from being written.
+    ///
+    /// If the scratch file cannot be written.
     pub fn add(
         &self,
         kind: ShardKind,
@@ -73,20 +74,20 @@ impl SpanArchive {
         self.layers().values().map(|items| items.heap_bytes).sum()
     }
 
-    /// The keys of what was added of a kind and a layer.
+    /// The keys of the added items of a kind and a layer.
     pub fn keys(&self, kind: ShardKind, layer: Layer) -> Vec<ItemKey> {
         self.layers().get(&(layer, kind)).into_iter().flat_map(|items| items.frames.keys().copied()).collect()
     }
 
-    /// Forgets what was added for a layer.
+    /// Removes the added items of a layer.
     pub fn release(&self, layer: Layer) {
         let mut layers = self.layers.write();
         let released = [ShardKind::Reach, ShardKind::Values].map(|kind| layers.remove(&(layer, kind)));
         drop(layers);
-        drop(released); // after the lock
+        drop(released); // after the lock, so that no reader waits for it
     }
 
-    /// Forgets all that was added.
+    /// Removes all added items.
     pub fn release_all(&self) {
         drop(std::mem::take(&mut *self.layers.write()));
     }
@@ -123,7 +124,7 @@ mod tests {
         let archive =
             SpanArchive::new(Arc::clone(run.archive()), place.path().to_path_buf().into(), most_bytes);
         let key = |layer: Layer| ItemKey { layer: layer.0, lane: 0, part: 0 };
-        // No two bytes are alike for long, so that frames are about as long.
+        // The bytes look random, so a frame is about as long as its item.
         let item = |layer: Layer| -> Vec<u8> {
             let number =
                 |i: u64| (i + u64::from(layer.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);

@@ -1,4 +1,4 @@
-//! Values of whole layers that a run does not store, by the kernels that solve runs.
+//! Computes the values of whole layers that a run does not store, with the kernels that solve runs.
 
 mod archive;
 mod pass;
@@ -23,7 +23,7 @@ pub fn layer_solver(run: &Run, tuning: Tuning) -> Box<dyn LayerSolver> {
     Box::new(WhenNeeded::new(run, tuning))
 }
 
-/// The kernels, which are set up when they are first asked for: most questions need none.
+/// The kernels, which are set up when they are first needed, because most queries do not need them.
 struct WhenNeeded {
     params: Params,
     lost: Vec<Layer>,
@@ -34,7 +34,7 @@ struct WhenNeeded {
 
 impl WhenNeeded {
     fn new(run: &Run, tuning: Tuning) -> Self {
-        // Values alone are asked for, also of a run that stores best moves.
+        // Only values are requested, also for a run that stores best moves.
         let params = run.params().without_best_moves();
         let (lost, shards) = (lost_layers(run), Arc::clone(run.archive()));
         Self { params, lost, shards, tuning, loaded: OnceLock::new() }
@@ -75,9 +75,9 @@ impl LayerSolver for WhenNeeded {
 struct Loaded {
     workload: Workload,
     value_bytes: u64,
-    /// The least memory that the kernels can do with, in bytes.
+    /// The least memory that the kernels need, in bytes.
     least_bytes: u64,
-    /// One range at a time: blocks are released by layer.
+    /// Locked during the work on a range, because a range releases blocks of whole layers.
     passes: Mutex<LayerPasses>,
 }
 
@@ -100,13 +100,17 @@ impl Loaded {
     }
 
     fn bytes(&self, layer: Layer) -> u64 {
-        // States of this layer and the two above, and afterstates of this one; where these are many, some wait in files.
+        // The states of this layer and the two above it, and the afterstates of this layer. If they do not fit into
+        // memory, some are moved to files.
         let entries = self.workload.entries(layer, layer.up(3)) + self.workload.entries(layer, layer.up(1));
         self.least_bytes + ((entries * self.value_bytes as f64) as u64).min(self.least_bytes)
     }
 }
 
-/// Enumerates what is not stored of the reach of some layers, from the next two layers below whose reach is stored.
+/// Enumerates the layers of a range whose reach is not stored.
+///
+/// The enumeration begins above the nearest two lower layers with stored reach. Returns `false` if `goes_on` stopped
+/// it.
 fn enumerate(
     passes: &LayerPasses,
     first: Layer,
@@ -118,7 +122,7 @@ fn enumerate(
     let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(Layer::RISE));
     let begin = Layer::FIRST.to(lowest_lost).rev().find(can_begin).unwrap_or(Layer::FIRST);
     passes.enumerate(begin, last, &mut |layer| {
-        // The states of layers below `first` are not needed any more two layers above them.
+        // A layer leads only to the two layers above it, which are enumerated now. So its reach is no longer needed.
         if let Some(passed) = layer.down(Layer::RISE).filter(|&passed| passed < first) {
             passes.archive.release(passed);
         }
@@ -126,7 +130,7 @@ fn enumerate(
     })
 }
 
-/// Backs some layers up, and gives what is found of those up to the highest that is asked for.
+/// Backs up a range of layers. Returns the items of its layers up to `highest`, or `None` if `goes_on` stopped it.
 fn back_up(
     passes: &LayerPasses,
     first: Layer,

@@ -1,5 +1,5 @@
-//! Passes through whole layers of a run that is there already, by the kernels: all lanes of a layer side by side, one layer
-//! after the other.
+//! Passes through whole layers of an existing run with the kernels, layer by layer, with all lanes of a layer in
+//! parallel.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,13 +15,13 @@ use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
 
-/// Of what was worked out of a span of layers, one part in this many of the memory limit stays in memory.
+/// Divisor of the memory limit that gives the limit for frames of computed items.
 const FRAMES_OF: usize = 8;
 
-/// Function that is called for each lane of a layer; the number is how many other threads may help.
+/// A function that is called for each lane of a layer, with the number of other threads that may help.
 type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
-/// A worker on the shards of a run, and on what it has worked out beside them.
+/// A worker that reads the shards of a run and the items that it has computed in addition.
 pub struct LayerPasses {
     params: Params,
     lanes: Vec<Lane>,
@@ -38,7 +38,8 @@ pub fn lost_layers(run: &Run) -> Vec<Layer> {
 }
 
 impl LayerPasses {
-    /// Passes through the layers of a run with these parameters. What does not fit the memory waits in scratch files.
+    /// Prepares passes through a run with these parameters. Data that does not fit into memory is moved to scratch
+    /// files.
     pub fn new(
         params: Params,
         lost: Vec<Layer>,
@@ -52,17 +53,17 @@ impl LayerPasses {
         Self { lanes: lanes(&params), params, lost, archive, worker }
     }
 
-    /// Whether it is not stored which states a layer has.
+    /// Whether the reach of a layer is not stored.
     pub fn is_lost(&self, layer: Layer) -> bool {
         self.lost.binary_search(&layer).is_ok()
     }
 
-    /// How many lanes there are.
+    /// The number of lanes.
     pub fn lane_count(&self) -> usize {
         self.lanes.len()
     }
 
-    /// Calls `of_lane` for each lane that may have boards in a layer, side by side; gives the results in the order of
+    /// Calls `of_lane` in parallel for each lane that may have boards in a layer. Returns the results in the order of
     /// the lanes.
     pub fn for_lanes<T: Send>(&self, layer: Layer, of_lane: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
         let is_there = |lane: &Lane| {
@@ -72,8 +73,8 @@ impl LayerPasses {
         let lanes: Vec<Lane> = self.lanes.iter().copied().filter(is_there).collect();
         let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
         let found = Mutex::new(Vec::new());
-        // Threads that wait for pieces of a block must not take up another block: that one might wait for the memory which
-        // they hold. Hence no parallel iterator.
+        // Not a parallel iterator: with it, a thread that waits for pieces of a block could begin another block. That
+        // block might then wait for memory that the same thread holds.
         rayon::broadcast(|_| {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
@@ -87,8 +88,10 @@ impl LayerPasses {
         found.into_iter().map(|(_, of_lane)| of_lane).collect()
     }
 
-    /// Enumerates those layers of a span again whose reach is not stored; that of the two layers below the lowest of
-    /// them must be stored. After each of them `goes_on` is asked; the result says whether it never said no.
+    /// Enumerates the layers of a span whose reach is not stored.
+    ///
+    /// The reach of the two layers below the lowest of them must be stored. Calls `goes_on` after each enumerated
+    /// layer. Returns `false` if `goes_on` stopped the enumeration.
     pub fn enumerate(
         &self,
         first: Layer,
@@ -118,7 +121,7 @@ impl LayerPasses {
         Ok(true)
     }
 
-    /// Backs up a layer. The two layers above it must have been backed up just before, or be stored.
+    /// Backs up a layer. The values of the two layers above it must be stored, or the caller has just backed them up.
     ///
     /// Calls `take` with the outcome of each lane's states. Returns the results in the order of the lanes.
     pub fn back_up<T: Send>(
@@ -141,7 +144,7 @@ impl LayerPasses {
         Ok(found)
     }
 
-    /// Releases the tables of lanes all of whose layers lie below one.
+    /// Releases the tables of the lanes that have only layers below this one.
     pub fn release_lanes_below(&self, layer: Layer) {
         let is_over = |lane: &&Lane| layer_range(&self.params, **lane).1 < layer;
         self.lanes.iter().filter(is_over).for_each(|&lane| self.worker.release(Holding::Lane(lane)));

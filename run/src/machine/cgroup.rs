@@ -1,20 +1,20 @@
-//! Memory limits of the control groups that the process is in, and of the groups around them. Versions 1 and
-//! 2.
+//! Memory limits of the control groups of this process and of all their ancestors. Supports versions 1 and 2 of control
+//! groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Memory that a control group and all around it allow.
+/// Memory that a control group and all its ancestors allow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct GroupMemory {
-    /// The least of their limits, in bytes.
+    /// The lowest of their limits, in bytes.
     pub limit: u64,
-    /// The least that is left of a limit, in bytes.
+    /// The lowest number of bytes that any of these limits leaves free.
     pub free: u64,
 }
 
-/// The memory that the control groups of this process allow; `None` where none of them limits it. `root` is where
-/// `proc` and `sys` are.
+/// The memory that the control groups of this process allow; `None` if none of them has a limit. `root` is the folder
+/// of `proc` and `sys`.
 pub fn memory(root: &Path) -> Option<GroupMemory> {
     let groups = fs::read_to_string(root.join("proc/self/cgroup")).ok()?;
     let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
@@ -28,15 +28,16 @@ pub fn memory(root: &Path) -> Option<GroupMemory> {
 /// A tree of control groups that counts memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Hierarchy {
-    /// Version 1: a separate tree.
+    /// Version 1: a separate tree for memory.
     Memory,
-    /// Version 2: one tree for everything.
+    /// Version 2: one tree for all resources.
     Unified,
 }
 
 impl Hierarchy {
-    /// Parses a line of `/proc/self/cgroup`: `0::/group` in version 2, `NUMBER:CONTROLLERS:/group` in version
-    /// 1.
+    /// Parses a line of `/proc/self/cgroup`.
+    ///
+    /// Such a line is `0::/group` in version 2, and `NUMBER:CONTROLLERS:/group` in version 1.
     fn of(line: &str) -> Option<(Self, &str)> {
         let mut fields = line.splitn(3, ':');
         let (number, controllers, group) = (fields.next()?, fields.next()?, fields.next()?);
@@ -47,20 +48,22 @@ impl Hierarchy {
         }
     }
 
-    /// The folders of a group and of all around it, as far as they are mounted here, without the leading slash.
+    /// The folders of a group and of its ancestors, as far as they are mounted, without the leading slash.
     fn folders(self, mounts: &str, group: &str) -> Vec<PathBuf> {
         let Some((place, point)) = mounts.lines().find_map(|line| self.mount(line)) else {
             return Vec::new();
         };
-        // In a container the part of the tree that is mounted may begin at the group, or be another one altogether.
+        // In a container, the mounted part of the tree may begin at the group, or not contain the group's path at all.
         let below = Path::new(group).strip_prefix(place).unwrap_or(Path::new(""));
         let point = Path::new(point.trim_start_matches('/'));
         let folder = point.join(below);
         folder.ancestors().take_while(|folder| folder.starts_with(point)).map(Path::to_path_buf).collect()
     }
 
-    /// The group at which a mount of this tree begins, and where it is, if a line of `/proc/self/mountinfo` is of one:
-    /// `ID PARENT DEVICE BEGINS AT OPTIONS [TAGS] - TYPE SOURCE OPTIONS`.
+    /// Parses a line of `/proc/self/mountinfo`: `ID PARENT DEVICE BEGINS AT OPTIONS [TAGS] - TYPE SOURCE OPTIONS`.
+    ///
+    /// Returns `BEGINS`, the group at the root of the mount, and `AT`, its mount point. Returns `None` if the line does
+    /// not mount this tree.
     fn mount(self, line: &str) -> Option<(&str, &str)> {
         let (mount, kind) = line.split_once(" - ")?;
         let mut kind = kind.split(' ');
@@ -81,13 +84,13 @@ impl Hierarchy {
             Self::Unified => ("memory.max", "memory.current"),
         };
         let number = |name| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
-        // Without a limit it says `max` in version 2, and a number above every machine in version 1.
+        // A group without a limit has `max` in version 2, and a number above the memory of any machine in version 1.
         let limit = number(limit).filter(|limit| *limit < 1 << 60)?;
         let used = number(usage).unwrap_or(0).saturating_sub(self.cached(folder));
         Some(GroupMemory { limit, free: limit.saturating_sub(used) })
     }
 
-    /// Bytes of files that are kept in memory, which count as used and go when their place is needed.
+    /// Bytes of cached files. The group counts them as used, but the system drops them when it needs memory.
     fn cached(self, folder: &Path) -> u64 {
         let names = match self {
             Self::Memory => ["total_active_file ", "total_inactive_file "],
@@ -111,7 +114,7 @@ mod tests {
 32 23 0:28 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct
 ";
 
-    /// A machine with these files.
+    /// A folder that stands for a machine with these files.
     fn machine(group: &str, mounts: &str, files: &[(&str, &str)]) -> tempfile::TempDir {
         let machine = tempfile::tempdir().unwrap();
         let write = |path: &str, text: &str| {
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_limit_on_the_way_up_counts() {
+    fn the_lowest_limit_of_a_group_and_its_ancestors_counts() {
         let files = [
             ("sys/fs/cgroup/job/memory.max", "500\n"),
             ("sys/fs/cgroup/job/memory.current", "480\n"),
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn version_1_has_a_tree_for_memory() {
+    fn version_1_has_a_separate_tree_for_memory() {
         let files = [
             ("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n"),
             ("sys/fs/cgroup/memory/slurm/memory.limit_in_bytes", "700\n"),
@@ -159,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_may_see_its_part_of_the_tree_alone() {
+    fn a_container_may_see_only_its_part_of_the_tree() {
         let mounts = "31 23 0:27 /docker/1a2b /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
         let files = [("sys/fs/cgroup/memory/memory.limit_in_bytes", "300\n")];
         assert_eq!(limit("4:memory:/docker/1a2b\n", mounts, &files), Some((300, 300)));
