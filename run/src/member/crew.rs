@@ -19,10 +19,10 @@ use super::seat::Seat;
 /// How often a thread without a task checks whether to stop.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// How often a thread without a task looks for pieces of a block that others work on, while there may be some.
+/// How often a thread without a task looks for pieces of a block to compute, while a task works on a block in pieces.
 const SHORT_PAUSE: Duration = Duration::from_micros(100);
 
-/// Threads with a plan.
+/// Threads that carry out a plan.
 pub struct Crew<L> {
     worker: Arc<dyn BlockEngine>,
     dispatch: Dispatch<L>,
@@ -36,16 +36,17 @@ pub struct Crew<L> {
 struct Plan {
     planner: Planner,
     error: Option<CrewError>,
-    /// Threads that wait for a task: none is woken without need, since blocks are small.
+    /// Threads that wait for a task. Without any, nothing is notified, because blocks are small and tasks end often.
     idle: usize,
-    /// How many threads there are, and how many of them run a task: the others help with the blocks of these.
+    /// The number of threads.
     threads: usize,
+    /// The number of threads that run a task. The other threads may help with blocks in pieces.
     running: usize,
-    /// How many of the running tasks work on a block in pieces.
+    /// The number of running tasks that work on a block in pieces.
     in_pieces: usize,
 }
 
-/// A task that works on a block in pieces, until this is dropped.
+/// Counts a task in [`Plan::in_pieces`] until it is dropped.
 struct InPieces<'a>(&'a Mutex<Plan>);
 
 impl Drop for InPieces<'_> {
@@ -55,7 +56,7 @@ impl Drop for InPieces<'_> {
 }
 
 impl<L: Leader> Crew<L> {
-    /// A crew without threads, for the lanes of a member.
+    /// Creates a crew for the lanes of a member. It has no threads yet.
     pub fn new(
         worker: Arc<dyn BlockEngine>,
         seat: &Seat,
@@ -73,7 +74,7 @@ impl<L: Leader> Crew<L> {
         crew
     }
 
-    /// Where the results go.
+    /// The receiver of the results.
     pub fn dispatch(&self) -> &Dispatch<L> {
         &self.dispatch
     }
@@ -83,13 +84,13 @@ impl<L: Leader> Crew<L> {
         &self.worker
     }
 
-    /// Computes on `threads` threads until the plan is done, a task failed, or it is time to stop. The calling thread
-    /// does something else meanwhile.
+    /// Computes on `threads` threads until the plan is done, a task fails, or the crew is stopped. The calling thread
+    /// runs `beside` at the same time.
     ///
     /// # Errors
     ///
-    /// Where the threads cannot be started; then nothing was done.
-    pub fn compute_beside<R>(&self, threads: usize, beside: impl FnOnce() -> R) -> Result<R, CrewError> {
+    /// If the threads cannot be started. Then nothing was computed, and `beside` was not called.
+    pub fn compute_during<R>(&self, threads: usize, beside: impl FnOnce() -> R) -> Result<R, CrewError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         let pool = pool.thread_name(|index| format!("compute-{index}"));
         let pool = pool.build().map_err(|error| CrewError::Threads { threads, error })?;
@@ -100,7 +101,7 @@ impl<L: Leader> Crew<L> {
         }))
     }
 
-    /// Loop of each thread.
+    /// Runs tasks until there are no more. Each thread calls this function once.
     fn compute(&self) {
         while let Some((task, helpers)) = self.next_task() {
             let done = no_panic(|| self.run(task, helpers));
@@ -111,7 +112,7 @@ impl<L: Leader> Crew<L> {
         }
     }
 
-    /// Changes the plan, and wakes the threads that wait for a task, as there may be one now.
+    /// Changes the plan, and wakes the threads that wait for a task, because the change may make one ready.
     pub fn with_plan<T>(&self, change: impl FnOnce(&mut Planner) -> T) -> T {
         let mut plan = self.plan.lock();
         let result = change(&mut plan.planner);
@@ -121,13 +122,13 @@ impl<L: Leader> Crew<L> {
         result
     }
 
-    /// Ends the work of all threads with an error, if none has failed before.
+    /// Stops all threads with an error. Only the first error is kept.
     pub fn fail(&self, error: CrewError) {
         self.plan.lock().error.get_or_insert(error);
         self.tasks.notify_all();
     }
 
-    /// Wakes the threads: [`Leader::may_start`] may say something else now, or it is time to stop.
+    /// Wakes the threads. Called when the result of [`Leader::may_start`] may have changed, or the crew is stopped.
     pub fn wake(&self) {
         self.tasks.notify_all();
     }
@@ -147,7 +148,7 @@ impl<L: Leader> Crew<L> {
         self.plan.lock().error.take()
     }
 
-    /// The next task, and how many threads have none.
+    /// Waits for the next task, and returns it with the number of threads that have no task.
     fn next_task(&self) -> Option<(Task, usize)> {
         let mut plan = self.plan.lock();
         loop {
@@ -177,7 +178,7 @@ impl<L: Leader> Crew<L> {
         }
     }
 
-    /// If a task works on its block in pieces, wakes the threads without a task, so that they help with it.
+    /// If a task works on its block in pieces, wakes the threads without a task, so that they help with the block.
     fn call_helpers(&self, task: Task, helpers: usize) -> Option<InPieces<'_>> {
         let (layer, lane, _) = task.block()?;
         if helpers == 0 || !self.worker.has_pieces(layer, lane) {
@@ -225,7 +226,7 @@ impl<L: Leader> Crew<L> {
 
     fn complete(&self, task: Task, totals: Totals) {
         let mut plan = self.plan.lock();
-        // With the plan locked, so that layers are reported in order.
+        // The plan stays locked, so that layers are reported in order.
         let releases = self.tell(plan.planner.complete(task, totals));
         self.dispatch.progressed(&totals, plan.planner.frontier());
         let wake = plan.idle > 0;
@@ -236,7 +237,7 @@ impl<L: Leader> Crew<L> {
         self.release(releases);
     }
 
-    /// Tells the dispatch of finished layers; gives what is to be released.
+    /// Reports finished layers to the dispatch. Returns the data to release.
     fn tell(&self, events: Vec<PlanEvent>) -> Vec<Release> {
         let mut releases = Vec::new();
         for event in events {
@@ -262,7 +263,7 @@ impl<L: Leader> Crew<L> {
     }
 }
 
-/// Turns a panic into an error: the other threads must hear of it, or they would wait for ever.
+/// Turns a panic into an error. Without an error, the other threads would wait forever.
 pub fn no_panic<T>(work: impl FnOnce() -> Result<T, CrewError>) -> Result<T, CrewError> {
     std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or(Err(CrewError::Panicked))
 }

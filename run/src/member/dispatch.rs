@@ -1,4 +1,4 @@
-//! Where the results of a member's crew go: blocks to the members that need them, layers to the leader.
+//! Distributes the results of a member's crew: blocks to the members that need them, and layers to the leader.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -18,16 +18,16 @@ use super::routes::Routes;
 use super::seat::Seat;
 use super::tally::{LayerSums, Tally};
 
-/// Sends on what is finished.
+/// Distributes finished blocks and layers.
 pub struct Dispatch<L> {
     worker: Arc<dyn BlockEngine>,
     seat: Arc<Seat>,
     routes: Routes,
-    /// The ways to the other members, by their index; `None` for this member itself.
+    /// The links to the other members, by their index; `None` for members that are not neighbours, and for this member.
     links: Vec<Option<Box<dyn Link>>>,
     leader: L,
     tally: Tally,
-    /// The number of layers of which this member has sent all blocks, as the other members know it.
+    /// The number of layers of which this member has sent all blocks, as last sent to the other members.
     frontier: AtomicU32,
     finished: Mutex<Finished>,
 }
@@ -35,20 +35,20 @@ pub struct Dispatch<L> {
 /// Results that wait for the leader.
 #[derive(Default)]
 struct Finished {
-    /// Packed layers, until they are ordered to be written.
+    /// Packed layers whose shards were not ordered yet.
     sealed: BTreeMap<Layer, Vec<Frame>>,
-    /// Their bytes.
+    /// The bytes of the packed layers.
     sealed_bytes: u64,
-    /// Layers that are done here, and not reported: because that would be too far ahead, or not all blocks of others have
-    /// arrived.
+    /// Layers that this member has finished, but not reported. It reports a layer only within the window after `told`,
+    /// and only after all blocks of other members have arrived.
     done: VecDeque<LayerPart>,
-    /// Layers reported so far.
+    /// The number of layers reported so far.
     reported: u32,
-    /// Layers whose shards were ordered so far.
+    /// The number of layers whose shards were ordered so far.
     written: u32,
-    /// Layers that all members have finished.
+    /// The number of layers that all members have finished, as the leader reported it.
     told: u32,
-    /// Layers of which all blocks of the other members have arrived.
+    /// The number of layers of which all blocks of the other members have arrived.
     arrived: u32,
 }
 
@@ -75,14 +75,14 @@ impl<L: Leader> Dispatch<L> {
         &self.tally
     }
 
-    /// Notes how many layers all members have finished.
+    /// Records the number of layers that all members have finished.
     pub fn all_finished(&self, layers: u32) {
         let mut finished = self.finished.lock();
         finished.told = finished.told.max(layers);
         self.report_done(&mut finished);
     }
 
-    /// Notes of how many layers all blocks of the other members have arrived.
+    /// Records the number of layers of which all blocks of the other members have arrived.
     pub fn all_arrived(&self, layers: u32) {
         let mut finished = self.finished.lock();
         if layers > finished.arrived {
@@ -91,7 +91,7 @@ impl<L: Leader> Dispatch<L> {
         }
     }
 
-    /// Tells the other members how many layers this one has sent all blocks of.
+    /// Sends the other members the number of layers of which this member has sent all blocks.
     fn tell(&self, layers: u32) {
         if self.frontier.fetch_max(layers, Ordering::Relaxed) < layers {
             let frontier = self.seat.segment.layer(layers);
@@ -99,7 +99,9 @@ impl<L: Leader> Dispatch<L> {
         }
     }
 
-    /// The frames of a range of layers to be written; `None` where they are not the next ones, or not all reported.
+    /// Returns the frames of a range of layers to be written.
+    ///
+    /// Returns `None` if the range is not the next one, or not all of its layers are reported.
     pub fn take_sealed(&self, range: Segment) -> Option<Vec<Frame>> {
         let mut finished = self.finished.lock();
         let end = finished.written + range.layers();
@@ -127,13 +129,15 @@ impl<L: Leader> Dispatch<L> {
         }
     }
 
-    /// Whether another task may start, or what is finished has to be written first.
+    /// Whether another task may start. If not, finished data must be written first.
     pub fn may_start(&self) -> bool {
         self.leader.may_start()
     }
 
-    /// Sends the result of a block's first stage to the members that need it: states in the upward pass, values of
-    /// afterstates in the downward pass. The caller sends it before any task that builds on it can start here.
+    /// Sends the result of a block's first stage to the members that need it.
+    ///
+    /// These are states in the upward pass, and values of afterstates in the downward pass. The caller must call this
+    /// function before it marks the task as complete in the plan.
     ///
     /// # Errors
     ///
@@ -143,7 +147,7 @@ impl<L: Leader> Dispatch<L> {
         for (member, readers) in self.routes.of(layer, lane) {
             let Some(Some(link)) = self.links.get(member) else { continue };
             let payload = match self.seat.segment.phase {
-                // All members get the same.
+                // All members get the same payload.
                 Phase::Enumerate => states.get_or_init(|| self.worker.states_payload(layer, lane)).clone(),
                 Phase::BackUp => self.worker.after_values_payload(layer, lane, &readers)?,
             };
@@ -154,7 +158,7 @@ impl<L: Leader> Dispatch<L> {
         Ok(())
     }
 
-    /// Takes the frames of a packed layer. Called before the plan learns that it is packed.
+    /// Takes the frames of a packed layer. The caller must call this function before it marks the task as complete.
     pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
         let mut finished = self.finished.lock();
         finished.sealed_bytes += encoded_bytes(&frames);
@@ -168,12 +172,13 @@ impl<L: Leader> Dispatch<L> {
         self.tell(self.seat.segment.position(frontier));
     }
 
-    /// All blocks of a layer that are planned here are done, and packed where they are stored. Layers come in order. The
-    /// plan waits for this: it must not take long.
+    /// Records that this member has finished its blocks of a layer, and has packed them if they are stored.
+    ///
+    /// The caller reports layers in order, with the plan locked, so this function must be fast.
     pub fn layer_done(&self, layer: Layer, totals: Totals) {
         let segment = self.seat.segment;
         if segment.position(layer) + 1 == segment.layers() {
-            // The plan names no layer after its last one.
+            // The frontier of a finished plan is its last layer, so `progressed` never sends the end of the segment.
             self.tell(segment.layers());
         }
         // The sums of sent and received blocks are filled in when the layer is reported.

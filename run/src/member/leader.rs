@@ -9,12 +9,13 @@ use exact2048_worker::BytesList;
 
 use super::error::CrewError;
 
-/// The connection to another member. Messages arrive in order, or the epoch is over.
+/// The connection to another member. Messages arrive in order; if one is lost, the epoch ends.
 pub trait Link: Send + Sync {
     /// Sends a block whose first stage is done. Waits while too much data is in transit.
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList);
 
-    /// Reports that all blocks of the layers before this one were sent. Must not wait, because the plan is locked.
+    /// Reports that this member has sent all blocks of the layers before this one. Must not wait, because the plan is
+    /// locked.
     fn send_frontier(&self, layer: Layer);
 }
 
@@ -35,8 +36,8 @@ pub trait Leader: Send + Sync {
     /// Reports the member's finished part of the next layer. Must be fast, because the plan is locked.
     fn layer_done(&self, part: LayerPart);
 
-    /// Returns the range to write next. Waits for a while if there is none. `is_over` is true if the member finishes no
-    /// more work.
+    /// Returns the range to write next. Waits for a while if there is none. `is_over` is true if the member will not
+    /// finish any more layers.
     fn next_range(&self, is_over: bool) -> Next;
 
     /// Starts a shard for the member's part of a range.
@@ -50,17 +51,17 @@ pub trait Leader: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If it cannot be committed.
+    /// If the range cannot be committed.
     fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
 }
 
 /// The next action of a member, in addition to computing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// Write its shard of a range.
+    /// Write the member's shard of a range.
     Write(Segment),
-    /// Nothing yet.
+    /// Ask again, because no range is ready.
     Wait,
-    /// Nothing more: the epoch is over.
+    /// Stop, because the epoch is over.
     End,
 }

@@ -1,9 +1,9 @@
 //! A member of an epoch: it computes the blocks of its lanes, exchanges blocks with the other members, and writes the
 //! shards that its leader orders.
 //!
-//! A process that solves a run alone is the only member of its epoch: it owns all lanes, has no links, and
-//! leads itself. A worker of a cluster has links to other workers, and is led by the coordinator. The common
-//! part is here; [`Link`] and [`Leader`] are the parts that differ.
+//! A process that solves a run alone is the only member of its epoch: it owns all lanes, has no links, and leads
+//! itself. A worker of a cluster has links to other workers, and the coordinator leads it. Both use the code of this
+//! module, and each implements [`Link`] and [`Leader`] differently.
 
 mod crew;
 mod dispatch;
@@ -29,26 +29,26 @@ pub use routes::neighbours;
 pub use seat::Seat;
 use tally::Arrival;
 
-/// A block of another member, as it came.
+/// A block received from another member.
 #[derive(Debug)]
 pub struct PeerBlock {
-    /// Its layer.
+    /// The layer of the block.
     pub layer: Layer,
-    /// Its lane.
+    /// The lane of the block.
     pub lane: Lane,
-    /// Checksum of its bytes, according to its sender.
+    /// The checksum of the bytes, according to the sender.
     pub checksum: u64,
-    /// Its bytes.
+    /// The bytes of the block.
     pub payload: BytesList,
 }
 
 /// Reason why a block is not accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum BlockError {
-    /// It cannot be what its sender should have sent: the sender is to blame, or the way.
+    /// The block is not the one that the sender should have sent. The fault is in the sender or the connection.
     #[error("{0}")]
     Bad(String),
-    /// This member failed at it.
+    /// This member failed to accept the block.
     #[error(transparent)]
     Worker(WorkerError),
 }
@@ -58,14 +58,14 @@ pub struct Member<L> {
     seat: Arc<Seat>,
     crew: Crew<L>,
     stop: Arc<AtomicBool>,
-    /// Number of layers of which each member has sent all blocks, in the direction of the pass. For a member without
-    /// blocks for this one, it is the number of all layers.
+    /// The number of layers of which each member has sent all blocks, in the direction of the pass. For members that
+    /// are not neighbours, it is the number of all layers.
     frontiers: Mutex<Vec<u32>>,
 }
 
 impl<L: Leader> Member<L> {
-    /// Sets a member up. `links` has the ways to the other members by their index, for those that are [`neighbours`].
-    /// `stop` becomes true when no more tasks are to begin.
+    /// Creates a member. `links` has the links to the [`neighbours`] by their index. The caller sets `stop` so that no
+    /// more tasks begin.
     pub fn new(
         seat: Seat,
         worker: Arc<dyn BlockEngine>,
@@ -83,28 +83,28 @@ impl<L: Leader> Member<L> {
         } else {
             crew.dispatch().all_arrived(far);
         }
-        // Nothing is to be waited for of those that are no neighbours.
+        // The member does not wait for members that are not neighbours.
         let frontiers = neighbours.iter().map(|&is_neighbour| if is_neighbour { 0 } else { far });
         let frontiers = Mutex::new(frontiers.collect());
         Self { seat, crew, stop, frontiers }
     }
 
-    /// Computes on `threads` threads, and writes what is ordered, until the leader says that the epoch is over. The
-    /// caller releases what the worker still holds afterwards.
+    /// Computes on `threads` threads, and writes the ordered ranges, until the leader ends the epoch. Afterwards the
+    /// caller must release the data that the worker still holds.
     ///
     /// # Errors
     ///
     /// The first failure of a task or a shard.
     pub fn run(&self, threads: usize) -> Result<(), CrewError> {
-        self.crew.compute_beside(threads, || self.write_ranges())?;
+        self.crew.compute_during(threads, || self.write_ranges())?;
         self.crew.take_error().map_or(Ok(()), Err)
     }
 
-    /// Writes ranges in the order of the pass. After a failure no more are written: what is committed stays a prefix of
+    /// Writes ranges in the order of the pass. It stops after a failure, so that the committed ranges are a prefix of
     /// the segment.
     fn write_ranges(&self) {
         while !self.crew.has_failed() {
-            // In this order: a task that begins before it is asked to stop is waited for.
+            // `stop` is read first, so that a task that began before the request to stop is still awaited.
             let is_over = self.stop.load(Ordering::Relaxed) && self.crew.is_idle();
             match self.leader().next_range(is_over) {
                 Next::Write(range) => {
@@ -120,7 +120,7 @@ impl<L: Leader> Member<L> {
         self.crew.wake();
     }
 
-    /// Writes the shard of a range. An order that was carried out already has no effect.
+    /// Writes the shard of a range. A repeated order has no effect.
     fn write(&self, range: Segment) -> Result<(), CrewError> {
         let Some(frames) = self.crew.dispatch().take_sealed(range) else { return Ok(()) };
         let mut writer = self.leader().create_shard(range)?;
@@ -130,7 +130,7 @@ impl<L: Leader> Member<L> {
         self.leader().written(range, writer.finish()?)
     }
 
-    /// Accepts a block of the member with this index. May be called again with the same block.
+    /// Accepts a block of the member with this index. The same block may arrive again.
     ///
     /// # Errors
     ///
@@ -172,7 +172,7 @@ impl<L: Leader> Member<L> {
         Ok(())
     }
 
-    /// Notes that the member with this index has sent all blocks of the layers before this one.
+    /// Records that the member with this index has sent all blocks of the layers before `layer`.
     pub fn frontier_of(&self, from: usize, layer: Layer) {
         let segment = self.seat.segment;
         let slowest = {
@@ -184,7 +184,7 @@ impl<L: Leader> Member<L> {
         self.crew.dispatch().all_arrived(slowest);
     }
 
-    /// Notes how many layers all members have finished, as the leader knows.
+    /// Records the number of layers that all members have finished, as the leader reported it.
     pub fn all_finished(&self, layers: u32) {
         self.crew.dispatch().all_finished(layers);
     }
@@ -194,12 +194,12 @@ impl<L: Leader> Member<L> {
         self.crew.dispatch().leader()
     }
 
-    /// Whether no task runs: the member waits for others, or has nothing left to do.
+    /// Whether no task runs, because the member waits for other members or has finished.
     pub fn is_waiting(&self) -> bool {
         self.crew.is_idle()
     }
 
-    /// Wakes its threads: the leader may say something else now, or it is time to stop.
+    /// Wakes the threads. Called when the result of [`Leader::may_start`] may have changed, or after `stop` was set.
     pub fn wake(&self) {
         self.crew.wake();
     }

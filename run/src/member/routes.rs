@@ -1,4 +1,4 @@
-//! Which member needs which block of which other.
+//! Finds the members that need a block of another member.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 
 use super::seat::Seat;
 
-/// Calls `call` with each pair of a lane and one that is built on it, and with the layers of the latter.
+/// Calls `call` with each pair of a lane and another lane that needs its blocks, and with the layers of the other lane.
 fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
     let Seat { params, segment, .. } = seat;
     let all = lanes(params);
@@ -23,8 +23,10 @@ fn for_each_use(seat: &Seat, mut call: impl FnMut(Lane, Lane, (Layer, Layer))) {
     }
 }
 
-/// Which members of an epoch have blocks for this one, or need blocks of it. It has links to these alone: between all
-/// of a thousand members there would be a million.
+/// Whether each member of an epoch has blocks for this member, or needs blocks of it.
+///
+/// A member has links only to these neighbours, because a thousand members would need a million links between all of
+/// them.
 pub fn neighbours(seat: &Seat) -> Vec<bool> {
     let Seat { owners, me, .. } = seat;
     let mut neighbours = vec![false; seat.members.len()];
@@ -38,26 +40,26 @@ pub fn neighbours(seat: &Seat) -> Vec<bool> {
     neighbours
 }
 
-/// Which members need the blocks of a lane.
+/// The members that need the blocks of each lane.
 #[derive(Debug)]
 pub struct Routes {
-    /// For each lane of this member, the lanes of other members that are built on it.
+    /// For each lane of this member, the lanes of other members that need its blocks.
     to: FxHashMap<Lane, Vec<Route>>,
 }
 
-/// A lane that is built on another one.
+/// A lane that needs blocks of another lane.
 #[derive(Debug)]
 struct Route {
     reader: Lane,
-    /// The member that owns it.
+    /// The member that owns `reader`.
     member: usize,
-    /// The layers that it has.
+    /// The first and last layer of `reader`.
     first: Layer,
     last: Layer,
 }
 
 impl Routes {
-    /// The routes of the lanes of one member.
+    /// The routes of the lanes of this member.
     pub fn new(seat: &Seat) -> Self {
         let mut to: FxHashMap<Lane, Vec<Route>> = FxHashMap::default();
         for_each_use(seat, |lane, other, (first, last)| {
@@ -69,7 +71,7 @@ impl Routes {
         Self { to }
     }
 
-    /// The members that need a block, each with its lanes that do.
+    /// The members that need a block, each with those of its lanes that need the block.
     pub fn of(&self, layer: Layer, lane: Lane) -> BTreeMap<usize, Vec<Lane>> {
         let routes = self.to.get(&lane).map(Vec::as_slice).unwrap_or_default();
         let mut readers = BTreeMap::<usize, Vec<Lane>>::new();
@@ -96,13 +98,13 @@ mod tests {
     }
 
     #[test]
-    fn members_are_neighbours_of_each_other_and_of_few_where_there_are_many() {
+    fn neighbours_are_mutual_and_few() {
         for (board, members) in [("3x2", 4), ("4x3", 1000)] {
             let mine = neighbours(&seat(board, members, 0));
             assert!(!mine[0]);
             for (other, _) in mine.iter().enumerate().filter(|(_, is_neighbour)| **is_neighbour) {
                 let theirs = neighbours(&seat(board, members, other));
-                assert!(theirs[0], "{other} has no way to the first of {members}");
+                assert!(theirs[0], "{other} has no link to the first of {members}");
             }
             let links = mine.iter().filter(|is_neighbour| **is_neighbour).count();
             assert!(links > 0 && links <= 60, "{links} of {members}");
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_alone_has_no_neighbours_and_no_routes() {
+    fn a_single_member_has_no_neighbours_and_no_routes() {
         let seat = seat("3x2", 1, 0);
         assert_eq!(neighbours(&seat), [false]);
         assert!(Routes::new(&seat).to.is_empty());

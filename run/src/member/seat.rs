@@ -9,7 +9,7 @@ use exact2048_solution::{Owners, Segment, assign};
 pub struct Seat {
     /// The parameters of the run.
     pub params: Params,
-    /// The layers, and the direction of the pass.
+    /// The layers of the epoch, and the direction of the pass.
     pub segment: Segment,
     /// All members of the epoch.
     pub members: Vec<WorkerId>,
@@ -17,12 +17,12 @@ pub struct Seat {
     pub owners: Owners,
     /// The index of this member.
     pub me: usize,
-    /// Number of layers that may be reported beyond the layers that all members have finished.
+    /// The number of layers that this member may report beyond the layers that all members have finished.
     pub window_layers: u32,
 }
 
 impl Seat {
-    /// The seat of the only member.
+    /// The seat of the only member of an epoch.
     pub fn alone(params: &Params, segment: Segment) -> Self {
         Self {
             params: params.clone(),

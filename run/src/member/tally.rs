@@ -1,5 +1,6 @@
-//! Sums of the checksums of blocks on their way between the members of an epoch, by layers. The coordinator compares
-//! what was sent with what was received, before it commits anything of the layer.
+//! Sums over the blocks that the members of an epoch exchange, by layer.
+//!
+//! Before the coordinator commits a layer, it compares the sum of the sent blocks with the sum of the received blocks.
 
 use exact2048_coordinator::cluster::WorkerId;
 use exact2048_game::{Lane, Layer};
@@ -7,7 +8,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The sums of one worker in one epoch.
+/// The sums of one member in one epoch.
 #[derive(Debug)]
 pub struct Tally {
     me: WorkerId,
@@ -16,39 +17,39 @@ pub struct Tally {
 
 #[derive(Debug, Default)]
 struct Sums {
-    /// The sums of layers that were not reported yet.
+    /// The sums of layers that this member has not reported yet.
     layers: FxHashMap<Layer, LayerSums>,
-    /// Checksums of the blocks that were accepted. 24 bytes a block; a layer has about ten.
+    /// Checksums of the accepted blocks. Each block needs 24 bytes, and a layer has about ten blocks.
     taken: FxHashMap<(Layer, Lane), u64>,
 }
 
-/// Sums over the blocks of a layer that a worker sent to others and received from them.
+/// Sums over the blocks of a layer that a member sent to other members and received from them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct LayerSums {
-    /// Sum modulo 2^64 over blocks that were sent, each as often as it was sent.
+    /// Sum modulo 2^64 over the sent blocks. A block counts once for each receiver.
     pub sent: u64,
-    /// Sum modulo 2^64 over blocks that were received.
+    /// Sum modulo 2^64 over the received blocks.
     pub received: u64,
 }
 
-/// How a block that arrives compares with an earlier one for its layer and lane.
+/// Relation of an arriving block to an earlier block of the same layer and lane.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// There was none before.
+    /// No earlier block arrived.
     New,
-    /// It is the same block again.
+    /// The earlier block has the same contents.
     Again,
-    /// It is another block.
+    /// The earlier block has other contents.
     Other,
 }
 
 impl Tally {
-    /// The sums of this worker, all 0.
+    /// The sums of this member, all 0.
     pub fn new(me: WorkerId) -> Self {
         Self { me, sums: Mutex::default() }
     }
 
-    /// Counts a block that goes to another member.
+    /// Counts a block that is sent to another member.
     pub fn send(&self, layer: Layer, lane: Lane, to: WorkerId, checksum: u64) {
         let summand = summand(layer, lane, to, checksum);
         let mut sums = self.sums.lock();
@@ -56,7 +57,7 @@ impl Tally {
         *sent = sent.wrapping_add(summand);
     }
 
-    /// Counts a block that came from another member, if it is the first of its place.
+    /// Counts a block received from another member, if it is the first of its layer and lane.
     pub fn take(&self, layer: Layer, lane: Lane, checksum: u64) -> Arrival {
         let mut sums = self.sums.lock();
         if let Some(&known) = sums.taken.get(&(layer, lane)) {
@@ -69,7 +70,7 @@ impl Tally {
         Arrival::New
     }
 
-    /// Removes a block that was counted and could not be accepted.
+    /// Removes a counted block that could not be accepted.
     pub fn forget(&self, layer: Layer, lane: Lane) {
         let mut sums = self.sums.lock();
         let Some(checksum) = sums.taken.remove(&(layer, lane)) else { return };
@@ -78,13 +79,14 @@ impl Tally {
         *received = received.wrapping_sub(summand);
     }
 
-    /// The sums of a layer to which nothing will be added any more.
+    /// Removes and returns the sums of a layer. No more blocks of the layer will be counted.
     pub fn close(&self, layer: Layer) -> LayerSums {
         self.sums.lock().layers.remove(&layer).unwrap_or_default()
     }
 }
 
-/// The term that a block adds to the sums of its sender and its receiver: no other block adds the same term.
+/// The term that a block adds to the sums of its sender and its receiver. Different blocks have different terms, except
+/// for hash collisions.
 fn summand(layer: Layer, lane: Lane, to: WorkerId, checksum: u64) -> u64 {
     let words = [u64::from(layer.0), lane.code(), to.0, checksum];
     let mut bytes = [0; 32];
@@ -101,7 +103,7 @@ mod tests {
     const LAYER: Layer = Layer(100);
 
     #[test]
-    fn what_was_sent_is_what_was_taken_in() {
+    fn sent_and_received_sums_are_equal() {
         let (one, two) = (Tally::new(WorkerId(1)), Tally::new(WorkerId(2)));
         one.send(LAYER, LANE, WorkerId(2), 7);
         one.send(LAYER, OTHER, WorkerId(2), 8);
@@ -118,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn no_change_of_a_block_or_its_place_stays_unseen() {
+    fn every_change_of_a_block_or_its_place_changes_the_sum() {
         let good = summand(LAYER, LANE, WorkerId(2), 7);
         for other in [
             summand(LAYER, LANE, WorkerId(2), 6),
