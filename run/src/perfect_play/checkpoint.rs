@@ -1,9 +1,8 @@
-//! Checkpoint file of followed games, because large boards take longer than machines stay up.
+//! The checkpoint file of followed games. Large boards can take longer than a machine runs without interruption.
 //!
-//! The first line names the run, its values and the cutoff. The next layer, the sums so far, and the chances of
-//! afterstates follow. These are the afterstates from which spawns lead to the next layer or beyond. All numbers are
-//! little-endian. The checksum of everything ends the file. A damaged file is ignored, and so is a file with another
-//! first line.
+//! The first line names the run, its values and the cutoff. The file continues with the next layer, the sums so far,
+//! and the chances of the afterstates from which spawns lead to that layer or beyond. All numbers are little-endian. A
+//! checksum of the whole content ends the file. A damaged file is ignored, and so is a file with another first line.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -17,7 +16,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use super::sums::PlaySums;
 
-/// The file that says how far games were followed.
+/// The file that records how far games were followed.
 pub struct Checkpoint {
     place: PathBuf,
     /// The first line.
@@ -25,7 +24,7 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// The file in a folder for a run, its values and a cutoff.
+    /// The checkpoint file for a run, its values and a cutoff, in a folder.
     pub fn new(folder: &Path, run_id: &str, fingerprint: u128, least_chance: f64) -> Self {
         let of = format!(
             "exact2048 perfect play in progress 1, run {run_id}, fingerprint {fingerprint:032x}, cutoff {least_chance:e}\n"
@@ -33,7 +32,7 @@ impl Checkpoint {
         Self { place: folder.join(format!("perfect-play-{run_id}-{least_chance:e}.part")), of }
     }
 
-    /// Writes that games were followed through all layers below one.
+    /// Records that games were followed through all layers below `next`.
     ///
     /// # Errors
     ///
@@ -62,9 +61,10 @@ impl Checkpoint {
         out.inner.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
     }
 
-    /// Reads the file, if there is one, and gives its chances to `follower`. Returns the next layer and the sums so far.
+    /// Reads the file, if there is one, and gives its chances to `follower`. Returns the next layer and the sums so
+    /// far.
     ///
-    /// `empty` are the sums before the first layer. `is_next` accepts the layers at which a file can end: a file that
+    /// `empty` are the sums before the first layer. `is_next` accepts the next layers that a file can name. A file that
     /// names another layer is ignored.
     pub fn read(
         &self,
@@ -99,12 +99,12 @@ impl Checkpoint {
         Ok((next, sums))
     }
 
-    /// Removes the file, as all is done.
+    /// Removes the file, because all games were followed.
     pub fn remove(&self) {
         let _ = fs::remove_file(&self.place);
     }
 
-    /// Whether there is a file of this run, as it was written.
+    /// Whether there is an undamaged file with this first line.
     fn is_whole(&self) -> io::Result<bool> {
         let file = open(&self.place)?;
         let Some(length) = file.metadata()?.len().checked_sub(8) else { return Ok(false) };
@@ -124,7 +124,7 @@ impl Checkpoint {
     }
 }
 
-/// The layers whose afterstates are needed to go on with a layer.
+/// The layers whose afterstates are needed to continue with the layer `next`.
 fn below(next: Layer) -> impl Iterator<Item = Layer> {
     (1..=Layer::RISE).rev().filter_map(move |layers| next.down(layers)).filter(|&layer| layer >= Layer::FIRST)
 }

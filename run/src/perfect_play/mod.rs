@@ -1,9 +1,9 @@
-//! Statistics of perfect play: one pass upward through the layers with the chance that a game reaches each
-//! state, block by block, by the kernels that solve runs.
+//! Statistics of perfect play. One upward pass computes the chance that a game reaches each state, block by block, with
+//! the kernels that solve runs.
 //!
-//! Best moves are computed for one span of layers at a time, from the next stored values above. They are released when
-//! the games have passed the span. So a run with few stored values needs neither memory nor disk for all of its moves.
-//! A span costs as much as solving it did, and removed reach is enumerated again.
+//! Best moves are computed for one span of layers at a time, from the next stored values above, and released after the
+//! span. So a run with few stored values needs neither memory nor disk for all of its moves. A span costs as much as
+//! its solve, and removed reach is enumerated again.
 
 mod checkpoint;
 mod sums;
@@ -23,27 +23,29 @@ use crate::layers::{LayerPasses, lost_layers, packed};
 use checkpoint::Checkpoint;
 use sums::PlaySums;
 
-/// The least number of layers of a span, even where values are stored more often: for each span, the values of two
-/// layers are read.
+/// The least number of layers of a span, even if values are stored more often. Each span reads the values of two
+/// layers, so fewer and larger spans cost less.
 const LEAST_LAYERS: u32 = 32;
 
-/// Where and how often it is written how far games were followed.
+/// The folder of the checkpoint file, and the time between its writes.
 #[derive(Clone, Debug)]
 pub struct PlayProgress {
-    /// The folder of the file.
+    /// The folder of the checkpoint file.
     pub folder: PathBuf,
-    /// The file is not written more often than this.
+    /// The least time between two writes of the file.
     pub interval: Duration,
-    /// Called once with the reason if the file cannot be written, for example on a full disk. The file is then not kept.
+    /// Called once with the error if the file cannot be written, for example on a full disk. Games are followed anyway.
     pub unkept: fn(&StorageError),
 }
 
-/// Follows games through a solved run. What does not fit the memory waits in files in the folder for temporary files. With
-/// `progress` it goes on where another process has stopped, and leaves nothing behind when it is done.
+/// Returns a follower of games through a solved run.
+///
+/// Data that does not fit into memory is moved to the folder for temporary files. With `progress`, the follower resumes
+/// from the checkpoint file of an earlier process, and removes the file at the end.
 ///
 /// # Errors
 ///
-/// [`QueryError::MissingValues`].
+/// [`QueryError::MissingValues`] if the run is not solved.
 pub fn play_follower(
     run: &Run,
     tuning: Tuning,
@@ -65,7 +67,7 @@ pub fn play_follower(
     }))
 }
 
-/// A solved run, and what following its games may take.
+/// A solved run, and the settings for following its games.
 struct SolvedRun {
     params: Params,
     archive: Arc<ShardArchive>,
@@ -80,7 +82,7 @@ struct SolvedRun {
 }
 
 impl SolvedRun {
-    /// Whether it is not stored which states a layer has.
+    /// Whether the reach of a layer is not stored.
     fn is_lost(&self, layer: Layer) -> bool {
         self.lost.binary_search(&layer).is_ok()
     }
@@ -100,8 +102,9 @@ impl FollowPlay for SolvedRun {
 /// through it.
 const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
 
-/// The spans of layers that are worked on together: each ends below two layers whose values are stored, where best moves
-/// have to be found, or with the last layer.
+/// The spans of layers that are processed one after the other.
+///
+/// If best moves are not stored, each span ends below two layers with stored values, or with the last layer.
 fn spans(params: &Params) -> Vec<(Layer, Layer)> {
     let end = params.last_layer();
     let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
@@ -119,7 +122,7 @@ fn spans(params: &Params) -> Vec<(Layer, Layer)> {
     spans
 }
 
-/// Bytes that the best moves of a span of layers take at most, before they are compressed.
+/// The largest number of bytes of the best moves of a span of layers, before compression.
 #[must_use]
 pub fn span_bytes(run: &Run) -> u64 {
     if run.params().contents().stores_best_moves() {
@@ -130,7 +133,7 @@ pub fn span_bytes(run: &Run) -> u64 {
         let those = counts.iter().filter(|counts| (first..=last).contains(&counts.layer));
         those.map(|counts| counts.states).sum()
     };
-    // Four bits each.
+    // Four bits for each state.
     spans(run.params()).into_iter().map(states).max().unwrap_or(0) / 2
 }
 
@@ -173,14 +176,14 @@ impl<'a> Pass<'a> {
                 // The downward pass needs the memory.
                 follower.set_aside()?;
                 self.passes.enumerate(first, last, &mut |layer| {
-                    progress(work.told(0, layer, &sums));
+                    progress(work.finish(0, layer, &sums));
                     true
                 })?;
-                self.back_up(first, last, &mut |layer| progress(work.told(1, layer, &sums)))?;
+                self.back_up(first, last, &mut |layer| progress(work.finish(1, layer, &sums)))?;
             }
             for layer in first.to(last) {
                 self.follow_layer(&*follower, layer, &mut sums)?;
-                progress(work.told(2, layer, &sums));
+                progress(work.finish(2, layer, &sums));
             }
             self.passes.release_lanes_below(last);
             if let Some((checkpoint, kept, is_told)) = &mut kept
@@ -211,7 +214,7 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Follows games into the states of a layer and from there to its afterstates.
+    /// Follows games into the states of a layer, and from these states to their afterstates.
     fn follow_layer(
         &self,
         follower: &dyn Follower,
@@ -231,7 +234,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// How much of the work is done.
+/// The finished share of the work.
 struct Work<'a> {
     run: &'a SolvedRun,
     done: f64,
@@ -245,7 +248,7 @@ impl<'a> Work<'a> {
         Self { done: 0.0, all: work.done.max(1.0), run }
     }
 
-    /// Cost of a step for a layer.
+    /// The cost of a step for a layer; a step is an index of [`COSTS`].
     fn cost(&self, step: usize, layer: Layer) -> f64 {
         let is_left_out = match step {
             0 => !self.run.is_lost(layer),
@@ -257,13 +260,13 @@ impl<'a> Work<'a> {
         if is_left_out { 0.0 } else { states as f64 * COSTS[step] }
     }
 
-    /// Notes that all is done for a layer.
+    /// Records that all steps are done for a layer.
     fn skip(&mut self, layer: Layer) {
         self.done += (0..COSTS.len()).map(|step| self.cost(step, layer)).sum::<f64>();
     }
 
-    /// Notes that a step is done for a layer; gives the progress.
-    fn told(&mut self, step: usize, layer: Layer, sums: &PlaySums) -> StatsProgress {
+    /// Records that a step is done for a layer. Returns the progress.
+    fn finish(&mut self, step: usize, layer: Layer, sums: &PlaySums) -> StatsProgress {
         self.done += self.cost(step, layer);
         let last_layer = self.run.params.last_layer().0;
         let share = (self.done / self.all).min(1.0);

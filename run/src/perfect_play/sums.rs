@@ -7,14 +7,14 @@ use exact2048_game::{Layer, Params, SpawnKind};
 use exact2048_stats::{LayerStatistics, PlayStatistics};
 use exact2048_worker::FollowSums;
 
-/// Sums over the layers so far.
+/// The sums over all layers so far.
 pub struct PlaySums {
     params: Params,
-    /// The most blocks that a layer has.
+    /// The largest number of blocks of a layer.
     lanes: usize,
     layers: Vec<LayerStatistics>,
     totals: Totals,
-    /// How often a chance of the afterstates of a layer was rounded at most.
+    /// For each layer, the largest number of roundings of an afterstate's chance.
     roundings: BTreeMap<Layer, u64>,
     most_roundings: u64,
     longest: u64,
@@ -43,12 +43,13 @@ impl PlaySums {
         }
     }
 
-    /// States that games have reached so far.
+    /// The number of states that games have reached so far.
     pub fn states(&self) -> u64 {
         self.layers.iter().map(|layer| layer.states).sum()
     }
 
-    /// Adds the blocks of a layer, in order; `terms` is the most terms that an afterstate's chance is the sum of.
+    /// Adds the blocks of a layer, in order. `terms` is the largest number of terms in the sum of an afterstate's
+    /// chance.
     pub fn take_layer(&mut self, layer: Layer, blocks: &[FollowSums], terms: u32) {
         let mut all = FollowSums::default();
         blocks.iter().for_each(|block| all += block);
@@ -64,7 +65,7 @@ impl PlaySums {
         self.totals.won += all.won;
         let below = SpawnKind::ALL.into_iter().filter_map(|spawn| layer.before(spawn));
         let sent = below.filter_map(|below| self.roundings.get(&below)).copied().max().unwrap_or(0);
-        // A spawn divides and multiplies; the chance of a start is rounded once.
+        // A spawn divides and multiplies, which are two roundings. The chance of a start is rounded once.
         let of_states = sent + 2 + u64::from(all.terms);
         let of_afterstates = of_states + u64::from(terms);
         self.roundings.retain(|&passed, _| passed.up(Layer::RISE) >= layer);
@@ -75,7 +76,7 @@ impl PlaySums {
         self.layers.push(LayerStatistics { layer: layer.0, states, reached, ended });
     }
 
-    /// The numbers, for [`PlaySums::with_numbers`].
+    /// The sums as numbers, for [`PlaySums::with_numbers`].
     pub fn numbers(&self) -> Vec<u64> {
         let sums = [self.totals.moved, self.totals.potential, self.totals.won, self.totals.left_out]
             .map(f64::to_bits);
@@ -89,7 +90,7 @@ impl PlaySums {
         numbers
     }
 
-    /// The sums that have these [`PlaySums::numbers`], of the run that `self` is of; `None` if no sums have them.
+    /// The sums with these [`PlaySums::numbers`], for the run of `self`; `None` if no sums have these numbers.
     pub fn with_numbers(self, numbers: &[u64]) -> Option<Self> {
         let (&[most_roundings, longest, roundings, moved, potential, won, left_out], rest) =
             numbers.split_first_chunk()?;
@@ -125,8 +126,8 @@ impl PlaySums {
     pub fn into_statistics(self) -> PlayStatistics {
         let Self { params, .. } = &self;
         let last = f64::from(params.last_layer().0);
-        // Each of the two first tiles, and the one after each move, is a 4 with this chance. The potential
-        // counts 4 points for it that the player did not score.
+        // Each of the two first tiles, and the tile after each move, is a 4 with this probability. The potential counts
+        // 4 points for such a tile, which the player did not score.
         let unscored_potential = SpawnKind::Four.unscored_potential() as f64;
         let gifts = unscored_potential * params.game().spawn4().probability() * (self.totals.moved + 2.0);
         let (value, summed, largest) = match params.game().winning_exponent() {
@@ -137,12 +138,14 @@ impl PlaySums {
             ),
             Some(_) => (self.totals.won, self.totals.won, 1.0),
         };
-        // A chance, its product with a potential, sums of a row, of a block, of blocks and of layers, and what gifts take.
+        // The roundings of a chance, of its product with a potential, of the sums over a row, a block, a layer and all
+        // layers, and of `gifts`.
         let roundings =
             self.most_roundings + 2 * self.longest + self.lanes as u64 + self.layers.len() as u64 + 8;
         let relative = roundings as f64 * f64::EPSILON / 2.0;
         let rounding = relative / (1.0 - relative);
-        // A move adds at least 2 to the tile sum. The factor covers the roundings of what was left out.
+        // The bound on the moves uses that each move adds at least 2 to the tile sum. The factor 2 covers the roundings
+        // in `left_out`.
         let left_out = 2.0 * self.totals.left_out;
         PlayStatistics {
             value,
