@@ -1,6 +1,6 @@
-//! Members of one epoch in one process, linked by channels: however many they are, they make the same run as one that is
-//! alone, by the same code.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Solves runs with several members of one epoch in one process, linked by channels. Any number of members must make
+//! the same run as a single member.
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
 
@@ -14,7 +14,8 @@ use exact2048_storage::{ItemKey, ShardKind};
 /// The items of values and best moves.
 type Items = BTreeMap<ItemKey, Vec<u8>>;
 
-/// The fingerprint of a run that so many members make, what its shards of values hold, and the number of its commits.
+/// Solves a run with `count` members. Returns its fingerprint, the items of its values shards, and the number of
+/// commits.
 fn solve(count: usize, best_moves: bool) -> (u128, Items, usize) {
     let params = Params::usual("3x2", "score").large(3).kept(KeptLayers::default()).best_moves(best_moves);
     let params = params.build().unwrap();
@@ -49,7 +50,7 @@ fn any_number_of_members_makes_the_same_run() {
     }
 }
 
-/// The same, of which reach is removed wherever that is possible: most of it is enumerated twice.
+/// Solves the same run, but removes reach wherever that is possible. So most layers are enumerated twice.
 fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
     let params = Params::usual("3x2", "score").large(3).kept(kept).build().unwrap();
     let place = tempfile::tempdir().unwrap();
@@ -61,7 +62,8 @@ fn solve_sparingly(count: usize, kept: KeptLayers) -> u128 {
         run = run_segment(run, opening, segment, place.path(), count, Some(1));
         let holdings = run.holdings();
         let recipe = Recipe::new(run.params(), &holdings);
-        // At the turn all that can be enumerated again; then what is passed.
+        // After the upward pass, remove all reach that can be enumerated again. Later, remove the reach that nothing
+        // needs.
         let at_turn = segment.phase == Phase::Enumerate && segment.last == params.last_layer();
         let needless = if at_turn { recipe.repeatable() } else { recipe.passed() };
         removed += needless.len();

@@ -1,6 +1,6 @@
 //! Readers of a run while its reach is removed. Separate from other tests, because the number of shards that
 //! a process keeps open is limited.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
 
@@ -15,10 +15,10 @@ use exact2048_storage::StorageError;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
-/// States and what they are worth.
+/// States and their values.
 type RangePolicy = (Vec<Board>, Vec<Option<f64>>);
 
-/// Those of some layers, by code that goes through whole layers.
+/// The states and values of some layers, from code that reads whole layers.
 fn states_of(oracle: &Oracle, range: LayerRange) -> RangePolicy {
     let mut reader = oracle.state_reader(ALWAYS);
     let mut states = (Vec::new(), Vec::new());
@@ -57,7 +57,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
     let has_states = |range: &&LayerRange| expected[&range.first].0.len() > 100;
     let large: Vec<&LayerRange> = removed.iter().filter(has_states).collect();
 
-    // Of every second range one state is asked for, and nothing of what was read is kept in memory.
+    // The reader opens every second range by a query of one of its states. It keeps no decoded data in memory.
     let options = OracleOptions { cache_bytes: 0, solved_bytes: 0, ..OracleOptions::default() };
     let reader = Run::open(&location).unwrap();
     let oracle = Oracle::with_options(&reader, options).unwrap();
@@ -67,7 +67,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
         assert_eq!(oracle.values(&boards[..1], ALWAYS).unwrap(), values[..1], "{range:?}");
     }
     writer.remove_reach(&removed).unwrap();
-    assert!(!files.iter().any(|file| path_of(file).exists()), "they are gone from the disk");
+    assert!(!files.iter().any(|file| path_of(file).exists()), "the files are no longer on the disk");
     let mut missing = 0;
     for (nth, range) in large.iter().enumerate() {
         let (boards, values) = &expected[&range.first];
@@ -81,7 +81,7 @@ fn a_reader_has_right_values_or_none_while_reach_is_removed() {
             }
         }
     }
-    assert_eq!(missing, large.len() / 2, "of as many ranges no shard was open");
+    assert_eq!(missing, large.len() / 2, "half of the ranges had no open shard");
 
     let afterwards = Oracle::new(&Run::open(&location).unwrap()).unwrap();
     for range in large {

@@ -26,7 +26,7 @@ enum Message {
     Frontier(Layer),
 }
 
-/// The way from one member to another.
+/// The link from one member to another.
 struct Way {
     from: usize,
     to: Sender<(usize, Message)>,
@@ -74,7 +74,7 @@ impl Leader for Desk {
         let (ordered, is_written) = (epoch.ranges.ordered(), epoch.ranges.is_written());
         drop(epoch);
         match ordered {
-            // Also to who has written it: orders may come twice.
+            // A member that has written the range gets the order again, because orders may repeat.
             Some(range) => Next::Write(range),
             None if is_written => Next::End,
             None => {
@@ -95,7 +95,7 @@ impl Leader for Desk {
     fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
         let mut epoch = self.epoch.lock().unwrap();
         assert_eq!(epoch.ranges.ordered(), Some(range));
-        assert!(epoch.shards[self.me].replace(shard).is_none(), "each writes its shard once");
+        assert!(epoch.shards[self.me].replace(shard).is_none(), "each member writes its shard once");
         if epoch.shards.iter().any(Option::is_none) {
             return Ok(());
         }
@@ -107,7 +107,7 @@ impl Leader for Desk {
     }
 }
 
-/// Passes on what comes for a member, until it is over.
+/// Passes messages to a member until the epoch is over.
 fn receive(member: &Member<Desk>, messages: &Receiver<(usize, Message)>, is_over: &AtomicBool) {
     loop {
         match messages.recv_timeout(PAUSE) {
@@ -119,7 +119,7 @@ fn receive(member: &Member<Desk>, messages: &Receiver<(usize, Message)>, is_over
     }
 }
 
-/// Solves a segment with this many members, each with a separate worker.
+/// Solves a segment with `count` members, each with a separate worker.
 pub fn run_segment(
     run: Run,
     opening: u64,
@@ -164,6 +164,6 @@ pub fn run_segment(
     });
     drop(members);
     let epoch = Arc::into_inner(epoch).unwrap().into_inner().unwrap();
-    assert_eq!(epoch.exchanged, 0, "what was sent was taken in");
+    assert_eq!(epoch.exchanged, 0, "every sent block was accepted");
     epoch.run
 }
