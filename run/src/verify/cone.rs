@@ -1,4 +1,4 @@
-//! All that some states lead to, up to the next stored layers, and its values.
+//! The states that given states lead to, up to the next stored layers, and their values.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,55 +14,56 @@ use super::listed::ListedPart;
 use super::moves::{Lanes, States, successors, target_lanes};
 use super::outcome::Problem;
 
-/// Boards of a part of a layer that is worked on: what one thread takes up.
+/// The most boards of a part of a layer. One thread processes a part at a time.
 const PIECE: usize = 1 << 14;
 
-/// Bytes of a board of a list to which more may come.
+/// Bytes of a board in a list that may still grow.
 const OPEN_BYTES: u64 = 8;
 
-/// Bytes of a board with its value while its layer or one of the two below it is worked on, and whether something leads to
-/// it.
+/// Bytes of a board, its value, and whether a state leads to it, while its layer or one of the two layers below is
+/// processed.
 const VALUED_BYTES: u64 = 17;
 
-/// Bytes that a board of a slice takes while it is moved, about.
+/// Approximate bytes of a board of a slice while its moves are processed.
 const MOVED_BYTES: u64 = 200;
 
-/// Bytes that a board of a lane takes, for each thread, while it is looked up what spawns lead there, or while stored values
-/// are read, about.
+/// Approximate bytes of a board of a lane, per thread, while spawns are looked up in the lane or its stored values are
+/// read.
 const LANE_BYTES: u64 = 80;
 
-/// States by layer, each once.
+/// The states of a cone by layer, each once.
 #[derive(Debug, Default)]
 pub struct Cone {
     layers: BTreeMap<u32, Vec<ListedPart>>,
 }
 
-/// The states of a layer of a cone with their values, and of the two layers above it.
+/// The states of a layer of a cone and of the two layers above it, with their values.
 #[derive(Debug)]
 pub struct ValuedLayer<'c> {
     pub layer: u32,
     pub states: &'c States,
-    /// After a 2, and after a 4.
+    /// The states of the layers 2 and 4 above.
     pub above: [&'c States; 2],
 }
 
-/// Limits of a cone, and the callback for its progress.
+/// The memory limit of a cone, and the callback for its progress.
 pub struct CheckLimits<'a> {
-    /// Bytes that it may take, about.
+    /// The approximate limit of memory in bytes.
     pub bytes: u64,
-    /// Called with the number of states that were worked on since the last time; says whether to go on.
+    /// Called with the number of states processed since the last call. Returns whether to continue.
     pub goes_on: &'a (dyn Fn(usize) -> bool + Sync),
 }
 
 impl CheckLimits<'_> {
-    /// Boards of a layer that are moved at once, by all threads: the moves of a whole layer would take far more memory than
-    /// its boards do. A quarter of the memory is for these.
+    /// The number of boards of a layer whose moves all threads process at once.
+    ///
+    /// The moves of a whole layer need far more memory than its boards. So slices of it use a quarter of the memory.
     fn slice(&self) -> usize {
         ((self.bytes / 4 / MOVED_BYTES) as usize).max(PIECE)
     }
 }
 
-/// Boards of the largest layer, and of the largest lane of a layer.
+/// The numbers of boards of the largest layer, and of the largest lane of a layer.
 #[derive(Default)]
 struct Largest {
     layer: usize,
@@ -70,7 +71,7 @@ struct Largest {
 }
 
 impl Largest {
-    /// Takes note of layers.
+    /// Includes layers.
     fn see<'a>(&mut self, layers: impl Iterator<Item = &'a Lanes>) {
         for lanes in layers {
             self.layer = self.layer.max(all_of(lanes));
@@ -78,7 +79,7 @@ impl Largest {
         }
     }
 
-    /// Bytes that valuing layers takes at most, about, with what is listed aside.
+    /// The approximate largest memory for valuing layers, in bytes, without the listed boards.
     fn valuing_bytes(&self, slice: usize) -> u64 {
         let of_lanes = (self.lane * rayon::current_num_threads()).min(self.layer);
         3 * VALUED_BYTES * self.layer as u64
@@ -88,9 +89,10 @@ impl Largest {
 }
 
 impl Cone {
-    /// Lists what some states lead to that lie below the same cut; `None` where that takes more than allowed, or it is to stop.
+    /// Lists all states that the states `first` lead to, up to the next stored layers, which are included.
     ///
-    /// Cost: 100 to 400 ns of a core a state. Those of the next stored layers are listed too, and what they lead to is not.
+    /// All states of `first` must lie below the same cut. Returns `None` if the list needs more memory than allowed, or
+    /// `goes_on` stopped it. Cost: 100 to 400 ns of core time per state.
     pub fn of(game: &CheckedGame, first: &[u64], limits: &CheckLimits<'_>) -> Option<Self> {
         let (mut open, mut cone) = (BTreeMap::<u32, Lanes>::new(), Self::default());
         let mut of_first = BTreeMap::<u32, Lanes>::new();
@@ -100,7 +102,7 @@ impl Cone {
         }
         for (layer, lanes) in of_first {
             add(&mut open, layer, target_lanes(game, &parts(lanes, PIECE)));
-            // A layer of the cone, also if nothing leads there.
+            // The layer is in the cone even if no listed state leads to it.
             cone.layers.entry(layer).or_default();
         }
         let (mut listed_bytes, mut largest) = (0, Largest::default());
@@ -129,13 +131,14 @@ impl Cone {
         Some(cone)
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub fn states(&self) -> u64 {
         self.layers.values().map(|parts| count_listed(parts)).sum()
     }
 
-    /// How many states there are whose values are not stored, and how many of these are in the uppermost layers that have
-    /// at least `least` of them together.
+    /// The number of states whose values are not stored, and the number of these in the uppermost layers.
+    ///
+    /// The uppermost layers are the fewest that together have at least `least` such states.
     pub fn between(&self, game: &CheckedGame, least: u64) -> [u64; 2] {
         let (mut all, mut near) = (0, 0);
         for (_, parts) in self.layers.iter().rev().filter(|(layer, _)| !game.keeps(**layer)) {
@@ -145,12 +148,13 @@ impl Cone {
         [all, near]
     }
 
-    /// Works out the values downward, those of stored layers read, and calls `visit` with each layer, down to that of the
-    /// lowest of the first states. The result says whether it went on to the end.
+    /// Computes the values downward, and calls `visit` with each layer, down to the lowest layer of the first states.
+    ///
+    /// The values of stored layers are read. Returns `false` if `goes_on` stopped the computation.
     ///
     /// # Errors
     ///
-    /// Those of reading and of `visit`, and where a state is not there that another one leads to.
+    /// The errors of reading and of `visit`, and a problem if a successor of a state is missing.
     pub fn value_down_to(
         self,
         game: &CheckedGame,
@@ -205,10 +209,10 @@ fn all_of(lanes: &Lanes) -> usize {
     lanes.values().map(Vec::len).sum()
 }
 
-/// Divides the parts of a layer, in the order of their lanes, into slices.
+/// Divides the parts of a layer into slices, in the order of the lanes.
 ///
-/// The parts of a slice are processed at once. A slice has `most` boards at most, or a single larger part. A lane that
-/// fits one slice is not divided, because each slice repeats the preparation of its lanes.
+/// The parts of a slice are processed at once. A slice has at most `most` boards, or a single larger part. A lane that
+/// fits into one slice is not divided, because each slice prepares its lanes anew.
 fn slices(parts: &[Part], most: usize) -> Vec<Range<usize>> {
     let (mut slices, mut room, mut end) = (Vec::<Range<usize>>::new(), 0, 0);
     for lane in parts.chunk_by(|a, b| a.lane == b.lane) {
@@ -233,7 +237,7 @@ fn slices(parts: &[Part], most: usize) -> Vec<Range<usize>> {
     slices
 }
 
-/// The boards of some lanes in parts of at most so many.
+/// Divides the boards of some lanes into parts of at most `most` boards.
 fn parts(lanes: Lanes, most: usize) -> Vec<Part> {
     let mut parts = Vec::with_capacity(lanes.len());
     for (lane, boards) in lanes {
@@ -247,7 +251,7 @@ fn parts(lanes: Lanes, most: usize) -> Vec<Part> {
     parts
 }
 
-/// Adds what states of a layer lead to, after a 2 and after a 4.
+/// Adds the states that the states of a layer lead to, after a spawned 2 and after a spawned 4.
 fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, target_lanes: [Lanes; 2]) {
     let mut lists = Vec::new();
     for (layer, lanes) in
@@ -258,7 +262,7 @@ fn add(open: &mut BTreeMap<u32, Lanes>, layer: u32, target_lanes: [Lanes; 2]) {
             |(lane, boards)| (layer, lane, there.remove(&lane).unwrap_or_default(), boards);
         lists.extend(lanes.into_iter().map(with_those_there));
     }
-    // The largest first, so that no thread is left with one at the end.
+    // The largest list is first, so that no thread begins it last.
     lists.sort_by_key(|(_, _, there, boards): &(_, _, Vec<u64>, Vec<u64>)| {
         Reverse(there.len() + boards.len())
     });
@@ -308,7 +312,7 @@ mod tests {
         let cut = |parts: &[(u64, u64)]| slices(&parts.iter().map(part).collect::<Vec<_>>(), 10);
         assert_eq!(cut(&[]), []);
         assert_eq!(cut(&[(1, 4), (1, 6), (2, 1), (3, 0), (4, 12), (5, 3)]), [0..2, 2..4, 4..5, 5..6]);
-        // A lane of 9 is not divided, one of 15 is.
+        // A lane of 9 boards is not divided, but a lane of 15 boards is.
         assert_eq!(cut(&[(1, 4), (2, 6), (2, 3), (3, 5), (3, 5), (3, 5)]), [0..1, 1..3, 3..5, 5..6]);
     }
 

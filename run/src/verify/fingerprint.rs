@@ -1,19 +1,19 @@
-//! The hashes of states, as the text of `docs/dev/format.md` defines them: by images of whole boards.
+//! The hashes of states, as `docs/dev/format.md` defines them, computed from the images of whole boards.
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::geometry::Geometry;
 
-/// The hash that the fingerprint of a run sums up, by the format of the run.
+/// The hash of a state in the fingerprint of a run, by the format of the run.
 #[derive(Debug)]
 pub enum Fingerprint {
     /// Format 1: XXH3-128 of the canonical board and the value, 8 bytes each.
     Whole,
-    /// Since format 2: a mix of the value and of what the cells of one image add.
+    /// Since format 2: a mix of the value and of the sum over the cells of one image.
     ByCells(Box<Cells>),
 }
 
-/// For each byte of a board, which is two cells, what the cells add by what they hold.
+/// For each byte of a board, which is two cells, the sum of their terms by the value of the byte.
 type Cells = [[[u64; 2]; 256]; 8];
 
 impl Fingerprint {
@@ -32,7 +32,7 @@ impl Fingerprint {
         Self::ByCells(Box::new(std::array::from_fn(table)))
     }
 
-    /// The hash of a state, from the smallest image of its board and from its value.
+    /// The hash of a state, from its canonical board and its value.
     pub fn hash(&self, geometry: &Geometry, board: u64, value: u64) -> u128 {
         match self {
             Self::Whole => {
@@ -56,7 +56,7 @@ fn plus([a, b]: [u64; 2], [c, d]: [u64; 2]) -> [u64; 2] {
     [a.wrapping_add(c), b.wrapping_add(d)]
 }
 
-/// Where a board is empty, holds a 2, and holds a 4: in this order, a bit in every fourth place.
+/// The cells of a board that are empty, that hold a 2, and that hold a 4: three sets with one bit in every four.
 fn first_cells(board: u64) -> [u64; 3] {
     [0, 1, 2].map(|exponent| {
         let differs = board ^ (exponent * 0x1111_1111_1111_1111);
@@ -65,7 +65,7 @@ fn first_cells(board: u64) -> [u64; 3] {
     })
 }
 
-/// The sum over the cells of a board.
+/// The sums A and B over the cells of a board.
 fn words(cells: &Cells, board: u64) -> [u64; 2] {
     let bytes = board.to_le_bytes().into_iter().zip(cells);
     bytes.fold([0; 2], |sum, (byte, table)| plus(sum, table[usize::from(byte)]))

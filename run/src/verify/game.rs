@@ -13,7 +13,7 @@ pub struct CheckedGame {
     largest_exponent: u8,
     last_layer: u32,
     values: ValueForm,
-    /// The term that each content of two cells adds to the code of a board's lane.
+    /// For each content of two cells, the term that it adds to the code of the board's lane.
     lane_codes: Vec<u64>,
 }
 
@@ -50,25 +50,26 @@ impl CheckedGame {
         &self.geometry
     }
 
-    /// Exponent of the largest tile on a board that counts.
+    /// The largest exponent of a tile of a state.
     pub fn largest_exponent(&self) -> u8 {
         self.largest_exponent
     }
 
-    /// The largest tile sum that a board which counts can have.
+    /// The largest tile sum of a state.
     pub fn last_layer(&self) -> u32 {
         self.last_layer
     }
 
-    /// Whether the values of a layer are stored: of every period those with the smallest remainders, and of a long one
-    /// those of the starts.
+    /// Whether the values of a layer are stored.
+    ///
+    /// These are the first layers of every period and, if the period is long, the layers of the starts.
     pub fn keeps(&self, layer: u32) -> bool {
         let (period, width) =
             (2 * self.params.contents().kept().period(), 2 * self.params.contents().kept().width());
         layer % period < width || (layer < 10 && period >= 10)
     }
 
-    /// The lower of the next two neighbouring layers, from this one on, whose values are stored.
+    /// The lower layer of the next cut, from this layer upward.
     pub fn next_cut(&self, layer: u32) -> u32 {
         let last = self.last_layer();
         (layer..=last)
@@ -77,21 +78,21 @@ impl CheckedGame {
             .unwrap_or(last + 2)
     }
 
-    /// How values are written, and computed from others.
+    /// The stored form of values, and the values of afterstates.
     pub fn values(&self) -> &ValueForm {
         &self.values
     }
 
     /// Returns the code of a board's lane.
     ///
-    /// From the lowest bit on, the code has the number of large tiles in 8 bits and their sum in 24 bits. The numbers of
-    /// huge tiles of each exponent from 8 on follow, in 4 bits each.
+    /// From the lowest bit upward, the code has the number of large tiles in 8 bits and their sum in 24 bits. Then it
+    /// has the number of huge tiles of each exponent from 8 to 15, in 4 bits each.
     #[inline]
     pub fn lane(&self, board: u64) -> u64 {
         board.to_le_bytes().iter().map(|&two| self.lane_codes[usize::from(two)]).sum()
     }
 
-    /// Whether a board holds the wanted tile.
+    /// Whether a board holds the tile that wins.
     pub fn is_won(&self, board: u64) -> bool {
         self.params
             .game()
@@ -100,7 +101,7 @@ impl CheckedGame {
             .is_some_and(|wins| exponents(board).any(|e| e >= wins))
     }
 
-    /// The boards that a 2 and a 4 in each empty cell make, as pairs.
+    /// For each empty cell, the boards after a 2 and after a 4 spawn in it.
     pub fn spawns(&self, after: u64) -> impl Iterator<Item = [u64; SPAWNS.len()]> {
         let empty = self.geometry.empty_cells(after);
         let others = |&empty: &u64| Some(empty & (empty - 1)).filter(|&empty| empty != 0);
@@ -119,13 +120,14 @@ impl CheckedGame {
         starts
     }
 
-    /// The value of a board without a legal move: all that is left is the score already made.
+    /// The stored value of a board without a legal move. For the objective score, it is the potential of the board,
+    /// otherwise 0.
     pub fn dead(&self, board: u64) -> u64 {
         self.values.score(exponents(board).map(potential_of).sum())
     }
 }
 
-/// The sum of the large tiles of a lane and their number, from its code.
+/// The sum and the number of the large tiles of a lane, from its code.
 pub fn lane_tiles(lane: u64) -> (u32, usize) {
     (lane as u32 >> 8, (lane & 255) as usize)
 }
@@ -141,8 +143,8 @@ fn potential_of(exponent: u8) -> u64 {
     u64::from(exponent - 1) << exponent
 }
 
-/// The largest exponent: a board of n cells reaches 2^(n+1) at most; boards that hold the wanted tile do not
-/// count.
+/// The largest exponent. A board of n cells reaches at most 2^(n+1), and boards that hold the winning tile have no
+/// stored value.
 fn largest_exponent(game: &Game) -> u8 {
     let by_cells = game.board().cells() as u8 + 1;
     let by_objective = game.objective().winning_exponent().map_or(by_cells, |exponent| exponent - 1);

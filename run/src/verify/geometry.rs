@@ -1,31 +1,31 @@
-//! Moves and symmetries, written from the rules' text for eight boards at a time.
+//! Moves and symmetries, implemented from the text of the rules, for eight boards at a time.
 //!
-//! A board is a number with four bits a cell, the cells row by row from the lowest bits on. So all lines of a board
-//! slide at once. The tiles at one distance from the wall are masked and shifted to the wall. From then on, each step
-//! works on all lines together. Eight boards side by side fill the registers of a vector unit.
+//! A board is a number with four bits per cell, row by row from the lowest bits upward. All lines of a board slide at
+//! once: a mask selects the tiles at one distance from the wall, and a shift moves them to the wall. After that, each
+//! step applies to all lines. Eight boards fill the registers of a vector unit.
 
 use exact2048_game::BoardSize;
 use multiversion::multiversion;
 
-/// Boards that are worked on at once.
+/// The number of boards that are processed at once.
 const WIDTH: usize = 8;
 
 type Batch = [u64; WIDTH];
 
-/// The most images that a board has: those of a square.
+/// The largest number of images of a board, which a square board has.
 pub const MOST_IMAGES: usize = 8;
 
-/// Data that depends on the size of a board alone.
+/// Data that depends only on the size of the board.
 #[derive(Debug)]
 pub struct Geometry {
     cells: usize,
     /// Left, right, up, down.
     directions: [Direction; 4],
-    /// Exchanges first and last column, second and last but one, and so on.
+    /// Exchanges the first and the last column, the second and the second to last, and so on.
     mirror: Vec<Swap>,
-    /// Exchanges first and last row, and so on.
+    /// Exchanges the first and the last row, the second and the second to last, and so on.
     upend: Vec<Swap>,
-    /// Exchanges rows and columns; only of a square.
+    /// Exchanges rows and columns; `None` unless the board is square.
     transpose: Option<Vec<Swap>>,
 }
 
@@ -34,12 +34,12 @@ pub struct Geometry {
 struct Direction {
     /// The cells at the wall, then those next to them, and so on; four bits a cell.
     ranks: Vec<u64>,
-    /// Bits from one rank to the one before it, downward and upward; one of both is 0.
+    /// The shifts to the right and to the left, in bits, from a rank to the previous rank. One of them is 0.
     right: u32,
     left: u32,
 }
 
-/// Exchanges some cells with those that lie `bits` bits above.
+/// An exchange of some cells with the cells that lie `bits` bits higher.
 #[derive(Debug)]
 struct Swap {
     cells: u64,
@@ -107,8 +107,8 @@ impl Geometry {
         self.images(board).into_iter().min().unwrap_or(board)
     }
 
-    /// The images of a board under the symmetries of its shape; on boards that are not square each is there
-    /// twice, and others may repeat.
+    /// The images of a board under the symmetries of its shape. On a board that is not square, the list has each image
+    /// at least twice.
     pub fn images(&self, board: u64) -> [u64; MOST_IMAGES] {
         let [first] = images(self, [board]);
         first
@@ -168,7 +168,7 @@ fn smaller(a: Batch, b: Batch) -> Batch {
     zip(a, b, u64::min)
 }
 
-// Loops over arrays in place: what is made of the array methods does not always become one vector operation.
+// These functions loop over arrays in place, because compilers do not always vectorize the methods of arrays.
 
 #[inline(always)]
 fn each<const N: usize>(mut a: [u64; N], of: impl Fn(u64) -> u64) -> [u64; N] {
@@ -186,7 +186,7 @@ fn zip(mut a: Batch, b: Batch, of: impl Fn(u64, u64) -> u64) -> Batch {
     a
 }
 
-/// Replaces boards eight at a time; the last ones are filled up with empty boards.
+/// Replaces boards, eight at a time. The last batch is filled with empty boards.
 #[inline(always)]
 fn in_batches(boards: &mut [u64], change: impl Fn(Batch) -> Batch) {
     let (whole, rest) = boards.as_chunks_mut::<WIDTH>();
@@ -213,7 +213,7 @@ fn slide(boards: &mut [u64], direction: &Direction) {
         6 => in_batches(boards, |batch| slide_lines::<6>(batch, direction)),
         7 => in_batches(boards, |batch| slide_lines::<7>(batch, direction)),
         8 => in_batches(boards, |batch| slide_lines::<8>(batch, direction)),
-        // On lines of one cell nothing moves.
+        // In a line of one cell, no tile moves.
         _ => {}
     }
 }
@@ -231,7 +231,7 @@ fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
             (direction.ranks[i], direction.right * i as u32, direction.left * i as u32);
         *rank = each(*rank, |b| (b & cells) >> right << left);
     }
-    // Each rank in turn moves towards the wall where the place before it is free.
+    // Each rank in turn moves toward the wall, as far as the cells before it are empty.
     for new in 1..N {
         for at in (1..=new).rev() {
             close_gap(&mut ranks, at);
@@ -254,7 +254,7 @@ fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
     after
 }
 
-/// Moves the tiles of a rank one step where they can.
+/// Moves each tile of a rank to the previous rank if its cell there is empty.
 #[inline(always)]
 fn close_gap<const N: usize>(ranks: &mut [Batch; N], at: usize) {
     let move_on = zip(ranks[at - 1], ranks[at], |before, here| here & !taken(before));
@@ -262,7 +262,7 @@ fn close_gap<const N: usize>(ranks: &mut [Batch; N], at: usize) {
     ranks[at] = zip(ranks[at], move_on, |here, moved| here ^ moved);
 }
 
-/// Merges the tiles of a rank with equal ones before them.
+/// Merges each tile of a rank with the tile in the previous rank if both are equal.
 #[inline(always)]
 fn merge<const N: usize>(ranks: &mut [Batch; N], at: usize) {
     let equal = zip(ranks[at - 1], ranks[at], |before, here| taken(here) & !taken(before ^ here));
@@ -273,7 +273,7 @@ fn merge<const N: usize>(ranks: &mut [Batch; N], at: usize) {
 /// The lowest bit of every cell.
 const LOWEST_BITS: u64 = 0x1111_1111_1111_1111;
 
-/// All four bits of each cell that is not 0.
+/// A mask with all four bits of each cell that is not empty.
 #[inline(always)]
 fn taken(cells: u64) -> u64 {
     let pairs = cells | cells >> 1;
@@ -285,10 +285,10 @@ fn taken(cells: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// The rules, word by word, for one board as lists of numbers.
+    /// A direct implementation of the rules, for one board, with lists of tiles.
     ///
-    /// Tiles slide towards the wall until another tile or the wall stops them. Two equal tiles that meet
-    /// become one of twice their value. A tile merges at most once a move. Those nearest the wall merge first.
+    /// Tiles slide toward the wall until another tile or the wall stops them. Two equal tiles that meet become one tile
+    /// of twice their value. A tile merges at most once per move. Tiles nearest the wall merge first.
     fn by_the_rules(board: u64, rows: usize, cols: usize, direction: usize) -> u64 {
         let get = |r: usize, c: usize| board >> (4 * (r * cols + c)) & 15;
         let (lines, length) = if direction < 2 { (rows, cols) } else { (cols, rows) };
@@ -319,7 +319,7 @@ mod tests {
         after
     }
 
-    /// Where a symmetry of a rectangle puts the cell (r, c); the last four are of squares alone.
+    /// The cell to which a symmetry moves the cell (r, c). Only squares have the symmetries 4 to 7.
     fn moved(symmetry: usize, r: usize, c: usize, rows: usize, cols: usize) -> (usize, usize) {
         let (r, c) = if symmetry >= 4 { (c, r) } else { (r, c) };
         let r = if symmetry & 1 == 0 { r } else { rows - 1 - r };
@@ -344,7 +344,7 @@ mod tests {
     fn every_move_on_every_size_is_that_of_the_rules() {
         for (rows, cols) in sizes() {
             let geometry = Geometry::new(BoardSize::new(rows as u64, cols as u64).unwrap());
-            // Few kinds of tiles merge often; many are seldom equal.
+            // Tiles of few kinds often merge. Tiles of many kinds are rarely equal.
             for (below, count) in [(2, 333), (3, 1001), (15, 333)] {
                 let boards = random_boards(rows * cols, count, below);
                 let mut after = [const { Vec::new() }; 4];

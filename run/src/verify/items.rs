@@ -19,7 +19,7 @@ pub struct Items {
     frames: FxHashMap<(usize, u32), Arc<Vec<u8>>>,
 }
 
-/// Decoded frames, by the serial number of their shard and their own.
+/// Decoded frames, by the serial number of their shard and their number in it.
 pub type FrameCache = WeighedCache<(u64, u32), Arc<Vec<u8>>>;
 
 /// Content of items.
@@ -29,15 +29,15 @@ pub enum Content {
     Reach,
     /// Values.
     Values,
-    /// Best moves, which are with the values, with this bit in the number of the part.
+    /// Best moves. Their items are in the shards of values, with the bit `BEST_MOVES` set in the number of the part.
     BestMoves,
 }
 
-/// Set in the number of the part of an item of best moves.
+/// The bit in the number of a part that marks an item of best moves.
 const BEST_MOVES: u32 = 1 << 31;
 
 impl Content {
-    /// The kind of shard that such items are in.
+    /// The kind of shard that has items with this content.
     pub fn kind(self) -> ShardKind {
         if self == Self::Reach { ShardKind::Reach } else { ShardKind::Values }
     }
@@ -48,7 +48,7 @@ impl Content {
         ItemKey { part, ..key }
     }
 
-    /// The content of an item of a kind of shard.
+    /// The content of an item in a kind of shard.
     pub fn of(kind: ShardKind, key: ItemKey) -> Self {
         match kind {
             ShardKind::Reach => Self::Reach,
@@ -61,9 +61,9 @@ impl Content {
 /// One item.
 #[derive(Clone, Copy)]
 pub struct Item {
-    /// The index of its shard.
+    /// The index of its shard in [`Items::shards`].
     shard: usize,
-    /// Where it is in the shard.
+    /// The place of the item in the shard.
     entry: Entry,
     /// The key of its part.
     key: ItemKey,
@@ -77,7 +77,7 @@ impl Item {
 }
 
 impl Items {
-    /// Reads the items of a layer; `None` where no shard covers it.
+    /// Reads the items of a layer; `None` if no shard covers the layer.
     pub fn read(catalog: &Catalog, content: Content, layer: u32) -> Result<Option<Self>, Problem> {
         let kind = content.kind();
         let shards = catalog.find_layer(kind, layer);
@@ -109,8 +109,9 @@ impl Items {
         Ok(Some(Self { shards, items, frames }))
     }
 
-    /// Reads one item; `cache` keeps the frames read last. The result has no item if the shard has none; it is `None`
-    /// if no shard covers the layer.
+    /// Reads one item. `cache` keeps the most recent frames.
+    ///
+    /// The result is empty if the shard lacks the item, and `None` if no shard covers the layer.
     pub fn read_one(
         catalog: &Catalog,
         content: Content,
@@ -129,12 +130,12 @@ impl Items {
         Ok(Some(Self { shards: vec![shard], items, frames }))
     }
 
-    /// Number of items.
+    /// The number of items.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// One of the items, in order of their keys.
+    /// The item at an index, in the order of the keys.
     pub fn get(&self, i: usize) -> Option<Item> {
         self.items.get(i).copied()
     }
@@ -179,7 +180,7 @@ impl Items {
     }
 }
 
-/// The key of an item for people.
+/// The key of an item as text for messages.
 pub fn item_text(layer: u32, lane: u64, part: u32) -> String {
     let (sum, tiles) = lane_tiles(lane);
     let huge: Vec<u64> = (8..16).flat_map(|e| (0..lane >> (4 * e) & 15).map(move |_| 1 << e)).collect();

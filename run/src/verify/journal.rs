@@ -1,4 +1,4 @@
-//! Checks of the journal alone, before any data is compared with it.
+//! Checks of the journal without the data of the shards.
 
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase, Run};
@@ -13,8 +13,8 @@ pub fn problem(run: &Run, what: String, expected: String, found: String) -> Prob
 
 /// Checks each commit separately.
 ///
-/// Its layers must be layers of the game. A commit of states has the counts of each of them, one of values has a
-/// fingerprint, and neither has data of the other.
+/// The layers of a commit must be layers of the game. A commit of states must have the counts of each layer and no
+/// fingerprint. A commit of values must have a fingerprint and no counts.
 pub fn check(run: &Run, game: &CheckedGame) -> Vec<Problem> {
     let commits = run.catalog().commits();
     let wrong = |commit: &Commit| {
@@ -24,7 +24,7 @@ pub fn check(run: &Run, game: &CheckedGame) -> Vec<Problem> {
     commits.iter().filter_map(wrong).collect()
 }
 
-/// A commit for people.
+/// A commit as text for messages.
 fn text(commit: &Commit) -> String {
     let of = match commit.phase {
         Phase::Enumerate => "states",

@@ -1,4 +1,4 @@
-//! The states and values of a layer as its shards hold them.
+//! Reads the states and values of a layer from its shards.
 
 use exact2048_game::Precision;
 use exact2048_solution::Run;
@@ -13,13 +13,13 @@ use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk, 
 use super::outcome::Problem;
 use super::policy::BestMoveReader;
 
-/// The moves in the order of their numbers.
+/// The names of the moves, in the order of their numbers.
 const MOVES: [&str; 4] = ["left", "right", "up", "down"];
 
-/// Bytes of decoded frames that are kept where items are read one at a time.
+/// Bytes of decoded frames that stay in memory between reads of single items.
 const FRAMES_KEPT: u64 = 64 << 20;
 
-/// Reads layers.
+/// Reads the layers of a run.
 pub struct LayerReader<'a> {
     run: &'a Run,
     game: &'a CheckedGame,
@@ -30,56 +30,58 @@ pub struct LayerReader<'a> {
 /// The states of an item, each once.
 #[derive(Debug, Default)]
 pub struct Part {
-    /// The code of their lane.
+    /// The code of the lane of the states.
     pub lane: u64,
-    /// Their canonical boards.
+    /// The canonical boards of the states.
     pub boards: Vec<u64>,
-    /// Their values; empty where they are not read.
+    /// The values of the states; empty if values are not read.
     pub values: Vec<u64>,
-    /// Empty unless best moves are read: the stored image of each board.
+    /// The stored image of each board; empty if best moves are not read.
     pub images: Vec<u64>,
-    /// The stored move of each image.
+    /// The stored best move of each image.
     pub best: Vec<u8>,
 }
 
 impl Part {
-    /// Images of the boards: as they are stored, where that is known.
+    /// The stored images of the boards, or the canonical boards if the images are unknown.
     pub fn as_stored(&self) -> &[u64] {
         if self.images.is_empty() { &self.boards } else { &self.images }
     }
 }
 
-/// An item of `reach` as it lies in its file.
+/// A parsed item of `reach`.
 struct Marked<'i> {
     block: Block,
     rows: std::ops::Range<usize>,
-    /// One bit a row.
+    /// One bit per row, set if the row has an entry.
     occupancy: &'i [u8],
-    /// One bit a column for each occupied row.
+    /// One bit per column for each occupied row, set if the entry is reachable.
     bits: &'i [u8],
 }
 
 impl<'i> Marked<'i> {
-    /// The occupied rows with their bits.
+    /// The numbers of the occupied rows, with the bits of their columns.
     fn occupied(&self) -> impl Iterator<Item = (usize, &'i [u8])> {
         let (first, occupancy) = (self.rows.start, self.occupancy);
         let rows = (0..self.rows.len()).filter(|i| occupancy[i / 8] >> (i % 8) & 1 == 1);
         rows.map(move |i| first + i).zip(self.bits.chunks_exact(self.block.columns().div_ceil(8)))
     }
 
-    /// Number of marked entries.
+    /// The number of marked entries.
     fn count(&self) -> usize {
         ones(self.bits)
     }
 }
 
 impl<'a> LayerReader<'a> {
-    /// A reader of what a run has stored.
+    /// A reader of the stored layers of a run.
     pub fn new(run: &'a Run, game: &'a CheckedGame) -> Self {
         Self { run, game, layout: Layout::new(game), frames: weighed_cache(FRAMES_KEPT, 1 << 20) }
     }
 
-    /// The states of a layer by item, and their values and best moves where these are wanted. The layer must be covered.
+    /// The states of a layer by item, with their values and best moves on request.
+    ///
+    /// Committed shards must cover the layer.
     pub fn layer(&self, layer: u32, with_values: bool, with_best_moves: bool) -> Result<Vec<Part>, Problem> {
         let reach = self.items(Content::Reach, layer)?;
         let values = if with_values { Some(self.items(Content::Values, layer)?) } else { None };
@@ -158,7 +160,7 @@ impl<'a> LayerReader<'a> {
         Ok(marked)
     }
 
-    /// The states of an item of `reach`, with the values of the item of `values` of the same number, and with the best moves of
+    /// The states of item number `i` of `reach`, with the values of item number `i` of `values` and the best moves of
     /// the same part.
     fn part(
         &self,
@@ -180,7 +182,7 @@ impl<'a> LayerReader<'a> {
         let code = best.zip(best_item).map_or(&[][..], |(best, item)| best.bytes(&item));
         let mut moves = best.map(|_| BestMoveReader::new(code, marked.block.columns()));
         let mut rows = RowWalk::new(&self.layout, &marked.block);
-        // Symmetric rows hold fewer states than entries: then the values after them move up.
+        // A symmetric row has fewer states than entries. So the values of later rows move to lower indices.
         let mut read = 0;
         for (number, bits) in marked.occupied() {
             let (row, start) = (rows.get(number), part.boards.len());
@@ -220,7 +222,7 @@ impl<'a> LayerReader<'a> {
         Ok(part)
     }
 
-    /// Reads the best moves of the entries of a row, whose boards begin at `start`.
+    /// Reads the best moves of the entries of a row. The boards of the row begin at `start` in the part.
     fn read_best(&self, moves: &mut BestMoveReader<'_>, bits: &[u8], start: usize, part: &mut Part) {
         let boards = &part.boards[start..];
         let mut after = [const { Vec::new() }; 4];
@@ -235,12 +237,11 @@ impl<'a> LayerReader<'a> {
         part.images.extend_from_slice(boards);
     }
 
-    /// Keeps one board of each set of images among the boards of a row, which begin at `start`. All images in the row
-    /// must be there, with one value.
+    /// Keeps one board of each set of images in a row. The boards of the row begin at `start` in the part.
     ///
     /// # Errors
     ///
-    /// The expected and the found content.
+    /// The expected and the found content, if images are missing in the row or their values differ.
     fn fold(&self, row: &LayoutRow, part: &mut Part, start: usize) -> Result<(), (String, String)> {
         let geometry = self.game.geometry();
         let boards = part.boards.split_off(start);
@@ -268,7 +269,7 @@ impl<'a> LayerReader<'a> {
             }
             part.boards.push(canonical);
             values.push(value);
-            // A query looks for the one whose large tiles come first, read in the order of the cells.
+            // A query reads the image whose large tiles are the smallest in the order of the cells.
             let first = images.iter().min_by_key(|image| in_reading_order(image.1));
             if let Some((image, best)) = first.and_then(|&(_, image, _, i)| Some((image, *best.get(i)?))) {
                 part.images.push(image);
@@ -281,7 +282,7 @@ impl<'a> LayerReader<'a> {
         Ok(())
     }
 
-    /// The bytes of an item of `values`, which must belong to that key and hold this number of values.
+    /// The bytes of item number `i` of `values`. The item must have this key and this number of values.
     fn values<'i>(
         &self,
         values: &'i Items,
@@ -301,14 +302,14 @@ impl<'a> LayerReader<'a> {
         Ok(bytes)
     }
 
-    /// The value of the entry that is number `nth` of an item of reach; `None` past its end.
+    /// The value of entry number `nth` of an item of `reach`; `None` past the end of the item.
     fn value_of(&self, key: ItemKey, count: usize, nth: usize) -> Result<Option<u64>, Problem> {
         let items = self.item(Content::Values, key)?;
         let bytes = self.values(&items, 0, key, count)?;
         Ok(bytes.chunks_exact(self.width()).nth(nth).map(little_endian))
     }
 
-    /// Bytes of a stored value.
+    /// The number of bytes of a stored value.
     pub fn width(&self) -> usize {
         match self.game.params().game().precision() {
             Precision::Bits32 => 4,
@@ -316,7 +317,7 @@ impl<'a> LayerReader<'a> {
         }
     }
 
-    /// The board of the entry whose value is number `nth` of an item, and the value; `None` past its end.
+    /// The board and the value of entry number `nth` of an item; `None` past the end of the item.
     pub fn nth_value(&self, key: ItemKey, nth: usize) -> Result<Option<(u64, u64)>, Problem> {
         let reach = self.item(Content::Reach, key)?;
         let Some(item) = reach.get(0) else { return Ok(None) };
@@ -337,13 +338,12 @@ impl<'a> LayerReader<'a> {
         Ok(None)
     }
 
-    /// The stored value of a board, looked for where the format says it is; `None` where it is not marked there.
+    /// The stored value of a board at its place in the format; `None` if its entry is not marked.
     pub fn value(&self, board: u64) -> Result<Option<u64>, Problem> {
         Ok(self.values_of(tile_sum(board), self.game.lane(board), &[board])?[0])
     }
 
-    /// A part of boards of a stored layer with their stored values, without those that are not marked where the format says
-    /// that they are.
+    /// Adds the stored values to a part of boards of a stored layer. Boards whose entries are not marked are removed.
     pub fn with_values(&self, part: Part) -> Result<Part, Problem> {
         let Some(&any) = part.boards.first() else { return Ok(part) };
         let values = self.values_of(tile_sum(any), part.lane, &part.boards)?;
@@ -357,7 +357,7 @@ impl<'a> LayerReader<'a> {
         Ok(found)
     }
 
-    /// The stored values of boards of a lane and a layer, in their order. Each item is read once for all of them.
+    /// The stored values of boards of a lane in a layer, in the order of the boards. Each item is read only once.
     fn values_of(&self, layer: u32, lane: u64, boards: &[u64]) -> Result<Vec<Option<u64>>, Problem> {
         let mut values = vec![None; boards.len()];
         let Some(block) = self.layout.block(layer, lane) else { return Ok(values) };
@@ -374,7 +374,8 @@ impl<'a> LayerReader<'a> {
         Ok(values)
     }
 
-    /// The stored values at ascending places of a part, each with its number; none of those that are not marked.
+    /// The stored values at ascending places of a part, each with the number of its place. Entries that are not marked
+    /// are left out.
     fn values_of_part(
         &self,
         key: ItemKey,
@@ -387,7 +388,7 @@ impl<'a> LayerReader<'a> {
         let stored = self.values(&items, 0, key, marked.count())?;
         let (mut places, mut before) = (places.iter().peekable(), 0);
         for (row, bits) in marked.occupied() {
-            // Entries of the row up to `counted`, a whole number of bytes.
+            // The number of marked entries in the first `counted` bytes of the row.
             let (mut entries, mut counted) = (0, 0);
             _ = std::iter::from_fn(|| places.next_if(|(place, _)| place.row < row)).count();
             while let Some(&(place, number)) = places.next_if(|(place, _)| place.row == row) {
@@ -408,12 +409,12 @@ impl<'a> LayerReader<'a> {
         Ok(found)
     }
 
-    /// A board for people.
+    /// A board as text for messages.
     pub fn text(&self, board: u64) -> String {
         exact2048_game::Board(board).to_text(self.run.params().game().board())
     }
 
-    /// A problem of a layer, reported for a shard that has it.
+    /// A problem of a layer, reported for a shard that has the layer.
     pub fn problem(
         &self,
         kind: ShardKind,
@@ -430,7 +431,7 @@ impl<'a> LayerReader<'a> {
         }
     }
 
-    /// A state that is not there, although a spawn of an afterstate.
+    /// The problem of a missing state, which a spawn makes of an afterstate.
     pub fn missing_problem(&self, after: u64, board: u64) -> Problem {
         let (layer, text, after) = (tile_sum(board), self.text(board), self.text(after));
         let expected = format!("{text}, a successor of the afterstate {after}");
@@ -438,14 +439,14 @@ impl<'a> LayerReader<'a> {
         self.problem(ShardKind::Reach, layer, what, expected, "none".to_owned())
     }
 
-    /// A stored move that is not the one that comes first among the best.
+    /// The problem of a stored move that is not the first best move.
     pub fn best_move_problem(&self, layer: u32, image: u64, computed: u8, stored: u8) -> Problem {
         let what = format!("best move of {}", self.text(image));
         let [expected, found] = [computed, stored].map(|m| MOVES[usize::from(m) % 4].to_owned());
         self.problem(ShardKind::Values, layer, what, expected, found)
     }
 
-    /// A stored value that is not the one its successors give.
+    /// The problem of a stored value that differs from the value computed from the successors.
     pub fn value_problem(&self, layer: u32, board: u64, computed: u64, stored: u64) -> Problem {
         let what = format!("value of {}", self.text(board));
         let expected = self.game.values().text(computed);
@@ -453,13 +454,13 @@ impl<'a> LayerReader<'a> {
     }
 }
 
-/// The tiles of a board, that of the first cell in the highest bits: so boards compare in the order of their cells.
+/// A board with its first cell in the highest bits, so that boards compare in the order of their cells.
 fn in_reading_order(board: u64) -> u64 {
     let pairs = board.swap_bytes();
     (pairs & 0x0f0f_0f0f_0f0f_0f0f) << 4 | pairs >> 4 & 0x0f0f_0f0f_0f0f_0f0f
 }
 
-/// Requires that best moves are of parts that have states.
+/// Requires that each item of best moves belongs to a part with states.
 fn require_states(best: &Items, reach: &Items) -> Result<(), Problem> {
     for item in (0..best.len()).filter_map(|i| best.get(i)) {
         if reach.find(item.key()).is_none() {
@@ -475,12 +476,12 @@ fn little_endian(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(all)
 }
 
-/// Number of set bits.
+/// The number of set bits.
 fn ones(bytes: &[u8]) -> usize {
     bytes.iter().map(|byte| byte.count_ones() as usize).sum()
 }
 
-/// Whether a bit from this one on is set.
+/// Whether any bit from number `first` upward is set.
 fn has_bit_from(bytes: &[u8], first: usize) -> bool {
     let (byte, bit) = (first / 8, first % 8);
     bytes.get(byte).is_some_and(|&byte| byte >> bit != 0)

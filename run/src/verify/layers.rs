@@ -1,4 +1,4 @@
-//! All states, layer by layer downward.
+//! Checks all states, layer by layer, downward.
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use super::outcome::{CheckOutcome, CheckProgress, MOST_PROBLEMS};
 use super::span::Span;
 use super::verifier::Verifier;
 
-/// Checks every committed layer of a span, from the highest down to the first one with a problem.
+/// Checks every committed layer of a span, downward, until a layer has a problem.
 pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome {
     let commits = verifier.run().catalog().commits();
     let last_of_run = verifier.all_layers().last;
@@ -35,7 +35,7 @@ pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome 
         outcome: CheckOutcome::default(),
     };
     if span.last == last_of_run && !verifier.run().params().contents().enumerates_only() {
-        // Nothing is above the last layer, and that is known.
+        // The layers above the last layer are known to have no states.
         descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
     }
     descent.go();
@@ -51,7 +51,7 @@ pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome 
     outcome
 }
 
-/// Estimates the bytes of memory that [`check_states`] takes at most, by the counts of the journal.
+/// Estimates the largest memory of [`check_states`] in bytes, from the counts in the journal.
 pub(super) fn memory_bytes(verifier: &Verifier<'_>, span: Span) -> u64 {
     let commits = verifier.run().catalog().commits();
     let mut counts: Vec<_> = commits.iter().flat_map(|commit| &commit.layers).collect();
@@ -67,28 +67,27 @@ pub(super) fn memory_bytes(verifier: &Verifier<'_>, span: Span) -> u64 {
     FIXED_BYTES + layers.map(bytes).max().unwrap_or(0)
 }
 
-/// Memory of a state: board, value, and whether a state or a start leads to it.
+/// Bytes of a state: its board, its value, and whether a state leads to it.
 const STATE_BYTES: u64 = 17;
 
-/// Additional memory of a state while its layer is checked: its items as they are stored, its moves, and in
-/// large lanes the tables in which they are looked up. Measured: 144 bytes in all on 4x3 until layer 120,
-/// where no values are.
+/// Additional bytes of a state while its layer is checked: its share of stored items, its moves, and in large lanes the
+/// tables for its spawns. Measured: 144 bytes in total on 4x3 until layer 120, without values.
 const WORK_BYTES: u64 = 130;
 
-/// Memory that does not depend on the run: tables of rows and columns, hash tables, buffers of threads.
+/// Bytes that do not depend on the run: tables of rows and columns, hash tables, buffers of threads.
 const FIXED_BYTES: u64 = 64 << 20;
 
-/// The state of the descent.
+/// The data of a check that proceeds downward.
 struct Descent<'a> {
     verifier: &'a Verifier<'a>,
     reader: LayerReader<'a>,
     starts: Vec<u64>,
     fingerprint: Fingerprint,
     span: Span,
-    /// The layers 2 and 4 above the next one; `None` where they are not known.
+    /// The layers 2 and 4 above the next layer; `None` if their states are unknown.
     above: VecDeque<Option<States>>,
     commits: Vec<Commit>,
-    /// For each commit, the sum of its states' hashes so far; `None` once a value of it is unknown.
+    /// For each commit, the sum of its states' hashes so far; `None` once one of its values is unknown.
     shares: Vec<Option<u128>>,
     outcome: CheckOutcome,
 }
@@ -111,7 +110,7 @@ impl Descent<'_> {
             self.outcome.done_down_to = Some(Layer(layer.0 + 4));
             self.verifier.report(CheckProgress::Layer(layer, self.outcome.checked.states));
         }
-        // Nothing but starts is below the lowest layers.
+        // No layer lies below layer 4, so every layer that leads to the layers 4 and 6 is checked now.
         self.check_led_to(Layer(4), 0);
         self.check_led_to(Layer(6), 1);
         self.outcome.done_down_to = Some(span.first);
@@ -121,7 +120,7 @@ impl Descent<'_> {
         self.verifier.run().catalog().covers(kind, layer.0)
     }
 
-    /// Checks one layer; its states are the result, where it is committed.
+    /// Checks one layer. Returns its states, or `None` if it is not committed.
     fn step(&mut self, layer: Layer) -> Option<States> {
         if !self.covers(ShardKind::Reach, layer) {
             self.add_to_shares(layer, None);
@@ -169,7 +168,7 @@ impl Descent<'_> {
         Some(States::new(parts, valued))
     }
 
-    /// Every start of the layer must be a state.
+    /// Requires that every start of the layer is a state.
     fn check_starts(&mut self, layer: Layer, parts: &[Part]) {
         let is_state = |start: &u64| parts.iter().any(|part| part.boards.contains(start));
         let of_layer = self.starts.iter().filter(|&&start| tile_sum(start) == layer.0);
@@ -186,7 +185,7 @@ impl Descent<'_> {
         self.outcome.problems.push(problem);
     }
 
-    /// The numbers of states and afterstates must be those of the journal.
+    /// Requires that the numbers of states and afterstates equal those in the journal.
     fn check_counts(&mut self, layer: Layer, parts: &[Part], found: &Successors) {
         let states: u64 = parts.iter().map(|part| part.boards.len() as u64).sum();
         let commits = self.commits.iter().filter(|commit| commit.phase == Phase::Enumerate);
@@ -208,7 +207,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Every spawn must be a state.
+    /// Reports afterstates with a spawn that leads to no state.
     fn report_missing(&mut self, layer: Layer, found: &Successors) {
         let mut missing = found.missing.clone();
         missing.sort_unstable();
@@ -219,7 +218,8 @@ impl Descent<'_> {
         }
     }
 
-    /// Compares computed values and best moves with the stored ones, and puts values in their place where none are stored.
+    /// Compares the computed values and best moves with the stored ones. A layer without stored values gets the
+    /// computed values.
     fn take_values(&mut self, layer: Layer, parts: &mut [Part], computed: Vec<(Vec<u64>, Vec<u8>)>) {
         let is_kept = self.verifier.game().keeps(layer.0);
         for (part, (computed, best)) in parts.iter_mut().zip(computed) {
@@ -244,7 +244,7 @@ impl Descent<'_> {
         }
     }
 
-    /// Adds a layer to the fingerprints of the commits that cover it, and compares those it completes.
+    /// Adds a layer to the fingerprints of the commits that cover it, and compares the fingerprints that it completes.
     fn add_to_shares(&mut self, layer: Layer, parts: Option<&[Part]>) {
         let hashes = parts.map(|parts| self.hash_sum(parts));
         for (commit, share) in self.commits.iter().zip(&mut self.shares) {
@@ -278,7 +278,7 @@ impl Descent<'_> {
     /// Requires that every state of a layer is a start or a successor.
     ///
     /// `at` is the index of the layer in `above`. Nothing is reported for a layer outside the span, or if a layer that
-    /// can lead to this one is not committed.
+    /// can lead to it is not committed.
     fn check_led_to(&mut self, layer: Layer, at: usize) {
         let Some(Some(states)) = self.above.get(at) else { return };
         let known = self.above.iter().take(at).all(Option::is_some) && self.span.contains(layer);

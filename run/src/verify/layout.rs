@@ -1,5 +1,5 @@
-//! Which board an entry of a block stands for: rows and columns numbered from the text of
-//! `docs/dev/format.md`, without the solver's tables.
+//! The boards of the entries of a block. Rows and columns are numbered by the text of `docs/dev/format.md`, without the
+//! solver's tables.
 
 mod row_walk;
 #[cfg(test)]
@@ -15,19 +15,20 @@ use super::game::{CheckedGame, lane_tiles};
 use super::geometry::Geometry;
 pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 
-/// Stands for a large tile in a skeleton: no small tile has this exponent.
+/// The exponent of L, a large tile in a skeleton. No small tile has this exponent.
 const LARGE: u64 = 15;
 
-/// A mask with symmetries numbers its canonical configs alone, if it has at most this many configs.
+/// A symmetric mask numbers only its canonical configs if it has at most this many configs. Else it numbers all
+/// configs.
 const MOST_CANONICAL: u64 = 1 << 15;
 
-/// Classes keep a list of their configs if these are at most this many.
+/// A class keeps lists of the configs of all its masks if these have at most this many configs in total.
 const MOST_LISTED: u64 = 1 << 18;
 
-/// Configs that are kept in lists, and sequences of columns: as many of each as fit 64 MiB.
+/// Limit on the configs that are kept in lists, and on the sequences of kept columns: 64 MiB each.
 const MOST_KEPT: usize = 1 << 23;
 
-/// Entries that a part has at most, unless a single row has more.
+/// Most entries of a part, unless a single row has more.
 const PART_ENTRIES: usize = 1 << 16;
 
 /// The numbering of a run's rows and columns.
@@ -36,25 +37,25 @@ pub struct Layout<'a> {
     game: &'a CheckedGame,
     large: u8,
     cells: usize,
-    /// Canonical masks by the number of their cells, ascending.
+    /// The canonical masks by their number of large tiles, each list ascending.
     masks: Vec<Vec<Mask>>,
-    /// `configs[cells][sum / 2]`: ways to fill that number of cells with small tiles of that sum.
+    /// `configs[cells][sum / 2]` is the number of ways to fill `cells` cells with small tiles of total `sum`.
     configs: Vec<Vec<u64>>,
     classes: Mutex<FxHashMap<(usize, u32), Arc<ClassRows>>>,
     columns: Mutex<KeptColumns>,
 }
 
-/// Columns of lanes that are kept for the next block of the lane.
+/// The columns of lanes, kept for the next blocks of the same lanes.
 #[derive(Debug, Default)]
 struct KeptColumns {
     lanes: FxHashMap<u64, Arc<Vec<u64>>>,
-    /// How many columns that are together.
+    /// The total number of kept columns.
     count: usize,
 }
 
 impl KeptColumns {
-    /// Keeps the columns of a lane. If all become too many, keeps only these: a walk through the lanes in
-    /// order no longer needs the others.
+    /// Keeps the columns of a lane. If the kept columns become too many, removes those of all other lanes, because a
+    /// walk through the lanes in order no longer needs them.
     fn add(&mut self, lane: u64, columns: &Arc<Vec<u64>>) {
         if self.count + columns.len() > MOST_KEPT {
             *self = Self::default();
@@ -79,7 +80,7 @@ struct Mask {
     large_cells: Vec<u32>,
     /// The other cells, in order.
     small_cells: Vec<u32>,
-    /// Whether a symmetry other than the identity leaves it as it is.
+    /// Whether a symmetry other than the identity maps the set to itself.
     is_symmetric: bool,
 }
 
@@ -89,7 +90,7 @@ impl Mask {
         self.large_cells.iter().fold(small, |board, &cell| board | LARGE << (4 * cell))
     }
 
-    /// A sequence of exponents in the large cells, the first one, which is the highest digit, in the first cell.
+    /// A board with the exponents of a sequence in the large cells. The highest digit is in the first cell.
     fn place(&self, mut sequence: u64) -> u64 {
         let mut board = 0;
         for &cell in self.large_cells.iter().rev() {
@@ -107,7 +108,7 @@ pub struct ClassRows {
     small_sum: u32,
     /// The first row of each mask, and the number of rows at the end.
     first_row: Vec<u64>,
-    /// The small tiles of each row of a mask; empty where rows are counted off as they are needed.
+    /// The small tiles of each row of each mask. A list is empty if its rows are computed when they are needed.
     listed: Vec<Vec<u64>>,
 }
 
@@ -121,14 +122,14 @@ pub struct Block {
 /// Where a board is in its block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct BoardPlace {
-    /// Its row.
+    /// The row of the board.
     pub row: usize,
-    /// Its column.
+    /// The column of the board.
     pub column: usize,
 }
 
 impl Block {
-    /// Number of columns.
+    /// The number of columns.
     pub fn columns(&self) -> usize {
         self.columns.len()
     }
@@ -141,7 +142,7 @@ impl Block {
         self.class.first_row.last().map_or(0, |&rows| rows as usize)
     }
 
-    /// Number of parts.
+    /// The number of parts.
     pub fn parts(&self) -> usize {
         self.row_count().div_ceil(self.rows_of_a_part())
     }
@@ -173,7 +174,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// The block of a lane in a layer; `None` where it has no entry.
+    /// The block of a lane in a layer; `None` if it has no entry.
     pub fn block(&self, layer: u32, lane: u64) -> Option<Block> {
         let (sum, tiles) = lane_tiles(lane);
         let small_sum = layer.checked_sub(sum)?;
@@ -186,8 +187,8 @@ impl<'a> Layout<'a> {
 
     /// Releases the columns and classes that no block of a layer needs.
     ///
-    /// `lanes` has the lanes of the layer in ascending order. The columns of other lanes are released. Other classes are
-    /// released only if there are many, because other layers may need them again.
+    /// `lanes` has the lanes of the layer in ascending order. The columns of other lanes are released. Other classes
+    /// are released only if there are many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
         self.columns.lock().retain(|lane| lanes.binary_search(&lane).is_ok());
         let mut classes = self.classes.lock();
@@ -199,10 +200,10 @@ impl<'a> Layout<'a> {
         classes.retain(|&(tiles, small_sum), _| needed.contains(&(layer.saturating_sub(small_sum), tiles)));
     }
 
-    /// Where a board of a block is, and with it all its images.
+    /// The place of a board in its block. All images of a board have the same place.
     pub fn locate(&self, block: &Block, board: u64) -> Option<BoardPlace> {
-        // The skeleton with the smallest mask, and of those the one with the smallest config; of the images
-        // with that skeleton the one with the smallest sequence.
+        // The image with the smallest mask gives the place. Among images with the same mask, the smallest config
+        // decides, then the smallest sequence.
         let images = self.game.geometry().images(board).map(|image| self.split(image));
         let (mask_bits, config, sequence) = images.into_iter().min()?;
         let masks = &self.masks[block.class.large_tiles];
@@ -213,7 +214,8 @@ impl<'a> Layout<'a> {
         Some(BoardPlace { row: block.class.first_row[index] as usize + within, column })
     }
 
-    /// The mask of a board as bits, its config as digits, the first one highest, and its sequence likewise.
+    /// The mask of a board as bits, and its config and its sequence as numbers, with the first cell in the highest
+    /// digit.
     fn split(&self, board: u64) -> (u32, u64, u64) {
         let (mut mask, mut config, mut sequence) = (0, 0, 0);
         for cell in 0..self.cells {
@@ -232,7 +234,7 @@ impl<'a> Layout<'a> {
         if let Some(class) = self.classes.lock().get(&(large_tiles, small_sum)) {
             return Arc::clone(class);
         }
-        // Two threads may make the same class; it is the same.
+        // Two threads may compute the same class at once. Their results are equal.
         let class = Arc::new(self.make_class(large_tiles, small_sum));
         self.classes.lock().insert((large_tiles, small_sum), Arc::clone(&class));
         class
@@ -259,7 +261,7 @@ impl<'a> Layout<'a> {
         ClassRows { large_tiles, small_sum, first_row, listed }
     }
 
-    /// Ways to fill some cells with small tiles of a sum.
+    /// The number of ways to fill some cells with small tiles of a sum.
     fn count(&self, cells: usize, sum: u32) -> u64 {
         self.configs[cells].get(sum as usize / 2).copied().unwrap_or(0)
     }
@@ -283,7 +285,7 @@ impl<'a> Layout<'a> {
         board
     }
 
-    /// The row of a canonical config among those of its mask.
+    /// The row of a canonical config among the rows of its mask.
     fn row_in_mask(&self, class: &ClassRows, mask: usize, config: u64) -> Option<usize> {
         let small_cells = &self.masks[class.large_tiles][mask].small_cells;
         let digit = |i: usize| config >> (4 * (small_cells.len() - 1 - i)) & 15;
@@ -311,11 +313,11 @@ impl<'a> Layout<'a> {
         columns
     }
 
-    /// All sequences of a lane's large exponents: their number and the sum of their tiles are given.
+    /// All sequences of a lane's large exponents, for a given number and sum of the large tiles.
     fn make_columns(&self, lane: u64, tiles: usize, sum: u32) -> Vec<u64> {
         let mut multisets = Vec::new();
         self.multisets(tiles, sum, self.game.largest_exponent(), &mut Vec::new(), &mut multisets);
-        // The other lanes with this number and sum have other huge tiles.
+        // Other lanes have the same number and sum of large tiles, but other huge tiles.
         let packed = |exponents: &[u8]| exponents.iter().fold(0, |packed, &e| packed << 4 | u64::from(e));
         multisets.retain(|exponents| self.game.lane(packed(exponents)) == lane);
         multisets.sort_unstable();
@@ -332,8 +334,10 @@ impl<'a> Layout<'a> {
         sequences
     }
 
-    /// The exponents of this number of large tiles with this sum, sorted downward, after those chosen already: at most
-    /// n + 2 - e of them are e or more.
+    /// Finds the multisets of large exponents that begin with `chosen`, in descending order.
+    ///
+    /// `left` more exponents follow. Their tiles have the total `sum`, and none of them exceeds `most`. At most n + 2 -
+    /// e exponents of a multiset are e or more.
     fn multisets(&self, left: usize, sum: u32, most: u8, chosen: &mut Vec<u8>, found: &mut Vec<Vec<u8>>) {
         if left == 0 {
             if sum == 0 {
@@ -342,7 +346,7 @@ impl<'a> Layout<'a> {
             return;
         }
         for exponent in self.large..=most {
-            // The next ones are no larger, so that this one is at least the mean of what is left.
+            // The later tiles are not larger, so this tile must be at least the mean of the tiles that are left.
             let (tile, left_sum) = (u64::from(tile(exponent)), u64::from(sum));
             let fits = tile <= left_sum && tile * left as u64 >= left_sum;
             if fits && chosen.len() + usize::from(exponent) < self.cells + 2 {
@@ -372,12 +376,12 @@ fn compare_configs(a: u64, b: u64) -> Ordering {
     (a.checked_shr(first).unwrap_or(0) & 15).cmp(&(b.checked_shr(first).unwrap_or(0) & 15))
 }
 
-/// The sets of cells of which no image is smaller as a number.
+/// The masks that have no smaller image as a number, by their number of cells.
 fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
     let cells = geometry.cells() as u32;
     let mut masks: Vec<Vec<Mask>> = (0..=cells).map(|_| Vec::new()).collect();
     for bits in 0..1u32 << cells {
-        // Nibbles of 0 and 1 order as bits do.
+        // Boards of nibbles 0 and 1 have the same order as the numbers of their bits.
         let board = (0..cells).map(|cell| u64::from(bits >> cell & 1) << (4 * cell)).sum::<u64>();
         let images = geometry.images(board);
         if images.iter().any(|&image| image < board) {
@@ -393,7 +397,7 @@ fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
     masks
 }
 
-/// Whether a symmetry that moves a cell leaves a set of cells as it is.
+/// Whether a symmetry other than the identity maps a set of cells to itself.
 fn is_kept_by_a_symmetry(geometry: &Geometry, bits: u32) -> bool {
     let cells = geometry.cells() as u64;
     let numbered = numbered(geometry.cells());
@@ -403,13 +407,14 @@ fn is_kept_by_a_symmetry(geometry: &Geometry, bits: u32) -> bool {
     geometry.images(numbered).into_iter().any(|image| image != numbered && keeps(image))
 }
 
-/// A board with another number in each cell, which shows what a symmetry does to them. Numbers go up to 15, so that
-/// the last of sixteen cells is empty.
+/// A board with a different number in each cell, whose images show how symmetries move cells. The largest number is 15,
+/// so the last of sixteen cells is empty.
 fn numbered(cells: usize) -> u64 {
     (0..cells.min(15)).map(|cell| (cell as u64 + 1) << (4 * cell)).sum()
 }
 
-/// `counts[cells][sum / 2]`: ways to fill that number of cells with empties and tiles below `2^large`.
+/// `counts[cells][sum / 2]` is the number of ways to fill `cells` cells with tiles below `2^large` of total `sum`.
+/// Cells may be empty.
 fn config_counts(cells: usize, large: u8) -> Vec<Vec<u64>> {
     let mut counts = vec![vec![1]];
     for cells in 1..=cells {
@@ -434,7 +439,7 @@ pub fn tile_sum(board: u64) -> u32 {
     (0..16).map(|cell| tile((board >> (4 * cell) & 15) as u8)).sum()
 }
 
-/// The exponents of a sequence sorted downward, as a number.
+/// The exponents of a sequence in descending order, as a number.
 fn descending(sequence: u64) -> u64 {
     let mut counts = [0u8; 16];
     (0..16).for_each(|i| counts[(sequence >> (4 * i) & 15) as usize] += 1);
@@ -442,7 +447,7 @@ fn descending(sequence: u64) -> u64 {
     largest_first.fold(0, |all, e| all << 4 | e)
 }
 
-/// The next larger arrangement of some numbers; `false` where there is none.
+/// Changes an arrangement of numbers to the next larger one. Returns `false` if there is none.
 fn next_arrangement(numbers: &mut [u8]) -> bool {
     let Some(at) = (1..numbers.len()).rev().find(|&i| numbers[i - 1] < numbers[i]) else { return false };
     let larger = numbers.iter().rposition(|&n| n > numbers[at - 1]).unwrap_or(at);

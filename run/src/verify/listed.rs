@@ -1,22 +1,22 @@
-//! Boards of which nothing is to be known for now, in few bytes.
+//! Compressed lists of boards, for layers that are not processed yet.
 
 use super::layer_reader::Part;
 
-/// Bits of a difference in each byte; the highest bit says that more follow.
+/// Bits of a difference in each byte. The highest bit of a byte is set if more bytes follow.
 const BITS: u32 = 7;
 
-/// The boards of a part, ascending and each once, as differences to the one before: about two bytes each where many of a
-/// lane's boards are there.
+/// The boards of a part, ascending and each once, as differences between neighbours. If the part has many boards of its
+/// lane, a board needs about two bytes.
 #[derive(Debug)]
 pub struct ListedPart {
     lane: u64,
     boards: usize,
-    /// Seven bits a byte, the lowest first.
+    /// Seven bits per byte, the lowest bits first.
     differences: Vec<u8>,
 }
 
 impl ListedPart {
-    /// Lists the boards of a part, and forgets what else it has.
+    /// Lists the boards of a part. Other data of the part is dropped.
     pub fn new(part: Part) -> Self {
         let (mut differences, mut last) = (Vec::with_capacity(3 * part.boards.len()), 0);
         for &board in &part.boards {
@@ -32,7 +32,7 @@ impl ListedPart {
         Self { lane: part.lane, boards: part.boards.len(), differences }
     }
 
-    /// The part that was listed.
+    /// The listed part, with boards and no other data.
     pub fn into_part(self) -> Part {
         let mut boards = Vec::with_capacity(self.boards);
         let (mut board, mut difference, mut shift) = (0, 0, 0);
@@ -48,12 +48,12 @@ impl ListedPart {
         Part { lane: self.lane, boards, ..Part::default() }
     }
 
-    /// How many boards there are.
+    /// The number of boards.
     pub fn count(&self) -> usize {
         self.boards
     }
 
-    /// Bytes of memory.
+    /// The bytes of memory of the list.
     pub fn bytes(&self) -> u64 {
         (size_of::<Self>() + self.differences.len()) as u64
     }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn listed_boards_come_back() {
+    fn listed_boards_are_restored() {
         let part = |boards: &[u64]| Part { lane: 7, boards: boards.to_vec(), ..Part::default() };
         for boards in [
             &[][..],

@@ -14,23 +14,23 @@ use super::outcome::MOST_PROBLEMS;
 use super::table::BoardTable;
 use super::values::{SPAWNS, SpawnedValues};
 
-/// Afterstates whose spawns are looked up together.
+/// Number of afterstates whose spawns are looked up together.
 const BATCH: usize = 256;
 
-/// Afterstates of which one thread lists the spawns, or looks them up.
+/// Number of afterstates whose spawns one thread lists or looks up as one piece of work.
 const SPAWNED_TOGETHER: usize = 1 << 14;
 
-/// Stands for a move to a won board, among the numbers of lanes that the moves of a part lead to.
+/// Marks a move to a won board in [`Moves::targets`].
 const WON: u8 = u8::MAX;
 
 /// The states of a lane in a layer.
 #[derive(Debug, Default)]
 pub struct BlockStates {
-    /// Their canonical boards.
+    /// The canonical boards of the states.
     pub boards: Vec<u64>,
-    /// Their values; empty where they are not known.
+    /// The values of the states; empty if they are unknown.
     pub values: Vec<u64>,
-    /// Whether a move and a spawn are known to lead to them.
+    /// Whether a move and a spawn are known to lead to each state.
     pub target_lanes: Vec<AtomicBool>,
 }
 
@@ -40,14 +40,14 @@ pub type Lanes = BTreeMap<u64, Vec<u64>>;
 /// The states of a layer.
 #[derive(Debug, Default)]
 pub struct States {
-    /// By the code of their lane.
+    /// The states by the code of their lane.
     pub lanes: BTreeMap<u64, BlockStates>,
-    /// Whether values are known.
+    /// Whether the values of the states are known.
     pub valued: bool,
 }
 
 impl States {
-    /// Puts the parts of a layer together, with their values where they are known.
+    /// Joins the parts of a layer, with their values if these are known.
     pub fn new(parts: Vec<Part>, valued: bool) -> Self {
         let mut lanes = BTreeMap::<u64, Vec<Part>>::new();
         parts.into_iter().for_each(|part| lanes.entry(part.lane).or_default().push(part));
@@ -66,13 +66,15 @@ impl States {
         self.lanes.values().flat_map(|block| block.boards.iter().copied().zip(block.values.iter().copied()))
     }
 
-    /// The value of a state of a lane whose boards ascend; `None` where it is not there, or its value is not known.
+    /// The value of a state of a lane. The boards of the lane must ascend.
+    ///
+    /// Returns `None` if the lane lacks the state, or its value is unknown.
     pub fn value(&self, lane: u64, board: u64) -> Option<u64> {
         let block = self.lanes.get(&lane)?;
         block.values.get(block.boards.binary_search(&board).ok()?).copied()
     }
 
-    /// The states that nothing is known to lead to.
+    /// The states that no known state leads to.
     pub fn not_led_to(&self) -> impl Iterator<Item = u64> {
         let alone = |block: &'_ BlockStates| {
             let boards = block.boards.iter().zip(&block.target_lanes);
@@ -87,11 +89,11 @@ impl States {
 
 /// The legal moves of the states of a part.
 struct Moves {
-    /// Which moves each state has, one bit each.
+    /// The legal moves of each state, one bit per move.
     legal: Vec<u8>,
-    /// Which of `lanes` each move leads to.
+    /// For each move, the index in `lanes` of the lane that it leads to, or [`WON`].
     targets: Vec<u8>,
-    /// The afterstates by lane, in order of the moves.
+    /// The afterstates by lane, in the order of the moves.
     lanes: Vec<(u64, Vec<u64>)>,
 }
 
@@ -99,26 +101,28 @@ struct Moves {
 struct Arrivals {
     lane: u64,
     part: usize,
-    /// Which of the part's lanes this is.
+    /// The index of the lane in [`Moves::lanes`] of the part.
     number: usize,
-    /// Canonical afterstates at first, later their values.
+    /// The canonical afterstates, which their values replace later.
     after: Vec<u64>,
 }
 
 /// Result of checking the afterstates of a layer.
 #[derive(Default)]
 pub struct Successors {
-    /// Number of afterstates, up to symmetry, that are not won.
+    /// The number of afterstates that are not won, up to symmetry.
     pub afterstates: u64,
-    /// Afterstates, each with a board that it can become and that is no state; not all there are.
+    /// Some afterstates, each with a board that a spawn makes of it and that is missing from the states above.
     pub missing: Vec<(u64, u64)>,
-    /// The values of the states of each part, where they were asked for, and the number of the first of the best moves of
-    /// each; 0 where none is legal.
+    /// For each part, the values of the states and the number of the first best move of each state, which is 0 without
+    /// a legal move. Empty unless `back_up` was set.
     pub values: Vec<(Vec<u64>, Vec<u8>)>,
 }
 
-/// Moves the states of a layer, looks their spawns up in the layers 2 and 4 above, where those are given, and
-/// notes there what was led to. With `back_up` both must be given with values, and the values of the states follow.
+/// Finds the afterstates of a layer, and looks their spawns up in the given layers 2 and 4 above.
+///
+/// Marks the states above that a spawn leads to. With `back_up`, both layers above must have values, and the result has
+/// the values of the layer's states.
 pub fn successors(
     game: &CheckedGame,
     parts: &[Part],
@@ -143,7 +147,7 @@ pub fn successors(
             Lane { above, arrivals }
         })
         .collect();
-    // The largest first, so that no thread is left with one at the end.
+    // The largest lane is first, so that no thread begins it last.
     lanes.sort_by_cached_key(|lane| std::cmp::Reverse(lane.arrivals()));
     let found = lanes.into_par_iter().with_max_len(1);
     let found: Vec<Found> =
@@ -163,7 +167,7 @@ pub fn successors(
     }
 }
 
-/// The states that those of some parts lead to, after a 2 and after a 4.
+/// The states that the states of some parts lead to, after a spawned 2 and after a spawned 4.
 pub fn target_lanes(game: &CheckedGame, parts: &[Part]) -> [Lanes; 2] {
     let arrivals = parts.par_iter().flat_map_iter(|part| Moves::new(game, &part.boards).lanes);
     let mut arrivals: Vec<(u64, Vec<u64>)> = arrivals.collect();
@@ -179,7 +183,7 @@ pub fn target_lanes(game: &CheckedGame, parts: &[Part]) -> [Lanes; 2] {
     all
 }
 
-/// The states that some afterstates of a lane become by a 2 and by a 4, ascending, each once.
+/// The states that spawned 2s and spawned 4s make of some afterstates of a lane, ascending, each once.
 fn spawned(game: &CheckedGame, afterstates: &[u64]) -> [Vec<u64>; 2] {
     let spawn = |afterstates: &[u64]| {
         let mut spawned = Spawned::default();
@@ -203,7 +207,7 @@ fn each_once(lists: Vec<Vec<u64>>) -> Vec<u64> {
     boards
 }
 
-/// Some lists one after the other.
+/// Concatenates some lists.
 fn joined(mut lists: Vec<Vec<u64>>) -> Vec<u64> {
     if lists.len() == 1 { lists.pop().unwrap_or_default() } else { lists.concat() }
 }
@@ -241,7 +245,8 @@ impl Moves {
         moves
     }
 
-    /// The number of a lane that a move leads to: few lanes can be reached from one.
+    /// The index of a lane in `lanes`, to which it is added if it is new. The search is linear, because moves from one
+    /// lane lead to few lanes.
     fn number(&mut self, lane: u64) -> usize {
         let known = self.lanes.iter().position(|(other, _)| *other == lane);
         known.unwrap_or_else(|| {
@@ -250,7 +255,7 @@ impl Moves {
         })
     }
 
-    /// The values of states: that of the best move of each, given the values of the afterstates by lane; and these moves.
+    /// The values of the states and their best moves, from the values of the afterstates by lane.
     fn best(&self, game: &CheckedGame, boards: &[u64], after: &[Vec<u64>]) -> (Vec<u64>, Vec<u8>) {
         let mut after: Vec<_> = after.iter().map(|values| values.iter().copied()).collect();
         let mut targets = self.targets.iter();
@@ -261,7 +266,7 @@ impl Moves {
         let mut best = |(&board, &legal): (&u64, &u8)| {
             let legal = (0..4u8).filter(|m| legal >> m & 1 == 1);
             let values = legal.filter_map(|m| Some((next()?, m)));
-            // Of equal values the first: what comes later has to be larger.
+            // The first move wins among equal values, so a later move replaces it only with a larger value.
             let best = values.reduce(|best, other| if other.0 > best.0 { other } else { best });
             best.unwrap_or_else(|| (game.dead(board), 0))
         };
@@ -269,35 +274,35 @@ impl Moves {
     }
 }
 
-/// All moves that lead to a lane, and the states that follow.
+/// All moves that lead to a lane, and the states that spawns lead to.
 struct Lane<'a> {
     arrivals: &'a mut [Arrivals],
-    /// After a 2, and after a 4.
+    /// The states after a spawned 2 and after a spawned 4.
     above: [Above<'a>; 2],
 }
 
 /// The states of a lane in a layer above.
 struct Above<'a> {
-    /// Whether they are known at all.
+    /// Whether the states of the layer are known.
     looked_up: bool,
-    /// The states; `None` where there are none.
+    /// The states; `None` if the layer has none in this lane.
     block: Option<&'a BlockStates>,
 }
 
-/// Working memory, used for one lane after the other.
+/// Hash tables that one thread uses for one lane after the other.
 #[derive(Default)]
 struct Tables {
     afterstates: BoardTable,
     above: [BoardTable; 2],
 }
 
-/// States that the spawns of some afterstates lead to; working memory, used for one group of afterstates
-/// after another.
+/// The states that spawns make of some afterstates. One thread uses these buffers for one batch of afterstates after
+/// the other.
 #[derive(Default)]
 struct Spawned {
-    /// After 2s and after 4s.
+    /// The states after spawned 2s and after spawned 4s.
     boards: [Vec<u64>; 2],
-    /// Of a single afterstate.
+    /// The values of the states of a single afterstate.
     values: SpawnedValues,
 }
 
@@ -308,13 +313,13 @@ struct Found {
 }
 
 impl Lane<'_> {
-    /// Moves that lead here.
+    /// The number of moves that lead to the lane.
     fn arrivals(&self) -> usize {
         self.arrivals.iter().map(|arrivals| arrivals.after.len()).sum()
     }
 
-    /// Looks up the spawns of all afterstates; puts the values of the afterstates in their place if `with_values` is
-    /// set.
+    /// Looks up the spawns of all afterstates. If `with_values` is set, replaces the afterstates in `arrivals` by their
+    /// values.
     fn look_up(self, game: &CheckedGame, tables: &mut Tables, with_values: bool) -> Found {
         let total = self.arrivals();
         tables.afterstates.clear(total);
@@ -339,7 +344,7 @@ impl Lane<'_> {
             }
             missing
         };
-        // In pieces: threads beside each other in a lane that has most of a layer.
+        // In pieces, so that all threads share the work if one lane has most of a layer.
         let pieces = afterstates.par_chunks_mut(SPAWNED_TOGETHER).map_init(Spawned::default, look_up);
         found.missing.extend(pieces.collect::<Vec<_>>().into_iter().flatten());
         let values = afterstates;
@@ -365,8 +370,8 @@ impl Spawned {
         self.boards.iter_mut().for_each(|boards| game.geometry().canonicalise(boards));
     }
 
-    /// Looks up what some afterstates become, by the numbers of the boards of the layers above; puts the values of the
-    /// afterstates in their place if `with_values` is set.
+    /// Looks up the spawns of some afterstates in the tables of the layers above. If `with_values` is set, replaces the
+    /// afterstates by their values.
     fn look_up(
         &mut self,
         game: &CheckedGame,
@@ -395,7 +400,7 @@ impl Spawned {
 }
 
 impl Above<'_> {
-    /// Lists the values of states, each of which an afterstate leads to; 0 for those that are missing.
+    /// Lists the values of the states that an afterstate leads to; 0 for a missing state or an unknown value.
     fn find(
         &self,
         table: &BoardTable,

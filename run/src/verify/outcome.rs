@@ -3,16 +3,16 @@
 use exact2048_game::Layer;
 use exact2048_storage::{Place, StorageError};
 
-/// Most reported problems of one layer, or of the shards. More of them have the same cause.
+/// The most reported problems of one layer, or of the shards. Further problems usually have the same cause.
 pub(super) const MOST_PROBLEMS: usize = 8;
 
 /// A fault of the run.
 #[derive(Debug, thiserror::Error)]
 pub enum Problem {
-    /// A file is missing, damaged or another's.
+    /// A file is missing, damaged, or belongs to another run.
     #[error(transparent)]
     File(#[from] StorageError),
-    /// The files are intact, and their contents are wrong.
+    /// The files are intact, but their contents are wrong.
     #[error("{file}{}: {what}: expected {expected}, found {found}", at(*.offset))]
     Content {
         /// The file with the contents, or the folder of the journal.
@@ -45,11 +45,11 @@ fn at(offset: Option<u64>) -> String {
 pub struct Checked {
     /// Shards read.
     pub shards: u64,
-    /// Their bytes.
+    /// Bytes of these shards.
     pub bytes: u64,
-    /// Their frames.
+    /// Frames of these shards.
     pub frames: u64,
-    /// Layers gone through.
+    /// Layers whose states were checked.
     pub layers: u64,
     /// States whose successors were looked up, up to symmetry.
     pub states: u64,
@@ -57,25 +57,25 @@ pub struct Checked {
     pub afterstates: u64,
     /// Stored values that were computed again and compared.
     pub values: u64,
-    /// Stored values that could not be computed again, because those above them are not committed.
+    /// Stored values that could not be computed again, because the values above them are not committed.
     pub values_left_out: u64,
     /// Stored best moves that were computed again and compared.
     pub best_moves: u64,
     /// Stored best moves that could not be computed again, because the values above them are not committed.
     pub best_moves_left_out: u64,
-    /// Stored values of a sample that could not be computed again, because what they follow from takes more memory than
+    /// Stored values of a sample that could not be computed again, because the computation needs more memory than
     /// allowed.
     pub values_too_far: u64,
-    /// Answers of the oracle about states whose values are not stored, that were compared.
+    /// Compared answers of the oracle about states whose values are not stored.
     pub answers: u64,
     /// Committed ranges whose fingerprint was compared.
     pub fingerprints: u64,
-    /// The fingerprint of the run, where all of it was gone through.
+    /// The fingerprint of the run, if all of its states were checked.
     pub fingerprint: Option<u128>,
 }
 
 impl Checked {
-    /// Adds what was checked of another part of a sample.
+    /// Adds the counts of another part of a sample.
     pub(super) fn add_sampled(&mut self, other: &Self) {
         self.values += other.values;
         self.states += other.states;
@@ -92,7 +92,7 @@ pub struct CheckOutcome {
     pub checked: Checked,
     /// The problems found.
     pub problems: Vec<Problem>,
-    /// Whether it was asked to stop before it was done.
+    /// Whether the caller stopped the check before its end.
     pub stopped: bool,
     /// The lowest layer that was checked completely.
     pub done_down_to: Option<Layer>,
@@ -101,18 +101,17 @@ pub struct CheckOutcome {
 /// Progress of a check. Any thread may report it, so reports may be slightly out of order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum CheckProgress {
-    /// This many bytes of the shards are read.
+    /// The number of bytes of shards that are read.
     Bytes(u64),
-    /// All states down to this layer are checked; this many so far.
+    /// All layers of the span down to this layer are checked. They have this number of states.
     Layer(Layer, u64),
-    /// Values of a sample that are checked, how many it has, and the states that were worked on for them: first listed and
-    /// then valued, each time counted.
+    /// The progress of a sample.
     Sample {
-        /// Values that are checked.
+        /// The number of checked values.
         checked: u64,
-        /// Values that the sample has.
+        /// The number of values in the sample.
         count: u64,
-        /// States that were worked on.
+        /// The number of processed states. Each state counts twice: when it is listed and when it is valued.
         states: u64,
     },
 }

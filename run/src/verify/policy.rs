@@ -1,20 +1,23 @@
-//! The best moves of an item, read as `docs/dev/format.md` says.
+//! A reader of the best moves of an item, as `docs/dev/format.md` defines them.
 
 /// Reads the best moves of an item, entry by entry.
 pub struct BestMoveReader<'a> {
     unread: std::slice::Iter<'a, u8>,
-    /// How far the code is above the low end of the interval, and how wide that is.
+    /// The distance of the coded number from the low end of the interval.
     code: u64,
+    /// The width of the interval.
     width: u64,
-    /// Chances of a yes in 65,536: by the move of the entry before, that of the column above, the legal moves, and how many of
-    /// these were declined.
+    /// The probabilities of a yes, in units of 1 / 65,536. The index has the last best move of the row, the last best
+    /// move of the column, the legal moves, and the number of declined candidates.
     chances: Vec<u32>,
+    /// The last best move of the row.
     before: u8,
+    /// The last best move of each column.
     above: Vec<u8>,
 }
 
 impl<'a> BestMoveReader<'a> {
-    /// A reader of an item of a part with this many columns.
+    /// Creates a reader of an item. Its part has `columns` columns.
     pub fn new(item: &'a [u8], columns: usize) -> Self {
         let chance = |place: usize| if place.is_multiple_of(4) { 0xc000 } else { 0x8000 };
         let chances = (0..4 * 4 * 16 * 4).map(chance).collect();
@@ -24,12 +27,12 @@ impl<'a> BestMoveReader<'a> {
         reader
     }
 
-    /// Goes on to the next row.
+    /// Begins the next row.
     pub fn next_row(&mut self) {
         self.before = 0;
     }
 
-    /// The best move of the next entry of the row, which is in this column and has these legal moves, one bit each.
+    /// Reads the best move of the next entry of the row, from the entry's column and its legal moves, one bit per move.
     pub fn next(&mut self, column: usize, legal: u8) -> u8 {
         if legal == 0 {
             return 0;
@@ -46,7 +49,7 @@ impl<'a> BestMoveReader<'a> {
         self.before
     }
 
-    /// Bytes that no decision has asked for.
+    /// The number of bytes that no decision has needed.
     pub fn unread(&self) -> usize {
         self.unread.len()
     }
@@ -71,7 +74,7 @@ impl<'a> BestMoveReader<'a> {
     }
 
     fn read_byte(&mut self) {
-        // Of a sound item the code is below the width, which has 32 bits; of a damaged one it may be anything.
+        // In an intact item, the code is below the width, which has 32 bits. In a damaged item, it may be any number.
         self.code = (self.code * 256 + self.unread.next().map_or(0, |&byte| u64::from(byte))) & 0xffff_ffff;
     }
 }
@@ -80,9 +83,9 @@ impl<'a> BestMoveReader<'a> {
 mod tests {
     use super::*;
 
-    /// Of a damaged item the code is above all that was ever coded.
+    /// In a damaged item, the code may be larger than any valid code.
     #[test]
-    fn an_item_of_anything_is_read_without_a_panic() {
+    fn arbitrary_bytes_are_read_without_a_panic() {
         let mut moves = BestMoveReader::new(&[0xff; 64], 4);
         for n in 0..10_000 {
             assert!(moves.next(n % 4, 0b1111) < 4);

@@ -1,13 +1,13 @@
-//! Checks some stored values, drawn by chance, against the values that follow from the stored ones above them.
+//! Checks randomly drawn stored values against the values computed from the next stored layers above.
 //!
 //! Values whose successors lie below the same cut are checked together, as a group. All states that they lead to, up to
 //! the stored layers, are listed layer by layer, each state once. Then these states are valued downward.
 //!
-//! Groups that lead to few states are first, on all threads side by side. The other groups follow one after the other,
+//! Groups that lead to few states are checked first, in parallel. The other groups are checked one after the other,
 //! each on all threads. Values that need more memory than allowed are left out and reported.
 //!
-//! The oracle is asked for some of the states whose values are not stored, so answers to queries are checked too. If the
-//! run stores best moves, those of the drawn states and of some other listed states are checked.
+//! The check also compares answers of the oracle for some of the states whose values are not stored. If the run stores
+//! best moves, it also checks those of the drawn states and of some other listed states.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -30,34 +30,34 @@ use super::outcome::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Proble
 use super::values::SpawnedValues;
 use super::verifier::Verifier;
 
-/// Every check draws the same states of a run, so that a failure can be looked into.
+/// A fixed seed, so that every check draws the same states of a run and a failure can be reproduced.
 const SEED: u64 = 2048;
 
-/// Values that are checked together at most.
+/// The most values of a group.
 const TOGETHER: usize = 256;
 
-/// Bytes that a group of values takes at most that is checked beside others, and so does an answer of the oracle.
+/// The most bytes of a group that is checked in parallel with other groups, and of an answer of the oracle.
 const LITTLE_BYTES: u64 = 64 << 20;
 
-/// Bytes of parts that the oracle keeps.
+/// Bytes of decoded parts that the oracle keeps in memory.
 const ORACLE_CACHE: u64 = 64 << 20;
 
-/// Most attempts of a group, or of its parts, that may exceed the memory before the rest is left out.
+/// The most attempts on a group and its halves that may exceed the memory. After that, the rest of the group is left
+/// out.
 ///
-/// Each attempt lists states until it exceeds the memory.
+/// The number is limited because each attempt takes the time to list states until they exceed the memory.
 const MOST_FAILURES: u32 = 12;
 
-/// States between stored layers that are asked of the oracle, of each group of values that are checked together, and those
-/// whose best moves are checked.
+/// The most states per group that are queried from the oracle, and the most listed states whose best moves are checked.
 const ASKED: u64 = 4;
 
-/// Least total of the uppermost layers from which states for the oracle are drawn.
+/// The least number of states in the uppermost layers from which states for the oracle are drawn.
 ///
-/// These states lead to few others. The oracle needs far more time than the check for each state that an answer depends
-/// on.
+/// States near the cut lead to few other states. An answer of the oracle takes far more time per such state than this
+/// check.
 const NEAR: u64 = 1 << 16;
 
-/// Checks `count` stored values, drawn evenly.
+/// Checks `count` stored values, drawn uniformly.
 pub(super) fn check_sample(verifier: &Verifier<'_>, count: u64, memory_bytes: u64) -> CheckOutcome {
     let little = LITTLE_BYTES.min(memory_bytes / verifier.threads() as u64);
     let mut sampler = Sampler {
@@ -121,7 +121,7 @@ pub(super) fn check_sample(verifier: &Verifier<'_>, count: u64, memory_bytes: u6
     outcome
 }
 
-/// The values items of the run that follow from committed ones, each with the number of values up to its end.
+/// The items of values that can be computed from committed values, each with the number of values up to its end.
 fn values_items(verifier: &Verifier<'_>, width: usize) -> Result<Vec<(u64, ItemKey)>, Problem> {
     let (mut items, mut end) = (Vec::new(), 0);
     let mut followed = FxHashMap::default();
@@ -141,8 +141,9 @@ fn values_items(verifier: &Verifier<'_>, width: usize) -> Result<Vec<(u64, ItemK
     Ok(items)
 }
 
-/// Whether the states of a layer are committed, and the values that theirs follow from: of a run that is being mended
-/// there may be values beside a gap.
+/// Whether the states of a layer are committed, and so is the cut from which their values follow.
+///
+/// While a run is repaired, layers of values may be missing between others.
 fn can_follow(verifier: &Verifier<'_>, layer: u32) -> bool {
     let (catalog, last) = (verifier.run().catalog(), verifier.game().last_layer());
     let cut = verifier.game().next_cut(layer + 2);
@@ -153,17 +154,17 @@ fn can_follow(verifier: &Verifier<'_>, layer: u32) -> bool {
 }
 
 struct Sampler<'a> {
-    /// Says whether to stop.
+    /// Reports progress, and knows whether the check must stop.
     verifier: &'a Verifier<'a>,
     game: &'a CheckedGame,
     reader: LayerReader<'a>,
     /// Answers queries; `None` if the run is not solved.
     oracle: Option<Oracle>,
-    /// How many values are to be checked.
+    /// The number of values to check.
     count: u64,
-    /// How many are checked.
+    /// The number of values checked so far.
     checked: AtomicU64,
-    /// How many states were worked on for them.
+    /// The number of states processed for these values.
     states: AtomicU64,
 }
 
@@ -174,8 +175,9 @@ type Known = FxHashMap<u64, u64>;
 type Drawn = Vec<(u64, u64)>;
 
 impl Sampler<'_> {
-    /// Checks stored values that lie below the same cut, with nothing beside them; in halves, where that takes too much. After
-    /// so many `failures` the rest is left out.
+    /// Checks a group while no other group is checked.
+    ///
+    /// A group that needs too much memory is checked in halves. After `failures` such attempts, the rest is left out.
     fn check_alone(
         &self,
         group: &[(ItemKey, usize)],
@@ -202,8 +204,9 @@ impl Sampler<'_> {
         Ok(checked)
     }
 
-    /// Checks stored values that lie below the same cut: those of entries of items, by number. `None` where that takes more
-    /// memory than allowed, or it is to stop.
+    /// Checks a group of stored values, given by the keys of their items and the numbers of their entries.
+    ///
+    /// Returns `None` if the check needs more memory than allowed, or must stop.
     fn check(&self, group: &[(ItemKey, usize)], bytes: u64) -> Result<Option<Checked>, Problem> {
         let goes_on = |states: usize| self.goes_on(states);
         if !goes_on(0) {
@@ -244,7 +247,7 @@ impl Sampler<'_> {
         Ok(Some(checked))
     }
 
-    /// Checks the stored values of some states by those of the layers above.
+    /// Checks the stored values of some states against the values of the layers above.
     fn check_values(&self, drawn: &[(u64, u64)], above: [&States; 2]) -> Result<(), Problem> {
         for &(board, stored) in drawn {
             let computed = self.best(board, &self.successors(board, above)?);
@@ -270,7 +273,7 @@ impl Sampler<'_> {
         Ok(known)
     }
 
-    /// Tells how far it is; says whether to go on.
+    /// Reports progress. Returns whether the check continues.
     fn goes_on(&self, states: usize) -> bool {
         let states = self.states.fetch_add(states as u64, Ordering::Relaxed) + states as u64;
         let checked = self.checked.load(Ordering::Relaxed);
@@ -283,7 +286,7 @@ impl Sampler<'_> {
         self.goes_on(0);
     }
 
-    /// The board and the value of an entry, which must be found where a query looks for the board.
+    /// The board and the value of an entry. Requires that a query for the board finds the same value.
     fn drawn(&self, key: ItemKey, nth: usize) -> Result<(u64, u64), Problem> {
         let Some((board, stored)) = self.reader.nth_value(key, nth)? else {
             let what = format!("entries of {}", item_text(key.layer, key.lane, key.part));
@@ -300,14 +303,14 @@ impl Sampler<'_> {
         Ok((board, stored))
     }
 
-    /// Asks the oracle for some states between stored layers, whose values are known; returns how many it answered.
+    /// Compares answers of the oracle with known values of states between stored layers. Returns the number of answers.
     fn ask(&self, asked: impl Iterator<Item = (u64, u64)>) -> Result<u64, Problem> {
         let Some(oracle) = &self.oracle else { return Ok(0) };
         let mut answers = 0;
         for (board, value) in asked {
             let answer = match oracle.stored_value(Board(board)) {
                 Ok(Stored(bits)) => bits.to_string(),
-                // It lacks the memory that it would take to answer, and says nothing wrong.
+                // The oracle lacks the memory for an answer, which is no fault of the run.
                 Err(QueryError::TooLarge(_)) => continue,
                 Err(QueryError::Read(ReadError::Storage(error))) => return Err(error.into()),
                 Err(error) => error.to_string(),
@@ -322,8 +325,9 @@ impl Sampler<'_> {
         Ok(answers)
     }
 
-    /// Checks that the stored moves of some states are best by the values of the layers above; returns how many those are:
-    /// none where the run stores no moves.
+    /// Checks that the stored moves of some states are best, by the values of the layers above.
+    ///
+    /// Returns the number of checked moves, which is 0 if the run stores no moves.
     fn check_best_moves(&self, boards: &[u64], above: [&States; 2]) -> Result<u64, Problem> {
         let Some(oracle) =
             self.oracle.as_ref().filter(|oracle| oracle.params().contents().stores_best_moves())
@@ -358,19 +362,19 @@ impl Sampler<'_> {
         Ok(checked)
     }
 
-    /// The boards that moves lead to.
+    /// The afterstates of a board.
     fn afterstates(&self, board: u64) -> impl Iterator<Item = u64> {
         self.slid(board).into_iter().filter(move |&after| after != board)
     }
 
-    /// The board after each move, in the order of [`Move::ALL`]; the same board where that is not legal.
+    /// The board after each move, in the order of [`Move::ALL`]. A move that is not legal leaves the board unchanged.
     fn slid(&self, board: u64) -> [u64; 4] {
         let mut after = [const { Vec::new() }; 4];
         self.game.geometry().slide(&[board], &mut after);
         after.map(|after| after.first().copied().unwrap_or(board))
     }
 
-    /// The value of a state by its moves, whose successors are known.
+    /// The value of a state, from the known values of its successors.
     fn best(&self, board: u64, known: &Known) -> u64 {
         self.afterstates(board)
             .map(|after| self.mean(after, known))
@@ -378,7 +382,7 @@ impl Sampler<'_> {
             .unwrap_or_else(|| self.game.dead(board))
     }
 
-    /// The value of an afterstate by its spawns.
+    /// The value of an afterstate, from the known values of the states after its spawns.
     fn mean(&self, after: u64, known: &Known) -> u64 {
         if self.game.is_won(after) {
             return self.game.values().won();
@@ -392,7 +396,7 @@ impl Sampler<'_> {
     }
 }
 
-/// SplitMix64: well mixed bits of a counter.
+/// Random bits from a counter, by SplitMix64.
 fn random(counter: u64) -> u64 {
     let mut x = counter.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

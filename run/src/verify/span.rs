@@ -1,4 +1,4 @@
-//! Which layers are to be checked, and which beside them have to be read for that.
+//! The layers to check, and the other layers that a check must read.
 
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Phase};
@@ -15,8 +15,9 @@ pub struct Span {
 }
 
 impl Span {
-    /// This span, widened to whole committed ranges of values: the journal has one fingerprint for each. Spans that
-    /// cover all layers together check all of the run together.
+    /// This span, widened to whole committed ranges of values, because the journal has one fingerprint for each range.
+    ///
+    /// Checks of several spans that together cover all layers check the whole run.
     pub fn widened(self, commits: &[Commit]) -> Self {
         let touched = |commit: &&Commit| commit.phase == Phase::BackUp && self.touches(commit);
         commits.iter().filter(touched).fold(self, |span, commit| Self {
@@ -25,38 +26,38 @@ impl Span {
         })
     }
 
-    /// Whether a layer is among them.
+    /// Whether the span has a layer.
     pub fn contains(self, layer: Layer) -> bool {
         (self.first..=self.last).contains(&layer)
     }
 
-    /// Whether any layer of a commit is among them.
+    /// Whether the span has any layer of a commit.
     pub fn touches(self, commit: &Commit) -> bool {
         commit.first <= self.last && self.first <= commit.last
     }
 
-    /// The layers, highest first, from which the values of the highest one follow: down from the next cut
-    /// above, whose values are stored.
+    /// The layers above the span that its values follow from, highest first.
+    ///
+    /// The first of them is the upper layer of the next cut, whose values are stored.
     pub fn above(self, game: &CheckedGame) -> impl Iterator<Item = Layer> {
         let next = self.last.up(1);
         let of_cut = Layer(game.next_cut(next.0)).up(1);
         next.to(of_cut.min(Layer(game.last_layer()))).rev()
     }
 
-    /// The layers themselves, highest first.
+    /// The layers of the span, highest first.
     pub fn layers(self) -> impl Iterator<Item = Layer> {
         self.first.to(self.last).rev()
     }
 
-    /// The layers that can lead to the lowest ones, highest first.
+    /// The layers below the span that can lead to its lowest layers, highest first.
     pub fn below(self) -> impl Iterator<Item = Layer> {
         (1..=Layer::RISE).filter_map(move |layers| self.first.down(layers))
     }
 
-    /// The span that is left when all layers from `down_to` upward are checked: the one to check next, to go on. `None`
-    /// where nothing is left.
+    /// The span that remains to be checked when all layers from `down_to` upward are checked; `None` if none remains.
     pub fn left_below(self, down_to: Layer, commits: &[Commit]) -> Option<Self> {
-        // A range of values counts as done with only as a whole.
+        // A partly checked range of values must be checked again as a whole.
         let begun = commits.iter().filter(|commit| commit.phase == Phase::BackUp);
         let begun = begun.filter(|commit| commit.first < down_to && down_to <= commit.last);
         let done = begun.map(|commit| commit.last.up(1)).max().unwrap_or(down_to);
@@ -89,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_begins_with_the_commit_that_was_not_finished() {
+    fn the_rest_begins_with_the_unfinished_commit() {
         let commits = [values(4, 14), values(16, 30), values(32, 60)];
         let whole = span(4, 60);
         assert_eq!(whole.left_below(Layer(32), &commits), Some(span(4, 30)));

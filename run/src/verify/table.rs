@@ -1,20 +1,20 @@
-//! Numbers of boards by board.
+//! A hash table from boards to numbers.
 
 /// A hash table from boards to numbers, for boards that are not empty.
 #[derive(Default)]
 pub struct BoardTable {
-    /// A board, 0 where there is none, and its number.
+    /// Pairs of a board and its number. The board is 0 in a free slot.
     slots: Vec<(u64, u32)>,
 }
 
 impl BoardTable {
-    /// Empties the table, and makes room for this number of boards.
+    /// Empties the table, and reserves memory for this number of boards.
     pub fn clear(&mut self, boards: usize) {
         self.slots.clear();
         self.slots.resize(2 * boards + 2, (0, 0));
     }
 
-    /// Numbers boards from 0 on. They must be different ones.
+    /// Numbers boards from 0 upward. The boards must differ.
     pub fn number(&mut self, boards: &[u64]) {
         self.clear(boards.len());
         for (number, &board) in boards.iter().enumerate() {
@@ -23,14 +23,14 @@ impl BoardTable {
         }
     }
 
-    /// The number of a board; `None` where it has none.
+    /// The number of a board; `None` if it has none.
     #[inline]
     pub fn get(&self, board: u64) -> Option<u32> {
         let (found, number) = self.slots[self.slot(board)];
         (found == board).then_some(number)
     }
 
-    /// The number of a board, which becomes `next` where it had none. There must be room.
+    /// The number of a board, which becomes `next` if it has none. The table must have a free slot.
     #[inline]
     pub fn get_or_insert(&mut self, board: u64, next: u32) -> u32 {
         let slot = self.slot(board);
@@ -40,10 +40,10 @@ impl BoardTable {
         self.slots[slot].1
     }
 
-    /// Where a board is, or where it would be.
+    /// The slot of a board, or the free slot for it.
     #[inline]
     fn slot(&self, board: u64) -> usize {
-        // Half of the slots are free, so that a free one is near.
+        // At least half of the slots are free, so the search is short.
         let hash = board.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let mut slot = ((u128::from(hash) * self.slots.len() as u128) >> 64) as usize;
         while self.slots[slot].0 != 0 && self.slots[slot].0 != board {

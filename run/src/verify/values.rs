@@ -1,11 +1,11 @@
-//! How values are written, and the values of afterstates, computed independently from `docs/dev/format.md`.
+//! The stored form of values, and the values of afterstates, implemented independently from `docs/dev/format.md`.
 
 use exact2048_game::{Discount, Game, Objective, Precision, Spawner};
 
 /// Exponents of the tiles that spawn: a 2 and a 4.
 pub const SPAWNS: [u8; 2] = [1, 2];
 
-/// For each tile that spawns, the values of the states after it, one for each empty cell.
+/// For each kind of spawned tile, the values of the states after the spawn, one for each empty cell.
 pub type SpawnedValues = [Vec<u64>; SPAWNS.len()];
 
 /// The form of a run's values.
@@ -13,7 +13,7 @@ pub type SpawnedValues = [Vec<u64>; SPAWNS.len()];
 pub struct ValueForm {
     form: Form,
     precision: Precision,
-    /// Weight of each tile that spawns.
+    /// The weight of each kind of spawned tile.
     weights: [u32; SPAWNS.len()],
     worst: bool,
     discount: Discount,
@@ -21,14 +21,14 @@ pub struct ValueForm {
 
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Form {
-    /// Whole numbers of units of 2^-fraction_bits.
+    /// Multiples of 2^-fraction_bits. `scores` is true for the objective score.
     Fixed { fraction_bits: u32, scores: bool },
-    /// Bits of a floating-point number; `losses`: the bits of 1 less these.
+    /// The bits of a floating-point number or, with `losses`, the bits of 1 minus those bits.
     Floating { losses: bool },
 }
 
 impl ValueForm {
-    /// The form of the values of a game; `most` is the potential of the heaviest board that counts.
+    /// The form of the values of a game. `most` is the potential of the heaviest board within the bounds of the game.
     pub fn new(game: &Game, most: u64) -> Self {
         let losses = matches!(game.objective(), Objective::Lose { .. });
         let scores = game.objective() == Objective::Score;
@@ -47,7 +47,7 @@ impl ValueForm {
         }
     }
 
-    /// The term that these points add to a value; 0 where values are not scores.
+    /// The term that these points add to a value; 0 if values are not scores.
     pub fn score(&self, points: u64) -> u64 {
         match self.form {
             Form::Fixed { fraction_bits, scores: true } => points << fraction_bits,
@@ -55,7 +55,7 @@ impl ValueForm {
         }
     }
 
-    /// The term of the score that building a spawned tile from 2s would have earned. The player did not earn it.
+    /// The term of the points for building this tile from 2s. The player does not score them for a spawned tile.
     fn unscored(&self, tile: u8) -> u64 {
         self.score(u64::from(tile - 1) << tile)
     }
@@ -71,7 +71,7 @@ impl ValueForm {
         }
     }
 
-    /// A value as a message has it.
+    /// A value as text for messages.
     pub fn text(&self, value: u64) -> String {
         match self.form {
             Form::Fixed { fraction_bits, .. } => format!("{value} in units of 2^-{fraction_bits}"),
@@ -79,7 +79,7 @@ impl ValueForm {
         }
     }
 
-    /// The value of an afterstate by those of its spawns.
+    /// The value of an afterstate, from the values of the states after its spawns.
     pub fn of_spawned(&self, spawned: &SpawnedValues) -> u64 {
         match (self.form, self.worst) {
             (_, true) => self.least(spawned),
@@ -101,8 +101,8 @@ impl ValueForm {
         number * f64::from(numerator) / (f64::from(denominator) * count)
     }
 
-    /// The least value of the possible spawns; a spawned 4 counts 4 less, because the player did not score
-    /// it.
+    /// The least value of the possible spawns. A spawned 4 counts 4 points less, because the player did not build the 4
+    /// from 2s.
     fn least(&self, spawned: &SpawnedValues) -> u64 {
         let kinds = spawned.iter().zip(SPAWNS).zip(self.weights).filter(|&(_, weight)| weight > 0);
         let scored = kinds.flat_map(|((values, tile), _)| {
@@ -115,10 +115,9 @@ impl ValueForm {
         }
     }
 
-    /// The mean, rounded to nearest.
+    /// The weighted mean of the values, rounded to nearest.
     ///
-    /// A spawned 4 adds 4 to what building the board from 2s would have scored, and the player did not
-    /// score it: so it counts 4 less.
+    /// A spawned 4 counts 4 points less, because the player did not build the 4 from 2s.
     fn rounded_mean(&self, spawned: &SpawnedValues) -> u64 {
         let empty = spawned[0].len() as u64;
         let scored = |(values, tile): (&Vec<u64>, u8)| {
@@ -134,7 +133,7 @@ impl ValueForm {
         }
     }
 
-    /// The number that floating-point bits stand for.
+    /// The number of a stored floating-point value.
     fn read(&self, bits: u64) -> f64 {
         let losses = self.form == Form::Floating { losses: true };
         match self.precision {
@@ -148,27 +147,27 @@ impl ValueForm {
         }
     }
 
-    /// The bits of a number in floating point.
+    /// The stored floating-point value of a number.
     fn write(&self, number: f64) -> u64 {
         let losses = self.form == Form::Floating { losses: true };
         let (bits, one) = match self.precision {
             Precision::Bits32 => (u64::from((number as f32).to_bits()), u64::from(1f32.to_bits())),
             Precision::Bits64 => (number.to_bits(), 1f64.to_bits()),
         };
-        // Damaged values may give any number.
+        // The subtraction may wrap around, because damaged values may give any number.
         if losses { one.wrapping_sub(bits) } else { bits }
     }
 }
 
 /// Sum of non-negative numbers, each rounded to a multiple of 2^(e − 48).
 ///
-/// A tie is rounded to the even multiple. 2^e is the largest power of two that is not above the largest number.
+/// 2^e is the largest power of two up to the largest number. A tie is rounded to the even multiple.
 fn coarse_sum(numbers: &[f64]) -> f64 {
     const DIGITS: u32 = 52;
     let exponent = |number: f64| (number.to_bits() >> DIGITS) as u32;
     let most = numbers.iter().map(|&number| exponent(number)).max().unwrap_or_default();
     if most == 0 {
-        // All are multiples of the smallest number that there is, and their bits count these.
+        // All numbers are subnormal, so their bits count multiples of the smallest positive number.
         return f64::from_bits(numbers.iter().map(|number| number.to_bits()).sum());
     }
     let rounded = |&number: &f64| {
@@ -182,14 +181,14 @@ fn coarse_sum(numbers: &[f64]) -> f64 {
         whole + u64::from(rest > half || (rest == half && whole & 1 == 1))
     };
     let sum: u64 = numbers.iter().map(rounded).sum();
-    // In two steps: the unit itself may be too small for a number with all its digits.
+    // Two multiplications, because the unit may be too small for a normal number.
     let largest_power = f64::from_bits(u64::from(most) << DIGITS);
     sum as f64 * 2f64.powi(-48) * largest_power
 }
 
-/// `sum / count` to the nearest integer; of two that are equally near, the larger one.
+/// Rounds `sum / count` to the nearest integer, and a tie to the larger integer.
 fn to_nearest_64(sum: u128, count: u64) -> u64 {
-    // Almost always 64 bits are enough, and dividing them is much faster.
+    // 64 bits are almost always enough, and a division of 64 bits is much faster.
     let (whole, rest) = match u64::try_from(sum) {
         Ok(sum) => (sum / count, sum % count),
         Err(_) => ((sum / u128::from(count)) as u64, (sum % u128::from(count)) as u64),
@@ -199,8 +198,8 @@ fn to_nearest_64(sum: u128, count: u64) -> u64 {
 
 /// Rounds `sum / count` to the nearest integer, with ties as in IEEE arithmetic.
 ///
-/// There, a division is a multiplication by the reciprocal, and a tie is rounded to the even integer. The product is off
-/// by less than 2^-20, so it matters only within 2^-16 of a tie.
+/// The solver multiplies by the reciprocal of `count`, and rounds a tie to the even integer. The error of the product
+/// is less than 2^-20, so this function computes the product only within 2^-16 of a tie.
 fn to_nearest_32(sum: u128, count: u64) -> u64 {
     let near_tie = |rest: u64| (2 * rest).abs_diff(count) <= count >> 16;
     match u64::try_from(sum) {
@@ -209,10 +208,10 @@ fn to_nearest_32(sum: u128, count: u64) -> u64 {
     }
 }
 
-/// Number of bits after the binary point.
+/// The number of bits after the binary point.
 ///
-/// With 32 bits a value, these are all bits that the largest value leaves. With 64 bits, there are fewer, because the
-/// weights of the spawns of a full board need some bits, and rounding needs one.
+/// With 32 bits per value, these are all bits that the largest value does not need. With 64 bits, they are fewer,
+/// because the sum of the weights of all spawns needs some bits, and rounding needs one.
 fn fraction_bits(game: &Game, largest: u64) -> u32 {
     let digits = |n: u64| u64::BITS - n.leading_zeros();
     match game.precision() {
@@ -247,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_keep_what_counts() {
+    fn sums_keep_significant_digits() {
         assert_eq!(coarse_sum(&[1.0, 0.5, 2f64.powi(-60)]), 1.5);
         assert_eq!(coarse_sum(&[1.0, 3.0 * 2f64.powi(-49)]), 1.0 + 2f64.powi(-47), "a tie");
         assert_eq!(coarse_sum(&[1.0, 2f64.powi(-49)]), 1.0, "a tie");
@@ -256,9 +255,9 @@ mod tests {
         assert_eq!(coarse_sum(&[0.0, 0.0]), 0.0);
     }
 
-    /// Both arithmetics give the same bits for values of all sizes.
+    /// The arithmetic of the verifier and that of the solver give the same bits for values of all sizes.
     #[test]
-    fn spawns_come_to_what_they_do_in_the_solver() {
+    fn values_of_spawns_are_those_of_the_solver() {
         let mut seed = 7u64;
         let mut next = move || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -276,7 +275,7 @@ mod tests {
                     Precision::Bits64 => (1f64.to_bits(), true),
                 };
                 for round in 0..3_000 {
-                    // Most of them near one another, some tiny, some 0 or 1.
+                    // Most values are near one another, some are tiny, and some are 0 or 1.
                     let mut list = || -> Vec<u64> {
                         let value = |_| match next() % 8 {
                             0 => 0,

@@ -24,7 +24,7 @@ impl<'a> Verifier<'a> {
     ///
     /// # Errors
     ///
-    /// Where the threads cannot be made.
+    /// If the threads cannot be started.
     pub fn new(
         run: &'a Run,
         threads: usize,
@@ -41,13 +41,13 @@ impl<'a> Verifier<'a> {
         Span { first: Layer::FIRST, last: Layer(self.game.last_layer()) }
     }
 
-    /// The number of states of a span that the journal knows of.
+    /// The number of states of a span, from the counts in the journal.
     pub fn known_states(&self, span: Span) -> u64 {
         let counts = self.run.layer_counts().into_iter();
         counts.filter(|counts| span.contains(counts.layer)).map(|counts| counts.states).sum()
     }
 
-    /// The bytes of the shards that have a layer of a span, by the journal.
+    /// The bytes of the shards that have a layer of a span, from the journal.
     pub fn known_bytes(&self, span: Span) -> u64 {
         let shards = self.run.catalog().shards();
         shards.iter().filter(|shard| span.touches(&shard.commit)).map(|shard| shard.record.bytes).sum()
@@ -63,7 +63,7 @@ impl<'a> Verifier<'a> {
         &self.game
     }
 
-    /// Number of threads.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.pool.current_num_threads()
     }
@@ -78,7 +78,7 @@ impl<'a> Verifier<'a> {
         (self.progress)(progress);
     }
 
-    /// Runs on the threads of the verifier.
+    /// Runs `work` on the threads of the verifier.
     pub(super) fn in_pool<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         self.pool.install(work)
     }

@@ -1,4 +1,4 @@
-//! Every byte of every shard, against its checksums and the journal.
+//! Checks every byte of every shard against its checksums and the journal.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(super) fn check_shards(verifier: &Verifier<'_>, span: Span) -> CheckOutcome 
             Ok(()) => add(&mut outcome.checked, shard),
             Err(problem) => outcome.problems.push(problem),
         }
-        // Where a file cannot be read now, the next most likely cannot either.
+        // If one file cannot be read now, the next files are probably unreadable too.
         let is_unread = outcome.problems.last().is_some_and(Problem::is_unread);
         if is_unread || outcome.problems.len() >= MOST_PROBLEMS {
             break;

@@ -2,7 +2,7 @@
 
 use super::{Block, Layout, is_canonical, numbered};
 
-/// Goes through rows of a block in ascending order, and tells the boards of their entries.
+/// Reads rows of a block in ascending order, and returns the boards of their entries.
 pub struct RowWalk<'a> {
     layout: &'a Layout<'a>,
     block: &'a Block,
@@ -14,21 +14,23 @@ pub struct RowWalk<'a> {
 /// Effect on a row of the symmetries that keep its mask.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RowSymmetry {
-    /// None maps it to a smaller row or to itself: the images of its boards are in other rows.
+    /// No symmetry except the identity maps the row to itself or to a smaller row. So no two boards of the row are
+    /// images of each other.
     None,
-    /// Some maps it to itself: some of its boards are images of one another.
+    /// A symmetry other than the identity maps the row to itself, and none to a smaller row. So some boards of the row
+    /// may be images of each other.
     Itself,
-    /// Some maps it to a smaller row: its boards belong there.
+    /// A symmetry maps the row to a smaller row. So its boards belong to that row.
     Smaller,
 }
 
 /// One row.
 pub struct LayoutRow {
-    /// Its small tiles.
+    /// The small tiles of the row.
     pub small: u64,
     /// All four bits of the cells without a large tile.
     pub small_cells: u64,
-    /// Whether a symmetry keeps its mask.
+    /// Whether a symmetry other than the identity keeps the mask.
     is_symmetric: bool,
 }
 
@@ -38,7 +40,7 @@ impl<'a> RowWalk<'a> {
         Self { layout, block, mask: usize::MAX, placed: Vec::new() }
     }
 
-    /// A row of the block. Rows must be asked for in ascending order.
+    /// Returns a row of the block. Calls must ask for rows in ascending order.
     pub fn get(&mut self, row: usize) -> LayoutRow {
         let class = &*self.block.class;
         let masks = &self.layout.masks[class.large_tiles];
@@ -62,12 +64,12 @@ impl<'a> RowWalk<'a> {
         LayoutRow { small, small_cells, is_symmetric: masks[mask].is_symmetric }
     }
 
-    /// The boards of the columns of the row that was asked for last, without its small tiles.
+    /// For each column, the large tiles of its board in the last row that [`Self::get`] returned.
     pub fn large_tiles(&self) -> &[u64] {
         &self.placed
     }
 
-    /// Effect of the symmetries on `row`, which must be the last row returned.
+    /// Effect of the symmetries on `row`, which must be the last row that [`Self::get`] returned.
     pub fn symmetry(&self, row: &LayoutRow) -> RowSymmetry {
         if !row.is_symmetric {
             return RowSymmetry::None;

@@ -14,9 +14,9 @@ fn random(seed: &mut u64) -> u64 {
     *seed >> 33
 }
 
-/// Whether written twice from the same text, the numbering comes out the same.
+/// The numberings of the solver and of the verifier implement the same text, so they must be equal.
 #[test]
-fn boards_are_where_the_solver_has_them() {
+fn boards_have_the_same_places_as_in_the_solver() {
     // 5x2 and 4x3 have classes whose symmetric masks number all configs.
     let boards =
         [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
@@ -28,7 +28,7 @@ fn boards_are_where_the_solver_has_them() {
         for _ in 0..400 {
             let mut board = 0u64;
             for cell in 0..params.game().cells() {
-                // Large tiles one at a time: few boards with many obey the tile bound.
+                // Only small tiles at first: few boards with many large tiles satisfy the bound on large tiles.
                 let exponent = random(&mut seed) % 5 % u64::from(large);
                 board |= exponent << (4 * cell);
             }
@@ -50,7 +50,7 @@ fn boards_are_where_the_solver_has_them() {
                 Some((lane.code(), layer.0, row.index(), column))
             });
             assert_eq!(found, wanted, "{board:x} on {}", params.game().board());
-            // And back: the entry is an image of the board.
+            // Conversely, the entry at this place is an image of the board.
             let (Some(place), Some(block)) = (place, block) else { continue };
             assert!(block.rows(block.part_of(place.row)).contains(&place.row));
             let mut rows = RowWalk::new(&layout, &block);
@@ -63,7 +63,7 @@ fn boards_are_where_the_solver_has_them() {
 }
 
 #[test]
-fn blocks_are_as_large_as_the_solver_has_them() {
+fn blocks_have_the_same_sizes_as_in_the_solver() {
     for (board, large, huge) in [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
     {
         let params = params(board, large, huge);
@@ -89,7 +89,7 @@ fn blocks_are_as_large_as_the_solver_has_them() {
 
 /// The example of `docs/dev/format.md`.
 #[test]
-fn very_many_configs_are_numbered_with_those_that_are_not_canonical() {
+fn masks_with_many_configs_number_all_of_them() {
     let game = CheckedGame::new(&params("5x2", 4, 16));
     let layout = Layout::new(&game);
     assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
