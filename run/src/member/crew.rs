@@ -36,7 +36,8 @@ pub struct Crew<L> {
 struct Plan {
     planner: Planner,
     error: Option<CrewError>,
-    /// Threads that wait for a task. Without any, nothing is notified, because blocks are small and tasks end often.
+    /// The number of threads that wait for a task. If it is 0, a finished task notifies no thread. That saves time,
+    /// because tasks on small blocks end often.
     idle: usize,
     /// The number of threads.
     threads: usize,

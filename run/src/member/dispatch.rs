@@ -39,8 +39,8 @@ struct Finished {
     sealed: BTreeMap<Layer, Vec<Frame>>,
     /// The bytes of the packed layers.
     sealed_bytes: u64,
-    /// Layers that this member has finished, but not reported. It reports a layer only within the window after `told`,
-    /// and only after all blocks of other members have arrived.
+    /// Layers that this member has finished, but not reported. It reports a layer only within `window_layers` layers
+    /// after `told`, and only after all blocks of other members have arrived.
     done: VecDeque<LayerPart>,
     /// The number of layers reported so far.
     reported: u32,

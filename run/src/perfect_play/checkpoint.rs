@@ -36,7 +36,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// Those of the storage.
+    /// The errors of the storage.
     pub fn write(&self, next: Layer, sums: &PlaySums, follower: &dyn Follower) -> Result<(), StorageError> {
         replace_file(&self.place, |file| self.write_to(file, next, sums, follower))
     }

@@ -50,7 +50,7 @@ impl CheckedGame {
         &self.geometry
     }
 
-    /// The largest exponent of a tile of a state.
+    /// The largest exponent of a tile that a state can hold.
     pub fn largest_exponent(&self) -> u8 {
         self.largest_exponent
     }
@@ -143,8 +143,9 @@ fn potential_of(exponent: u8) -> u64 {
     u64::from(exponent - 1) << exponent
 }
 
-/// The largest exponent. A board of n cells reaches at most 2^(n+1), and boards that hold the winning tile have no
-/// stored value.
+/// The largest exponent of a tile that a state can hold.
+///
+/// A board of n cells reaches at most 2^(n+1), and boards that hold the winning tile are not states.
 fn largest_exponent(game: &Game) -> u8 {
     let by_cells = game.board().cells() as u8 + 1;
     let by_objective = game.objective().winning_exponent().map_or(by_cells, |exponent| exponent - 1);

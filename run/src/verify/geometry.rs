@@ -220,8 +220,8 @@ fn slide(boards: &mut [u64], direction: &Direction) {
 
 /// Slides all lines, of `N` cells each.
 ///
-/// Tiles move as far as they can. Two equal tiles that meet merge, those nearest the wall first. A merged tile does not
-/// merge again.
+/// Tiles move as far as they can. Two equal tiles that meet merge. Pairs nearest the wall merge first. A merged tile
+/// does not merge again.
 #[inline(always)]
 fn slide_lines<const N: usize>(boards: Batch, direction: &Direction) -> Batch {
     // The tiles at each distance from the wall, all shifted to the wall.

@@ -74,7 +74,7 @@ impl KeptColumns {
 /// A set of cells that hold large tiles.
 #[derive(Debug)]
 struct Mask {
-    /// One bit a cell.
+    /// One bit per cell.
     bits: u32,
     /// The cells of the set, in order.
     large_cells: Vec<u32>,
@@ -376,7 +376,7 @@ fn compare_configs(a: u64, b: u64) -> Ordering {
     (a.checked_shr(first).unwrap_or(0) & 15).cmp(&(b.checked_shr(first).unwrap_or(0) & 15))
 }
 
-/// The masks that have no smaller image as a number, by their number of cells.
+/// The masks without a smaller image, by their number of cells. Masks are compared as numbers.
 fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
     let cells = geometry.cells() as u32;
     let mut masks: Vec<Vec<Mask>> = (0..=cells).map(|_| Vec::new()).collect();

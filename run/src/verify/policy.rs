@@ -7,8 +7,8 @@ pub struct BestMoveReader<'a> {
     code: u64,
     /// The width of the interval.
     width: u64,
-    /// The probabilities of a yes, in units of 1 / 65,536. The index has the last best move of the row, the last best
-    /// move of the column, the legal moves, and the number of declined candidates.
+    /// The probabilities of a yes, in units of 1 / 65,536. The index combines the last best move of the row, the last
+    /// best move of the column, the legal moves, and the number of declined candidates.
     chances: Vec<u32>,
     /// The last best move of the row.
     before: u8,

@@ -55,7 +55,8 @@ impl ValueForm {
         }
     }
 
-    /// The term of the points for building this tile from 2s. The player does not score them for a spawned tile.
+    /// The term for the points of building this tile from 2s. The player does not score these points if the tile
+    /// spawned.
     fn unscored(&self, tile: u8) -> u64 {
         self.score(u64::from(tile - 1) << tile)
     }
