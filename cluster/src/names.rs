@@ -1,20 +1,22 @@
-//! Names of jobs, which are the names of their runs in the store.
+//! Names of jobs. The run of a job has the same name in the store.
 
 use exact2048_coordinator::cluster::JobId;
 use exact2048_game::{Discount, KeptLayers, Objective, Params, Precision, Spawn4, Spawner};
 
-/// Longest name in bytes. File names may be longer, but are hard to read then.
+/// Maximum length of a name in bytes. File systems allow longer names, but these are hard to read.
 pub const MAX_BYTES: usize = 63;
 
-/// Where the coordinator keeps its queue, beside the runs: no job may have this name.
+/// Name of the coordinator's queue in the store. No job may have this name, because runs share the folder with the
+/// queue.
 pub const QUEUE: &str = "coordinator";
 
-/// A text is no name of a job.
+/// Error in the name of a job.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NameError {
-    /// The characters.
+    /// The name has a wrong length or wrong characters.
     #[error(
-        "expected a job name of 1 to {MAX_BYTES} of a-z, 0-9, '.', '_' and '-', a letter or digit first, found {0:?}"
+        "expected a job name of 1 to {MAX_BYTES} characters from a-z, 0-9, '.', '_' and '-' that begins with a letter \
+         or digit, found {0:?}"
     )]
     Characters(String),
     /// The name of the queue.
@@ -22,11 +24,11 @@ pub enum NameError {
     Reserved,
 }
 
-/// The job of this name.
+/// Checks the name of a job.
 ///
 /// # Errors
 ///
-/// [`NameError`]; it repeats no more of the text than a name may have.
+/// [`NameError`]. It repeats at most [`MAX_BYTES`] + 1 characters of the text.
 pub fn parse(text: &str) -> Result<JobId, NameError> {
     let known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let first = text.bytes().next().is_some_and(known);
@@ -38,7 +40,7 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
     }
 }
 
-/// The name of a job that was given no name: different for different runs.
+/// Derives a job's name from its parameters. Parameters that change results or stored data change the name.
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
     let mut name = params.game().board().to_string();
