@@ -8,10 +8,10 @@ use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use tonic::Request;
 
-/// Time for an answer to a client. To submit a job may mean to read the journal of a run in a distant store.
+/// Time limit for an answer to a client. A submission may read the journal of a run in a remote store.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// How many bytes an answer may have: a list of 10,000 jobs with their failures is long.
+/// Maximum size of an answer in bytes. A list of 10,000 jobs with their failures is long.
 const MESSAGE_BYTES: usize = 64 << 20;
 
 /// A connection to a coordinator.
@@ -26,19 +26,19 @@ pub async fn open(options: &ClientOptions) -> Result<Client, ConnectError> {
     Ok(CoordinatorClient::new(connect(options).await?).max_decoding_message_size(MESSAGE_BYTES))
 }
 
-/// A request that fails where no answer comes in time.
+/// Creates a request that fails if no answer arrives in time.
 pub fn within<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.set_timeout(TIMEOUT);
     request
 }
 
-/// How many bytes of a text in an answer are shown.
+/// Maximum number of bytes to show of a text in an answer.
 const MOST_WORDS: usize = 4096;
 
-/// An answer of a coordinator, which is shown to people.
+/// A coordinator's answer to show to people.
 pub trait Shown {
-    /// Makes its texts fit for a terminal, since others wrote them: see [`plain_words`].
+    /// Makes the texts of the answer safe for a terminal, because other users wrote them; see [`plain_words`].
     fn make_plain(&mut self);
 }
 
@@ -61,7 +61,7 @@ impl Shown for v1::Worker {
     }
 }
 
-/// Answers with jobs, and some with workers.
+/// Implements [`Shown`] for answers that contain jobs or workers.
 macro_rules! shown {
     ($($answer:ident: $($field:ident),+;)+) => {$(
         impl Shown for v1::$answer {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_text_of_an_answer_commands_a_terminal() {
+    fn no_text_of_an_answer_controls_a_terminal() {
         let evil = || "\x1b[31mEVIL\x1b[0m\n\x1b]0;pwned\x07".to_owned();
         let job = v1::Job {
             name: evil(),

@@ -4,7 +4,7 @@ use exact2048_coordinator::cluster::{Secret, Secrets, WorkerId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The system has no random numbers.
+/// The system provides no random numbers.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot get random numbers from the system")]
 pub struct NoRandomNumbers(#[source] Box<dyn std::error::Error + Send + Sync>);
@@ -13,7 +13,7 @@ pub struct NoRandomNumbers(#[source] Box<dyn std::error::Error + Send + Sync>);
 ///
 /// # Errors
 ///
-/// A system without random numbers.
+/// [`NoRandomNumbers`].
 pub fn worker_id() -> Result<WorkerId, NoRandomNumbers> {
     Ok(WorkerId(generator()?.random()))
 }
@@ -28,7 +28,7 @@ pub fn token() -> Result<String, NoRandomNumbers> {
     Ok(words.map(|word| format!("{word:032x}")).concat())
 }
 
-/// Secrets, one after the other.
+/// Creates a source of secrets.
 ///
 /// # Errors
 ///
@@ -38,7 +38,7 @@ pub fn secrets() -> Result<Secrets, NoRandomNumbers> {
     Ok(Secrets::new(move || Secret::new(generator.random())))
 }
 
-/// A generator that is fit for secrets, which begins with the system's random numbers.
+/// Creates a generator that is secure enough for secrets. The system's random numbers are its seed.
 fn generator() -> Result<StdRng, NoRandomNumbers> {
     StdRng::try_from_os_rng().map_err(|error| NoRandomNumbers(Box::new(error)))
 }

@@ -1,5 +1,5 @@
-//! The token of a cluster. A coordinator makes it once and keeps it in the store beside its queue. Workers read it
-//! there. Clients of the same user on the same machine find it in a private folder, one file per address.
+//! The token of a cluster. A coordinator makes it once and keeps it in the store, in the folder of its queue. Workers
+//! read it there. Clients of the same user on the same machine find it in a private folder, one file per address.
 
 use std::fs::{self, DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Read, Write};
@@ -15,18 +15,18 @@ use tonic::transport::Uri;
 
 use crate::{names, random};
 
-/// Name of the token's file, beside the queue.
+/// Name of the token's file in the folder of the queue.
 const NAME: &str = "token";
 
-/// Access for the owner alone, of files and of folders.
+/// Permissions of files and of folders that only the owner may access.
 const OWNER_ONLY: u32 = 0o600;
 const OWNER_ONLY_FOLDER: u32 = 0o700;
 
-/// Returns the token of a store, and makes it at the first start. Blocks on the store. The caller owns the queue.
+/// Returns the token of a store, and makes it at the first start. Blocks on the store. The caller must own the queue.
 ///
 /// # Errors
 ///
-/// Those of the store, and a file with other contents.
+/// An error of the store, or a token file with invalid contents.
 pub fn make(store: &Location) -> Result<Token> {
     let place = store.child(names::QUEUE)?;
     let made = place.create_private(NAME, format!("{}\n", random::token()?).as_bytes())?;
@@ -48,8 +48,10 @@ fn parsed(bytes: &[u8], place: &Location) -> Result<Token, TokenError> {
     Token::new(&String::from_utf8_lossy(bytes), &place.place().join(NAME).to_string())
 }
 
-/// The token of a running coordinator, where clients of the same user find it. It ends with this value. After a kill,
-/// the file stays without a lock and is ignored, so no client shows the token to a later server at the address.
+/// The token file of a running coordinator, for clients of the same user. Dropping this value removes the file.
+///
+/// If the coordinator is killed, the file stays without a lock. Clients ignore such a file, so they do not send the
+/// token to a later server at the same address.
 #[derive(Debug)]
 pub struct Announcement {
     path: PathBuf,
@@ -61,7 +63,7 @@ impl Announcement {
     ///
     /// # Errors
     ///
-    /// Those of the system. A folder of another user is refused.
+    /// An I/O error, or a folder of another user.
     pub fn make(address: SocketAddr, token: &Token) -> io::Result<Self> {
         Self::make_in(&runtime_folder(), address, token)
     }
@@ -81,7 +83,7 @@ impl Announcement {
 
 impl Drop for Announcement {
     fn drop(&mut self) {
-        // The lock ends with the file, so a file that cannot be removed is ignored.
+        // If the removal fails, clients ignore the file, because its lock ends with this value.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -95,7 +97,7 @@ pub fn announced(coordinator: &str) -> Option<Token> {
 fn announced_in(folder: &Path, coordinator: &str) -> Option<Token> {
     let uri: Uri = coordinator.parse().ok()?;
     let port = uri.port_u16()?;
-    // A client of a distant coordinator needs no second look-up of its name.
+    // A client of a remote coordinator usually stops here, before a second look-up of the coordinator's host name.
     let suffix = format!(":{port}");
     let mut names = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.file_name());
     names.find(|name| name.to_string_lossy().ends_with(&suffix))?;
@@ -109,7 +111,7 @@ fn announced_in(folder: &Path, coordinator: &str) -> Option<Token> {
     targets.into_iter().chain(any).find_map(|address| read_announced(&folder.join(file_name(address))))
 }
 
-/// Reads a file of a coordinator that runs.
+/// Reads the token in a coordinator's file; `None` if that coordinator no longer runs.
 fn read_announced(path: &Path) -> Option<Token> {
     let file = exact2048_files::open(path).ok()?;
     if !matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
@@ -129,7 +131,7 @@ fn file_name(address: SocketAddr) -> String {
     SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 
-/// Returns the folder of the running coordinators of this user.
+/// Returns the folder for the token files of this user's coordinators.
 fn runtime_folder() -> PathBuf {
     match std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty()) {
         Some(folder) => PathBuf::from(folder).join("exact2048"),
@@ -137,12 +139,15 @@ fn runtime_folder() -> PathBuf {
     }
 }
 
-/// Makes a folder that only its owner may enter.
+/// Creates a folder that only its owner may enter. An existing folder of this user gets the same permissions.
 fn make_private(folder: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(OWNER_ONLY_FOLDER).create(folder)?;
     let found = fs::symlink_metadata(folder)?;
     if !found.is_dir() || found.uid() != geteuid().as_raw() {
-        let what = format!("expected a folder of this user at {}, found another", folder.display());
+        let what = format!(
+            "expected a folder of this user at {}, found another owner or no folder",
+            folder.display()
+        );
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
     }
     fs::set_permissions(folder, Permissions::from_mode(OWNER_ONLY_FOLDER))

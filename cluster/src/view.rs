@@ -1,4 +1,4 @@
-//! Jobs and workers as JSON: what `exact2048 status --json` prints, and what the coordinator's page asks for.
+//! Jobs and workers as JSON, for `exact2048 status --json` and for the coordinator's page.
 
 use exact2048_game::{Discount, KeptLayers, Spawner};
 use exact2048_proto::v1::{Job, JobState, Pass, RunParameters, Worker, WorkerActivity};
@@ -19,17 +19,17 @@ pub struct JobView {
     board: String,
     objective: String,
     spawn4: String,
-    /// Only where there is one.
+    /// The discount; absent without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     discount: Option<String>,
-    /// Only where it is not chance.
+    /// The spawner; absent if it is chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     spawner: Option<String>,
     precision: u32,
     until_layer: Option<u32>,
-    /// As `--keep` takes it.
+    /// The kept layers, in the syntax of `--keep`.
     keep: String,
-    /// Whether the best move of every state is stored, too.
+    /// Whether the run also stores the best move of every state.
     best_moves: bool,
     run: String,
     phase: Option<&'static str>,
@@ -43,7 +43,7 @@ pub struct JobView {
     eta_seconds: Option<f64>,
     job_eta_seconds: Option<f64>,
     bytes: u64,
-    /// Use of the run's disk limit; only if it has one and was opened.
+    /// Bytes of the run on disk. This field and the next two are present if the run has a disk limit and was opened.
     #[serde(skip_serializing_if = "Option::is_none")]
     bytes_on_disk: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,7 +184,7 @@ pub fn at_work<'a>(job: &'a Job, workers: &'a [Worker]) -> impl Iterator<Item = 
     workers.iter().filter(|worker| worker.job == job.name)
 }
 
-/// A word for a state.
+/// Returns the name of a state.
 #[must_use]
 pub fn state_name(state: JobState) -> &'static str {
     match state {
@@ -197,7 +197,7 @@ pub fn state_name(state: JobState) -> &'static str {
     }
 }
 
-/// A word for a pass, as in the names of fields.
+/// Returns the name of a pass, as in the names of fields.
 #[must_use]
 pub fn phase_name(pass: Pass) -> Option<&'static str> {
     match pass {
@@ -226,7 +226,7 @@ pub fn spawn4(parameters: &RunParameters) -> String {
     format!("{}/{}", parameters.spawn4_numerator, parameters.spawn4_denominator)
 }
 
-/// The discount of a job's run. What no coordinator would have taken is shown as the default.
+/// Returns the discount of a job's run, or the default if the message is invalid.
 #[must_use]
 pub fn discount(parameters: &RunParameters) -> Discount {
     discount_of(parameters).unwrap_or_default()
@@ -238,7 +238,7 @@ pub fn spawner(parameters: &RunParameters) -> Spawner {
     spawner_of(parameters).unwrap_or_default()
 }
 
-/// Which layers' values the run of a job stores. What no coordinator would have taken is shown as the default.
+/// Returns the kept layers of a job's run, or the default if the message is invalid.
 #[must_use]
 pub fn kept(parameters: &RunParameters) -> KeptLayers {
     let kept = parameters.kept.and_then(|kept| KeptLayers::new(kept.period, kept.width).ok());

@@ -81,7 +81,7 @@ pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
     }
 }
 
-/// Converts an exponent. Its range is checked later, and a number that does not fit is out of range for all uses.
+/// Converts an exponent. A number above 255 becomes 255, which the later check of the range always refuses.
 fn exponent(number: u32) -> u8 {
     u8::try_from(number).unwrap_or(u8::MAX)
 }
@@ -107,7 +107,7 @@ pub(super) mod tests {
         let stored = (kept, any::<bool>());
         (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), (stored, rules))
             .prop_filter_map(
-                "not every board has every layer, nor every objective all rules",
+                "some boards lack a layer, and some objectives exclude a rule",
                 |(
                     board,
                     objective,

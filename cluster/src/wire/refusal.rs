@@ -1,4 +1,4 @@
-//! Refusals as statuses. The details contain reason and values, so that clients need not parse texts.
+//! Refusals as statuses. The details contain the reason and its values, so clients need not parse texts.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -35,7 +35,7 @@ pub fn status_with_reason(code: Code, reason: &str, what: impl Display) -> Statu
     status(code, reason, what, [])
 }
 
-/// Returns the status for a job that requires a run missing from the store.
+/// Returns the status for a job that requires an existing run, if the store does not contain that run.
 #[must_use]
 pub fn run_unknown_status() -> Status {
     status(Code::NotFound, RUN_UNKNOWN, "the store has no run of this name", [])
