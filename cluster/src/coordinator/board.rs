@@ -1,8 +1,7 @@
 //! Snapshots of a cluster for display, shared by all viewers.
 //!
-//! A [`ClusterSnapshot`] is shared: all who look within 200 ms of the last one get the same, unless something was
-//! decided meanwhile. Only jobs that have changed are looked at again, so that thousands that
-//! have ended cost nothing.
+//! All viewers get the same [`ClusterSnapshot`] for 200 ms, unless the coordinator makes a decision in the meantime. A
+//! new snapshot converts only jobs that have changed, so thousands of ended jobs cost little.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,24 +15,24 @@ use parking_lot::Mutex;
 use super::known::Known;
 use crate::wire::{job_message, worker_message};
 
-/// For how long a snapshot is shown before another one is made.
+/// Time after which a snapshot is replaced by a new one.
 pub const FRESH: Duration = Duration::from_millis(200);
 
 /// Snapshot of a cluster's activity.
 #[derive(Clone, Debug)]
 pub struct ClusterSnapshot {
-    /// The jobs with their places: those with lower ones have their turn first.
+    /// The jobs with their places. Jobs with lower places have their turn first.
     pub jobs: BTreeMap<JobId, (u64, Arc<v1::Job>)>,
     /// Workers in order of their ids.
     pub workers: Arc<Vec<v1::Worker>>,
-    /// Grows when something of a job changes; not by the mere passing of time.
+    /// Number of changes of jobs.
     pub jobs_version: u64,
-    /// Grows when something of a worker changes; not by the mere passing of time.
+    /// Number of changes of workers. Their times of silence and of backoff do not count.
     pub workers_version: u64,
     taken: Instant,
 }
 
-/// The last snapshot.
+/// Holder of the last snapshot.
 pub(super) struct Board {
     last: Mutex<Arc<ClusterSnapshot>>,
     /// Whether a decision was made after the last snapshot.
@@ -47,7 +46,7 @@ impl Default for Board {
 }
 
 impl Board {
-    /// Makes the next snapshot new.
+    /// Requires a new snapshot for the next caller.
     pub fn mark_stale(&self) {
         self.is_stale.store(true, Ordering::Release);
     }
@@ -64,37 +63,37 @@ impl Board {
 
 /// Changes since the last snapshot.
 pub(super) struct Changes {
-    /// The jobs of which something may have changed; `None` for those that are not there any more.
+    /// Jobs that may have changed; `None` for jobs that no longer exist.
     pub jobs: Vec<(JobId, Option<(JobStatus, Known)>)>,
     /// All workers.
     pub workers: Vec<WorkerStatus>,
 }
 
 impl ClusterSnapshot {
-    /// An empty one, which is no longer fresh.
+    /// Creates an empty snapshot that is no longer fresh.
     pub fn empty() -> Self {
         let taken = Instant::now().checked_sub(2 * FRESH).unwrap_or_else(Instant::now);
         Self { jobs: BTreeMap::new(), workers: Arc::default(), jobs_version: 0, workers_version: 0, taken }
     }
 
-    /// Whether it may still be shown, if nothing was decided since.
+    /// Returns whether the snapshot may still be shown, if the coordinator made no decision since.
     pub fn is_fresh(&self) -> bool {
         self.taken.elapsed() < FRESH
     }
 
-    /// One job.
+    /// Returns one job.
     pub fn job(&self, job: &JobId) -> Option<&Arc<v1::Job>> {
         self.jobs.get(job).map(|(_, message)| message)
     }
 
-    /// All jobs in order of their turns.
+    /// Returns all jobs in order of their turns.
     pub fn in_turn(&self) -> Vec<v1::Job> {
         let mut jobs: Vec<_> = self.jobs.values().collect();
         jobs.sort_by_key(|(place, _)| *place);
         jobs.into_iter().map(|(_, message)| v1::Job::clone(message)).collect()
     }
 
-    /// The snapshot after this one, with these changes.
+    /// Returns the next snapshot, with these changes.
     pub(super) fn with(&self, changes: Changes) -> Self {
         let mut next = self.clone();
         for (job, found) in changes.jobs {
@@ -120,19 +119,19 @@ impl ClusterSnapshot {
     }
 }
 
-/// The message of a job, with what only the shell knows of it.
+/// Converts a job to its message, with the shell's data about the job.
 pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
     let mut message = job_message(status, &known.params, &known.url);
     message.checking = status.checking;
     message.trouble = status.obstacle.clone().unwrap_or_default();
     if !message.trouble.is_empty() {
-        // By its speed so far it would be done soon, but it stands still.
+        // The remaining time follows from the speed so far, but the job makes no progress now.
         (message.eta_seconds, message.job_eta_seconds) = (None, None);
     }
     message
 }
 
-/// A worker without the fields that change by the mere passing of time.
+/// Returns a worker without its times of silence and of backoff.
 fn still(worker: &v1::Worker) -> v1::Worker {
     v1::Worker { silent_seconds: 0.0, backoff_seconds: 0.0, ..worker.clone() }
 }
@@ -147,14 +146,14 @@ mod tests {
 
     use super::*;
 
-    /// Hundreds who watch cost as much as one.
+    /// Hundreds of viewers cost as much as one.
     #[test]
-    fn all_who_look_see_the_same_until_something_is_decided() {
+    fn all_viewers_share_a_snapshot_until_a_decision() {
         let place = tempfile::tempdir().unwrap();
         let (store, stop) = (Location::from(place.path()), CancellationToken::new());
         let shell = Shell::open(store, ClusterConfig::default(), stop).unwrap();
         let look = || shell.driver.snapshot();
-        // Two looks may be further apart than a snapshot is fresh; not all pairs are.
+        // On a busy machine, more than 200 ms may pass between two looks, but not in all of the pairs.
         assert!((0..100).any(|_| Arc::ptr_eq(&look(), &look())));
         for _ in 0..10 {
             let before = look();

@@ -1,5 +1,5 @@
-//! Carries out the orders of the pure code: appends, opening and release of runs, and reading of shards. The code
-//! blocks on the store while pulls are answered.
+//! Carries out the orders of the pure code: appends, opening and release of runs, and reading of shards. Calls that
+//! block on the store run on separate threads, so the coordinator answers pulls in the meantime.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Carrier {
         }
     }
 
-    /// Answers the cluster for work that panicked.
+    /// Answers the cluster in place of work that panicked.
     fn give_up(&self, work: &Work) {
         let why = || "the coordinator failed; see its log".to_owned();
         self.driver.with(|state, now| match work {
@@ -139,7 +139,7 @@ impl Carrier {
             Some(Ok(run)) => Ok(run),
             Some(Err((location, limit_bytes))) => {
                 self.ledger.confirm()?;
-                let (run, _) = JobRun::go_on(&location, limit_bytes).map_err(AppendError::Failed)?;
+                let (run, _) = JobRun::reopen(&location, limit_bytes).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
             None => Err(Refused::Never(None, format!("job {job} does not exist"))),
@@ -172,8 +172,8 @@ impl Carrier {
         }
     }
 
-    /// Opens a run; `None` if the order is withdrawn. A run is created only while the queue, which is in the same store,
-    /// is in its place. The queue then records the creation.
+    /// Opens a run; `None` if the order is withdrawn. A run is created only while the queue, which is in the same
+    /// store, is in its place. The queue then records the creation.
     fn open_run(
         &self,
         ticket: OpenTicket,
@@ -248,15 +248,15 @@ impl Carrier {
     }
 }
 
-/// Why an append was not made.
+/// Reason why an append was not made.
 enum Refused {
-    /// It is impossible. The worker is to blame, if one is known.
+    /// The append can never succeed. The worker, if known, is to blame.
     Never(Option<WorkerId>, String),
     Append(AppendError),
 }
 
 impl Refused {
-    /// Why this append was not made.
+    /// Converts the error of an append.
     fn of(error: RecordError, append: &Append) -> Self {
         match error {
             RecordError::Shard { number, error } => {
@@ -292,7 +292,7 @@ pub(super) fn trouble_kind(error: &RunError) -> TroubleKind {
     }
 }
 
-/// Why a run that was made cannot be opened again.
+/// Converts the error of opening a run that was created before.
 fn missing_run(job: &JobId, error: RunError) -> AppendError {
     match error.kind() {
         ErrorKind::NotFound => AppendError::Foreign(gone(job)),

@@ -1,4 +1,4 @@
-//! Calls the pure code with the time, and passes on what follows.
+//! Calls the pure code with the time, and passes on the results.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -18,20 +18,20 @@ use super::signals::Signals;
 use super::work::{Orders, Work};
 use crate::wire::{Answer, cluster_status};
 
-/// The pure code of a coordinator, with its clock. It decides nothing.
+/// Connects the pure code of a coordinator to a clock. The driver makes no decisions.
 pub(super) struct Driver {
     begun: Instant,
     state: Mutex<State>,
     signals: Signals,
     orders: Orders,
     board: Board,
-    /// Why this coordinator does nothing more.
+    /// Reason why this coordinator stopped working; set if another one owns the store.
     fenced: OnceLock<String>,
-    /// Cancelled when this coordinator is to end.
+    /// Cancelled when this coordinator must end.
     stop: CancellationToken,
 }
 
-/// Why a pull has no answer.
+/// Reason why a pull has no answer.
 #[derive(Debug)]
 pub enum PullError {
     /// The pull is refused.
@@ -85,7 +85,7 @@ impl Driver {
         }
     }
 
-    /// Answers a worker as soon as there is news, or after a while.
+    /// Answers a worker as soon as there is news, or without news when the pull has waited long enough.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Driver {
         }
     }
 
-    /// Changes whenever the state of a job changes.
+    /// Returns a receiver for the number of changes of jobs' states.
     pub fn job_states(&self) -> watch::Receiver<u64> {
         self.signals.job_states()
     }
@@ -156,7 +156,7 @@ impl Driver {
         observe::record(&self.snapshot(), states);
     }
 
-    /// Lets time pass for the cluster until the coordinator stops.
+    /// Passes the time to the pure code in steps until the coordinator stops. Also orders the release of unneeded runs.
     pub async fn keep_time(self: Arc<Self>, step: Duration) {
         let mut ticks = tokio::time::interval(step);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -179,12 +179,12 @@ impl Driver {
         self.stop.cancel();
     }
 
-    /// Returns why this coordinator does nothing more, if another one owns the store.
+    /// Returns why this coordinator stopped working, if another one owns the store.
     pub fn fenced(&self) -> Option<&str> {
         self.fenced.get().map(String::as_str)
     }
 
-    /// Cancelled when this coordinator is to end.
+    /// Returns the token that is cancelled when this coordinator must end.
     pub fn stop(&self) -> &CancellationToken {
         &self.stop
     }

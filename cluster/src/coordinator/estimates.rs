@@ -11,11 +11,11 @@ use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::{JoinError, spawn_blocking};
 
-/// Numbers of threads of a worker for which the least memory is worked out. A number in between needs what the next
-/// higher one does.
+/// Numbers of a worker's threads for which the least memory is estimated. A number between two of them needs as much
+/// memory as the higher one.
 const THREADS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
 
-/// For how many parameters estimates are kept: when there are more, all of them are dropped.
+/// Maximum number of cached estimates. One more drops all of them.
 const KEPT: usize = 64;
 
 /// Estimated needs of a job.
@@ -23,29 +23,29 @@ const KEPT: usize = 64;
 pub struct JobEstimate {
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
-    /// The entries of its layers.
+    /// Size of each layer.
     pub workload: Arc<Workload>,
-    /// Estimated cost of its passes.
+    /// Estimated cost of the passes.
     pub cost: Arc<PassCost>,
 }
 
-/// Estimated needs of jobs, by their parameters as JSON.
+/// Cached estimates, by the parameters as JSON.
 #[derive(Debug, Default)]
 pub struct Estimates {
-    /// An estimate under way has its place already, so that callers for an equal one wait for it.
+    /// Finished estimates and those under way. Callers with equal parameters wait for an estimate under way.
     kept: Mutex<HashMap<String, Arc<OnceLock<JobEstimate>>>>,
-    /// Held while an estimate is worked out for a client.
+    /// Locked during an estimate for a client.
     for_clients: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl Estimates {
-    /// Estimates the needs of a job. Costs up to seconds of one thread for new parameters.
+    /// Estimates the needs of a job. New parameters cost up to several seconds of one thread.
     pub fn of(&self, params: &Params) -> JobEstimate {
         self.place_of(params).get_or_init(|| work_out(params)).clone()
     }
 
-    /// The needs of a job that a client asks about. Estimates for clients are worked out one at a time, so that many
-    /// requests at once leave the coordinator its other cores. One that no caller waits for any more is not begun.
+    /// Estimates the needs of a job for a client. Estimates for clients run one at a time, so that many requests occupy
+    /// only one core. If the caller gives up before its turn, its estimate never starts.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl Estimates {
         estimate.await
     }
 
-    /// Waits for the turn to have an estimate worked out for a client.
+    /// Waits for the turn to make an estimate for a client.
     pub(super) async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.for_clients).lock_owned().await
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_parameters_are_worked_out_once() {
+    fn equal_parameters_are_estimated_once() {
         let params = |board: &str| Params::small(board);
         let estimates = Estimates::default();
         let first = estimates.of(&params("3x3"));
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_estimates_at_once_are_one() {
+    fn equal_estimates_at_the_same_time_are_made_once() {
         let params = Params::small("3x3");
         let (estimates, together) = (Estimates::default(), Barrier::new(4));
         let ask = || {

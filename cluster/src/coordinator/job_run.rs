@@ -1,4 +1,4 @@
-//! The run of a job, open for writing: the one place from which its journal grows.
+//! The run of a job, open for writing. Only this module appends to the run's journal.
 
 use std::time::{Duration, Instant};
 
@@ -15,25 +15,25 @@ use super::AppendError;
 use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
 use crate::wire::OpeningId;
 
-/// For how long a shard may stay unseen that its worker has written: file systems on a network show files late.
+/// Longest wait until a worker's shard becomes visible to the coordinator. Network file systems show files late.
 const SHOWN_WITHIN: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why a record was not appended to the journal of a run.
+/// Reason why a record was not appended to the journal of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A shard that it names is not there, or is not what it says: it never will be.
+    /// A shard in the record is missing, or differs from the record. The append can never succeed.
     #[error("{error}")]
     Shard {
-        /// Which one of the record's shards.
+        /// Index of the shard in the record.
         number: usize,
         /// The error in the shard.
         error: StorageError,
     },
-    /// Layers that were enumerated before have other counts now: it never will be.
+    /// The counts of layers differ from an earlier enumeration of these layers. The append can never succeed.
     #[error("{0}")]
     Counts(RunError),
-    /// The append failed as one to any journal may.
+    /// The append failed for a reason that any journal may have.
     #[error(transparent)]
     Other(#[from] AppendError),
 }
@@ -41,9 +41,9 @@ pub enum RecordError {
 /// Contents of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Contents {
-    /// Its parameters. Those that do not change results may differ from what was asked for.
+    /// Parameters of the run. Those that do not change results may differ from the requested ones.
     pub params: Params,
-    /// Committed and not retracted parts.
+    /// Data that is committed and not retracted.
     pub holdings: Holdings,
     /// Size of the run.
     pub stored: RunBytes,
@@ -69,17 +69,17 @@ fn stored(run: &Run) -> RunBytes {
     RunBytes { committed_bytes, disk }
 }
 
-/// How much a run may take of the disk.
+/// Disk limit of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DiskLimit {
-    /// Bytes, all its files or objects together.
+    /// Maximum size of all files or objects of the run together, in bytes.
     pub bytes: u64,
-    /// How many times the usual room is left free of it when the run is opened.
+    /// Free space to leave within the limit when the run is opened, as a multiple of the usual free space.
     pub times: u64,
 }
 
-/// The journal of a run, which a cluster shares. Only its records count as entries: if others have opened it and
-/// appended nothing, that changes nothing.
+/// The journal of a run that a cluster solves. Opening records do not count as entries, because an opening by another
+/// process without an append changes nothing.
 impl Journal for Run {
     type Record = JournalRecord;
     type Error = RunError;
@@ -99,30 +99,31 @@ impl Journal for Run {
     }
 }
 
-/// Fences earlier writers off.
+/// Fences off earlier writers.
 fn opened(mut run: Run) -> Result<OpenJournal<Run>, RunError> {
     let (opening, records) = (OpeningId(run.share()?), run.records() as u64);
     let last = run.last_record().cloned();
     Ok(OpenJournal { journal: run, opening, found: records, last, entries: records })
 }
 
-/// A run that is open for writing, and that opens itself again after a failure.
+/// A run that is open for writing. After a failure, it reopens before the next append.
 #[derive(Debug)]
 pub struct JobRun {
     journal: OwnedJournal<Run>,
-    /// How many bytes it may take of the disk, if there is a limit.
+    /// Disk limit of the run in bytes, if any.
     limit_bytes: Option<u64>,
-    /// The commit whose shards are counted already, though it is not appended: all files were counted after they were
-    /// written.
+    /// The commit whose shards count already, although the commit is not appended. All files were counted after the
+    /// shards were written.
     counted: Option<Commit>,
-    /// The shards of the removal that is being appended, which go when it is known to be there.
+    /// The shards that the removal under way releases. They are deleted as soon as the journal contains the removal.
     needless: Vec<ShardRecord>,
 }
 
 impl JobRun {
-    /// Opens the run of a job, or begins it, and fences off every process that had it open before. Removes shards that
-    /// nothing refers to, and retracts commits whose shards are not there. Where its disk has a limit, makes room for what
-    /// is left; returns how many bytes are missing even then, as far as is known.
+    /// Opens or creates the run of a job, and fences off every process that has it open.
+    ///
+    /// Removes shards that no record names, and retracts commits with missing shards. With a disk limit, also frees
+    /// space for the remaining layers. Returns the estimated number of bytes that are still missing after that.
     ///
     /// # Errors
     ///
@@ -135,7 +136,7 @@ impl JobRun {
         Self::prepare(location, limit, || Run::open_or_create(location, params, UnnamedPolicy::Refuse))
     }
 
-    /// As [`begin`](Self::begin), of a run that was made before: where it is not in its place, none is made.
+    /// Opens an existing run as [`begin`](Self::begin) does. Creates no run in place of a missing one.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ impl JobRun {
         limit: Option<DiskLimit>,
         open: impl FnOnce() -> Result<Run, RunError>,
     ) -> Result<(Self, Contents, u64), RunError> {
-        // Files of killed workers are counted before they are removed.
+        // The peak includes the files of killed workers, which the opening removes.
         let found_bytes = limit.map_or(Ok(0), |_| found_bytes(location))?;
         let mut run = open()?;
         run.share()?;
@@ -172,13 +173,12 @@ impl JobRun {
         Ok((run, contents, missing_bytes))
     }
 
-    /// Opens the run of a job to append to it, and removes nothing. It may take `limit_bytes` of the disk, if that is
-    /// limited.
+    /// Opens the run of a job for appends, and removes nothing. `limit_bytes` is its disk limit, if any.
     ///
     /// # Errors
     ///
     /// As for [`Run::open_again`], [`Run::share`] and [`Run::limit_disk`].
-    pub fn go_on(location: &Location, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
+    pub fn reopen(location: &Location, limit_bytes: Option<u64>) -> Result<(Self, Contents), RunError> {
         let mut run = Run::open_again(location)?;
         limit(&mut run, limit_bytes)?;
         Self::new(location, run, limit_bytes)
@@ -191,13 +191,13 @@ impl JobRun {
         Ok((Self { journal, limit_bytes, counted: None, needless: Vec::new() }, contents))
     }
 
-    /// The opening record, which workers name in their shards.
+    /// Returns the opening record, whose number is part of the file names of workers' shards.
     #[must_use]
     pub fn opening(&self) -> OpeningId {
         self.journal.opening()
     }
 
-    /// Returns the size of the run; 0 while it could not be reopened after a failure.
+    /// Returns the size of the run, or zeros if the run could not be reopened after a failure.
     #[must_use]
     pub fn stored(&self) -> RunBytes {
         self.journal.journal().map(stored).unwrap_or_default()
@@ -205,20 +205,20 @@ impl JobRun {
 
     /// Appends a record to the journal. After a failure, the same record may be appended again.
     ///
-    /// 1. After a failure, the run is opened again. If the record is already there, nothing is left to do.
-    /// 2. The shards that the record names are checked, 104 bytes of each.
-    /// 3. The record is appended.
-    /// 4. The shards of reach that the record removes are removed, or left to the next opening of the run.
+    /// 1. After a failure, reopens the run. If the journal already contains the record, only step 4 is left.
+    /// 2. Checks the shards that the record names, by 104 bytes of each shard.
+    /// 3. Appends the record.
+    /// 4. Deletes the reach shards that the record removes. The next opening of the run deletes those that remain.
     ///
-    /// So a repeated record is in the journal once. `confirm` returns whether this process still owns the store. It is
-    /// called before a run is opened again, because that fences others off.
+    /// So the journal contains a repeated record once. `confirm` checks that this process still owns the store. It is
+    /// called before the run is reopened, because reopening fences off other processes.
     ///
     /// # Errors
     ///
     /// * [`RecordError::Shard`] if a shard differs from its record, and [`RecordError::Counts`].
     /// * [`AppendError::Fenced`] if another process owns the store.
-    /// * [`AppendError::Foreign`] if another process has written to this journal, or removed records of it.
-    /// * [`AppendError::Failed`]; then it is uncertain whether the record is there.
+    /// * [`AppendError::Foreign`] if another process has written to this journal, or has removed records from it.
+    /// * [`AppendError::Failed`] otherwise. The journal may contain the record or not.
     pub fn append(
         &mut self,
         record: &JournalRecord,
@@ -255,7 +255,7 @@ impl JobRun {
         Ok(())
     }
 
-    /// Counts the shards that a record has added, or removes those that it has released.
+    /// Counts the shards that a record has added, or deletes the shards that it has released.
     fn note_appended(&mut self, record: &JournalRecord) {
         let Some(run) = self.journal.journal() else { return };
         let counted = self.counted.take();
@@ -286,7 +286,7 @@ impl JobRun {
     }
 }
 
-/// Bytes that the run of a job takes before it is opened; 0 if there is no run yet.
+/// Returns the size of a job's run before the run is opened; 0 if there is no run yet.
 fn found_bytes(location: &Location) -> Result<u64, StorageError> {
     match RunDir::find(location)? {
         Some(_) => RunDir::open_read_only(location)?.taken_bytes(),
@@ -294,7 +294,7 @@ fn found_bytes(location: &Location) -> Result<u64, StorageError> {
     }
 }
 
-/// Limits what a run takes of the disk, unless that is done. Returns whether its files were counted for that.
+/// Sets the disk limit of a run, unless it is already set. Returns whether the call counted the run's files.
 fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<bool, RunError> {
     match limit_bytes.filter(|_| run.dir().allowance().is_none()) {
         Some(bytes) => run.limit_disk(bytes).map(|()| true),
@@ -302,7 +302,7 @@ fn limit(run: &mut Run, limit_bytes: Option<u64>) -> Result<bool, RunError> {
     }
 }
 
-/// Removes shards that the journal does not count any more.
+/// Deletes shards that no record of the journal needs any longer.
 fn remove(run: &Run, needless: &[ShardRecord]) {
     if let Err(error) = run.dir().remove_needless_shards(needless) {
         let (run, error) = (run.dir().place(), with_causes(&error));
@@ -310,7 +310,7 @@ fn remove(run: &Run, needless: &[ShardRecord]) {
     }
 }
 
-/// Checks that the shards of a record are there and match it, before it is appended.
+/// Checks that the shards of a record exist and match it, before the record is appended.
 fn look(run: &Run, record: &Record) -> Result<(), RecordError> {
     let begun = Instant::now();
     loop {
@@ -341,7 +341,7 @@ mod tests {
         Params::small("2x2")
     }
 
-    /// A record that the catalog takes without shards.
+    /// Creates a record that the catalog accepts without shards.
     fn record(last: u32) -> JournalRecord {
         let (phase, first, last) = (Phase::BackUp, Layer(4), Layer(last));
         let retracted = Commit { phase, first, last, layers: vec![], fingerprint: None };
@@ -352,7 +352,7 @@ mod tests {
         RunDir::open_read_only(location).unwrap().records().to_vec()
     }
 
-    /// Over a real run, what [`OwnedJournal`] promises.
+    /// Checks the promises of [`OwnedJournal`] with a real run.
     #[test]
     fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
@@ -366,17 +366,17 @@ mod tests {
         run.journal.lose_answer(&record(16), true);
         run.append(&record(16), || Ok(())).unwrap();
         assert!(run.opening() > first);
-        // It was made, and the answer was lost.
+        // The append was made, but its answer was lost.
         Run::append(run.journal.heal().unwrap().0, record(24)).unwrap();
         run.journal.lose_answer(&record(24), true);
         run.append(&record(24), || Ok(())).unwrap();
-        // The run could not be opened again for a while.
+        // The run could not be reopened for a while.
         run.journal.lose_answer(&record(32), false);
         run.append(&record(32), || Ok(())).unwrap();
         assert_eq!(journal(&location), [8, 16, 24, 32].map(|last| json!(record(last))));
     }
 
-    /// A commit of the first layer with one shard, whose record is as in the store but for what a test changes.
+    /// Creates a commit of the first layer with one shard. The test may change the shard's record.
     fn commit(run: &JobRun, change: impl FnOnce(&mut ShardRecord)) -> JournalRecord {
         let open = Run::open(run.journal.location()).unwrap();
         let (phase, first, last) = (Phase::Enumerate, Layer(4), Layer(4));
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn only_shards_that_are_there_are_committed() {
+    fn only_shards_that_match_their_records_are_committed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
@@ -415,9 +415,9 @@ mod tests {
         assert_eq!(journal(&location).len(), 1);
     }
 
-    /// Shards count when they are committed, and no longer when they were removed; also after the run was opened again.
+    /// Shards count from their commit to their removal, even if the run is reopened in between.
     #[test]
-    fn what_is_taken_of_a_limit_is_known_after_each_append() {
+    fn the_use_of_a_disk_limit_is_known_after_each_append() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let limit = DiskLimit { bytes: 1 << 20, times: 1 };
@@ -438,12 +438,12 @@ mod tests {
         run.append(&sound, || panic!("nothing has failed")).unwrap();
         let with_shard = disk(run.stored());
         assert!(with_shard.taken_bytes >= empty.taken_bytes + shards[0].bytes && file.exists());
-        // Counted anew.
+        // The run is reopened, which counts all files again.
         run.journal.lose_answer(&record(8), true);
         run.append(&record(8), || Ok(())).unwrap();
         let again = disk(run.stored()).taken_bytes;
         assert!((with_shard.taken_bytes..with_shard.taken_bytes + 20_000).contains(&again), "{again}");
-        // Where the answer to a removal was lost, its shards go all the same.
+        // If the answer to a removal was lost, its shards are deleted all the same.
         let removed = vec![LayerRange { first: Layer(4), last: Layer(4) }];
         let open = run.journal.heal().unwrap().0;
         let needless = open.catalog().reach_of(&removed);
@@ -452,12 +452,12 @@ mod tests {
         run.needless = needless;
         run.journal.lose_answer(&removal, true);
         run.append(&removal, || Ok(())).unwrap();
-        // The record takes as much as the shard took, and another opening record.
+        // The removal's record and another opening record take as much as the deleted shard.
         assert!(disk(run.stored()).taken_bytes <= again + 5_000 && !file.exists());
         assert_eq!(run.stored().committed_bytes, 0);
     }
 
-    /// No commit counts what killed workers leave: a part of a shard, and a shard that no record names.
+    /// Killed workers leave files that no commit counts: a part of a shard, and a shard that no record names.
     #[test]
     fn files_of_killed_workers_count_towards_the_peak() {
         let place = tempfile::tempdir().unwrap();
@@ -477,9 +477,9 @@ mod tests {
         }
     }
 
-    /// Layers that are enumerated again with another outcome: that attempt is wrong, and the journal is not (finding A7).
+    /// If a repeated enumeration of layers has different counts, the repetition is wrong, and the journal is right.
     #[test]
-    fn other_counts_than_before_blame_no_journal() {
+    fn different_counts_do_not_blame_the_journal() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
@@ -498,9 +498,9 @@ mod tests {
         run.append(&sound, fine).unwrap();
     }
 
-    /// The run of a job that was made is not made again (finding B1).
+    /// A run that was created once is not created again while it is missing.
     #[test]
-    fn a_run_that_is_away_is_not_made_again() {
+    fn a_missing_run_is_not_created_again() {
         let place = tempfile::tempdir().unwrap();
         let (folder, aside) = (place.path().join("job"), place.path().join("aside"));
         let location = Location::from(&folder);
@@ -520,16 +520,17 @@ mod tests {
         assert_eq!(journal(&location), [json!(record(8))]);
     }
 
-    /// Where an append fails, files are counted with the shards that are not committed yet: they count once.
+    /// After a failed append, the count of all files includes the uncommitted shards. Their commit must not count them
+    /// again.
     #[test]
-    fn shards_of_a_commit_that_was_repeated_count_once() {
+    fn shards_of_a_repeated_commit_count_once() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let limit = Some(DiskLimit { bytes: 1 << 20, times: 1 });
         let (mut run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
         let sound = commit(&run, |_| {});
         run.journal.lose_answer(&sound, true);
-        // It is opened again, and then the shard is not seen for a moment.
+        // The run is reopened. Then the shard has other contents for a moment.
         let JournalRecord::Commit(Record { shards, .. }) = &sound else { panic!() };
         let file = place.path().join("job/shards").join(&shards[0].file);
         let aside = place.path().join("aside");
@@ -542,12 +543,13 @@ mod tests {
         drop(run);
         let (run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
         let counted = run.stored().disk.unwrap().taken_bytes;
-        // To open it has added a file, which takes as much as the shard.
-        assert!(taken + 4_000 < counted, "{taken} is not what is there, {counted}");
+        // The opening has added a file that takes as much as the shard. So both sums would be equal if the shard had
+        // counted twice.
+        assert!(taken + 4_000 < counted, "the shard counts twice: {taken} against {counted}");
     }
 
     #[test]
-    fn whoever_does_not_own_the_store_opens_nothing() {
+    fn a_process_that_does_not_own_the_store_opens_nothing() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
@@ -560,13 +562,13 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_is_noticed() {
+    fn records_that_others_wrote_are_noticed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
         run.append(&record(8), || Ok(())).unwrap();
         run.journal.lose_answer(&record(24), false);
-        let (mut other, _) = JobRun::go_on(&location, None).unwrap();
+        let (mut other, _) = JobRun::reopen(&location, None).unwrap();
         other.append(&record(16), || Ok(())).unwrap();
         drop(other);
         let refused = run.append(&record(24), || Ok(()));

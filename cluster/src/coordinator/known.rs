@@ -1,4 +1,4 @@
-//! The shell's data about jobs, next to those of the pure code.
+//! The shell's data about jobs, in addition to the data of the pure code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use super::job_run::JobRun;
 use crate::wire::{Answer, OpeningId};
 
-/// State that is read and changed only as a whole.
+/// State of the pure code and of the shell, under one lock.
 pub(super) struct State {
     pub cluster: Cluster,
     pub jobs: BTreeMap<JobId, Known>,
@@ -26,7 +26,7 @@ pub(super) struct Known {
     pub location: Location,
     /// The URL of the location, for workers and people.
     pub url: String,
-    /// The run, while it is open for writing. It is open only while the cluster holds it.
+    /// The run, while it is open for writing. It is closed soon after the cluster no longer needs it.
     pub held: Option<HeldRun>,
 }
 

@@ -1,4 +1,4 @@
-//! The queue, as all parts of a coordinator use it. Each use shows whether this coordinator still owns the store.
+//! Access to the queue for all parts of a coordinator. Each access checks that this coordinator still owns the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ impl Ledger {
         Self { driver, queue: Arc::new(Mutex::new(queue)), changing: Arc::default() }
     }
 
-    /// Waits for the turn to change the queue, which one change has at a time.
+    /// Waits for the turn to change the queue. Only one change has the turn at a time.
     pub async fn turn(&self) -> OwnedMutexGuard<()> {
         Arc::clone(&self.changing).lock_owned().await
     }
@@ -50,14 +50,14 @@ impl Ledger {
         self.answered(noted.map_err(|error| of_panic(&error))?)
     }
 
-    /// Requires that the store is in its place. Otherwise a missing run would mean nothing.
+    /// Requires that the store is in its place. Otherwise the absence of a run would prove nothing.
     pub async fn require_store(&self) -> Result<(), Status> {
         let queue = Arc::clone(&self.queue);
         let found = spawn_blocking(move || queue.lock().confirm()).await;
         self.answered(found.map_err(|error| of_panic(&error))?)
     }
 
-    /// Converts the queue's answer to a request.
+    /// Converts the queue's answer into the result for a client. Stops this coordinator if it is fenced off.
     fn answered(&self, answer: Result<(), AppendError>) -> Result<(), Status> {
         match answer {
             Ok(()) => Ok(()),
@@ -97,7 +97,7 @@ impl Ledger {
         }
     }
 
-    /// Checks now and then that no other coordinator has taken over.
+    /// Checks regularly that no other coordinator has taken over.
     pub async fn keep_watch(self) {
         let stop = self.driver.stop();
         while stop.run_until_cancelled(tokio::time::sleep(CONFIRM)).await.is_some() {

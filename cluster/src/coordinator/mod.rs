@@ -1,22 +1,23 @@
 //! The coordinator's process: the pure code of `exact2048_coordinator::cluster` between a store, a clock and a network.
 //!
-//! | Module | Its job |
+//! | Module | Purpose |
 //! |---|---|
 //! | `queue` | the journal of jobs; its owner is the coordinator of the store |
-//! | `queue_records` | the records of this journal, and the jobs that they leave |
-//! | `owned` | a journal that this process owns: an append that failed is made once |
-//! | `job_run`, `records` | the journal of a job's run, and what is appended to it |
+//! | `queue_records` | the records of this journal, and the jobs that follow from them |
+//! | `owned` | a journal that this process owns; a repeated append adds one record |
+//! | `job_run`, `records` | the journal of a job's run, and the records for this journal |
 //! | [`Shell`] (`shell`) | opens a store and runs the parts below |
-//! | `driver`, `known`, `signals` | calls the pure code with the time; data of the shell about jobs; news for waiting calls |
+//! | `driver` | calls the pure code with the time |
+//! | `known`, `signals` | the shell's data about jobs; news for waiting calls |
 //! | `work`, `carry_out` | orders of the pure code, and their execution |
-//! | `ledger`, `notes` | the queue for all parts; ends and progress of jobs in it |
+//! | `ledger`, `notes` | access to the queue for all parts; writes ends and progress of jobs to the queue |
 //! | `requests` | requests of clients |
 //! | `recheck` | rereads the shards of a finished job |
 //! | `statuses` | failures as statuses |
 //! | `service`, [`serve`](serve()) | the calls over gRPC, on a server |
-//! | `page` | what there is to see, for browsers |
-//! | `board` | what there is to see, made once for all who ask |
-//! | `estimates` | what is worked out once for the same parameters |
+//! | `page` | the page for browsers |
+//! | `board` | snapshots of jobs and workers, shared by all viewers |
+//! | `estimates` | estimates for jobs, computed once for equal parameters |
 //! | `observe` | logs and metrics |
 
 mod board;
@@ -53,16 +54,16 @@ pub use requests::WantedJob;
 pub use serve::serve;
 pub use shell::Shell;
 
-/// Why a record was not appended to a journal.
+/// Reason why a record was not appended to a journal.
 #[derive(Debug, thiserror::Error)]
 pub enum AppendError {
-    /// Another process owns the store: this one has to end.
+    /// Another process owns the store, so this process must end.
     #[error("{0}")]
     Fenced(String),
-    /// Another process has written to the journal of a job, or removed records of it.
+    /// Another process has written to the journal of a job, or has removed records from it.
     #[error("{0}")]
     Foreign(String),
-    /// Anything else; whether the record is there is uncertain.
+    /// Any other failure. The journal may contain the record or not.
     #[error(transparent)]
     Failed(#[from] RunError),
 }
@@ -73,7 +74,7 @@ impl From<StorageError> for AppendError {
     }
 }
 
-/// Whether this process, or the machine, has as many files open as it may.
+/// Returns whether an error shows that this process or the machine has reached its limit of open files.
 fn is_out_of_files(error: &RunError) -> bool {
     let mut systems = chain(error).filter_map(|error| error.downcast_ref::<std::io::Error>()?.raw_os_error());
     systems.any(|code| [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code))
@@ -88,9 +89,9 @@ mod tests {
 
     use super::*;
 
-    /// No job is to blame for it: it waits, and a client that submits one learns what is wrong.
+    /// No job is to blame for this failure. So the job waits, and a client that submits a job receives the reason.
     #[test]
-    fn a_process_that_has_too_many_files_open_says_so() {
+    fn too_many_open_files_are_reported() {
         let place = || std::path::Path::new("run/lock").into();
         let error = |source| RunError::from(StorageError::Io { doing: "open", place: place(), source });
         for (source, is_so) in [

@@ -15,8 +15,8 @@ use super::queue_records::{JobOutcome, QueueRecord};
 /// Pause before a failed write to the queue is repeated.
 const NOTE_AGAIN: Duration = Duration::from_secs(1);
 
-/// Writes notes of jobs until the coordinator stops, and retries failed writes. At the end, writes the progress that is
-/// not written yet.
+/// Writes the ends and progress of jobs until the coordinator stops, and retries failed writes. At the end, writes the
+/// progress that is not written yet.
 pub(super) async fn note_jobs(driver: Arc<Driver>, ledger: Ledger, mut news: UnboundedReceiver<JobId>) {
     let (mut waiting, mut written) = (BTreeSet::new(), BTreeMap::new());
     loop {

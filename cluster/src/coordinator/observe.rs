@@ -27,7 +27,8 @@ const EPOCHS_FAILED: &str = "exact2048_epochs_failed_total";
 const WORKERS_LOST: &str = "exact2048_workers_lost_total";
 const APPENDS_FAILED: &str = "exact2048_appends_failed_total";
 
-/// Says what the metrics mean; once, when they are set up.
+/// Describes the metrics. Called once at the start. Counters begin with 0, because a metric without a sample is
+/// invisible.
 pub fn describe() {
     describe_gauge!(WORKERS, "Registered workers");
     describe_gauge!(JOBS, "Jobs, by state");
@@ -52,7 +53,7 @@ pub fn describe() {
     }
 }
 
-/// Sets the metrics that are read off rather than counted. `states` is how many states workers have finished in all.
+/// Sets the metrics that follow from a snapshot. `states` is the total number of states that workers have finished.
 pub fn record(now: &ClusterSnapshot, states: u64) {
     let jobs = || now.jobs.values().map(|(_, job)| job);
     gauge!(WORKERS).set(now.workers.len() as f64);
@@ -71,7 +72,7 @@ pub fn record(now: &ClusterSnapshot, states: u64) {
     }
 }
 
-/// Log lines that anybody who may pull can bring about.
+/// Limiters of log lines, because any process that may pull can cause these lines.
 static JOINED: LogLimiter = LogLimiter::new();
 static LOST: LogLimiter = LogLimiter::new();
 static FAILED: LogLimiter = LogLimiter::new();
@@ -79,7 +80,7 @@ static WELL: LogLimiter = LogLimiter::new();
 static NOT_UNDERSTOOD: LogLimiter = LogLimiter::new();
 static REFUSED: LogLimiter = LogLimiter::new();
 
-/// Logs that what a worker says makes no sense; `worker` is `None` where that goes for its id, too.
+/// Logs an invalid pull. `worker` is `None` if the pull's message could not be converted.
 pub fn not_understood(worker: Option<WorkerId>, what: &dyn std::fmt::Display) {
     if let Some(left_out) = NOT_UNDERSTOOD.permit(Instant::now()) {
         let worker = worker.map(tracing::field::display);
@@ -94,7 +95,7 @@ pub fn refused(worker: WorkerId, why: &dyn std::fmt::Display) {
     }
 }
 
-/// Logs and counts what happened.
+/// Logs and counts an event.
 pub fn log_event(event: &Event) {
     match event {
         Event::WorkerJoined { worker, threads, memory_bytes, address, again } => {
@@ -165,7 +166,7 @@ pub fn log_event(event: &Event) {
             let (worker, job, file) = (claim.worker, &claim.job, &claim.file);
             tracing::warn!(%worker, %job, file, "worker cannot read an intact shard");
         }
-        // The queue keeps it.
+        // The queue records the progress.
         Event::Progress { .. } => {}
         Event::Forgotten { job } => tracing::info!(%job, "job forgotten, its run stays"),
         Event::Job { job, state: JobState::Failed { reason } } => {

@@ -1,29 +1,29 @@
-//! Journal that this process owns. Each record is there once, although appends may fail.
+//! Journal that this process owns. It contains each record once, although appends may fail.
 //!
-//! After a failure, the record may be in the journal, because the answer may have been lost. So the journal is opened
-//! again before the next append, and its contents decide. Opening fences off every other process that has the journal
-//! open. So the journal is not opened if another process has taken it over meanwhile.
+//! After a failed append, the journal may contain the record, because only the answer may have been lost. So the
+//! journal is reopened before the next append, and its contents show whether the record arrived. Opening fences off
+//! every other process that has the journal open. So this process does not reopen the journal if another process has
+//! taken the journal over in the meantime.
 
 use exact2048_storage::{Location, RunId};
 
 use crate::wire::OpeningId;
 
-/// A journal that is open for writing: no earlier writer can append to it any more.
+/// A journal that is open for writing. Earlier writers can no longer append to it.
 pub trait Journal: Sized {
     /// A record of the journal.
     type Record: Clone + PartialEq;
-    /// Why it cannot be opened or appended to.
+    /// Failure to open the journal or to append to it.
     type Error;
 
-    /// Opens the journal of this run in a place again.
+    /// Reopens the journal of this run.
     ///
     /// Returns `None` if the contents are not as expected; then no process is fenced off. `is_expected` receives the
     /// number of entries, and the last entry if that is a record. Blocks on the store.
     ///
     /// # Errors
     ///
-    /// The place may hold another run, or none. Otherwise it is uncertain whether the journal was opened. Either way it may
-    /// be tried again.
+    /// The place contains another run or none, or the opening failed with or without effect. The caller may try again.
     fn open_again(
         location: &Location,
         run: RunId,
@@ -34,88 +34,88 @@ pub trait Journal: Sized {
     ///
     /// # Errors
     ///
-    /// Whether the record is there is then uncertain.
+    /// After an error, the journal may contain the record or not.
     fn append(&mut self, record: &Self::Record) -> Result<(), Self::Error>;
 }
 
-/// A journal, and what it held when it was opened. Which records count as entries depends on its kind: opening records
-/// do where it matters that others have opened it, even if they have appended nothing.
+/// A journal, and its contents at its opening. A journal counts opening records as entries if it must notice that
+/// another process has opened it, even without an append.
 pub struct OpenJournal<J: Journal> {
     /// The journal.
     pub journal: J,
-    /// Its opening record.
+    /// Opening record of this process.
     pub opening: OpeningId,
-    /// Entries before it was opened.
+    /// Number of entries before the opening.
     pub found: u64,
-    /// The last of them, if it is a record.
+    /// The last of these entries, if it is a record.
     pub last: Option<J::Record>,
-    /// Entries now.
+    /// Number of entries after the opening.
     pub entries: u64,
 }
 
-/// Why nothing can be appended.
+/// Reason why nothing can be appended.
 #[derive(PartialEq, Eq, Debug)]
 pub enum Broken<E> {
     /// Another process has written to the journal.
     Foreign,
-    /// Entries were removed: there are fewer than are known to have been there.
+    /// Entries were removed.
     Fewer {
-        /// Entries that were there.
+        /// Number of entries that the journal had.
         known: u64,
-        /// Entries that are left.
+        /// Number of entries that are left.
         left: u64,
     },
     /// The journal cannot be opened or appended to now.
     Failed(E),
 }
 
-/// An open journal, and the record whose append had failed, if it turned out to be there.
+/// An open journal, and the record of the failed append if the journal contains that record.
 type Healed<'a, J> = (&'a mut J, Option<<J as Journal>::Record>);
 
 /// A journal that this process owns.
 #[derive(Debug)]
 pub struct OwnedJournal<J: Journal> {
     location: Location,
-    /// The run whose journal it is.
+    /// The run of the journal.
     run: RunId,
-    /// `None` while it could not be opened again after a failure.
+    /// The open journal; `None` if it could not be reopened after a failure.
     open: Option<J>,
     opening: OpeningId,
-    /// Entries that are known to be there.
+    /// Number of entries that the journal is known to have.
     entries: u64,
-    /// The record whose append has failed: it may be the next entry.
+    /// The record of the failed append, which may be the next entry.
     uncertain: Option<J::Record>,
 }
 
 impl<J: Journal> OwnedJournal<J> {
-    /// A journal that was opened just now.
+    /// Owns a journal that this process has just opened.
     pub fn new(location: Location, run: RunId, opened: OpenJournal<J>) -> Self {
         let OpenJournal { journal, opening, entries, .. } = opened;
         Self { location, run, open: Some(journal), opening, entries, uncertain: None }
     }
 
-    /// Where it is.
+    /// Returns the location of the journal.
     pub fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The latest opening record.
+    /// Returns the latest opening record.
     pub fn opening(&self) -> OpeningId {
         self.opening
     }
 
-    /// The journal; `None` while it could not be opened again after a failure.
+    /// Returns the journal; `None` if it could not be reopened after a failure.
     pub fn journal(&self) -> Option<&J> {
         self.open.as_ref()
     }
 
-    /// Whether it has to be opened again before anything is appended.
+    /// Returns whether the journal must be reopened before the next append.
     pub fn is_uncertain(&self) -> bool {
         self.open.is_none() || self.uncertain.is_some()
     }
 
-    /// Opens the journal again if the last append has failed. Returns the journal, and the record of that append if it
-    /// turns out to be there.
+    /// Reopens the journal if the last append has failed. Returns the journal, and the record of that append if the
+    /// journal contains it.
     ///
     /// # Errors
     ///
@@ -124,7 +124,7 @@ impl<J: Journal> OwnedJournal<J> {
         let (journal, found) = match self.open.take() {
             Some(open) if self.uncertain.is_none() => (open, None),
             broken => {
-                // This comes first, as it holds the lock.
+                // The old journal is closed first, because it holds the lock.
                 drop(broken);
                 let (entries, uncertain) = (self.entries, self.uncertain.as_ref());
                 let is_expected = |found: u64, last: Option<&J::Record>| {
@@ -149,12 +149,12 @@ impl<J: Journal> OwnedJournal<J> {
 
     /// Appends a record. After a failure, the same record may be appended again.
     ///
-    /// If the last append has failed, the journal is opened again first. If that append was of the same record, and the
-    /// record is there, nothing is left to do.
+    /// If the last append has failed, this call first reopens the journal. If the journal then contains the same
+    /// record, the call appends nothing.
     ///
     /// # Errors
     ///
-    /// [`Broken`]; after [`Broken::Failed`] it is uncertain whether the record is there.
+    /// [`Broken`]. After [`Broken::Failed`], the journal may contain the record or not.
     pub fn append(&mut self, record: &J::Record) -> Result<(), Broken<J::Error>> {
         let (journal, found) = self.heal()?;
         if found.as_ref() == Some(record) {
@@ -172,7 +172,7 @@ impl<J: Journal> OwnedJournal<J> {
         }
     }
 
-    /// Leaves the journal as an append does whose answer was lost; it stays open, or could not be opened again since.
+    /// Simulates an append whose answer was lost. The journal stays open, or is closed as if reopening had failed.
     #[cfg(test)]
     pub fn lose_answer(&mut self, record: &J::Record, stays_open: bool) {
         self.uncertain = Some(record.clone());
@@ -187,14 +187,14 @@ mod tests {
 
     use super::*;
 
-    /// A journal in memory. Openings are entries: `None`.
+    /// A journal in memory. An opening adds the entry `None`.
     struct Fake;
 
     /// Behaviour of a simulated call.
     #[derive(Clone, Copy, PartialEq, Eq)]
     enum Answer {
         Done,
-        /// The call has its effect, and fails.
+        /// The call has its effect, but returns an error.
         Lost,
         /// The call fails without an effect.
         Refused,
@@ -244,7 +244,7 @@ mod tests {
         ENTRIES.with_borrow(|entries| entries.iter().flatten().copied().collect())
     }
 
-    /// An empty journal whose calls have these answers, then all succeed.
+    /// Creates an empty journal. Its next calls behave like these answers, and later calls succeed.
     fn owned(answers: &[Answer]) -> OwnedJournal<Fake> {
         ENTRIES.take();
         ANSWERS.take();
@@ -255,9 +255,9 @@ mod tests {
         owned
     }
 
-    /// Calls fail in any order, and are tried again until they succeed.
+    /// Calls fail in any order, and the test repeats them until they succeed.
     #[test]
-    fn an_append_that_failed_is_made_once() {
+    fn a_failed_append_is_made_once() {
         let all = [Answer::Done, Answer::Lost, Answer::Refused];
         for (first, second, third) in
             all.iter().flat_map(|&a| all.iter().flat_map(move |&b| all.map(|c| (a, b, c))))
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_nobody_asks_for_again_stays() {
+    fn a_record_stays_without_a_second_append() {
         let mut journal = owned(&[Answer::Lost]);
         journal.append(&8).unwrap_err();
         journal.append(&16).unwrap();
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_wrote_or_removed_is_noticed() {
+    fn records_that_others_wrote_or_removed_are_noticed() {
         let mut journal = owned(&[]);
         journal.append(&8).unwrap();
         call(Some(9)).unwrap();
@@ -303,7 +303,7 @@ mod tests {
         assert!(journal.journal().is_none());
         ENTRIES.take();
         assert_eq!(journal.append(&16), Err(Broken::Fewer { known: 1, left: 0 }));
-        // Another's record of the same place as ours.
+        // Another process appended its record where this process tried to append.
         let mut journal = owned(&[Answer::Refused]);
         journal.append(&8).unwrap_err();
         call(Some(9)).unwrap();

@@ -1,4 +1,4 @@
-//! The coordinator's page for browsers: what `exact2048 status` tells, read only, and the same as JSON.
+//! The coordinator's read-only page for browsers. It shows the same data as `exact2048 status`, also as JSON.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ const FILES: [Asset; 4] = [
 /// The path at which the page asks for the status.
 const STATUS: &str = "/api/v1/status";
 
-/// All paths, by which requests are counted.
+/// Returns all paths. The metrics count requests by path.
 pub fn paths() -> Vec<&'static str> {
     FILES.into_iter().chain(SHARED).map(|asset| asset.path).chain([STATUS]).collect()
 }

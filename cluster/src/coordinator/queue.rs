@@ -1,4 +1,5 @@
-//! Queue of jobs, in the journal of a separate place. The process that writes there owns the store.
+//! Queue of jobs, stored as a journal in its own folder of the store. The process that writes the journal owns the
+//! store.
 
 use exact2048_storage::{ErrorKind, Location, Place, RunDir, RunId, StorageError, TypedRun};
 use serde_json::json;
@@ -9,10 +10,10 @@ use super::queue_records::{QueueRecord, QueuedJob, replay};
 use crate::names;
 use crate::wire::OpeningId;
 
-/// Why a queue cannot be opened.
+/// Reason why a queue cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Another coordinator has it open.
+    /// Another coordinator has the queue open.
     #[error(
         "a coordinator already runs on {store}: {} holds the lock of its queue; stop it first, or choose another place",
         pid.map_or_else(|| "another process".to_owned(), |pid| format!("process {pid}"))
@@ -20,13 +21,13 @@ pub enum QueueError {
     Owned {
         /// The store.
         store: Place,
-        /// The process that has it open, when it could be read.
+        /// The process that has the queue open, if its id is readable.
         pid: Option<u32>,
     },
-    /// The place holds something else.
+    /// The place contains something else than a queue.
     #[error("{place} is not the queue of a coordinator; choose another place")]
     NotAQueue {
-        /// Where the queue would be.
+        /// The intended place of the queue.
         place: Place,
     },
     /// The store would lie within a run.
@@ -38,7 +39,7 @@ pub enum QueueError {
         /// The intended store.
         place: Place,
     },
-    /// A record makes no sense after those before it.
+    /// A record is invalid, or contradicts the records before it.
     #[error("{place}: {what}")]
     Record {
         /// The queue.
@@ -46,7 +47,7 @@ pub enum QueueError {
         /// Description of the error.
         what: String,
     },
-    /// The directory or one of its files.
+    /// An error of the queue's directory or of one of its files.
     #[error(transparent)]
     Storage(#[from] StorageError),
 }
@@ -86,10 +87,10 @@ impl Journal for TypedRun<QueueRecord> {
     }
 }
 
-/// Fences earlier writers off. `last` is the last record with its number, if there is any.
+/// Fences off earlier writers. `last` is the last record with its number, if there is any.
 ///
-/// Opening records count as entries, too. So it is noticed if another coordinator has owned the queue in between:
-/// epochs that were given out would be wrong then.
+/// Opening records count as entries too. So this coordinator notices if another one has owned the queue in between. In
+/// that case the epochs of this coordinator are no longer valid.
 fn opened(
     mut journal: TypedRun<QueueRecord>,
     last: Option<(u64, QueueRecord)>,
@@ -103,20 +104,20 @@ fn opened(
 #[derive(Debug)]
 pub struct Queue {
     journal: OwnedJournal<TypedRun<QueueRecord>>,
-    /// The number of this coordinator: that of its opening record, plus 1.
+    /// Number of this coordinator: the number of its opening record, plus 1.
     fence: u64,
-    /// Why nothing is written any more, once that is so.
+    /// Reason why this coordinator writes no more records; `None` as long as it owns the queue.
     fenced: Option<String>,
 }
 
 impl Queue {
-    /// Takes over the queue of a store, or begins one: from now on no other coordinator that has it open can append.
-    /// Returns the jobs as well.
+    /// Takes over the queue of a store, or creates one, and returns the jobs as well. Other coordinators that have the
+    /// queue open can no longer append.
     ///
     /// # Errors
     ///
-    /// [`QueueError::Owned`] where another coordinator on this machine has it open; those of opening a [`TypedRun`] for
-    /// writing; and what is wrong with what the place holds.
+    /// [`QueueError::Owned`] if another coordinator on this machine has the queue open. Otherwise an error of opening a
+    /// [`TypedRun`] for writing, or of the contents of the place.
     pub fn open(store: &Location) -> Result<(Self, Vec<QueuedJob>), QueueError> {
         if RunDir::find(store)?.is_some() {
             return Err(QueueError::IsARun { place: store.place() });
@@ -141,22 +142,23 @@ impl Queue {
         Ok((Self { journal: OwnedJournal::new(location, run, opened), fence, fenced: None }, jobs))
     }
 
-    /// The number of this coordinator, at least 1: it grows with every opening of the queue, by any process.
+    /// Returns the number of this coordinator, at least 1. The number grows with every opening of the queue by any
+    /// process.
     #[must_use]
     pub fn fence(&self) -> u64 {
         self.fence
     }
 
-    /// Appends a record; what is appended survives a restart. It is tried twice.
+    /// Appends a record, which then survives a restart. Retries a failed append once.
     ///
     /// # Errors
     ///
-    /// [`AppendError::Fenced`] if another coordinator has taken over. After [`AppendError::Failed`] it is uncertain
-    /// whether the record is there; it may be appended again.
+    /// [`AppendError::Fenced`] if another coordinator has taken over. After [`AppendError::Failed`], the queue may
+    /// contain the record or not, and the caller may append the record again.
     pub fn append(&mut self, record: &QueueRecord) -> Result<(), AppendError> {
         self.require_ownership()?;
         let mut appended = self.journal.append(record);
-        // A journal that could not even be opened is left to the caller: the attempt has taken its time already.
+        // If even the opening of the journal failed, the caller decides about a retry, because the attempt took long.
         let is_open = self.journal.journal().is_some();
         if is_open && matches!(&appended, Err(Broken::Failed(error)) if !is_taken_over(error)) {
             appended = self.journal.append(record);
@@ -164,11 +166,11 @@ impl Queue {
         appended.map_err(|broken| self.broken(broken))
     }
 
-    /// Requires that the store is in its place and takes what is written: its file system may be read-only by now.
+    /// Requires that the store is in its place and writable. Its file system may have become read-only.
     ///
     /// # Errors
     ///
-    /// As for [`confirm`](Self::confirm).
+    /// As for [`confirm`](Self::confirm), and [`AppendError::Failed`] if the store is not writable.
     pub fn require_store(&mut self) -> Result<(), AppendError> {
         self.confirm()?;
         Ok(self.journal.journal().map_or(Ok(()), TypedRun::require_writable)?)
@@ -195,7 +197,7 @@ impl Queue {
         }
     }
 
-    /// Interprets a failure: a coordinator that was replaced gives up.
+    /// Interprets a failure. A coordinator that another one has replaced stops writing for good.
     fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
         let reason = match broken {
             Broken::Failed(error) if is_taken_over(&error) => error.to_string(),
@@ -209,7 +211,7 @@ impl Queue {
     }
 }
 
-/// Whether an error says that another coordinator owns the queue, or opens it.
+/// Returns whether an error shows that another coordinator owns the queue or is opening it.
 fn is_taken_over(error: &StorageError) -> bool {
     matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Busy)
 }
@@ -224,7 +226,7 @@ mod tests {
     use super::*;
     use crate::coordinator::queue_records::tests::{job, names, params, submitted};
 
-    /// The error names the file. Nothing is held of the records once they are replayed.
+    /// The error names the file. The queue keeps no records in memory after their replay.
     #[test]
     fn records_that_are_not_understood_are_refused_and_no_record_is_held() {
         for wrong in [
@@ -268,9 +270,9 @@ mod tests {
         assert_eq!(names(&Queue::open(&store).unwrap().1), [("a", true)]);
     }
 
-    /// An absent queue has no other owner, so this coordinator waits and creates nothing in its place (finding B1).
+    /// A missing queue does not mean another owner. So this coordinator retries, and creates nothing in its place.
     #[test]
-    fn a_queue_that_is_away_is_waited_for() {
+    fn a_missing_queue_is_not_replaced() {
         let place = tempfile::tempdir().unwrap();
         let (store, aside) = (place.path().join("store"), place.path().join("aside"));
         let (mut queue, _) = Queue::open(&Location::from(&store)).unwrap();
@@ -308,21 +310,21 @@ mod tests {
         assert_eq!((names(&jobs), jobs[0].has_run), (vec![("a", false)], true));
     }
 
-    /// Over a real journal, what [`OwnedJournal`] promises.
+    /// Checks the promises of [`OwnedJournal`] with a real journal.
     #[test]
     fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
         let store = Location::from(place.path());
         let (mut queue, _) = Queue::open(&store).unwrap();
         let (a, b) = (submitted("a"), submitted("b"));
-        // It is not there.
+        // The journal does not contain the record.
         queue.journal.lose_answer(&a, true);
         queue.append(&a).unwrap();
-        // It is there.
+        // The journal contains the record.
         Journal::append(queue.journal.heal().unwrap().0, &b).unwrap();
         queue.journal.lose_answer(&b, true);
         queue.append(&b).unwrap();
-        // It is there, and no call appends it again.
+        // The journal contains the record, and no call appends the record again.
         Journal::append(queue.journal.heal().unwrap().0, &submitted("c")).unwrap();
         queue.journal.lose_answer(&submitted("c"), false);
         queue.append(&submitted("d")).unwrap();
@@ -333,11 +335,11 @@ mod tests {
     }
 
     #[test]
-    fn whoever_was_taken_over_does_not_take_over_again() {
+    fn a_replaced_coordinator_does_not_take_over_again() {
         let place = tempfile::tempdir().unwrap();
         let store = Location::from(place.path());
         let (mut queue, _) = Queue::open(&store).unwrap();
-        // On a file system that does not keep the lock, another opens the queue, and ends.
+        // On a file system without working locks, another coordinator opens the queue, and ends.
         queue.journal.lose_answer(&submitted("a"), false);
         drop(Queue::open(&store).unwrap());
         let entries = || std::fs::read_dir(place.path().join(names::QUEUE).join("journal")).unwrap().count();
@@ -349,9 +351,10 @@ mod tests {
         assert!(Queue::open(&store).unwrap().1.is_empty());
     }
 
-    /// In a store, which has no lock: the new owner stays the owner, whatever the append was that had failed.
+    /// An object store has no lock. The new owner stays the owner, whether the failed append of the old one arrived or
+    /// not.
     #[test]
-    fn who_has_taken_over_in_a_store_is_left_alone() {
+    fn the_new_owner_of_an_object_store_stays_the_owner() {
         let folder = tempfile::tempdir().unwrap();
         for is_there in [false, true] {
             let settings =
@@ -375,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn other_places_are_no_queues() {
+    fn other_places_are_not_queues() {
         let place = tempfile::tempdir().unwrap();
         let store = Location::from(place.path());
         RunDir::create(store.child(names::QUEUE).unwrap(), &json!(params("2x2"))).unwrap();

@@ -1,4 +1,4 @@
-//! Records of the queue's journal, and the jobs that they leave.
+//! Records of the queue's journal, and the jobs that follow from them.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::names;
 
-/// Record of the queue's journal. New kinds of records of later versions have new names, so this version refuses them
-/// instead of overlooking them.
+/// Record of the queue's journal. Later versions must name new kinds of records differently, so that this version
+/// refuses them.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueRecord {
@@ -19,44 +19,44 @@ pub enum QueueRecord {
         job: JobId,
         /// Parameters of the run.
         params: Params,
-        /// How many bytes its run may take of the disk, if there is a limit.
+        /// Disk limit of the run in bytes, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         disk_bytes: Option<u64>,
     },
-    /// The run of a job was made, or found: from now on none is made for this job.
+    /// The run of a job was created or found. From now on, no other run is created for this job.
     Begun {
         /// The job.
         job: JobId,
     },
-    /// A job is not to be worked on.
+    /// A job was stopped on request.
     Cancelled {
         /// The job.
         job: JobId,
     },
-    /// A job is to be worked on again, after those that are in the queue.
+    /// A job was returned to the end of the queue.
     Resumed {
         /// The job.
         job: JobId,
     },
-    /// A job has ended. Noted afterwards: without this record the next coordinator finds out what is missing of the job
-    /// when it opens its run.
+    /// A job has ended. This record is written after the end. Without it, the next coordinator opens the job's run to
+    /// find out which layers are missing.
     Ended {
         /// The job.
         job: JobId,
-        /// How.
+        /// How the job ended.
         outcome: JobOutcome,
-        /// How far it is.
+        /// Progress of the job at its end.
         summary: JobSummary,
     },
-    /// The progress of a job that has not ended. Written now and then: the run of the job knows what is committed, and
-    /// only this record knows the retries and epochs.
+    /// The progress of a job that has not ended. Written only occasionally, because the job's run records the commits.
+    /// Only this record contains the numbers of retries and epochs.
     Progress {
         /// The job.
         job: JobId,
-        /// Its progress.
+        /// Progress of the job.
         summary: JobSummary,
     },
-    /// A job is not in the queue any more. Its run stays.
+    /// A job was removed from the queue. Its run stays.
     Forgotten {
         /// The job.
         job: JobId,
@@ -64,7 +64,7 @@ pub enum QueueRecord {
 }
 
 impl QueueRecord {
-    /// The progress that it holds.
+    /// Returns the progress in the record, if any.
     fn summary(&self) -> Option<&JobSummary> {
         match self {
             Self::Ended { summary, .. } | Self::Progress { summary, .. } => Some(summary),
@@ -89,20 +89,20 @@ impl QueueRecord {
     }
 }
 
-/// How a job has ended.
+/// Outcome of an ended job.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobOutcome {
-    /// Everything is committed.
+    /// All layers are committed.
     Done,
-    /// By request.
+    /// The job was stopped on request.
     Cancelled,
-    /// By failures, the last of which was this.
+    /// The job failed. The text is its last failure.
     Failed(String),
 }
 
 impl JobOutcome {
-    /// How a job in this state has ended, if it has.
+    /// Returns the outcome of a job in this state; `None` if the job has not ended.
     pub fn of(state: &JobState) -> Option<Self> {
         match state {
             JobState::Queued | JobState::Running => None,
@@ -123,20 +123,20 @@ impl From<JobOutcome> for JobState {
     }
 }
 
-/// A job that was accepted.
+/// A job of the queue.
 #[derive(Clone, PartialEq, Debug)]
 pub struct QueuedJob {
     /// The job.
     pub job: JobId,
     /// Parameters of the run.
     pub params: Params,
-    /// How many bytes its run may take of the disk, if there is a limit.
+    /// Disk limit of the run in bytes, if any.
     pub disk_limit: Option<u64>,
-    /// Its outcome; [`JobState::Queued`] if it is to be worked on.
+    /// State of the job: its outcome, or [`JobState::Queued`] if it has not ended.
     pub state: JobState,
-    /// Its progress when it ended, or when that was written last.
+    /// Progress of the job in its last record of an end or of progress.
     pub summary: JobSummary,
-    /// Whether its run was made.
+    /// Whether the run was created.
     pub has_run: bool,
 }
 
@@ -147,12 +147,12 @@ impl QueuedJob {
     }
 }
 
-/// The jobs that are left after these records of a journal, in order of their turns. Each record comes with its number;
-/// the error names the one that is wrong.
+/// Replays the numbered records of a journal. Returns the jobs in order of their turns, or an error that names the
+/// invalid record.
 ///
-/// Where the answer to an append was lost, the coordinator went on as if there were no such record, which may be there
-/// all the same. So a job that is there may be submitted once more, and with other parameters: the later submission
-/// counts, as the coordinator knew of that one. And there may be records of a job that was forgotten: they change
+/// If the answer to an append was lost, the coordinator continued without the record, although the journal may contain
+/// it. So a journal may submit an existing job again, even with other parameters. Then the later submission counts,
+/// because the coordinator knew only that one. A journal may also contain records of a forgotten job, which change
 /// nothing.
 pub(super) fn replay(records: Vec<(u64, QueueRecord)>) -> Result<Vec<QueuedJob>, String> {
     let (mut jobs, mut places, mut forgotten) = (BTreeMap::new(), HashMap::new(), HashSet::new());
@@ -254,7 +254,7 @@ pub(super) mod tests {
         );
     }
 
-    /// Records as the first coordinators wrote them.
+    /// Early versions wrote records without the counts of retries and epochs.
     #[test]
     fn queues_without_counts_are_read() {
         let summary = r#"{"phase":"back_up","states_done":7,"states_total":9,"done":0.25,"bytes":3}"#;
@@ -292,7 +292,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_a_journal_leaves() {
+    fn a_journal_replays_to_its_jobs() {
         let cancelled = |name| QueueRecord::Cancelled { job: job(name) };
         let resumed = |name| QueueRecord::Resumed { job: job(name) };
         let [a, b] = ["a", "b"].map(submitted);
@@ -313,14 +313,14 @@ pub(super) mod tests {
         assert_eq!((failed[0].summary.states_done, failed[0].summary.fingerprint), (7, Some(u128::MAX)));
         let again = of(&[&a, &ended(JobOutcome::Done), &resumed("a")]).unwrap();
         assert_eq!((&again[0].state, again[0].has_run), (&JobState::Queued, false));
-        // A job that is submitted once more under its name begins anew.
+        // A job that is forgotten and submitted again under the same name has no run yet.
         let begun = QueueRecord::Begun { job: job("a") };
         assert!(of(&[&a, &begun, &cancelled("a"), &resumed("a")]).unwrap()[0].has_run);
         assert!(!of(&[&a, &begun, &QueueRecord::Forgotten { job: job("a") }, &a]).unwrap()[0].has_run);
         let forgotten = QueueRecord::Forgotten { job: job("a") };
         assert_eq!(names(&of(&[&a, &b, &forgotten]).unwrap()), [("b", false)]);
         assert_eq!(names(&of(&[&a, &b, &forgotten, &a]).unwrap()), [("b", false), ("a", false)]);
-        // Answers that were lost.
+        // Records whose answers were lost.
         assert_eq!(names(&of(&[&a, &b, &a]).unwrap()), [("b", false), ("a", false)]);
         let other =
             QueueRecord::Submitted { job: job("a"), params: params("3x2"), disk_bytes: Some(1 << 30) };

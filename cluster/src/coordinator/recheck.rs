@@ -19,12 +19,12 @@ use super::ledger::Ledger;
 use super::queue_records::QueueRecord;
 use crate::wire::cluster_status;
 
-/// How many threads read shards. As many shards are on the disk, and as many frames in memory, at once: a coordinator
-/// is small, and has its calls to answer meanwhile.
+/// Number of threads that read shards. Each thread keeps one shard on the disk and one frame in memory. The number is
+/// small, because a coordinator runs on a small machine and must answer calls in the meantime.
 const THREADS: usize = 2;
 
-/// Begins to read all shards of a finished job, unless that is under way. The log and the state of the job show the
-/// result.
+/// Begins to read all shards of a finished job, unless a recheck is under way. The log and the state of the job show
+/// the result.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ async fn end(driver: &Driver, ledger: &Ledger, job: &JobId, read: Result<Vec<Com
     driver.mark_stale();
 }
 
-/// Returns a finished job to the queue, without these commits.
+/// Returns a finished job to the queue, to compute the layers of these commits again.
 async fn requeue_damaged(
     driver: &Driver,
     ledger: &Ledger,
@@ -79,14 +79,14 @@ async fn requeue_damaged(
         return Ok(());
     }
     let _turn = ledger.turn().await;
-    // The queue is written first. Otherwise the job would be done for the next coordinator.
+    // The queue is written first. Otherwise the next coordinator would consider the job done.
     let noted = ledger.note(QueueRecord::Resumed { job: job.clone() }).await;
     noted.map_err(|status| status.message().to_owned())?;
     let lost = driver.with(|state, now| state.cluster.shards_lost(now, job, commits));
     lost.map(drop).map_err(|error| error.to_string())
 }
 
-/// The commits of a run of which a shard is lost or damaged. Reads every byte of its shards.
+/// Returns the commits of a run with a lost or damaged shard. Reads every byte of all shards.
 fn damaged_commits(
     location: &Location,
     params: &Params,
@@ -103,7 +103,7 @@ fn damaged_commits(
     Ok(commits.filter(|commit| met.insert((commit.phase, commit.first))).cloned().collect())
 }
 
-/// Reads the shard of a claim from where it is committed, whatever copies of it there are.
+/// Reads the committed shard of a claim in the store. Copies of the shard do not count.
 pub(super) fn examine(location: &Location, claim: &Claim) -> Examined {
     let run = match Run::open(location) {
         Ok(run) => run,
@@ -158,13 +158,13 @@ mod tests {
         let claim =
             |file: &str| Claim { worker: WorkerId(1), job: JobId("job".to_owned()), file: file.to_owned() };
         let damaged = || damaged_commits(&location, &params, &CancellationToken::new()).unwrap();
-        // The worker misreads it.
+        // The shard is intact, so the worker has misread it.
         assert_eq!(examine(&location, &claim(&file)), Examined::Sound);
         assert_eq!(damaged(), []);
         let other = examine(&location, &claim("another.shard"));
         assert!(matches!(&other, Examined::Unknown(why) if why.contains("not in the journal")), "{other:?}");
 
-        // It is damaged, and the copy that was kept when it was written is whole.
+        // The shard in the store is damaged. The copy that the writer kept in its cache is intact.
         let object = format!("run/shards/{file}").into();
         let read = store.get(&object).now_or_never().unwrap().unwrap();
         let mut bytes = read.bytes().now_or_never().unwrap().unwrap().to_vec();

@@ -8,7 +8,7 @@ use exact2048_storage::{Attempt, ShardRecord};
 
 /// Requires that a worker's record describes the shard that was ordered.
 ///
-/// The record is compared with the file before the commit.
+/// The coordinator compares the record with the shard's file later, before the commit.
 ///
 /// # Errors
 ///
@@ -29,7 +29,7 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
     Ok(record)
 }
 
-/// The record of an append.
+/// Creates the journal record for an append.
 ///
 /// # Errors
 ///
@@ -63,12 +63,12 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
         records.push(record);
     }
     let threads: Vec<u32> = shards.iter().map(|shard| shard.threads).collect();
-    // To the millisecond: it is for people.
+    // Milliseconds suffice, because only people read the time.
     let took = WorkTime { seconds: took.as_millis() as f64 / 1e3, threads: threads.iter().sum() };
     Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads, took: Some(took) }))
 }
 
-/// Bytes of the shards of a commit, as far as their records are understood.
+/// Returns the total size of a commit's shards. Shards with unreadable records do not count.
 pub fn bytes(shards: &[MemberShard]) -> u64 {
     let records = shards.iter().filter_map(|shard| serde_json::from_str(&shard.record).ok());
     records.map(|record: ShardRecord| record.bytes).sum()

@@ -47,14 +47,14 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Those of the calls of the service.
+    /// A status of the gRPC call.
     pub async fn submit(self: Arc<Self>, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
         let WantedJob { params, disk_limit, .. } = wanted.clone();
         let least = self.least_memory_of(params.clone()).await?;
         self.check(&job, &least)?;
         self.ledger.require_store().await?;
         let location = self.store.child(&job.0).map_err(|error| of_run(&error.into()))?;
-        // This precedes the turn of the request, because reading a long journal in a distant store takes minutes.
+        // This precedes the turn of the request, because reading a long journal in a remote store takes minutes.
         let found = look(location.clone(), wanted).await?;
         let turn = self.ledger.turn().await;
         carry_through(turn, self.enqueue(job, found, disk_limit, least, location)).await
@@ -104,7 +104,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Those of the calls of the service.
+    /// A status of the gRPC call.
     pub async fn cancel(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let turn = self.ledger.turn().await;
         carry_through(turn, async move {
@@ -120,7 +120,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Those of the calls of the service.
+    /// A status of the gRPC call.
     pub async fn resume(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         if self.decide(|state, _| state.cluster.resumption(&job))? == Resumption::Requeue {
             self.require_resumable(&job).await?;
@@ -161,7 +161,7 @@ impl Requests {
     ///
     /// # Errors
     ///
-    /// Those of the calls of the service.
+    /// A status of the gRPC call.
     pub async fn forget(self: Arc<Self>, job: JobId) -> Result<v1::Job, Status> {
         let turn = self.ledger.turn().await;
         carry_through(turn, async move {
@@ -243,17 +243,18 @@ impl WantedJob {
     }
 }
 
-/// The existing run in the place of a job's run.
+/// Result of the check for an existing run in the place of a job's run.
 struct Found {
-    /// Its parameters. Those that do not change results may differ from the requested ones.
+    /// Parameters of the run, or the requested ones without a run. Those that do not change results may differ from the
+    /// requested ones.
     params: Params,
-    /// Progress of the run, if nothing is missing.
+    /// Summary of the run, if the run is finished.
     summary: Option<JobSummary>,
     /// Whether the run exists.
     has_run: bool,
 }
 
-/// Checks for an existing run in the place of a job's run, without changes.
+/// Checks for an existing run in the place of a job's run. Changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
         let WantedJob { params: wanted, any_kept, any_values, any_precision, must_exist, .. } = wanted;
@@ -276,7 +277,7 @@ async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     found.ok_or_else(run_unknown_status)
 }
 
-/// The summary of a run that lacks nothing.
+/// Summarizes a finished run.
 fn summary_of(run: &Run) -> JobSummary {
     let bytes = Contents::of(run).stored.committed_bytes;
     let states = run.layer_counts().iter().map(|counts| counts.states).sum();

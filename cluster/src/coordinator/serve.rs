@@ -1,4 +1,4 @@
-//! The service on a server, with health and reflection.
+//! The server of a coordinator: its service, health checks and reflection.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use super::page;
 use super::service::CoordinatorService;
 use super::shell::Shell;
 
-/// The name of the service in health checks; the server as a whole has an empty name there.
+/// Name of the service in health checks. The empty name stands for the whole server.
 const SERVICE: &str = "exact2048.v1.Coordinator";
 
-/// Runs a coordinator until `stop`, with its page for browsers if that has an address.
+/// Runs a coordinator until `stop`. Serves its page to browsers if `for_browsers` gives an address.
 ///
-/// An append that is under way at `stop` is made first.
+/// Before it returns, the coordinator finishes the append under way, within the grace period.
 ///
 /// # Errors
 ///
-/// Those of the server, and that another coordinator has taken over.
+/// An error of the server, or a takeover of the store by another coordinator.
 pub async fn serve(
     bound: Bound,
     for_browsers: Option<Bound>,
@@ -43,7 +43,7 @@ pub async fn serve(
         for service in ["", SERVICE] {
             health.set_service_status(service, ServingStatus::NotServing).await;
         }
-        // A coordinator that is fenced off gets no signal, and its clients have as much time.
+        // A coordinator that another one has fenced off receives no signal. So this task ends the grace period.
         tokio::time::sleep(limits.grace).await;
         over.cancel();
     });
@@ -54,7 +54,7 @@ pub async fn serve(
     let browsers = serve_browsers(for_browsers, Arc::clone(&shell.driver), stop.clone());
     let services = Services::new(bound, health_service, service, exact2048_proto::DESCRIPTORS)?;
     let served = tokio::try_join!(services.with_guarded_health().serve(stop.clone()), browsers);
-    // Also where the server failed: then nothing may be begun any more either.
+    // If the server failed, the other parts must begin no more work either.
     stop.begun.cancel();
     let appended = tokio::select! {
         ended = appends => ended.is_ok(),

@@ -1,4 +1,4 @@
-//! The calls over gRPC.
+//! The gRPC calls of clients and workers.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{observe, records};
 use crate::names;
 use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
 
-/// Most jobs whose changes a client that watches all jobs receives five times a second.
+/// Maximum number of jobs for which a client that watches all jobs receives changes five times a second.
 ///
 /// With more jobs, changes are sent less often, because each message names all jobs.
 const JOBS_AT_ONCE: u32 = 500;
@@ -35,7 +35,7 @@ pub struct CoordinatorService {
 }
 
 impl CoordinatorService {
-    /// Answers for a coordinator.
+    /// Creates the service of a coordinator.
     pub fn new(shell: &Shell) -> Self {
         Self { driver: Arc::clone(&shell.driver), requests: Arc::clone(&shell.requests) }
     }
@@ -135,7 +135,7 @@ impl Coordinator for CoordinatorService {
     }
 }
 
-/// Requires that what a worker says of its shards can be committed.
+/// Requires that the records of shards in a worker's reports can be committed.
 fn check_records(pull: &Pull) -> Result<(), Status> {
     for (i, report) in pull.reports.iter().enumerate() {
         if let WorkerReport::ShardWritten { shard, record } = report {
@@ -148,7 +148,7 @@ fn check_records(pull: &Pull) -> Result<(), Status> {
     Ok(())
 }
 
-/// A client that watches, and what it has seen last.
+/// A client that watches jobs, and the last snapshot that it received.
 struct Watcher {
     driver: Arc<Driver>,
     job: Option<JobId>,
@@ -176,7 +176,7 @@ impl Watcher {
             let now = self.driver.snapshot();
             if self.last.as_ref().is_none_or(|last| self.is_news(last, &now)) {
                 self.last = Some(Arc::clone(&now));
-                return Some(self.tell(&now));
+                return Some(self.response(&now));
             }
             if let Some(stopped) = self.wait(&now).await {
                 return Some(Err(stopped));
@@ -185,7 +185,7 @@ impl Watcher {
         None
     }
 
-    /// Waits until another look may show something new. Returns a status where nothing more will come.
+    /// Waits until a new snapshot may contain news. Returns a status if the coordinator stops.
     async fn wait(&mut self, last: &ClusterSnapshot) -> Option<Status> {
         let is_one = self.job.is_some();
         let jobs = if is_one { 1 } else { u32::try_from(last.jobs.len()).unwrap_or(u32::MAX) };
@@ -200,7 +200,7 @@ impl Watcher {
         }
     }
 
-    /// Whether something has changed other than by the mere passing of time.
+    /// Returns whether jobs or workers have changed. Workers' times of silence and of backoff do not count.
     fn is_news(&self, last: &ClusterSnapshot, now: &ClusterSnapshot) -> bool {
         let jobs = match &self.job {
             Some(job) => last.job(job) != now.job(job),
@@ -209,7 +209,7 @@ impl Watcher {
         jobs || last.workers_version != now.workers_version
     }
 
-    fn tell(&mut self, now: &ClusterSnapshot) -> Result<WatchResponse, Status> {
+    fn response(&mut self, now: &ClusterSnapshot) -> Result<WatchResponse, Status> {
         let workers = now.workers.to_vec();
         let Some(job) = &self.job else { return Ok(WatchResponse { jobs: now.in_turn(), workers }) };
         let Some(found) = now.job(job) else {
@@ -221,7 +221,7 @@ impl Watcher {
     }
 }
 
-/// Whether a job does not change any more without a request.
+/// Returns whether a job has stopped: only a request can change it from now on.
 fn has_stopped(job: &v1::Job) -> bool {
     !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
 }
@@ -257,7 +257,7 @@ mod tests {
         let changing = shell.ledger.turn().await;
         assert!(tokio::time::timeout(give_up_after, submit("b")).await.is_err());
         drop(changing);
-        // Those who wait have their turns in order: had the first two requests gone on, they would be over by now.
+        // Requests get their turns in order of arrival. If the first two had continued, they would be over by now.
         submit("c").await.unwrap();
         let cancel = |job: &str| service.cancel(Request::new(CancelRequest { job: job.to_owned() }));
         let changing = shell.ledger.turn().await;

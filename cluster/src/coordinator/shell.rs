@@ -44,13 +44,13 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// Those of opening the queue, among them [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on
-    /// this machine has it.
+    /// Errors of opening the queue, including [`QueueError::Owned`](super::QueueError::Owned) if another coordinator on
+    /// this machine has the queue open.
     pub fn open(store: Location, config: ClusterConfig, stop: CancellationToken) -> Result<Arc<Self>> {
         let secrets = random::secrets()?;
         let (queue, jobs) = Queue::open(&store)?;
         tracing::info!(%store, fence = queue.fence(), jobs = jobs.len(), "took over the store");
-        // Epochs are numbered above 0, which means no epoch to workers.
+        // The numbers of epochs are above 0, because workers use 0 for no epoch.
         let (first_epoch, step) = (EpochId::first_of(queue.fence()), config.lease / 5);
         let cluster = Cluster::new(first_epoch, config, secrets, Duration::ZERO);
         let (orders, pending) = Orders::new();
@@ -64,8 +64,8 @@ impl Shell {
         Ok(Arc::new(Self { driver, ledger, estimates, requests, pending, step }))
     }
 
-    /// Starts the parts of the coordinator. They end when it stops; the returned task then finishes the work under
-    /// way. Must be called within a runtime.
+    /// Starts the parts of the coordinator, which end when the coordinator stops. The returned task then finishes the
+    /// work under way. Must be called within a runtime.
     pub(super) fn run(&self) -> JoinHandle<()> {
         tokio::spawn(Arc::clone(&self.driver).keep_time(self.step));
         tokio::spawn(self.ledger.clone().keep_watch());
@@ -82,7 +82,7 @@ impl Shell {
     ///
     /// # Errors
     ///
-    /// Those of the call `Submit`.
+    /// A status of the call `Submit`.
     pub async fn submit(&self, job: JobId, wanted: WantedJob) -> Result<v1::Job, Status> {
         Arc::clone(&self.requests).submit(job, wanted).await
     }
@@ -101,7 +101,7 @@ impl Shell {
         self.driver.record_metrics();
     }
 
-    /// Returns why this coordinator does nothing more, if another one owns the store.
+    /// Returns why this coordinator stopped working, if another one owns the store.
     #[must_use]
     pub fn fenced(&self) -> Option<&str> {
         self.driver.fenced()

@@ -32,7 +32,7 @@ impl Signals {
         self.job_states.send_modify(|changes| *changes += 1);
     }
 
-    /// Changes whenever the state of a job changes.
+    /// Returns a receiver for the number of changes of jobs' states.
     pub fn job_states(&self) -> watch::Receiver<u64> {
         self.job_states.subscribe()
     }
@@ -49,7 +49,7 @@ impl Listener {
         self.progress.mark_unchanged();
     }
 
-    /// Waits as a decision says. A pull that gathers news waits for urgent news only.
+    /// Waits for news, at most for the time in the decision. A pull that gathers news waits for urgent news only.
     pub async fn wait(&mut self, decision: PullDecision) {
         let (wait, gathers) = match decision {
             PullDecision::Answer => return,

@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 use super::is_out_of_files;
 use crate::wire::status_with_reason;
 
-/// The status of a failure of a run. What the store says goes to the log as well.
+/// Returns the status for a failure of a run. Logs failures of the store and of reading the run.
 pub(super) fn of_run(error: &RunError) -> Status {
     let what = with_causes(error);
     if let RunError::OtherJob { field, found, wanted, .. }
@@ -29,8 +29,8 @@ pub(super) fn of_run(error: &RunError) -> Status {
     match error.kind() {
         _ if is_out_of_files(error) => {
             tracing::warn!(error = what, "limit of open files reached");
-            let what = "the coordinator has reached its limit of open files; try again later, or start it with a higher \
-                        limit (ulimit -n)";
+            let what = "the coordinator has reached its limit of open files; try again later, or start it with a \
+                        higher limit (ulimit -n)";
             status_with_reason(Code::ResourceExhausted, "TOO_MANY_FILES", what)
         }
         ErrorKind::Unavailable | ErrorKind::Full | ErrorKind::OverLimit | ErrorKind::NotFound => {
@@ -50,16 +50,16 @@ pub(super) fn of_run(error: &RunError) -> Status {
     }
 }
 
-/// The status of a task that panicked.
+/// Returns the status for a request whose task panicked. Logs the panic.
 pub(super) fn of_panic(error: &tokio::task::JoinError) -> Status {
     tracing::error!(%error, "request failed");
     Status::internal("the coordinator failed on this request; see its log")
 }
 
-/// Says that the run of a job is not in the store.
+/// Returns the message that the run of a job is not in the store.
 pub(super) fn gone(job: &JobId) -> String {
     format!(
-        "expected the run of job {job} in the store, found none; restore it, then resume the job; or forget the job, then \
-         submit it again"
+        "expected the run of job {job} in the store, found none; restore it, then resume the job; or forget the job, \
+         then submit it again"
     )
 }

@@ -7,7 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 #[derive(Clone)]
 pub(super) enum Work {
     Append(Append),
-    /// Opens the run of a job. With a disk limit, `times` the usual space stays free.
+    /// Opens the run of a job. With a disk limit, the opening leaves the usual free space, multiplied by `times`.
     Open {
         ticket: OpenTicket,
         job: JobId,
@@ -52,7 +52,7 @@ impl Orders {
         (Self { work, news }, Pending { work: to_do, news: to_note })
     }
 
-    /// Orders work. A coordinator that is stopping has no receiver any more.
+    /// Orders work. A stopping coordinator has no receiver and ignores the order.
     pub fn order(&self, work: Work) {
         let _ = self.work.send(work);
     }
