@@ -1,4 +1,4 @@
-//! Coordinator and workers in one process, over real sockets: the least that a cluster is.
+//! Tests of the smallest cluster: a coordinator and workers in one process, connected by real sockets.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;

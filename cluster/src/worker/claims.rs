@@ -35,11 +35,12 @@ pub struct MemoryClaim {
 impl MemoryClaim {
     /// Claims `asked` bytes, or three quarters of the free memory that no other worker of this folder has claimed.
     ///
-    /// `free_bytes` is free now. `resident` returns the bytes that a process already holds; these are no longer free.
+    /// `free_bytes` is the memory that is free now. `resident` returns the bytes that a process already holds; these
+    /// are no longer free.
     ///
     /// # Errors
     ///
-    /// Those of the system. A file of this name that is not a claim, and a process that holds the turn.
+    /// An I/O error, a file that has the name of a claim but other contents, or a process that holds the turn too long.
     pub fn take(
         folder: &Path,
         asked: Option<u64>,
@@ -82,7 +83,8 @@ fn wait_for_turn(path: &Path) -> Result<File> {
     }
 }
 
-/// Returns the bytes that others have claimed and do not hold yet, and a free claim file, locked, if there is one.
+/// Returns the bytes that other workers have claimed and do not hold yet. Also locks and returns a claim file that no
+/// worker uses, if there is one.
 fn read_claims(folder: &Path, resident: &dyn Fn(u32) -> u64) -> Result<(u64, Option<(PathBuf, File)>)> {
     let (mut claimed, mut place) = (0_u64, None);
     for entry in fs::read_dir(folder).with_context(|| cannot_use(folder))? {
@@ -104,7 +106,7 @@ fn read_claims(folder: &Path, resident: &dyn Fn(u32) -> u64) -> Result<(u64, Opt
     Ok((claimed, place))
 }
 
-/// Creates a file for one more claim, locked. Its number is the first that no file has.
+/// Creates and locks a file for one more claim. The file gets the first unused number.
 fn new_place(folder: &Path) -> Result<(PathBuf, File)> {
     let path = (0_u32..).map(|number| folder.join(format!("{NAME}{number}"))).find(|path| !path.exists());
     let path = path.context("expected a free number for a claim, found none")?;
@@ -113,7 +115,7 @@ fn new_place(folder: &Path) -> Result<(PathBuf, File)> {
     Ok((path, file))
 }
 
-/// Reads the bytes of a claim, and the process that has it. An unfinished file claims nothing.
+/// Reads the bytes of a claim and the id of its process. An unfinished file claims nothing.
 fn read(file: &mut File) -> io::Result<(u64, u32)> {
     let words = read_words(file, "a worker's claim on memory", u8::is_ascii_digit)?;
     let claim = words.and_then(|(bytes, process)| Some((bytes.parse().ok()?, process.parse().ok()?)));

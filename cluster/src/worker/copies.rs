@@ -1,4 +1,4 @@
-//! Copies of committed shards in this worker's cache, for other workers that miss them.
+//! Sends copies of committed shards in this worker's cache to other workers that lack them.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -16,19 +16,19 @@ use tonic::Status;
 
 use super::observe;
 
-/// Bytes of a piece, but for the last one of a copy. At most two are held for each peer.
+/// Size in bytes of all pieces of a copy but the last. This worker holds at most two pieces for each copy.
 const PIECE_BYTES: usize = 256 << 10;
 
-/// Copies that are given at once: a worker that gets no copy asks the store.
+/// Maximum number of copies that are sent at the same time. A worker that gets no copy reads the store.
 const MOST_AT_ONCE: usize = 16;
 
-/// A peer that takes nothing for this long gets no more.
+/// Time without progress after which the transfer of a copy is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A copy on its way.
+/// The pieces of a copy that is being sent.
 pub type CopyPieces = ReceiverStream<Result<FetchResponse, Status>>;
 
-/// Gives copies.
+/// Sends copies of shards.
 #[derive(Clone, Debug)]
 pub struct Copies {
     cache: StoreSettings,
@@ -36,12 +36,12 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// Copies of the shards in a cache.
+    /// Sends copies of the shards in a cache.
     pub fn new(cache: StoreSettings) -> Self {
         Self { cache, at_once: Arc::new(Semaphore::new(MOST_AT_ONCE)) }
     }
 
-    /// Begins to give a copy to a member of the epoch. Its bytes are not verified here: who takes them knows what they should be.
+    /// Begins to send a copy to a member of the epoch. Does not verify the copy, because the receiver does.
     ///
     /// # Errors
     ///
@@ -69,7 +69,7 @@ impl Copies {
     }
 }
 
-/// Sends a file piece by piece, each read when the one before it is on its way.
+/// Sends a file piece by piece. Reads each piece after the piece before was accepted for sending.
 async fn send_pieces(
     mut file: File,
     pieces: mpsc::Sender<Result<FetchResponse, Status>>,
@@ -97,7 +97,7 @@ async fn send_pieces(
     }
 }
 
-/// The next bytes of a file; empty at its end.
+/// Returns the next bytes of a file; no bytes at its end.
 fn next_piece(file: &mut File) -> io::Result<Bytes> {
     let mut piece = Vec::with_capacity(PIECE_BYTES);
     file.take(PIECE_BYTES as u64).read_to_end(&mut piece)?;

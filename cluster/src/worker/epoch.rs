@@ -1,4 +1,4 @@
-//! One epoch, as it runs on a worker: a member with links to its peers, led by the coordinator.
+//! One epoch on a worker: a member with links to its peers. The coordinator leads the epoch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,13 +19,13 @@ use super::outbox::Outbox;
 
 /// Operations of other threads on a running epoch.
 pub trait Epoch: Send + Sync {
-    /// Its number.
+    /// Returns the number of the epoch.
     fn number(&self) -> EpochId;
 
-    /// Returns the credentials of its members.
+    /// Returns the credentials of the members.
     fn membership(&self) -> Membership;
 
-    /// The index of another worker among the members.
+    /// Returns the index of another worker among the members.
     fn member(&self, worker: WorkerId) -> Option<usize>;
 
     /// Accepts a block that another member finished.
@@ -35,40 +35,40 @@ pub trait Epoch: Send + Sync {
     /// The error in the block; the epoch ends.
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError>;
 
-    /// Whether there is memory to spare for blocks.
-    fn has_room_to_spare(&self) -> bool;
+    /// Returns whether there is memory to spare for blocks.
+    fn has_spare_memory(&self) -> bool;
 
     /// Notes that another member has sent all blocks of the layers before this one.
     fn frontier_of(&self, from: usize, layer: Layer);
 
-    /// Notes how far all are, as the coordinator says.
+    /// Notes the progress of all members, which the coordinator reports.
     fn progress(&self, progress: EpochProgress);
 
-    /// Has a shard written.
+    /// Orders this worker to write a shard.
     fn order(&self, shard: WriteShard);
 
-    /// Whether it has nothing to do before other members have finished something.
+    /// Returns whether this worker has no work until other members finish some.
     fn is_waiting(&self) -> bool;
 
-    /// Ends it.
+    /// Ends the epoch on this worker.
     fn stop(&self);
 
-    /// Cancelled when it has ended.
+    /// Returns the token that is cancelled when the epoch has ended on this worker.
     fn ended(&self) -> CancellationToken;
 }
 
-/// Why an epoch failed here.
+/// Reason why an epoch failed on this worker.
 #[derive(Debug)]
 pub enum EpochFailure {
     /// The stream to a peer broke.
     Peer(WorkerId, String),
-    /// A peer sent a block that cannot be what it should be.
+    /// A peer sent an invalid block.
     BadBlock(WorkerId, String),
     /// A task or a shard failed.
     Crew(CrewError),
 }
 
-/// An epoch with its member.
+/// An epoch that this worker runs as a member.
 pub struct Running {
     share: Arc<Share>,
     /// The index of this worker among the members.
@@ -88,17 +88,17 @@ pub struct EpochParts {
     pub share: Arc<Share>,
     /// The index of this worker among the members.
     pub me: usize,
-    /// The part that computes.
+    /// The engine that computes blocks.
     pub worker: Arc<dyn BlockEngine>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
-    /// Name of this worker's shards.
+    /// The attempt in the file names of this worker's shards.
     pub attempt: Attempt,
-    /// Where reports go.
+    /// Reports to the coordinator.
     pub outbox: Arc<Outbox>,
-    /// How peers are reached.
+    /// Settings of connections to peers.
     pub sender: Sender,
-    /// Becomes true when the epoch is to end.
+    /// Becomes true when the epoch must end.
     pub stop: Arc<AtomicBool>,
 }
 
@@ -137,18 +137,18 @@ impl Running {
         Arc::new(Self { share, me, worker, member, stop, ended, intake: Intake::default(), peer_failed })
     }
 
-    /// Computes on `threads` threads and writes what is ordered, until the epoch is over. Nothing of it is left in
-    /// the worker afterwards.
+    /// Computes on `threads` threads and writes ordered shards until the epoch is over. Then the engine releases all
+    /// data of the epoch.
     ///
     /// # Errors
     ///
-    /// Why it failed; otherwise it was stopped.
+    /// The failure of the epoch. An epoch that was stopped from outside has no error.
     pub fn run(&self, threads: usize) -> Result<(), EpochFailure> {
         let computed = self.member.run(threads);
         self.ended.cancel();
         self.intake.close();
         self.worker.release(Holding::All);
-        // Unordered data will never be ordered.
+        // Shards that are not ordered yet will never be ordered.
         self.member.leader().holds(0);
         computed.map_err(EpochFailure::Crew)?;
         match self.peer_failed.lock().take() {
@@ -158,8 +158,8 @@ impl Running {
     }
 }
 
-/// Lets blocks of other members in until the epoch has ended. The next epoch, in which lanes may have other owners, has
-/// the same worker: a block that came late would take the place of one of that epoch.
+/// Accepts blocks of other members until the epoch has ended. The next epoch may use the same engine with other owners
+/// of lanes. So a late block could replace a block of that epoch.
 #[derive(Debug, Default)]
 struct Intake {
     /// Locked for reading while a block is accepted.
@@ -167,20 +167,20 @@ struct Intake {
 }
 
 impl Intake {
-    /// Takes a block in; `None` where no more are.
+    /// Accepts a block; `None` after the end of the epoch.
     fn take<T>(&self, accept: impl FnOnce() -> T) -> Option<T> {
-        // If the lock is contended, the epoch is closing: only closing takes the write lock. So the block is late.
+        // Only `close` takes the write lock. So if the lock is not free, the epoch is ending, and the block is late.
         let is_closed = self.is_closed.try_read()?;
         (!*is_closed).then(accept)
     }
 
-    /// Waits for blocks that are being accepted, and accepts no more.
+    /// Waits until the blocks under way are accepted, and accepts no more.
     fn close(&self) {
         *self.is_closed.write() = true;
     }
 }
 
-/// Ends an epoch because of what a peer did, unless it has failed already.
+/// Ends an epoch because of a peer's failure. Keeps the first failure.
 fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochFailure) {
     failed.lock().get_or_insert(failure);
     stop.store(true, Ordering::Relaxed);
@@ -209,7 +209,7 @@ impl Epoch for Running {
         })
     }
 
-    fn has_room_to_spare(&self) -> bool {
+    fn has_spare_memory(&self) -> bool {
         self.worker.has_spare_memory()
     }
 
@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_block_is_taken_in_after_the_end() {
+    fn no_block_is_accepted_after_the_end() {
         let intake = Intake::default();
         let ((begun, begins), (end, ends), is_closed) = (channel(), channel::<()>(), &AtomicBool::new(false));
         let taking = &intake;

@@ -1,4 +1,4 @@
-//! The service for the other workers of an epoch: it accepts their blocks, and gives them copies of shards.
+//! The service for the other workers of an epoch. It accepts their blocks, and sends them copies of shards.
 
 #[cfg(test)]
 mod tests;
@@ -24,51 +24,52 @@ use super::epoch::Epoch;
 use super::membership::{Joined, Membership, admit, denied, not_in, reached};
 use super::observe;
 
-/// Size in bytes below which a block is accepted on the receiving thread.
+/// Size in bytes below which a block is accepted on the receiving thread, if there is memory to spare.
 ///
-/// This needs memory to spare, and takes some milliseconds at most. Waking another thread for each block would take
-/// longer.
+/// Accepting such a block takes a few milliseconds at most. Waking another thread for each block would take longer.
 const SMALL_BYTES: usize = 4 << 20;
 
-/// All pieces of a block but the last have at least this many bytes, so that little is kept beside each.
+/// Minimum size of all pieces of a block but the last, in bytes. So the overhead of each piece is small.
 const LEAST_PIECE_BYTES: usize = 16 << 10;
 
-/// How long a sender waits here that begins an epoch before this worker has heard of it, and how long it may take to say
-/// which epoch that is.
+/// Longest wait of a sender whose epoch this worker does not know yet. Also the time limit for a sender's hello.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a worker waits here that asks for a copy before this worker has heard of the epoch: it may go on without a
-/// copy.
+/// Longest wait of a request for a copy whose epoch this worker does not know yet. It is short, because the other
+/// worker can read the shard from the store.
 const FETCH_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Divisor of the memory: the share for all incoming blocks together. A larger block is accepted alone.
+/// Divisor of the memory that gives the space for all incoming blocks together. A block larger than this space is
+/// received alone.
 const INCOMING_SHARE: u64 = 8;
 
-/// Room for blocks is counted in units of this many bytes, so that 32 bits are enough for more than 4 GiB.
+/// Unit of the space for blocks, in bytes. A request to a [`Semaphore`] is a 32-bit number, so a unit of one byte would
+/// limit the space to 4 GiB.
 const UNIT_BYTES: u64 = 1 << 10;
 
 /// The epoch that a worker is in.
 pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
 
-/// Accepts blocks for the epoch that the worker is in, and gives copies.
+/// Accepts blocks for the epoch that the worker is in, and sends copies of shards.
 pub struct ExchangeService {
     joined: Arc<Joined>,
     current: Arc<Current>,
-    /// Length that a block may have: none can be larger than the memory that it goes into.
+    /// Maximum size of a block in bytes: the memory of this worker.
     most_bytes: u64,
-    /// Room for the blocks that are on their way, of all senders together.
+    /// Space for the incoming blocks of all senders together.
     room: Room,
     copies: Copies,
 }
 
 impl ExchangeService {
-    /// For a worker that may hold `most_bytes`, with the epoch that it has a share of, and the one that it runs.
+    /// Creates the service of a worker that may use `most_bytes` of memory. `joined` is the epoch in which the worker
+    /// has a share, and `current` is the epoch that it runs.
     pub fn new((joined, current): (Arc<Joined>, Arc<Current>), most_bytes: u64, copies: Copies) -> Self {
         Self { joined, current, most_bytes, room: Room::new(most_bytes / INCOMING_SHARE), copies }
     }
 
-    /// The epoch that a sender shows to be a member of, once this worker runs it; `None` if it is over here. How long
-    /// this worker may take to open the run is for the coordinator to say, who ends the epoch then.
+    /// Waits until this worker runs the epoch of a sender's credentials; `None` if this worker has left that epoch.
+    /// There is no time limit for opening the run, because the coordinator ends the epoch if that takes too long.
     async fn epoch(&self, shown: Membership) -> Result<Option<Arc<dyn Epoch>>, Status> {
         match reached(&self.joined, shown.epoch, PATIENCE).await {
             Some(found) if found.epoch > shown.epoch => return Ok(None),
@@ -88,8 +89,8 @@ impl ExchangeService {
         }
     }
 
-    /// Accepts what comes from one sender, until its stream ends. Returns how many blocks it was.
-    async fn take_in(
+    /// Accepts the messages of one sender until the stream ends. Returns the number of blocks.
+    async fn receive(
         &self,
         epoch: &Arc<dyn Epoch>,
         from: usize,
@@ -162,14 +163,14 @@ impl Exchange for ExchangeService {
             return Err(Status::permission_denied(what));
         };
         let blocks = tokio::select! {
-            blocks = self.take_in(&epoch, from, &mut messages) => blocks?,
+            blocks = self.receive(&epoch, from, &mut messages) => blocks?,
             () = epoch.ended().cancelled_owned() => 0,
         };
         Ok(Response::new(PushResponse { blocks }))
     }
 }
 
-/// Room for blocks that are on their way.
+/// Space for incoming blocks.
 struct Room {
     units: Arc<Semaphore>,
     most: u32,
@@ -181,9 +182,9 @@ impl Room {
         Self { units: Arc::new(Semaphore::new(most as usize)), most }
     }
 
-    /// Waits until there is room for a block; for one that is larger than all of it, until no other is on its way.
-    /// Blocks enter in the order in which they began to wait. While one waits, nothing more is received from its
-    /// sender.
+    /// Waits for the space that a block needs. A block that is larger than all space waits until it is the only
+    /// incoming block. Blocks get space in the order in which they began to wait. While a block waits, this worker
+    /// receives nothing else from its sender.
     async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.most);
         let room = Arc::clone(&self.units).acquire_many_owned(units).await;
@@ -191,14 +192,14 @@ impl Room {
     }
 }
 
-/// A block that is on its way.
+/// An incoming block.
 struct Incoming {
     layer: Layer,
     lane: Lane,
     checksum: u64,
     whole: usize,
     bytes: BytesList,
-    /// Its part of the space for incoming blocks, until it is accepted.
+    /// The block's part of the space for incoming blocks, until the block is accepted.
     room: Option<OwnedSemaphorePermit>,
 }
 
@@ -239,10 +240,10 @@ impl Incoming {
     }
 }
 
-/// Has an epoch accept a block: on another thread if that takes long, since this one has other messages to receive. Where
-/// memory may be short, a small block may wait as well, until others are in scratch files.
+/// Passes a block to an epoch. Uses another thread if that may take long, because this thread must receive other
+/// messages. If memory is short, even a small block may have to wait until other blocks are in scratch files.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
-    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_room_to_spare();
+    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_spare_memory();
     let ended = epoch.ended();
     let accept = move |epoch: &dyn Epoch| {
         let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
@@ -258,7 +259,7 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
     match accepted {
         Ok(()) => Ok(()),
         Err(BlockError::Bad(what)) => {
-            // The coordinator is to hear of it from this worker, before the sender complains that it was cut off.
+            // This worker must report the bad block before the sender reports a broken stream.
             ended.cancelled().await;
             Err(Status::invalid_argument(what))
         }
@@ -266,7 +267,7 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
     }
 }
 
-/// Requires that a peer speaks this protocol.
+/// Requires that a peer uses this version of the protocol.
 fn require_version(protocol_version: u32) -> Result<(), Status> {
     if protocol_version == PROTOCOL_VERSION {
         return Ok(());

@@ -27,7 +27,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Takes the first name in a folder that no living process has, or a new one.
+    /// Takes the first name in a folder that no running process holds, or creates a new one.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl Identity {
 ///
 /// # Errors
 ///
-/// A failure of the system, which says where the folder may be instead.
+/// An I/O error. For a folder without access, the error suggests other places.
 pub(super) fn make_folder(folder: &Path) -> Result<()> {
     let made = fs::create_dir_all(folder).map_err(|error| explained(folder, error));
     made.with_context(|| format!("cannot create {}", folder.display()))
@@ -87,7 +87,7 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// If the file holds other bytes than `is_ours` accepts. This program does not overwrite such a file.
+/// The file contains bytes that `is_ours` rejects. This program does not overwrite such a file.
 pub(super) fn read_words(
     file: &mut File,
     content: &str,

@@ -1,4 +1,4 @@
-//! The run of the job that a worker is at, kept from epoch to epoch with the tables made for it.
+//! Opens the runs of jobs for a worker. The worker keeps the run of its last epoch and the tables of this run.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,25 +11,25 @@ use exact2048_solution::{Recipe, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
 use exact2048_worker::{BlockEngine, Tuning, new_block_engine};
 
-/// For how long records may stay unseen that the coordinator has appended: file systems on a network show them late.
+/// Longest wait until the coordinator's records become visible to this worker. Network file systems show them late.
 const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Why the run of a job cannot be worked on.
+/// Reason why a worker cannot work on the run of a job.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
-    /// It cannot be opened.
+    /// The run cannot be opened.
     #[error("cannot open the run of job {job}")]
     Open {
         /// The job.
         job: JobId,
-        /// Why.
+        /// The cause.
         source: RunError,
     },
-    /// It cannot be read again.
+    /// The journal of the run cannot be reread.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// It is another run.
+    /// The run has other parameters than the job.
     #[error("expected a run with the coordinator's parameters {wanted:?}, found {held:?}")]
     OtherParams {
         /// The parameters of the run.
@@ -37,10 +37,10 @@ pub enum JobError {
         /// The parameters of the job.
         wanted: Box<Params>,
     },
-    /// It lacks what the share builds on.
+    /// The journal of the run lacks inputs of the share.
     #[error(
-        "expected the inputs of layers {first} to {last} in the journal of {place}, found none; the coordinator reports \
-         them as committed"
+        "expected the inputs of layers {first} to {last} in the journal of {place}, found none; the coordinator \
+         reports them as committed"
     )]
     NotShown {
         /// The run.
@@ -69,29 +69,29 @@ pub struct Jobs {
     settings: StoreSettings,
     scratch: PathBuf,
     tuning: Tuning,
-    /// The run of the last epoch, for the next epoch, by its address.
+    /// URL and run of the last epoch, kept for the next epoch.
     last: Option<(String, OpenJob)>,
 }
 
-/// A job's run and what computes it.
+/// A job's run and the engine that computes its blocks.
 pub struct OpenJob {
     /// The run, for reading.
     pub run: Run,
-    /// The part that computes.
+    /// The engine that computes blocks.
     pub worker: Arc<dyn BlockEngine>,
 }
 
 impl Jobs {
-    /// Opens runs with these settings. What does not fit in memory goes to the folder `scratch`.
+    /// Opens runs with these settings. `scratch` is the folder for data that exceeds the memory.
     pub fn new(settings: StoreSettings, scratch: PathBuf, tuning: Tuning) -> Self {
         Self { settings, scratch, tuning, last: None }
     }
 
-    /// The run of a share, with everything that the share builds on.
+    /// Opens the run of a share, and waits until its journal contains all inputs of the share.
     ///
     /// # Errors
     ///
-    /// A run that cannot be opened, is another one, or lacks what the share builds on.
+    /// [`JobError`].
     pub fn open(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob, JobError> {
         let cached = self.last.take().filter(|(url, _)| url == run_url);
         if let Some((_, mut open)) = cached
@@ -127,7 +127,7 @@ fn require_same(held: &Params, wanted: &Params) -> Result<(), JobError> {
     Err(JobError::OtherParams { held: Box::new(held.clone()), wanted: Box::new(wanted.clone()) })
 }
 
-/// Waits until the journal shows all that a share builds on.
+/// Waits until the journal contains all inputs of a share, or until `stop`.
 fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<(), JobError> {
     let begun = Instant::now();
     while !has_inputs(run, share.segment) && !stop.load(Ordering::Relaxed) {
@@ -141,7 +141,7 @@ fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()
     Ok(())
 }
 
-/// Whether all that a segment builds on is committed.
+/// Returns whether all inputs of a segment are committed.
 fn has_inputs(run: &Run, segment: Segment) -> bool {
     Recipe::new(run.params(), &run.holdings()).has_inputs(segment)
 }
@@ -155,9 +155,9 @@ mod tests {
 
     use super::*;
 
-    /// A worker that stays while a job is forgotten, its run removed, and the same job submitted once more.
+    /// While a worker runs, a client may forget a job, remove its run, and submit the same job again.
     #[test]
-    fn a_run_that_was_made_anew_is_opened_anew() {
+    fn a_recreated_run_is_opened_again() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("run");
         let params = Params::small("2x2");

@@ -1,5 +1,5 @@
-//! The coordinator, as this worker sees it as a member of an epoch: reports go to it by the outbox, and its orders come
-//! with the answers to pulls.
+//! The coordinator as the leader of an epoch. It receives reports from the outbox, and sends orders in answers to
+//! pulls.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// The coordinator of an epoch.
 pub struct RemoteLeader {
-    /// The worker that this is.
+    /// This worker.
     pub worker: WorkerId,
     /// The worker's share of the epoch.
     pub share: Arc<Share>,
     /// The shards of the run.
     pub catalog: Arc<Catalog>,
-    /// Name of this worker's shards.
+    /// The attempt in the file names of this worker's shards.
     pub attempt: Attempt,
-    /// Where reports go.
+    /// Reports to the coordinator.
     pub outbox: Arc<Outbox>,
-    /// Becomes true when the epoch is to end.
+    /// Becomes true when the epoch must end.
     pub stop: Arc<AtomicBool>,
     /// Orders of the coordinator to write shards.
     pub orders: Orders,
@@ -51,13 +51,12 @@ pub struct Orders {
 struct Waiting {
     last: Option<WriteShard>,
     queue: VecDeque<WriteShard>,
-    /// No more will come.
+    /// Whether no more orders will arrive.
     is_over: bool,
 }
 
 impl Orders {
-    /// Accepts an order, unless it is the last one again: the coordinator repeats it until the report of it has
-    /// arrived.
+    /// Accepts an order, unless it repeats the last one. The coordinator repeats an order until it receives the report.
     pub fn add(&self, shard: WriteShard) {
         let mut waiting = self.waiting.lock();
         if waiting.last.replace(shard) != Some(shard) {
@@ -72,7 +71,7 @@ impl Orders {
         self.changed.notify_one();
     }
 
-    /// The next order, if there is one within [`PAUSE`].
+    /// Returns the next order, if one arrives within [`PAUSE`].
     fn take(&self) -> Option<WriteShard> {
         let mut waiting = self.waiting.lock();
         self.changed.wait_while_for(&mut waiting, |now| now.queue.is_empty() && !now.is_over, PAUSE);
@@ -136,14 +135,14 @@ mod tests {
 
     use super::*;
 
-    /// Else the next epoch would begin later.
+    /// Otherwise the next epoch would begin later.
     #[test]
-    fn nobody_waits_for_orders_of_an_epoch_that_is_over() {
+    fn no_thread_waits_for_orders_of_an_ended_epoch() {
         let orders = Orders::default();
         orders.end();
         let begun = Instant::now();
         (0..1000).for_each(|_| assert_eq!(orders.take(), None));
-        assert!(begun.elapsed() < 200 * PAUSE, "as long as 1,000 pauses");
+        assert!(begun.elapsed() < 200 * PAUSE, "1,000 calls waited");
     }
 
     #[test]
@@ -153,6 +152,6 @@ mod tests {
         [4, 4, 8, 8].into_iter().for_each(|first| orders.add(shard(first)));
         assert_eq!([orders.take(), orders.take()], [Some(shard(4)), Some(shard(8))]);
         orders.add(shard(8));
-        assert_eq!(orders.take(), None, "a late reply says the same again");
+        assert_eq!(orders.take(), None, "a late answer repeats the order");
     }
 }

@@ -1,4 +1,4 @@
-//! Streams to the other workers of an epoch: finished blocks go out in the order in which they were finished.
+//! Streams to the other workers of an epoch. They carry finished blocks in the order in which these were finished.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -26,10 +26,11 @@ use tonic::{Code, Status};
 use super::membership::Membership;
 use super::observe;
 
-/// How many bytes may wait for one peer; or one block, if it is larger. Where there is no room, computing waits.
+/// Maximum number of bytes that wait for one peer. A larger block waits alone. Threads that finish a block wait for
+/// space.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// How often it is tried to reach a peer, and the time between two attempts.
+/// Number of attempts to reach a peer, and the pause between two attempts.
 const ATTEMPTS: u32 = 10;
 const RETRY: Duration = Duration::from_millis(300);
 
@@ -57,23 +58,23 @@ impl std::fmt::Debug for Parcel {
     }
 }
 
-/// For how long a link is wanted.
+/// Signals that end a link.
 #[derive(Debug)]
 pub struct LinkLifetime {
     /// Cancelled when the epoch has ended.
     pub ended: CancellationToken,
-    /// Becomes true when the epoch is to end: then its threads no longer wait for a peer.
+    /// Becomes true when the epoch must end. From then on, threads of the epoch no longer wait for a peer.
     pub stop: Arc<AtomicBool>,
 }
 
-/// How much waits to be sent.
+/// Limit of the bytes that wait to be sent.
 #[derive(Debug)]
 struct Room {
     waiting: Mutex<usize>,
     sent: Condvar,
-    /// Nothing needs to be sent any more.
+    /// Whether the epoch must end.
     stop: Arc<AtomicBool>,
-    /// The stream has ended: nothing is sent any more.
+    /// Whether the stream has ended.
     closed: AtomicBool,
 }
 
@@ -82,7 +83,7 @@ impl Room {
         Self { waiting: Mutex::new(0), sent: Condvar::new(), stop, closed: AtomicBool::new(false) }
     }
 
-    /// Waits until there is space for so many bytes, or until they are no longer needed.
+    /// Waits until there is space for this many bytes, or until the epoch or the stream ends.
     fn enter(&self, bytes: usize) {
         let is_over = || self.closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock();
@@ -107,24 +108,24 @@ impl Room {
 
 impl Drop for Room {
     fn drop(&mut self) {
-        // Unsent bytes no longer wait once the stream has ended.
+        // The metric must not count the bytes that an ended stream has not sent.
         let waiting = *self.waiting.get_mut();
         gauge!(observe::SENDING_BYTES).decrement(waiting as f64);
     }
 }
 
-/// The sender of links, and its settings.
+/// The sending worker of links, and its settings.
 #[derive(Clone, Debug)]
 pub struct Sender {
     /// The worker that sends.
     pub worker: WorkerId,
-    /// Certificates and token; the address is the peer's.
+    /// Certificates and token for connections to peers. Its address is not used.
     pub client: ClientOptions,
 }
 
 impl PeerLink {
-    /// Opens a stream to a peer, which lasts until the link is dropped or the epoch has ended. `lost` is called if it
-    /// breaks.
+    /// Opens a stream to a peer. The stream ends with the link or with the epoch. If it breaks before, `lost` is
+    /// called.
     pub fn open(
         sender: Sender,
         peer: &EpochMember,
@@ -157,7 +158,7 @@ impl member::Link for PeerLink {
     }
 
     fn send_frontier(&self, layer: Layer) {
-        // A peer that is gone does not need to know.
+        // If the stream has ended, the peer does not need the frontier.
         let _ = self.parcels.send(Parcel::Frontier(layer));
     }
 }
@@ -197,7 +198,7 @@ async fn connect_to(options: &ClientOptions) -> Result<exact2048_net::client::Co
     }
 }
 
-/// The messages of parcels: a block in pieces, none of which is too long for a message.
+/// Converts parcels to messages. A block becomes several pieces, none of which is too long for a message.
 fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item = PushRequest> {
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
     let messages = parcels.map(move |parcel| match parcel {
@@ -233,9 +234,9 @@ mod tests {
 
     use super::*;
 
-    /// Of a peer that takes nothing any more and keeps the stream open.
+    /// The peer receives nothing more, but keeps the stream open.
     #[test]
-    fn nobody_waits_for_room_when_the_epoch_is_to_end() {
+    fn no_thread_waits_for_space_when_the_epoch_must_end() {
         let stop = Arc::new(AtomicBool::new(false));
         let room = Arc::new(Room::new(Arc::clone(&stop)));
         room.enter(WAITING_BYTES);
@@ -245,7 +246,7 @@ mod tests {
             of_thread.enter(1);
             entered.send(()).unwrap();
         });
-        assert!(enters.recv_timeout(Duration::from_millis(200)).is_err(), "there was no room");
+        assert!(enters.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
         stop.store(true, Ordering::Relaxed);
         enters.recv_timeout(Duration::from_secs(60)).unwrap();
     }

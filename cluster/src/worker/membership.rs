@@ -1,4 +1,4 @@
-//! Authentication of peers: members of the epoch know its secret.
+//! Authentication of peers. Only the members of an epoch know its secret.
 
 use std::time::{Duration, Instant};
 
@@ -26,26 +26,26 @@ impl Membership {
         Self { epoch: share.epoch, secret: share.secret }
     }
 
-    /// The membership that a message shows.
+    /// Reads the credentials in a message.
     ///
     /// # Errors
     ///
-    /// PERMISSION_DENIED where these bytes are no secret: they are treated as a wrong one.
+    /// PERMISSION_DENIED if the bytes do not have the length of a secret, as for a wrong secret.
     pub fn shown(epoch: EpochId, secret: &[u8]) -> Result<Self, Status> {
         let secret = secret_of("secret", secret).map_err(|_| denied(epoch))?;
         Ok(Self { epoch, secret })
     }
 }
 
-/// The epoch that this worker has a share of: known before the epoch runs here.
+/// The epoch in which this worker has a share. The epoch is known before this worker runs it.
 pub type Joined = watch::Sender<Option<Membership>>;
 
-/// Lets a caller in that shows that it is a member of the epoch that this worker has a share of. A caller that comes
-/// before this worker has heard of the epoch waits for up to `patience`.
+/// Admits a caller with the credentials of this worker's epoch. If this worker does not know the epoch yet, the caller
+/// waits for up to `patience`.
 ///
 /// # Errors
 ///
-/// PERMISSION_DENIED to who does not know the secret, UNAVAILABLE where this worker is not in the epoch.
+/// PERMISSION_DENIED for a wrong secret, UNAVAILABLE if this worker is not in the epoch.
 pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Result<(), Status> {
     match reached(joined, shown.epoch, patience).await.filter(|found| found.epoch == shown.epoch) {
         Some(found) if found == shown => Ok(()),
@@ -54,8 +54,8 @@ pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Re
     }
 }
 
-/// The epoch that this worker has a share of, once it is this one or a later one; `None` where that takes longer than
-/// `patience`.
+/// Waits until this worker has a share in this epoch or in a later one. Returns the credentials of that epoch; `None`
+/// after `patience`.
 pub async fn reached(joined: &Joined, epoch: EpochId, patience: Duration) -> Option<Membership> {
     let mut known = joined.subscribe();
     let is_reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= epoch);
@@ -63,12 +63,12 @@ pub async fn reached(joined: &Joined, epoch: EpochId, patience: Duration) -> Opt
     waited.ok().and_then(Result::ok).and_then(|known| *known)
 }
 
-/// The status for a caller of an epoch that this worker is not in.
+/// Returns the status for a caller from an epoch that this worker is not in.
 pub fn not_in(epoch: EpochId) -> Status {
     Status::unavailable(format!("this worker is not in epoch {epoch}"))
 }
 
-/// The status for a caller that does not show the secret of the epoch.
+/// Returns the status for a caller with a wrong secret. Counts and logs the refusal.
 pub fn denied(epoch: EpochId) -> Status {
     static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);

@@ -1,20 +1,20 @@
-//! A worker's process: it asks the coordinator what to do, computes its share of an epoch, and exchanges blocks with
-//! the other workers.
+//! A worker's process. It asks the coordinator for work, computes its share of an epoch, and exchanges blocks with the
+//! other workers.
 //!
-//! | Module | Its job |
+//! | Module | Purpose |
 //! |---|---|
 //! | `claims` | the memory that workers of one machine may use |
-//! | [`identity`] | who a worker is, also after it was started again |
-//! | `process` | pulls: what is reported, what is answered |
-//! | `runner` | the thread that runs epochs, and what it reports of their failures |
-//! | `jobs` | the run of a job, as it is in the store |
-//! | `epoch`, `leader` | one epoch: a member, and the coordinator as it sees it |
+//! | [`identity`] | the identity of a worker, which survives restarts |
+//! | `process` | pulls: sends reports, follows answers |
+//! | `runner` | the thread that runs epochs and reports their failures |
+//! | `jobs` | opens the runs of jobs |
+//! | `epoch`, `leader` | one epoch: this worker as a member, and the coordinator as the leader |
 //! | `links`, `exchange` | blocks to and from the other workers |
-//! | `membership` | who may speak to this worker |
+//! | `membership` | authentication of the other workers |
 //! | `peers`, `copies` | copies of committed shards from and for the other workers |
 //! | `outbox` | reports until they are acknowledged |
-//! | `outage` | when a coordinator that does not answer is logged |
-//! | `observe` | what is counted and measured |
+//! | `outage` | decides when to log that the coordinator does not answer |
+//! | `observe` | metrics |
 
 mod claims;
 mod copies;

@@ -1,15 +1,15 @@
-//! The metrics of a worker: their names and what they mean.
+//! The metrics of a worker, with their names and meanings.
 
 use exact2048_solution::Phase;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
-/// States that were finished, by the pass.
+/// Finished states, by pass.
 pub const STATES: &str = "exact2048_states_total";
 /// Epochs that began.
 pub const EPOCHS: &str = "exact2048_epochs_total";
-/// Epochs that failed here.
+/// Epochs that failed on this worker.
 pub const EPOCHS_FAILED: &str = "exact2048_epochs_failed_total";
-/// Whether there is an epoch.
+/// Whether this worker is in an epoch.
 pub const IN_EPOCH: &str = "exact2048_in_epoch";
 /// Bytes of blocks that wait to be sent.
 pub const SENDING_BYTES: &str = "exact2048_sending_bytes";
@@ -29,19 +29,19 @@ pub const WRITTEN_BYTES: &str = "exact2048_written_bytes_total";
 pub const GIVEN_BYTES: &str = "exact2048_given_bytes_total";
 /// Shards that were in the cache.
 pub const CACHED_SHARDS: &str = "exact2048_cached_shards_total";
-/// Shards that were not in the cache, by who had them.
+/// Shards that were not in the cache, by source.
 pub const FETCHED_SHARDS: &str = "exact2048_fetched_shards_total";
 /// The bytes of shards that were not in the cache.
 pub const FETCHED_BYTES: &str = "exact2048_fetched_bytes_total";
 /// Time of a pull.
 pub const PULL_SECONDS: &str = "exact2048_pull_seconds";
 
-/// The label of shards that a peer had.
+/// Label of shards that a peer sent.
 pub const PEER: &str = "peer";
-/// The label of shards that no peer had.
+/// Label of shards that no peer had.
 pub const STORE: &str = "store";
 
-/// Says what the metrics mean, and shows those that nothing was counted of yet; once, when they are set up.
+/// Describes the metrics, and makes all of them visible. Called once at the start.
 pub fn describe() {
     describe_counter!(STATES, "States that this worker has finished, by pass, repeated work included");
     describe_counter!(EPOCHS, "Epochs begun by this worker");
@@ -65,7 +65,7 @@ pub fn describe() {
     show_all();
 }
 
-/// Without a sample a metric is not there at all, which looks like a worker that has none.
+/// Gives each counter and gauge a first sample, because a metric without a sample is invisible.
 fn show_all() {
     for phase in [Phase::Enumerate, Phase::BackUp] {
         counter!(STATES, "phase" => phase.name()).increment(0);

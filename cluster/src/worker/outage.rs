@@ -1,11 +1,11 @@
-//! A coordinator that does not answer: the log says so at the beginning, now and then while it lasts, and at the end.
+//! Outages of the coordinator. The log reports an outage at its beginning, every minute while it lasts, and at its end.
 
 use std::time::{Duration, Instant};
 
-/// How often an outage is logged while it lasts.
+/// Interval at which an outage is logged while it lasts.
 const TELL: Duration = Duration::from_secs(60);
 
-/// Since when there is no answer; `None` while there are answers.
+/// The current outage; `None` while the coordinator answers.
 #[derive(Debug, Default)]
 pub struct Outage(Option<Silence>);
 
@@ -16,8 +16,8 @@ struct Silence {
 }
 
 impl Outage {
-    /// Notes that there was no answer; says whether that is worth a line of the log.
-    pub fn goes_on(&mut self, now: Instant) -> bool {
+    /// Notes a missing answer. Returns whether the log should report it.
+    pub fn note_silence(&mut self, now: Instant) -> bool {
         match &mut self.0 {
             None => self.0 = Some(Silence { since: now, told: now }),
             Some(silence) if now - silence.told >= TELL => silence.told = now,
@@ -26,8 +26,8 @@ impl Outage {
         true
     }
 
-    /// Notes that there was an answer; says how long there had been no answer before, if that was so.
-    pub fn ends(&mut self, now: Instant) -> Option<Duration> {
+    /// Notes an answer. Returns the duration of the outage that the answer ends, if any.
+    pub fn note_answer(&mut self, now: Instant) -> Option<Duration> {
         self.0.take().map(|silence| now - silence.since)
     }
 }
@@ -37,14 +37,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_is_told_now_and_then_and_its_end_once() {
+    fn an_outage_is_logged_every_minute_and_its_end_once() {
         let (begun, mut outage) = (Instant::now(), Outage::default());
         let after = |seconds: f64| begun + Duration::from_secs_f64(seconds);
-        assert_eq!(outage.ends(begun), None);
-        let told: Vec<u32> = (0..300).filter(|&half| outage.goes_on(after(f64::from(half) / 2.0))).collect();
+        assert_eq!(outage.note_answer(begun), None);
+        let told: Vec<u32> =
+            (0..300).filter(|&half| outage.note_silence(after(f64::from(half) / 2.0))).collect();
         assert_eq!(told, [0, 120, 240]);
-        assert_eq!(outage.ends(after(150.0)), Some(Duration::from_secs(150)));
-        assert_eq!(outage.ends(after(151.0)), None);
-        assert!(outage.goes_on(after(152.0)), "another outage is reported anew");
+        assert_eq!(outage.note_answer(after(150.0)), Some(Duration::from_secs(150)));
+        assert_eq!(outage.note_answer(after(151.0)), None);
+        assert!(outage.note_silence(after(152.0)), "another outage is reported anew");
     }
 }

@@ -13,13 +13,13 @@ use super::observe;
 #[derive(Debug, Default)]
 pub struct Outbox {
     reports: Mutex<Reports>,
-    /// There is a report that should not wait for the next pull.
+    /// Notified when a report should not wait for the next pull.
     urgent: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Reports {
-    /// Number of the first in `waiting`.
+    /// Number of the first report in `waiting`.
     first: u64,
     waiting: VecDeque<WorkerReport>,
 }
@@ -44,18 +44,18 @@ impl Outbox {
         self.urgent.notify_one();
     }
 
-    /// Returns when there is something to be sent at once.
+    /// Waits for a report that must be sent at once.
     pub async fn urgent(&self) {
         self.urgent.notified().await;
     }
 
-    /// The number of the first report that is not acknowledged, and all of them.
+    /// Returns the number of the first unacknowledged report, and all unacknowledged reports.
     pub fn pending(&self) -> (u64, Vec<WorkerReport>) {
         let reports = self.reports.lock();
         (reports.first, reports.waiting.iter().cloned().collect())
     }
 
-    /// Forgets the reports with lower numbers.
+    /// Drops the acknowledged reports, whose numbers are below `number`.
     pub fn acknowledged(&self, number: u64) {
         let mut reports = self.reports.lock();
         while reports.first < number && reports.waiting.pop_front().is_some() {

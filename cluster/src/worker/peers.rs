@@ -1,4 +1,4 @@
-//! Asking the other workers of an epoch for copies of committed shards, before the store is asked.
+//! Asks the other workers of an epoch for copies of committed shards before the store.
 
 #[cfg(test)]
 mod tests;
@@ -29,19 +29,19 @@ use super::links::Sender;
 use super::membership::Membership;
 use super::observe;
 
-/// How many peers are asked for one shard, at most: with many workers, asking the store is faster than asking them all.
+/// Maximum number of peers that are asked for one shard. With many workers, the store is faster than all of them.
 const MOST_ASKED: usize = 2;
 
-/// For how long a peer may say nothing.
+/// Time limit for each connection, answer or piece of a copy from a peer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The slowest copy that is waited for, in bytes a second.
+/// Slowest accepted rate of a copy, in bytes a second.
 const SLOWEST: u64 = 1 << 20;
 
 /// Pieces of a copy that may wait to be written to the disk.
 const WAITING_PIECES: usize = 2;
 
-/// The other workers of the epoch that this one is in.
+/// The other workers of this worker's epoch.
 #[derive(Debug)]
 pub struct PeerCopies {
     me: WorkerId,
@@ -56,30 +56,31 @@ struct Peer {
     member: EpochMember,
     membership: Membership,
     connection: OnceCell<ExchangeClient<Connected>>,
-    /// It could not be reached, or sent no proper answer: it is not asked again in this epoch.
+    /// Whether the peer was unreachable or gave an invalid answer. Such a peer is not asked again in this epoch.
     given_up: AtomicBool,
 }
 
 impl PeerCopies {
-    /// Creates a value that asks no peers yet. Must be called within a runtime.
+    /// Creates a value without peers. Must be called within a runtime.
     pub fn new(sender: Sender) -> Self {
         let Sender { worker, client } = sender;
         Self { me: worker, client, runtime: Handle::current(), patience: PATIENCE, peers: Mutex::default() }
     }
 
-    /// Asks the other members of an epoch from now on.
+    /// Makes the other members of an epoch the peers to ask.
     pub fn join(&self, members: &[EpochMember], membership: Membership) {
         let others = members.iter().filter(|member| member.worker != self.me);
         *self.peers() = others.map(|member| Arc::new(Peer::new(member.clone(), membership))).collect();
     }
 
-    /// Asks no peers from now on.
+    /// Removes all peers.
     pub fn leave(&self) {
         self.peers().clear();
     }
 
     /// Returns the peers to ask for a shard: first its writer, then others in an order that depends on the shard but
-    /// not on the asking worker. So if the writer is gone, those others soon have the shard.
+    /// not on the asking worker. So all workers ask the same few peers, and these soon have the shard even if its
+    /// writer is gone.
     fn candidates(&self, wanted: &WantedCopy) -> Vec<Arc<Peer>> {
         let mut peers = self.peers().clone();
         peers.retain(|peer| !peer.given_up.load(Ordering::Relaxed));
@@ -184,7 +185,7 @@ async fn receive(
     Ok(())
 }
 
-/// The bytes of a copy as they come.
+/// Reader of a copy while its pieces arrive.
 struct Incoming {
     pieces: mpsc::Receiver<io::Result<Bytes>>,
     /// Unread rest of the last piece.

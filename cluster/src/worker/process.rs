@@ -1,4 +1,4 @@
-//! The pulls of a worker: reports out, work in.
+//! The pulls of a worker. They send reports and receive work.
 
 #[cfg(test)]
 mod tests;
@@ -42,65 +42,65 @@ use super::peers::PeerCopies;
 use super::runner::{Runner, Start};
 use crate::wire::{Answer, Assignment, pull_message, refusal_of};
 
-/// How long an answer to a pull may take: the coordinator holds none back for as long.
+/// Time limit for an answer to a pull. The coordinator delays answers by less than a second.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 /// Time between pulls while there is work and nothing urgent to report.
 const PACE: Duration = Duration::from_millis(50);
 
-/// Time between attempts to reach a coordinator that cannot be reached.
+/// Pause between attempts to reach the coordinator.
 const RETRY: Duration = Duration::from_millis(500);
 
-/// How many bytes a message from a peer may have.
+/// Maximum size of a message from a peer, in bytes.
 const MESSAGE_BYTES: usize = 4 << 20;
 
-/// How many bytes of the coordinator's words are passed on.
+/// Maximum number of bytes of a coordinator's message in logs and errors.
 const MOST_WORDS: usize = 2048;
 
 /// Settings of a worker.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
-    /// The coordinator, and what to show to it and to other workers.
+    /// Address of the coordinator, and the credentials for the coordinator and for other workers.
     pub client: ClientOptions,
-    /// Where other workers reach this one.
+    /// Address at which other workers reach this worker.
     pub advertise: String,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: usize,
-    /// Memory that it may use, in bytes.
+    /// Memory that this worker may use, in bytes.
     pub memory_bytes: u64,
-    /// How the solver uses that memory, and its other settings.
+    /// Settings of the solver, including its use of the memory.
     pub tuning: Tuning,
-    /// How stores are used.
+    /// Settings of stores.
     pub store: StoreSettings,
-    /// Folder for the worker's name and for what does not fit in memory.
+    /// Folder for the worker's identity and for scratch files.
     pub folder: PathBuf,
 }
 
 /// How a worker ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WorkerEnd {
-    /// Its work was committed or handed back.
+    /// The worker's work was committed or handed back.
     HandedBack,
     /// The grace period ended first.
     CutOff,
 }
 
-/// Why a worker that was turned away ends: it would be turned away again.
+/// Refusal that ends a worker, because another attempt would be refused too.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerRefusal {
-    /// Something else answers in the coordinator's place.
+    /// Another server answers at the coordinator's address.
     #[error("expected a coordinator at {server}, found another server; check host and port")]
     NoCoordinator {
-        /// Where it should be.
+        /// Expected address of the coordinator.
         server: String,
     },
-    /// The coordinator asks for a token, or for another one.
+    /// The coordinator requires a token, or a different one.
     #[error("the coordinator refuses this worker: {message}")]
     Unknown {
         /// The coordinator's message.
         message: String,
     },
-    /// The coordinator gives no work to workers of this kind.
+    /// The coordinator rejects the pulls of this worker.
     #[error("the coordinator refuses this worker: {message}")]
     Refused {
         /// The coordinator's message.
@@ -108,11 +108,11 @@ pub enum WorkerRefusal {
     },
 }
 
-/// Works until `stop`.
+/// Runs a worker until `stop`.
 ///
 /// # Errors
 ///
-/// Failures to start, and refusals that another attempt would meet again.
+/// A failure to start, or a refusal that another attempt would meet again.
 pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<WorkerEnd> {
     let identity = Identity::take(&options.folder)?;
     let outbox = Arc::new(Outbox::default());
@@ -145,7 +145,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     });
     let running = running.context("cannot start a thread")?;
 
-    // Peers are served until the last pull: they may still need what this worker has.
+    // This worker serves peers until its last pull, because they may still need its copies of shards.
     let capacity = bound.capacity();
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
@@ -174,7 +174,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     process.leave_epoch();
     drop(process);
     if matches!(ended, Ok(WorkerEnd::HandedBack)) {
-        // The thread ends once its task, or its shard, is done.
+        // The thread first finishes its current task or shard.
         let joining = tokio::task::spawn_blocking(move || running.join());
         let _ = stop.over.run_until_cancelled(joining).await;
     }
@@ -195,7 +195,7 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
     Ok(())
 }
 
-/// The epoch that was begun last.
+/// An epoch that this worker has begun and not left.
 struct Begun {
     number: EpochId,
     job: JobId,
@@ -207,20 +207,21 @@ struct Process {
     identity: Identity,
     outbox: Arc<Outbox>,
     current: Arc<Current>,
-    /// The epoch that the runner has taken up and not left yet; 0 for none.
+    /// Number of the epoch that the runner is in; 0 for none.
     taken: Arc<AtomicU64>,
-    /// The epoch that the runner has left last.
+    /// Number of the epoch that the runner has left last.
     left: Arc<AtomicU64>,
     joined: Arc<Joined>,
     starts: Channel<Start>,
-    /// How many peers may connect.
+    /// Limits of connections and requests, which grow with the number of peers.
     capacity: Capacity,
     epoch: Option<Begun>,
-    /// The epoch that was begun last, which may be over: answers name it until the coordinator knows that.
+    /// The epoch that this worker has begun last. It may be over, but answers assign it until the coordinator knows
+    /// that it was begun.
     begun: Option<Membership>,
-    /// The memory that the job whose turn it is needs, in bytes, where this worker has less: as the last answer said.
+    /// Memory in bytes that the current job needs according to the last answer; `None` if this worker has enough.
     last_needed_memory: Option<u64>,
-    /// Whether the coordinator answers.
+    /// The current outage of the coordinator, if any.
     outage: Outage,
 }
 
@@ -239,13 +240,13 @@ impl Process {
             match self.pull_once(connected.clone(), leaving).await {
                 Ok(Some(answer)) => {
                     self.take(answer);
-                    // The coordinator knows that this worker goes, and has nothing for it.
+                    // The coordinator knows that this worker is leaving, and has no work for it.
                     if leaving && self.epoch.is_none() {
                         return Ok(WorkerEnd::HandedBack);
                     }
                     client = Some(connected);
                 }
-                // Something urgent came up.
+                // An urgent report has interrupted the pull.
                 Ok(None) => client = Some(connected),
                 Err(status) => {
                     self.refused(&status)?;
@@ -269,7 +270,7 @@ impl Process {
         }
     }
 
-    /// A connection to the coordinator, however long it takes; `None` when it is time to stop.
+    /// Connects to the coordinator, and retries while it is unreachable; `None` after `stop`.
     async fn connected(
         &mut self,
         stop: &tokio_util::sync::CancellationToken,
@@ -278,7 +279,7 @@ impl Process {
             match connect(&self.options.client).await {
                 Ok(connected) => return Ok(Some(CoordinatorClient::new(connected))),
                 Err(error @ ConnectError::Transport { .. }) => {
-                    if self.outage.goes_on(Instant::now()) {
+                    if self.outage.note_silence(Instant::now()) {
                         let worker = self.identity.id;
                         tracing::warn!(%worker, error = with_causes(&error), "no coordinator, retrying");
                     }
@@ -291,7 +292,7 @@ impl Process {
         }
     }
 
-    /// One pull; given up when there is something to report at once, which then goes with the next.
+    /// Sends one pull. Returns `None` if an urgent report interrupts the pull; the next pull sends this report.
     async fn pull_once(
         &self,
         mut client: CoordinatorClient<Connected>,
@@ -309,8 +310,8 @@ impl Process {
         }
     }
 
-    /// Creates the next pull. It names no epoch before the runner has entered it. Otherwise an epoch that only waits
-    /// for the runner, which may hang in the epoch before, would look active.
+    /// Creates the next pull. The pull names an epoch only after the runner has entered the epoch. Otherwise an epoch
+    /// would look active while the runner hangs in the epoch before.
     fn pull(&self, leaving: bool) -> Pull {
         let (first_report, reports) = self.outbox.pending();
         let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0).map(EpochId);
@@ -329,7 +330,7 @@ impl Process {
         }
     }
 
-    /// How far the runner is with the epoch that it has taken up.
+    /// Returns the stage of the runner in its epoch.
     fn stage(&self, epoch: EpochId) -> EpochStage {
         match self.current.borrow().as_ref().filter(|running| running.number() == epoch) {
             None => EpochStage::Preparing,
@@ -338,7 +339,7 @@ impl Process {
         }
     }
 
-    /// Does what an answer says.
+    /// Follows an answer.
     fn take(&mut self, answer: Answer) {
         self.answered();
         self.outbox.acknowledged(answer.acknowledged);
@@ -353,15 +354,16 @@ impl Process {
             let membership = Membership::of(&assignment.share);
             self.begun = Some(membership);
             self.joined.send_replace(Some(membership));
-            // A coordinator of another store begins with the first number again.
+            // A coordinator of another store may use the number of an epoch that the runner has left.
             self.left.store(0, Ordering::Relaxed);
             let stop = Arc::new(AtomicBool::new(false));
             self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
             counter!(observe::EPOCHS).increment(1);
-            // If it has no receiver, the process is ending.
+            // Without a receiver, the process is ending.
             let _ = self.starts.send(Start { assignment, stop });
         }
-        // The runner left it after a failure. Pulls no longer name it, so the coordinator does not withdraw it.
+        // After a failure, the runner leaves its epoch. Pulls no longer name that epoch, so the coordinator does not
+        // withdraw it.
         let left = EpochId(self.left.load(Ordering::Relaxed));
         if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
             self.leave_epoch();
@@ -378,7 +380,7 @@ impl Process {
         }
     }
 
-    /// Logs that this worker has too little memory for the job whose turn it is, unless the last answer said the same.
+    /// Logs that this worker has too little memory for the current job, unless the last answer named the same need.
     fn too_small(&mut self, needed: Option<u64>) {
         let before = std::mem::replace(&mut self.last_needed_memory, needed);
         if let Some(needed) = needed.filter(|_| before != needed) {
@@ -389,7 +391,7 @@ impl Process {
         }
     }
 
-    /// Acts on a pull that was refused, or got no answer. Returns an error where the next pull would meet the same.
+    /// Handles a pull that was refused or not answered. Returns an error if the next pull would fail too.
     fn refused(&mut self, status: &Status) -> Result<()> {
         let Some(refusal) = refusal_of(status) else { return self.unanswered(status) };
         self.answered();
@@ -404,7 +406,7 @@ impl Process {
         Ok(())
     }
 
-    /// Acts on a status that is not one of the coordinator's own refusals.
+    /// Handles a status that is not a [`Refusal`].
     fn unanswered(&mut self, status: &Status) -> Result<()> {
         let message = plain_words(words_of(status), MOST_WORDS);
         match status.code() {
@@ -417,7 +419,7 @@ impl Process {
             Code::FailedPrecondition | Code::InvalidArgument => {
                 return Err(WorkerRefusal::Refused { message }.into());
             }
-            code if self.outage.goes_on(Instant::now()) => {
+            code if self.outage.note_silence(Instant::now()) => {
                 let worker = self.identity.id;
                 tracing::warn!(%worker, ?code, reason = message, "no answer from the coordinator, retrying");
             }
@@ -428,13 +430,13 @@ impl Process {
 
     /// Notes that the coordinator answers.
     fn answered(&mut self) {
-        if let Some(silence) = self.outage.ends(Instant::now()) {
+        if let Some(silence) = self.outage.note_answer(Instant::now()) {
             let (worker, seconds) = (self.identity.id, seconds(silence));
             tracing::info!(%worker, seconds, "coordinator answers again");
         }
     }
 
-    /// Ends the epoch here at once.
+    /// Stops work on the epoch at once.
     fn leave_epoch(&mut self) {
         if let Some(epoch) = self.epoch.take() {
             self.joined.send_replace(None);

@@ -26,33 +26,33 @@ use crate::wire::Assignment;
 const FULL_PAUSE: Duration = Duration::from_secs(5);
 const FULL_BYTES: usize = 64 << 20;
 
-/// An epoch that is to be run.
+/// An epoch that the runner must run.
 pub struct Start {
-    /// The share of this worker, and where the run is.
+    /// The share of this worker, and the location of the run.
     pub assignment: Assignment,
-    /// Becomes true when the epoch is to end.
+    /// Becomes true when the epoch must end.
     pub stop: Arc<AtomicBool>,
 }
 
 /// Runs epochs.
 pub struct Runner {
-    /// The runs of jobs.
+    /// Opener of the runs of jobs.
     pub jobs: Jobs,
-    /// Where reports go.
+    /// Reports to the coordinator.
     pub outbox: Arc<Outbox>,
-    /// How peers are reached.
+    /// Settings of connections to peers.
     pub sender: Sender,
     /// Peers that are asked for copies of shards.
     pub peers: Arc<PeerCopies>,
-    /// Threads that compute.
+    /// Number of threads that compute.
     pub threads: usize,
-    /// The epoch that runs, for blocks and orders that come for it.
+    /// The running epoch, which receives blocks and orders from other threads.
     pub current: Arc<Current>,
-    /// The number of the epoch that is taken up and not left yet; 0 for none.
+    /// Number of the epoch that the runner is in; 0 for none.
     pub taken: Arc<AtomicU64>,
-    /// The number of the epoch that was left last, by request or by failure.
+    /// Number of the epoch that the runner has left last, by request or by failure.
     pub left: Arc<AtomicU64>,
-    /// Where scratch files go.
+    /// Folder of scratch files.
     pub scratch: std::path::PathBuf,
 }
 
@@ -78,11 +78,11 @@ impl Runner {
             };
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
-            self.tell(&share, failure);
-            // After the report: once the epoch counts as left, the process may end.
+            self.report_failure(&share, failure);
+            // This follows the report, because the process may end as soon as the epoch counts as left.
             self.left.store(epoch.0, Ordering::Relaxed);
             if is_full {
-                let Some(meanwhile) = self.wait_for_room(starts) else { return };
+                let Some(meanwhile) = self.wait_for_space(starts) else { return };
                 early.extend(meanwhile);
             }
             if is_own {
@@ -91,19 +91,19 @@ impl Runner {
         }
     }
 
-    /// Tells the coordinator, and who reads logs and metrics, that an epoch failed here.
-    fn tell(&self, share: &Share, failure: WorkerFailure) {
+    /// Reports the failure of an epoch to the coordinator, in the log and in the metrics.
+    fn report_failure(&self, share: &Share, failure: WorkerFailure) {
         counter!(observe::EPOCHS_FAILED).increment(1);
         let (worker, epoch) = (self.sender.worker, share.epoch);
         tracing::warn!(%worker, job = %share.job, %epoch, %failure, "epoch failed on this worker");
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
 
-    /// Waits until a full disk has room again. Returns the epochs that were to be started meanwhile: these are few,
-    /// since the coordinator knows of the full disk. `None` where the process ends.
-    fn wait_for_room(&self, starts: &Receiver<Start>) -> Option<Vec<Start>> {
+    /// Waits until a full disk has free space again. Returns the epochs that arrived in the meantime, or `None` if the
+    /// process ends. These epochs are few, because the coordinator knows of the full disk.
+    fn wait_for_space(&self, starts: &Receiver<Start>) -> Option<Vec<Start>> {
         let mut meanwhile = Vec::new();
-        while !has_room(&self.scratch) {
+        while !has_free_space(&self.scratch) {
             match starts.recv_timeout(FULL_PAUSE) {
                 Ok(start) => meanwhile.push(start),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -123,7 +123,9 @@ impl Runner {
         let open = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| {
-            WorkerFailure::Other("expected a share of this worker, found one of others".to_owned())
+            WorkerFailure::Other(
+                "expected this worker among the members of the epoch, found only others".to_owned(),
+            )
         })?;
         let segment = share.segment;
         let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
@@ -158,7 +160,7 @@ impl Runner {
     }
 }
 
-/// How an error is reported to the coordinator.
+/// Converts an error to the failure that is reported to the coordinator.
 fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure {
     if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
         return WorkerFailure::ShardLost { job: share.job.clone(), file: shard.record.file.clone() };
@@ -166,12 +168,12 @@ fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure
     failure_of_kind(error.kind(), with_causes(error))
 }
 
-/// How an error that blames no shard is reported to the coordinator.
+/// Converts an error that blames no shard to the failure that is reported to the coordinator.
 fn failure_of_kind(kind: ErrorKind, text: String) -> WorkerFailure {
     if kind == ErrorKind::Full { WorkerFailure::DiskFull(text) } else { WorkerFailure::Other(text) }
 }
 
-/// Whether [`FULL_BYTES`] bytes can be written to a folder.
-fn has_room(folder: &std::path::Path) -> bool {
+/// Returns whether [`FULL_BYTES`] bytes can be written to a folder.
+fn has_free_space(folder: &std::path::Path) -> bool {
     Scratch::create(folder).and_then(|mut scratch| scratch.append(&vec![1; FULL_BYTES])).is_ok()
 }

@@ -1,4 +1,4 @@
-//! The service that accepts blocks, as a peer finds it: over a connection, with messages of all kinds.
+//! Tests of the service over a connection, with messages of all kinds.
 
 use bytes::Buf;
 use exact2048_coordinator::cluster::{EpochProgress, Secret, WriteShard};
@@ -18,10 +18,10 @@ const SECRET: [u8; 16] = [7; 16];
 const LANE: Lane = Lane::new(1, 16);
 const MOST_BYTES: u64 = 1 << 20;
 
-/// A block: who sent it, where it belongs, its checksum, and its bytes.
+/// A block: sender, layer, lane, checksum and bytes.
 type Taken = (usize, Layer, Lane, u64, Vec<u8>);
 
-/// An epoch that remembers what came.
+/// An epoch that records the blocks and frontiers that it receives.
 #[derive(Default)]
 struct Memo {
     blocks: Mutex<Vec<Taken>>,
@@ -48,7 +48,7 @@ impl Epoch for Memo {
         Ok(())
     }
 
-    fn has_room_to_spare(&self) -> bool {
+    fn has_spare_memory(&self) -> bool {
         true
     }
 
@@ -69,7 +69,7 @@ impl Epoch for Memo {
     }
 }
 
-/// A worker in an epoch, and a peer's connection to it.
+/// Starts a worker in an epoch, and connects a peer to it.
 async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     let memo = Arc::new(Memo::default());
     let current: Arc<dyn Epoch> = Arc::clone(&memo) as _;
@@ -78,7 +78,7 @@ async fn connected() -> (Arc<Memo>, ExchangeClient<Channel>) {
     (memo, client)
 }
 
-/// A peer's connection to a worker that has a share of an epoch, and runs one.
+/// Starts a worker with these values of the joined and the current epoch, and connects a peer to it.
 async fn connected_to(admitting: (Arc<Joined>, Arc<Current>)) -> ExchangeClient<Channel> {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let url = format!("http://{}", incoming.local_addr().unwrap());
@@ -136,7 +136,7 @@ async fn blocks_arrive_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn what_is_out_of_order_is_refused() {
+async fn messages_out_of_order_are_refused() {
     let (memo, mut client) = connected().await;
     let piece = vec![0u8; LEAST_PIECE_BYTES];
     let no_lane = PushBlock { lane: 17, ..PushBlock::default() };
@@ -186,14 +186,14 @@ async fn only_members_of_the_epoch_are_heard() {
         assert_eq!(stranger.code(), Code::PermissionDenied, "{stranger}");
     }
     let late = push(&mut client, hello(PROTOCOL_VERSION, EPOCH - 1, SENDER, &SECRET)).await.unwrap();
-    assert_eq!(late, 0, "the epoch is over: nothing is taken in, and nothing is wrong");
+    assert_eq!(late, 0, "the epoch is over, so the worker accepts nothing and reports no error");
     assert!(memo.blocks.lock().is_empty());
 }
 
-/// A worker that still opens the run has its peers wait, those alone that know the secret, until it runs the epoch or
-/// leaves it.
+/// While a worker opens the run, peers that know the secret wait until the worker runs the epoch or leaves it. Other
+/// peers are refused at once.
 #[tokio::test]
-async fn who_opens_a_run_is_waited_for() {
+async fn peers_wait_while_a_worker_opens_the_run() {
     let memo = Arc::new(Memo::default());
     for leaves in [false, true] {
         let joined = Arc::new(Joined::new(Some(memo.membership())));
@@ -245,7 +245,7 @@ async fn copies_are_for_members_of_the_epoch() {
     assert_eq!(client.fetch(other).await.unwrap_err().code(), Code::FailedPrecondition);
 }
 
-/// Two blocks fit alone but not together, so the second waits until the first is accepted.
+/// Each of two blocks fits, but not both together. So the second block waits until the first is accepted.
 #[tokio::test]
 async fn blocks_on_their_way_are_bounded_over_all_streams() {
     let room = Room::new(64 << 10);
@@ -255,7 +255,7 @@ async fn blocks_on_their_way_are_bounded_over_all_streams() {
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err());
     drop(first);
     let second = second.await.unwrap();
-    // One that is larger than all of it has it alone.
+    // A block that is larger than all space waits until no other block has space.
     let large = room.enter(1 << 30);
     tokio::pin!(large);
     assert!(tokio::time::timeout(Duration::from_millis(50), &mut large).await.is_err());
@@ -263,7 +263,7 @@ async fn blocks_on_their_way_are_bounded_over_all_streams() {
     drop(large.await.unwrap());
     assert_eq!(room.units.available_permits(), 64);
 
-    // And over connections: half a block holds its room until its stream ends.
+    // The same holds over connections: an incomplete block keeps its space until its stream ends.
     let (memo, client) = connected().await;
     let all = MOST_BYTES / INCOMING_SHARE;
     let (hold, held) = tokio::sync::oneshot::channel::<()>();
@@ -309,7 +309,7 @@ fn any_content() -> impl Strategy<Value = Content> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn any_messages_are_taken_in_or_refused(contents in prop::collection::vec(any_content(), 0..12)) {
+    fn any_messages_are_accepted_or_refused(contents in prop::collection::vec(any_content(), 0..12)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let (memo, mut client) = connected().await;
@@ -318,7 +318,7 @@ proptest! {
                 assert_eq!(status.code(), Code::InvalidArgument, "{status}");
             }
             let taken = memo.blocks.lock().len();
-            // And it still listens.
+            // The worker still accepts blocks.
             assert_eq!(push(&mut client, vec![hello(), block(1, &[9])]).await.unwrap(), 1);
             assert_eq!(memo.blocks.lock().len(), taken + 1);
         });

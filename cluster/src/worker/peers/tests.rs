@@ -1,4 +1,4 @@
-//! Copies from one worker to another, over a connection.
+//! Tests of copies from one worker to another, over a connection.
 
 use std::path::Path;
 
@@ -21,7 +21,7 @@ const RUN: RunId = RunId([0xab; 16]);
 const CHECKSUM: u64 = 0x0123_4567_89ab_cdef;
 const WANTED: WantedCopy = WantedCopy { run: RUN, header_checksum: CHECKSUM, bytes: 600_000, writer: None };
 
-/// Serves as a worker would.
+/// Starts a worker's service.
 fn serve(worker: u64, exchange: impl Exchange) -> EpochMember {
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}", incoming.local_addr().unwrap());
@@ -34,7 +34,7 @@ fn member(worker: u64, address: &str) -> EpochMember {
     EpochMember { worker: WorkerId(worker), threads: 1, address: address.to_owned() }
 }
 
-/// A worker with this cache.
+/// Starts the service of a worker with this cache.
 fn serve_cache(worker: u64, cache: &Path) -> EpochMember {
     let cache = StoreSettings { cache_folder: Some(cache.to_path_buf()), ..StoreSettings::default() };
     let joined = Arc::new(watch::Sender::new(Some(MEMBERSHIP)));
@@ -47,7 +47,7 @@ fn add_copy(cache: &Path, contents: &[u8]) {
     std::fs::write(cache.join(format!("{RUN}-{CHECKSUM:016x}.shard")), contents).unwrap();
 }
 
-/// Asks these members.
+/// Creates a worker's list of peers with these members.
 fn asking(members: &[EpochMember]) -> Arc<PeerCopies> {
     let client =
         ClientOptions { server: String::new(), tls: TlsFiles::default(), token: None, insecure: false };
@@ -76,7 +76,7 @@ async fn a_copy_arrives_whole() {
     let contents: Vec<u8> = (0..600_000).map(|i| (i % 251) as u8).collect();
     add_copy(with.path(), &contents);
     let asking = asking(&[serve_cache(2, with.path()), serve_cache(3, without.path())]);
-    // A peer that has no copy is asked again all the same: it may have one by then.
+    // A peer without a copy is asked again, because it may have a copy by then.
     for _ in 0..2 {
         let found = copies(&asking).await;
         assert_eq!(found.len(), 2);
@@ -100,7 +100,7 @@ fn sound_request() -> FetchRequest {
 }
 
 #[tokio::test]
-async fn requests_that_are_not_what_they_should_be_are_refused() {
+async fn invalid_requests_are_refused() {
     let cache = tempfile::tempdir().unwrap();
     let member = serve_cache(2, cache.path());
     let mut client = ExchangeClient::connect(member.address).await.unwrap();
@@ -119,9 +119,10 @@ async fn requests_that_are_not_what_they_should_be_are_refused() {
 }
 
 #[tokio::test]
-async fn no_more_copies_are_given_at_once_than_a_worker_can_give() {
+async fn a_worker_sends_a_limited_number_of_copies_at_once() {
     let cache = tempfile::tempdir().unwrap();
-    // The copy is so long that most of it cannot be on its way yet, and takes no space on the disk.
+    // The copy is so long that its transfer cannot finish during the test. As a sparse file, it takes no space on the
+    // disk.
     add_copy(cache.path(), &[]);
     let file =
         std::fs::File::options().write(true).open(cache.path().join(format!("{RUN}-{CHECKSUM:016x}.shard")));
@@ -137,19 +138,19 @@ async fn no_more_copies_are_given_at_once_than_a_worker_can_give() {
         }
     };
     assert_eq!((refused.code(), given.len()), (Code::ResourceExhausted, 16), "{refused}");
-    // Those who lose interest make room.
+    // Each transfer that ends early allows another one.
     drop(given);
     let begun = std::time::Instant::now();
     while client.fetch(request.clone()).await.is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(10), "no room was made");
+        assert!(begun.elapsed() < Duration::from_secs(10), "no transfer became possible");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
 
-/// A worker that answers as a test wants.
+/// A worker whose answers a test defines.
 struct Fake(Answer);
 
-/// Answers a request with what it sends.
+/// Refuses a request, or sends pieces as its answer.
 type Answer = fn(mpsc::Sender<Piece>) -> Result<(), Status>;
 
 type Piece = Result<FetchResponse, Status>;
@@ -174,7 +175,7 @@ fn piece(data: &'static [u8]) -> Piece {
 }
 
 #[tokio::test]
-async fn who_fails_is_not_asked_again_in_the_epoch() {
+async fn a_failed_peer_is_not_asked_again_in_the_epoch() {
     let answers: [(&str, Answer); 4] = [
         ("is older", |_| Err(Status::unimplemented("no such call"))),
         ("breaks off", |pieces| {
@@ -227,5 +228,5 @@ async fn the_writer_is_asked_first_and_few_others() {
             others.extend(of_others);
         }
     }
-    assert!(others.len() > 50, "all ask the same few: {others:?}");
+    assert!(others.len() > 50, "different shards lead to the same few peers: {others:?}");
 }

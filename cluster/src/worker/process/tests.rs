@@ -61,7 +61,7 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
     (process, received)
 }
 
-/// An answer with a share of an epoch, which ends the one before.
+/// Creates an answer that withdraws an epoch and assigns the next one.
 fn assigned(number: u64) -> Answer {
     let params = Params::small("2x2");
     let share = Share {
@@ -83,7 +83,7 @@ fn assigned(number: u64) -> Answer {
     }
 }
 
-/// Otherwise the coordinator would wait for a worker that hangs in an ended epoch, and blame no worker.
+/// If a pull named such an epoch, the coordinator would wait for a worker that hangs in an ended epoch, without blame.
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
@@ -94,7 +94,7 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     assert_eq!((first.assignment.share.epoch, named(&process)), (EpochId(1), None));
     process.taken.store(1, Ordering::Relaxed);
     assert_eq!(named(&process), Some(EpochId(1)));
-    // The next one begins, and the runner does not leave the first.
+    // The next epoch begins, but the runner does not leave the first.
     process.take(assigned(2));
     assert!(first.stop.load(Ordering::Relaxed));
     let second = starts.try_recv().unwrap().assignment.share.epoch;
@@ -103,7 +103,7 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     assert_eq!(named(&process), Some(EpochId(2)));
 }
 
-/// Otherwise a stopping worker would wait for an epoch that is not withdrawn any more.
+/// Otherwise a stopping worker would wait for a withdrawal that never arrives.
 #[tokio::test]
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();
@@ -116,16 +116,16 @@ async fn an_epoch_that_failed_here_is_left() {
     process.left.store(1, Ordering::Relaxed);
     process.take(nothing());
     assert!(process.epoch.is_none() && first.stop.load(Ordering::Relaxed));
-    // A share that comes late does not begin it again; the next one begins.
+    // A late share does not begin the epoch again. The share of the next epoch begins that epoch.
     process.take(assigned(1));
     assert!(process.epoch.is_none());
     process.take(assigned(2));
     assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(2)));
 }
 
-/// It does not know of the epochs that the coordinator before it counted.
+/// A coordinator of another store does not know the epochs of the coordinator before, and may use their numbers again.
 #[tokio::test]
-async fn a_coordinator_of_another_store_begins_with_the_first_number_again() {
+async fn a_coordinator_of_another_store_may_reuse_numbers_of_epochs() {
     let folder = tempfile::tempdir().unwrap();
     let (mut process, starts) = process(folder.path()).await;
     process.take(assigned(1));
