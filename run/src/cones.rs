@@ -221,7 +221,8 @@ impl<'a> Pass<'a> {
             let after = self.afterstates.remove(&layer).unwrap_or_default();
             let states = self.states.remove(&layer).unwrap_or_default();
             self.for_lanes(after, &|lane, helpers| {
-                Ok(drop(blocks.compute(BlockTask::BackUpAfterstates, layer, lane, helpers)?))
+                blocks.compute(BlockTask::BackUpAfterstates, layer, lane, helpers)?;
+                Ok(())
             })?;
             let above = layer.up(Layer::RISE);
             blocks.release(Holding::States(above));
