@@ -5,14 +5,14 @@ use crate::common;
 use std::collections::HashSet;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use common::query_calls::{client, packed, values_of};
 use common::serving::Server;
 use common::{Place, Solved, exact2048, files, on_run, text, whole};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
-use exact2048_game::{Board, BoardSize, Layer};
+use exact2048_game::{Board, BoardSize};
 use exact2048_solution::{
     CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, ReachSource,
     Recipe, Run,
@@ -149,11 +149,20 @@ fn kernels_solve_large_cones() {
     let (found, computed, known) = ask(&kernels, later, most, &|| true).unwrap();
     assert_eq!((&found, computed), (&ask(&alone, later, most, &|| true).unwrap().0, 0));
     assert!(known > 0);
-    // Kernels without memory leave the cone to the hash tables.
+    // Kernels without memory leave the cone to the hash tables, whose memory does not suffice either.
     let little = Tuning { limit_bytes: 1 << 20, ..UNLIMITED };
-    assert_eq!(ask(&with_kernels(&run, little), first, most, &|| true).unwrap(), expected);
     let refused = ask(&with_kernels(&run, little), first, 9 << 20, &|| true).unwrap_err();
     assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
+    // A cone that takes longer than its deadline is refused before the work.
+    let spent = CostSum::default();
+    let soon = Some(Instant::now() + Duration::from_millis(100));
+    let asking = QuestionLimits { deadline: soon, ..QuestionLimits::new(&|| true, most, &spent) };
+    let refused = with_kernels(&run, UNLIMITED).evaluate_as(&[first], &asking).unwrap_err();
+    assert!(refused.to_string().contains("longer deadline"), "{refused}");
+    assert_eq!(spent.computed_states(), 0);
+    let asking = QuestionLimits { deadline: soon.map(|soon| soon + Duration::from_secs(600)), ..asking };
+    let answer = kernels.evaluate_as(&[first], &asking).unwrap().remove(0).unwrap();
+    assert_eq!(answer, expected.0);
     // The hash tables call `wanted` until the cone is too large for them, and then the kernels do.
     let asked = AtomicU32::new(0);
     let count = || asked.fetch_add(1, Ordering::Relaxed) < u32::MAX;
@@ -181,29 +190,26 @@ fn cones_need_no_stored_states() {
         "32 8 2 / 16 4 2 / 2 0 0",
     ]
     .map(board);
-    let by_no_game = ["2 2 2 / 2 2 2 / 2 2 2", "4 4 4 / 4 4 4 / 4 4 4"].map(board);
+    let by_no_game = ["4 4 4 / 4 4 4 / 4 4 4", "32 32 16 / 16 8 8 / 2 2 4"].map(board);
     // The heap is always full, so all data that is not in use moves to scratch files.
     let little = Tuning { limit_bytes: 200 << 20, heap: Heap::of(|| 201 << 20), ..UNLIMITED };
-    for keep in ["starts", "32"] {
-        let limited = Solved::new(&format!("{job} --keep {keep} --disk 20MB"));
-        let run = Run::open(&limited.run()).unwrap();
-        let by_tables = Oracle::new(&run).unwrap();
-        for tuning in [UNLIMITED, little] {
-            let kernels = with_kernels(&run, tuning);
-            for asked in reachable {
-                let expected = alone.evaluate(asked, &|| true).unwrap();
-                let holdings = run.holdings();
-                let reach = Recipe::new(run.params(), &holdings).reach(expected.layer);
-                let is_known_reachable = reach == ReachSource::Stored;
-                let expected = Evaluation { is_known_reachable, ..expected };
-                assert_eq!(kernels.evaluate(asked, &|| true).unwrap(), expected, "{keep}");
-            }
-            for asked in by_no_game {
-                let (found, expected) =
-                    (kernels.evaluate(asked, &|| true), by_tables.evaluate(asked, &|| true));
-                assert_eq!(format!("{found:?}"), format!("{expected:?}"), "{keep}");
-            }
+    let limited = Solved::new(&format!("{job} --keep starts --disk 20MB"));
+    let run = Run::open(&limited.run()).unwrap();
+    for tuning in [UNLIMITED, little] {
+        let kernels = with_kernels(&run, tuning);
+        for asked in reachable {
+            let expected = alone.evaluate(asked, &|| true).unwrap();
+            let holdings = run.holdings();
+            let reach = Recipe::new(run.params(), &holdings).reach(expected.layer);
+            let is_known_reachable = reach == ReachSource::Stored;
+            let expected = Evaluation { is_known_reachable, ..expected };
+            assert_eq!(kernels.evaluate(asked, &|| true).unwrap(), expected);
         }
+    }
+    let (kernels, by_tables) = (with_kernels(&run, UNLIMITED), Oracle::new(&run).unwrap());
+    for asked in by_no_game {
+        let (found, expected) = (kernels.evaluate(asked, &|| true), by_tables.evaluate(asked, &|| true));
+        assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     }
 }
 

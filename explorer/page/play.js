@@ -15,6 +15,9 @@ const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 /** Number of boards whose values the page requests at the same time. */
 const TOGETHER = 8;
 
+/** Time limit for the values of the shown board: the longest that a server accepts. */
+const MOST_SECONDS = 600;
+
 /** @type {any} */
 let run;
 /** @type {Game} */
@@ -329,8 +332,9 @@ export function askAgain() {
 async function load(signal) {
   const { steps, at } = game;
   isAsked = true;
+  const waiting = window.setInterval(showWaiting, 1000, performance.now(), signal);
   try {
-    await learn(steps[at], true, signal);
+    await learn(steps[at], true, signal).finally(() => window.clearInterval(waiting));
     if (signal.aborted) return;
     if (open?.isByHand === false) {
       putWorst();
@@ -360,6 +364,15 @@ async function load(signal) {
   }
 }
 
+/** Shows how long the server has computed the values of the board. @param {number} begun @param {AbortSignal} signal */
+function showWaiting(begun, signal) {
+  const seconds = Math.round((performance.now() - begun) / 1000);
+  if (seconds < 2 || signal.aborted) return;
+  byId("answer-note").hidden = false;
+  byId("answer-note").textContent =
+    `The run does not store these values. The server computes them from the next stored layers: ${seconds} s so far. Another board stops it.`;
+}
+
 /** Whether the answer for a board is complete, with its spawns. @param {import("./game.js").Step} step */
 function isKnown({ answer }) {
   return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
@@ -371,7 +384,8 @@ async function learn(step, isShown, signal) {
   if (isShown ? isKnown(step) : step.answer !== undefined) return;
   try {
     const board = boards.toText(step.board, run.size);
-    step.answer = await ask("values", { run: run.name, board, spawns: isShown ? true : undefined }, signal);
+    const asked = { run: run.name, board, spawns: isShown ? true : undefined };
+    step.answer = await ask("values", asked, signal, isShown ? MOST_SECONDS : undefined);
   } catch (error) {
     // A board that is unreachable in the run stays unreachable; other failures may be temporary.
     const isFinal = error instanceof Refused && (error.code === "NOT_FOUND" || error.code === "INVALID_ARGUMENT");

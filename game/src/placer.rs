@@ -75,7 +75,7 @@ impl<'a> Placer<'a> {
 /// Returns a board with [`LARGE`] in place of each large tile.
 #[inline]
 fn marked(board: Board, large: u8) -> Board {
-    // Adds to each nibble, in a byte of its own, so that bit 4 is set in those of large tiles.
+    // Adds to each nibble, in a separate byte, so that bit 4 is set in those of large tiles.
     const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const ONES: u64 = 0x0101_0101_0101_0101;
     let carries = |nibbles: u64| ((nibbles + ONES * u64::from(16 - large)) >> 4 & ONES) * LARGE;

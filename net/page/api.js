@@ -4,8 +4,11 @@ import { byId } from "./dom.js";
 
 const TOKEN = "exact2048-token";
 
-/** Timeout of an answer in milliseconds. It is slightly above the server's limit. */
-const PATIENCE = 35_000;
+/** Default time limit of an answer in seconds. */
+const USUAL_SECONDS = 30;
+
+/** Seconds after the time limit before a server counts as unreachable. */
+const GRACE_SECONDS = 5;
 
 /** Interval in milliseconds between checks of an unreachable server. */
 const LOOK_EVERY = 1_500;
@@ -37,14 +40,15 @@ export function onceBack(call) {
 /**
  * Sends a request to the API and returns the answer.
  * @param {string} path @param {Record<string, string | number | boolean | undefined>} [asked] @param {AbortSignal} [signal]
+ * @param {number} [seconds] Time limit of the answer.
  * @returns {Promise<any>}
  */
-export async function ask(path, asked = {}, signal) {
+export async function ask(path, asked = {}, signal, seconds = USUAL_SECONDS) {
   const query = new URLSearchParams();
   for (const [key, value] of Object.entries(asked)) if (value !== undefined) query.set(key, String(value));
   const url = `api/v1/${path}?${query}`;
   for (let tries = 1; ; tries++) {
-    const { answer, body } = await send(url, signal);
+    const { answer, body } = await send(url, signal, seconds);
     if (answer.status === 401) {
       await askForToken(sessionStorage.getItem(TOKEN) !== null);
       continue;
@@ -59,12 +63,14 @@ export async function ask(path, asked = {}, signal) {
   }
 }
 
-/** Fetches an answer's head and its parsed body. @param {string} url @param {AbortSignal} [signal] */
-async function send(url, signal) {
+/** Fetches an answer's head and its parsed body.
+ * @param {string} url @param {AbortSignal | undefined} signal @param {number} seconds */
+async function send(url, signal, seconds) {
   const token = sessionStorage.getItem(TOKEN);
-  const limit = AbortSignal.timeout(PATIENCE);
+  const limit = AbortSignal.timeout(1000 * (seconds + GRACE_SECONDS));
   // An invalid request does not mean that the server is unreachable.
   const headers = new Headers(token === null ? {} : { authorization: `Bearer ${token}` });
+  headers.set("grpc-timeout", `${seconds}S`);
   try {
     const answer = await fetch(url, { headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
     // A truncated answer has no body; the status suffices to report a failure.

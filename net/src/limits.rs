@@ -29,8 +29,8 @@ pub struct ServerLimits {
     pub streams_per_connection: u32,
     /// Maximum size of a message in bytes. Longer messages are refused before they are read.
     pub message_bytes: usize,
-    /// Timeout of a request without an earlier deadline. A stream of answers must begin within this time. Later,
-    /// only the client's deadline applies, as for a stream of requests.
+    /// Timeout of a request whose client sets none. A stream of answers must begin within this time. Later, only the
+    /// client's deadline applies, as for a stream of requests. A client may set up to ten minutes.
     pub request_time: Duration,
     /// Longest time of a stream without a message.
     pub idle_time: Duration,

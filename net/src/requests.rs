@@ -32,6 +32,9 @@ const HEALTH: &str = "/grpc.health.v1.Health/";
 /// Label of unknown methods. With one label per requested path, any client could fill the memory.
 const OTHER: &str = "other";
 
+/// Longest time that a client can set for a request.
+const LONGEST: Duration = Duration::from_secs(600);
+
 const COUNT: &str = "exact2048_requests_total";
 const SECONDS: &str = "exact2048_request_seconds";
 const RUNNING: &str = "exact2048_requests_running";
@@ -121,6 +124,15 @@ impl<S> Layer<S> for RequestsLayer {
     }
 }
 
+tokio::task_local! {
+    static DEADLINE: Option<Instant>;
+}
+
+/// The deadline of the request that the current task handles; `None` without one.
+pub fn deadline() -> Option<Instant> {
+    DEADLINE.try_with(|deadline| *deadline).ok().flatten()
+}
+
 /// A service within a [`RequestsLayer`].
 #[derive(Clone)]
 pub struct Requests<S> {
@@ -154,7 +166,7 @@ where
             };
             let response = tokio::select! {
                 biased;
-                response = inner.call(request) => response?,
+                response = DEADLINE.scope(running.begins, inner.call(request)) => response?,
                 status = shared.clone().cut(running.begins) => {
                     running.end(status.code());
                     return Ok(shared.protocol.refusal(status));
@@ -179,14 +191,13 @@ impl Shared {
         let Known { name: method, streams } = self.methods.get(path).cloned().unwrap_or_else(unknown);
         let begun = Instant::now();
         let after = |time: Duration| begun.checked_add(time);
-        let of_client = timeout_of(request.headers()).and_then(after);
-        let of_server = after(self.limits.request_time);
-        let earlier = of_client.into_iter().chain(of_server).min();
+        let of_client = timeout_of(request.headers()).map(|time| time.min(LONGEST)).and_then(after);
+        let chosen = of_client.or_else(|| after(self.limits.request_time));
         let mut running = Running {
             method,
             begun,
-            begins: if streams == Streams::Request { of_client } else { earlier },
-            ends: if streams == Streams::Neither { earlier } else { of_client },
+            begins: if streams == Streams::Request { of_client } else { chosen },
+            ends: if streams == Streams::Neither { chosen } else { of_client },
             permit: None,
             ended: false,
         };

@@ -43,7 +43,9 @@ pub fn of_query(error: &QueryError) -> PyErr {
             NotSolvedError::new_err(text)
         }
         QueryError::GivenUp => PyKeyboardInterrupt::new_err(text),
-        QueryError::Read(_) | QueryError::TooLarge(_) => Exact2048Error::new_err(text),
+        QueryError::Read(_) | QueryError::TooLarge(_) | QueryError::TooSlow(_) => {
+            Exact2048Error::new_err(text)
+        }
     }
 }
 

@@ -49,6 +49,8 @@ impl ConeKernels for ConeSolver {
         stored: StoredValues<'_>,
     ) -> Result<(Solved, u64), ConeError<QueryError>> {
         let mut engine = self.lock(asked, limits)?;
+        // After a panic, blocks of an earlier cone may be left.
+        engine.blocks.release(Holding::All);
         let found = Pass::new(&mut engine, asked, limits).run(asked, keep_bytes, stored);
         engine.blocks.release(Holding::All);
         found

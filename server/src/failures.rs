@@ -27,6 +27,7 @@ pub fn of_query(error: &QueryError) -> Status {
             of_read(unread)
         }
         QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
+        QueryError::TooSlow(_) => Status::deadline_exceeded(error.to_string()),
         QueryError::GivenUp => Status::cancelled("the client cancelled the request"),
     }
 }

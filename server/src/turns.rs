@@ -8,6 +8,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use exact2048_net::requests::deadline;
 use exact2048_net::status;
 use exact2048_proto::v1;
 use exact2048_solution::{CostSum, Oracle, QueryError, QuestionLimits};
@@ -53,12 +54,12 @@ impl Turns {
         threads: Option<&Arc<Semaphore>>,
         question: impl Fn(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Clone + Send + 'static,
     ) -> Result<(T, v1::Cost), Status> {
-        let trial = TRIAL_BYTES.min(oracle.cone_bytes());
+        let (trial, deadline) = (TRIAL_BYTES.min(oracle.cone_bytes()), deadline());
         let thread = match threads {
             Some(threads) => Some(Arc::clone(threads).acquire_owned().await.map_err(|_| stopping())?),
             None => None,
         };
-        match work(Arc::clone(&oracle), trial, thread, question.clone()).await? {
+        match work(Arc::clone(&oracle), trial, deadline, thread, question.clone()).await? {
             (Err(QueryError::TooLarge(_)), _) if trial < oracle.cone_bytes() => {}
             (answer, cost) => return Ok((answer.map_err(|error| failures::of_query(&error))?, cost)),
         }
@@ -69,7 +70,7 @@ impl Turns {
         })?;
         let turn = Arc::clone(&self.working).acquire_owned().await.map_err(|_| stopping())?;
         let all = oracle.cone_bytes();
-        let (answer, cost) = work(oracle, all, (place, turn), question).await?;
+        let (answer, cost) = work(oracle, all, deadline, (place, turn), question).await?;
         Ok((answer.map_err(|error| failures::of_query(&error))?, cost))
     }
 }
@@ -83,6 +84,7 @@ fn stopping() -> Status {
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
+    deadline: Option<Instant>,
     allowed: impl Send + 'static,
     question: impl FnOnce(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> Result<(Result<T, QueryError>, v1::Cost), Status> {
@@ -91,7 +93,8 @@ async fn work<T: Send + 'static>(
     let work = move || {
         let (begun, spent) = (Instant::now(), CostSum::default());
         let wanted = || !given_up.is_cancelled();
-        let answer = question(&oracle, &QuestionLimits::new(&wanted, cone_bytes, &spent));
+        let limits = QuestionLimits { deadline, ..QuestionLimits::new(&wanted, cone_bytes, &spent) };
+        let answer = question(&oracle, &limits);
         drop(allowed);
         counter!(observe::CONE_STATES).increment(spent.computed_states());
         let cost = v1::Cost {

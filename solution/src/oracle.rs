@@ -30,6 +30,7 @@ mod cone_files;
 mod cones;
 mod decoded;
 mod error;
+mod estimate;
 mod evaluate;
 mod kernels;
 mod layer_solver;
@@ -46,6 +47,8 @@ use cones::{Known, SolvedCones};
 pub use decoded::CacheUse;
 use decoded::{Part, PartCache};
 pub use error::QueryError;
+pub use estimate::ConeEstimate;
+use estimate::ConePace;
 pub use kernels::{ConeKernels, Kernels, KernelsOfRun, StoredValues};
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
@@ -164,6 +167,7 @@ pub struct Oracle {
     solved: SolvedCones,
     cone_files: Option<ConeFiles>,
     kernels: Option<Kernels>,
+    cone_pace: ConePace,
 }
 
 impl Oracle {
@@ -209,6 +213,7 @@ impl Oracle {
             cone_files: cone_files
                 .map(|(folder, most_bytes)| ConeFiles::open(folder, most_bytes, key, width)),
             kernels: kernels.map(|kernels| kernels.of(run)),
+            cone_pace: ConePace::default(),
             params,
         })
     }

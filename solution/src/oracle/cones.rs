@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
-use exact2048_cone::{ConeError, Limits, Progress, Solved};
+use exact2048_cone::{ConeError, Limits, Progress, Solved, TooLarge};
 use exact2048_game::placer::Placer;
 use exact2048_game::value::Stored;
 use exact2048_game::{Board, Layer};
@@ -14,6 +15,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::cone_files::ConeFiles;
+use super::estimate::{ConeEstimate, states_of_cone};
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::read_error::ReadError;
 
@@ -65,12 +67,14 @@ pub struct QuestionLimits<'a> {
     pub cone_bytes: u64,
     /// The cost of the answer so far.
     pub spent: &'a CostSum,
+    /// The time at which the answer is of no use any more.
+    pub deadline: Option<Instant>,
 }
 
 impl<'a> QuestionLimits<'a> {
     /// Asks without hearing of progress, until `wanted` says no, with `cone_bytes` bytes for each cone.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
-        Self { wanted, progress: &|_| (), cone_bytes, spent }
+        Self { wanted, progress: &|_| (), cone_bytes, spent, deadline: None }
     }
 
     fn limits(&self, bytes: u64) -> Limits<'a> {
@@ -281,12 +285,16 @@ impl Oracle {
         };
         let kernels = self.kernels.as_ref().filter(|_| SMALL_BYTES < question.cone_bytes);
         let mut solved = by_tables(if kernels.is_some() { SMALL_BYTES } else { question.cone_bytes });
-        if let (Err(ConeError::TooLarge(_)), Some(kernels)) = (&solved, kernels) {
+        if let (Err(ConeError::TooLarge(found)), Some(kernels)) = (&solved, kernels) {
+            self.check_deadline(found, question)?;
+            let begun = Instant::now();
             let kept_bytes = self.cone_files.as_ref().map_or(0, ConeFiles::most_bytes);
             let kept_bytes = kept_bytes.max(self.solved.most_bytes()).min(MOST_KEPT_BYTES);
             solved = kernels.cones.solve(states, question.limits(question.cone_bytes), kept_bytes, &stored);
-            if let Err(ConeError::TooLarge(_)) = solved {
-                solved = by_tables(question.cone_bytes);
+            match &solved {
+                Err(ConeError::TooLarge(_)) => solved = by_tables(question.cone_bytes),
+                Ok((_, states)) => self.cone_pace.note(*states, begun.elapsed()),
+                Err(_) => {}
             }
         }
         solved.map_err(|error| match error {
@@ -294,6 +302,16 @@ impl Oracle {
             ConeError::GivenUp => QueryError::GivenUp,
             ConeError::Stored(error) => error,
         })
+    }
+
+    /// Checks that the kernels can solve a cone before the deadline of a question.
+    fn check_deadline(&self, found: &TooLarge, question: &QuestionLimits<'_>) -> Result<(), QueryError> {
+        let Some(deadline) = question.deadline else { return Ok(()) };
+        let counts = self.catalog.holdings().counts();
+        let of_layer = |layer| counts.get(&layer).map_or(0, |counts| counts.states);
+        let states = states_of_cone(found, self.params.contents().kept().next_cut(found.first), of_layer);
+        let (time, left) = (self.cone_pace.time(states), deadline.saturating_duration_since(Instant::now()));
+        if time <= left { Ok(()) } else { Err(QueryError::TooSlow(ConeEstimate { states, time, left })) }
     }
 
     /// The stored values of states of a kept layer, in the order of their boards.

@@ -5,6 +5,7 @@ use exact2048_game::Layer;
 use exact2048_game::board::BoardError;
 use exact2048_storage::ErrorKind;
 
+use super::estimate::ConeEstimate;
 use crate::read_error::{Blame, ReadError};
 use crate::run::MissingValues;
 
@@ -34,6 +35,13 @@ pub enum QueryError {
          stored layers, or use a run that stores more layers"
     )]
     TooLarge(TooLarge),
+    /// Computing the value takes longer than the question may take.
+    #[error(
+        "the value is not stored, and computing about {} states takes about {} s, with {} s left until the deadline; set \
+         a longer deadline, choose a state nearer to the next stored layers, or use a run that stores more layers",
+        .0.states, .0.time.as_secs() + 1, .0.left.as_secs()
+    )]
+    TooSlow(ConeEstimate),
     /// The run stores values alone.
     #[error("the run stores values but no best moves; compare the values of the moves instead")]
     NoBestMoves,
@@ -59,6 +67,7 @@ impl QueryError {
             Self::Board(_)
             | Self::Unreachable { .. }
             | Self::TooLarge(_)
+            | Self::TooSlow(_)
             | Self::NoBestMoves
             | Self::ReachRemoved(_)
             | Self::GivenUp => None,

@@ -53,8 +53,7 @@ pub trait ConeKernels: Send + Sync {
     /// Computes the values of the states in `asked`, and of all states between them and the next stored layers.
     ///
     /// `asked` is ascending, and lists canonical boards of unstored layers below one cut. Returns the values of the
-    /// asked states, and of the states of as many of the lower layers as take at most `keep_bytes`; and the number of
-    /// states that were computed.
+    /// asked states, and of the lower layers that take at most `keep_bytes`. The number counts the computed states.
     ///
     /// One cone is solved at a time, by all threads of the caller's rayon pool. The calling thread must not belong to
     /// that pool if several threads call: a thread that waits for its turn cannot help.
