@@ -156,11 +156,6 @@ impl<'a> Pass<'a> {
         self.back_up(asked, keep_bytes)
     }
 
-    /// The layers whose values are computed, ascending.
-    fn inner(&self) -> Vec<Layer> {
-        self.first.to(self.cut).filter(|&layer| layer < self.cut).collect()
-    }
-
     /// Finds the states from the asked ones up to the next stored layers.
     fn enumerate(&mut self, asked: &[(Layer, Board)]) -> Result<(), ConeError<QueryError>> {
         let mut begins = Occurring::new();
@@ -211,14 +206,14 @@ impl<'a> Pass<'a> {
         asked: &[(Layer, Board)],
         keep_bytes: u64,
     ) -> Result<(Solved, u64), ConeError<QueryError>> {
-        let inner = self.inner();
-        let all: u64 = inner.iter().filter_map(|layer| self.counts.get(layer)).sum();
+        let inner: Vec<Layer> = self.counts.keys().copied().filter(|&layer| layer < self.cut).collect();
+        let all: u64 = inner.iter().map(|layer| self.counts[layer]).sum();
         let listed = self.listed(&inner, keep_bytes);
         let rules = PackedRules::new(self.engine.params.game().board());
         let (mut left, mut solved) = (all, Vec::new());
         for &layer in inner.iter().rev() {
             (self.limits.progress)(Progress::Down(left, all));
-            left -= self.counts.get(&layer).copied().unwrap_or(0);
+            left -= self.counts[&layer];
             let blocks = &self.engine.blocks;
             let after = self.afterstates.remove(&layer).unwrap_or_default();
             let states = self.states.remove(&layer).unwrap_or_default();
@@ -265,7 +260,7 @@ impl<'a> Pass<'a> {
     fn listed(&self, inner: &[Layer], keep_bytes: u64) -> BTreeSet<Layer> {
         let of_state = size_of::<Board>() as u64 + self.engine.params.game().precision().bytes();
         let sums = inner.iter().scan(0, |sum, layer| {
-            *sum += self.counts.get(layer).copied().unwrap_or(0) * of_state;
+            *sum += self.counts[layer] * of_state;
             Some((*layer, *sum))
         });
         sums.take_while(|&(_, sum)| sum <= keep_bytes).map(|(layer, _)| layer).collect()
@@ -292,6 +287,9 @@ impl<'a> Pass<'a> {
         lanes: BTreeSet<Lane>,
         of_lane: &(dyn Fn(Lane, usize) -> Result<T, QueryError> + Sync),
     ) -> Result<Vec<T>, ConeError<QueryError>> {
+        if lanes.is_empty() {
+            return Ok(Vec::new());
+        }
         let lanes: Vec<Lane> = lanes.into_iter().collect();
         let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
         let found = Mutex::new(Vec::new());
