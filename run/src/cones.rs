@@ -374,6 +374,8 @@ mod tests {
         let worst = job("2x4", "reach:64").spawner(Spawner::Worst);
         let cases = [
             (every(job("2x3", "score"), 16), 20),
+            // The next cut lies beyond the last layer.
+            (job("2x3", "score").kept(KeptLayers::STARTS), 12),
             (every(job("3x3", "reach:64"), 24), 40),
             (every(job("3x3", "score").spawn4("1/2".parse().unwrap()), 16), 40),
             (every(job("5x2", "score").precision(Precision::Bits64), 12), 100),
