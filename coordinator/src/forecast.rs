@@ -10,8 +10,8 @@ use crate::Workload;
 const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
 
 /// Number of bytes of a stored 32-bit probability, by the excess of the target tile's exponent over half the
-/// number of cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. If the exponent is far lower, nearly every state
-/// reaches the tile with certainty.
+/// number of cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. For a low exponent, nearly every state reaches
+/// the tile with certainty.
 const PROBABILITY_BYTES: [(f64, f64); 7] =
     [(-1.0, 0.013), (0.0, 0.08), (1.0, 0.3), (1.5, 0.55), (2.0, 1.35), (3.0, 1.95), (4.0, 2.15)];
 
@@ -36,7 +36,8 @@ const FIXED_BYTES: f64 = 200e3;
 /// state takes fewer bits.
 const REACH_BYTES: [(f64, f64); 4] = [(4.0, 0.12), (4.7, 0.087), (6.0, 0.057), (8.2, 0.0325)];
 
-/// Upper bound on the reach of a row, in states. A row costs most in layers in which half of the rows occur.
+/// Largest reach of a row, in units of the reach of a state. A row takes most bytes in layers in which half of the rows
+/// contain a state.
 const STATES_A_ROW: f64 = 0.8;
 
 /// Interpolates linearly between measurements.
@@ -71,7 +72,7 @@ struct LayerBytes {
 
 impl LayerBytes {
     /// Returns the number of bytes that the downward pass adds.
-    fn of_the_way_down(self, keeps_values: bool) -> f64 {
+    fn of_downward_pass(self, keeps_values: bool) -> f64 {
         self.best_moves + if keeps_values { self.values } else { 0.0 }
     }
 }
@@ -79,7 +80,7 @@ impl LayerBytes {
 /// Estimated disk space of a run, for one choice of kept layers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ForecastTotals {
-    /// Peak bytes if reach is removed only after the downward pass has finished its layers.
+    /// Peak bytes if the reach of a layer is removed only after the downward pass has finished the layer.
     pub peak_bytes: u64,
     /// Peak bytes if as much reach as possible is enumerated twice. A smaller disk cannot hold the run.
     pub least_bytes: u64,
@@ -143,7 +144,7 @@ impl Forecast {
         for (n, bytes) in self.layers.iter().enumerate().rev() {
             if stays(n) {
                 let added =
-                    if enumerates_only { 0.0 } else { bytes.of_the_way_down(kept.keeps(Layer::nth(n))) };
+                    if enumerates_only { 0.0 } else { bytes.of_downward_pass(kept.keeps(Layer::nth(n))) };
                 taken += added;
                 end += added + bytes.reach;
             } else {
@@ -177,7 +178,7 @@ impl Forecast {
             let bytes = self.layers.get(layer.index()).copied().unwrap_or_default();
             match segment.phase {
                 Phase::Enumerate => bytes.reach,
-                Phase::BackUp => bytes.of_the_way_down(self.params.contents().kept().keeps(layer)),
+                Phase::BackUp => bytes.of_downward_pass(self.params.contents().kept().keeps(layer)),
             }
         };
         segment.first.to(segment.last).map(of_layer).sum::<f64>() as u64
@@ -197,7 +198,7 @@ impl Forecast {
     }
 
     /// Chooses the reach to remove before the downward pass continues, so that its remaining work fits into
-    /// `free_bytes`. `holdings` are the committed parts, and `reach_bytes` returns the size of a range of stored
+    /// `free_bytes`. `holdings` are the committed ranges, and `reach_bytes` returns the size of a range of stored
     /// reach. `free_bytes` is negative if the run already exceeds its limit.
     pub fn relief(
         &self,
@@ -208,7 +209,7 @@ impl Forecast {
         let recipe = Recipe::new(&self.params, holdings);
         let repeatable = recipe.repeatable();
         let levels = self.levels(holdings, &recipe, &reach_bytes);
-        // The highest level at each layer or above it. A removal further below lowers all these levels.
+        // The highest level among a layer and all higher layers. Removing reach of lower layers lowers this level.
         let mut above = levels;
         for n in (0..above.len().saturating_sub(1)).rev() {
             above[n] = above[n].max(above[n + 1]);
@@ -224,7 +225,7 @@ impl Forecast {
             match ranges.next() {
                 Some(range) => {
                     if removed.is_empty() {
-                        // Removed reach is enumerated again, one cut at a time. That needs space.
+                        // The removed reach between two cuts is enumerated again, and then needs space.
                         free -= self.most_between();
                     }
                     freed += reach_bytes(range) as f64;
@@ -242,8 +243,8 @@ impl Forecast {
         self.levels(holdings, &recipe, &reach_bytes).into_iter().fold(0.0, f64::max) as u64
     }
 
-    /// Returns, for each layer, the number of bytes beyond the current bytes when the downward pass reaches that
-    /// layer.
+    /// Returns, for each layer, the number of bytes that the run takes beyond its current bytes when the downward
+    /// pass reaches that layer.
     fn levels(
         &self,
         holdings: &Holdings,
@@ -265,7 +266,7 @@ impl Forecast {
         for n in (0..self.layers.len()).rev() {
             let bytes = self.layers[n];
             if self.params.contents().stores_reachability(Layer::nth(n)) {
-                let added = bytes.of_the_way_down(self.params.contents().kept().keeps(Layer::nth(n)));
+                let added = bytes.of_downward_pass(self.params.contents().kept().keeps(Layer::nth(n)));
                 level += if backed_up[n] { 0.0 } else { added };
             } else if !backed_up[n] && recipe.reach(Layer::nth(n)) == ReachSource::Recomputed {
                 again += bytes.reach;
@@ -289,8 +290,8 @@ fn probability_bytes(game: &Game, exponent: u8) -> f64 {
     interpolated(&PROBABILITY_BYTES, f64::from(exponent) - game.cells() as f64 / 2.0)
 }
 
-/// Returns whether the commit of a layer's values removes the reach above it, up to the next kept layers. The
-/// values of a cut are committed with its lower layer.
+/// Returns whether the reach between a layer and the next kept layers above it is removable once the layer's values
+/// are committed. The values of a cut are committed with its lower layer.
 fn ends_cut(contents: &RunContents, n: usize) -> bool {
     let keeps = |n: usize| contents.stores_reachability(Layer::nth(n));
     keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))

@@ -19,7 +19,7 @@ struct Costs {
     block: f64,
     /// Cost of a column of a lane: its merges, and the maps that contain it.
     column: f64,
-    /// Cost of a row of a class with transitions that are computed once and kept.
+    /// Cost of a row of a kept class. Its transitions are computed once and kept for all blocks of the class.
     class_row: f64,
     /// Cost of a row that occurs in a block of any other class. Its transitions are computed anew for each block.
     row_made_anew: f64,
@@ -58,7 +58,7 @@ const RUN_DOWN: Costs = Costs {
 
 /// Costs for comparing the layers and passes of one run. They are fitted to the relative progress over time of
 /// runs of 3x3, 5x2, and 4x3 with `reach:256` and `reach:512`. They also fit the ratio of the two passes of a
-/// whole 4x3 run. No single fit serves both purposes.
+/// whole 4x3 run. No single fit serves both comparisons.
 const LAYER_UP: Costs = Costs {
     block: 13e-6,
     column: 0.2e-6,
@@ -83,11 +83,11 @@ const LAYER_DOWN: Costs = Costs {
 /// Number of entries above which a block does not fit a cache.
 const LARGE_BLOCK: f64 = (1 << 18) as f64;
 
-/// Number of entries above which a block belongs to the deep layers of a large board. Few entries are states
-/// there.
+/// Number of entries above which a block is huge. Only large boards have huge blocks, and few entries of these blocks
+/// are states.
 const HUGE_BLOCK: f64 = (1 << 25) as f64;
 
-/// Number of layers that compute the index maps of a lane. They are the first layers of the lane.
+/// Number of layers that share the cost of a lane's index maps. They are the first layers of the lane.
 const MAPS_LAYERS: usize = 8;
 
 /// Ratio of the time of a downward pass with 64-bit values to its time with 32-bit values.
@@ -121,7 +121,7 @@ struct LayerWork {
     /// Number of columns with maps that are computed in this layer.
     columns: f64,
     rows: f64,
-    /// Number of rows of the classes that are kept and do not occur in an earlier layer.
+    /// Number of rows of the kept classes that occur in no earlier layer.
     class_rows: f64,
     /// Number of rows that occur in blocks of classes that are not kept.
     rows_made_anew: f64,
@@ -253,7 +253,7 @@ impl LayerWork {
         let occurring = occurring(states * share, self.rows_made_anew, self.entries_made_anew);
         self.rows -= (1.0 - occurring) * self.rows_made_anew;
         self.rows_made_anew *= occurring;
-        // Nearly all blocks of such classes are large.
+        // Nearly all blocks of such classes are large, so one factor serves all entries.
         let held = 1.0 - (1.0 - occurring) * share;
         self.entries *= held;
         self.entries_of_large *= held;
@@ -286,7 +286,8 @@ mod tests {
     }
 
     /// Compares the times of both passes with those of a 3x3 run. Both runs were measured on the same machine, only
-    /// minutes apart. The times of 4x3 follow from its rates while the machine was otherwise idle.
+    /// minutes apart. The times of the whole 4x3 run follow from rates measured while the machine was otherwise
+    /// idle.
     #[test]
     fn large_runs_take_about_the_time_that_small_ones_predict() {
         let of_sample = seconds("3x3", "score", Precision::Bits32, None);

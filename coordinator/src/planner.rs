@@ -104,8 +104,8 @@ impl Planner {
         (planner, events)
     }
 
-    /// Records that another member has done the first stage of a block. Calls may repeat and occur in any order,
-    /// if the required earlier blocks of the lane have been recorded too.
+    /// Records that another member has done the first stage of a block. Calls may repeat. A call also records the
+    /// earlier blocks of the lane, so all of them that this member needs must have arrived.
     pub fn finished_elsewhere(&mut self, layer: Layer, lane: Lane) {
         if !self.segment.contains(layer) {
             return;
@@ -128,7 +128,7 @@ impl Planner {
             && (plan.first..plan.end).contains(&self.position(layer))
     }
 
-    /// Returns whether this member needs a block of another member that has not arrived yet.
+    /// Returns whether this member needs this block of another member and has not received it.
     pub fn awaits(&self, layer: Layer, lane: Lane) -> bool {
         let Some(&index) = self.index.get(&lane) else { return false };
         let plan = &self.lanes[index];
@@ -138,15 +138,15 @@ impl Planner {
             && (plan.first_stage.max(self.frontier)..plan.end).contains(&self.position(layer))
     }
 
-    /// Records the frontier of the slowest other member. This frontier limits the lead just as the member's own
-    /// frontier does. So members that wait for the slowest member hold little data. Calls may occur in any order
-    /// because a frontier never moves back.
+    /// Records the frontier of the slowest other member. No task starts more than `RUN_AHEAD` positions after this
+    /// frontier or after the member's own frontier. So members that wait for the slowest member hold little data.
+    /// Calls may occur in any order because a frontier never moves back.
     pub fn slowest_elsewhere(&mut self, frontier: Layer) {
         self.elsewhere = self.elsewhere.max(Some(self.position(frontier)));
     }
 
-    /// Returns a task that may start now, if any. Without memory to spare, it returns only seals and tasks of the
-    /// lowest unfinished layer.
+    /// Returns a task that may start now, if any. Without memory to spare, the task is a seal or belongs to the first
+    /// unfinished layer of the pass.
     pub fn next_task(&mut self, has_room_to_spare: bool) -> Option<Task> {
         if let Some(position) = self.seals.pop_front() {
             self.in_flight += 1;
@@ -262,8 +262,8 @@ impl Planner {
                 // No other member waits. So the second stage runs right after the first, with the results of the
                 // first stage still in the cache.
                 (false, _) => (position, lane),
-                // Other members wait for results of first stages. So first stages precede second stages, even
-                // those of the layer before.
+                // Other members wait for results of first stages. So first stages precede second stages, even the
+                // second stages of the layer before.
                 (true, Stage::First) => (position.saturating_sub(1), lane),
                 (true, Stage::Second) => (position, self.lanes.len() + lane),
             };
@@ -310,9 +310,9 @@ impl Planner {
         }
     }
 
-    /// Releases values that no later stage needs, block by block, because values take far more space than bits.
-    /// The values of states two layers above are needed only by the means of their own lane. The values of
-    /// afterstates are needed only by the lanes with moves to these afterstates.
+    /// Releases values that no later stage needs, block by block, because values take far more memory than the bits
+    /// of reach. Only the means of the same lane need the values of states two layers above. Only the lanes with
+    /// moves to a block's afterstates need the values of these afterstates.
     fn release_blocks(&self, layer: Layer, lane: Lane, stage: Stage, events: &mut Vec<PlanEvent>) {
         if stage == Stage::First {
             let read = Release::BlockStates(layer.after(SpawnKind::Four), lane);

@@ -11,21 +11,23 @@ use crate::task::Totals;
 /// Minimum size in bytes of a member's shard that justifies a file.
 pub const SHARD_BYTES: u64 = 8 << 20;
 
-/// Longest time between commits. It is exceeded if no range may end at the layers finished by then. In the upward pass, an interruption loses at most
-/// this much work. In the downward pass, it loses the work since the last cut (see [`Segment::may_end_at`]).
+/// Time after the last written range at which a range of any size is written. In the upward pass, an interruption
+/// loses about this much work. In the downward pass, a range ends only in a cut (see [`Segment::may_end_at`]). So an
+/// interruption also loses the work since the last cut.
 pub const COMMIT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Conditions under which a range is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RangePolicy {
-    /// Smallest size in bytes.
+    /// Smallest target size of a range, in bytes.
     pub least_bytes: u64,
-    /// Largest size in bytes. While much unwritten data waits, ranges grow up to this size, because fewer and larger
-    /// shards are written faster. It equals `least_bytes` if the computation stops during writes.
+    /// Largest target size of a range, in bytes. While much unwritten data waits, the target grows up to this size,
+    /// because fewer and larger shards are written faster. This size equals `least_bytes` if the computation waits
+    /// for writes.
     pub most_bytes: u64,
     /// Time after the last written range at which any size suffices.
     pub interval: Duration,
-    /// Available space in bytes; `None` without a limit.
+    /// Available disk space in bytes; `None` without a limit.
     pub room_bytes: Option<u64>,
 }
 
@@ -34,7 +36,7 @@ pub struct RangePolicy {
 pub enum RangeOrder {
     /// Write this range.
     Range(Segment),
-    /// A range is large enough, but the available space is too small.
+    /// A range is large enough, but the available disk space is too small.
     NoRoom,
     /// No range is large enough yet, or a range is being written.
     Nothing,
@@ -54,7 +56,7 @@ pub struct Ranges {
     least_apart: Option<u64>,
     /// Number of positions that each member has finished.
     finished: Vec<u32>,
-    /// Sums over the members by position, starting at `written`.
+    /// Totals over the members by position, starting at `written`.
     sums: VecDeque<Sum>,
     /// Number of positions that every member has finished.
     frontier: u32,
@@ -156,8 +158,8 @@ impl Ranges {
         Some(totals)
     }
 
-    /// Orders the next range to be written. The range must be large enough or end the segment, unless `all` is
-    /// set. If the available space is too small, the range is shortened to fit.
+    /// Orders the next range to be written. The range must be large enough or end the segment, unless `all` is set
+    /// or the policy's interval is over. A range that exceeds the available disk space is shortened to fit.
     pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
         let layers = self.segment.layers();
         let all = all || now.saturating_sub(self.last_written) >= policy.interval;
@@ -213,8 +215,8 @@ impl Ranges {
         self.ordered_bytes
     }
 
-    /// Returns whether the data that waits for the current write to end fills at least `ranges` more ranges as large
-    /// as the one being written. Returns false while no range is being written.
+    /// Returns whether the finished data after the range being written fills at least `ranges` more ranges of that
+    /// size. Returns false while no range is being written.
     pub fn is_behind(&self, ranges: u64, policy: &RangePolicy) -> bool {
         let range_bytes = self.ordered_bytes.max(policy.least_bytes);
         self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
@@ -321,9 +323,9 @@ mod tests {
         assert_eq!(ranges_of(500, 1000), [(4, 8), (10, 60)]);
     }
 
-    /// Eight layers of 10 bytes each are done. In the downward pass, a range may end every four layers.
+    /// Eight layers of 10 bytes each are done. In the downward pass, a range may end only in 56 or 48.
     #[test]
-    fn a_range_fits_into_the_available_room() {
+    fn a_range_fits_into_the_available_space() {
         let ordered = |phase, room_bytes, least_bytes, all| {
             let mut ranges = Ranges::new(segment(phase), KEPT, 1, NOW);
             for _ in 0..8 {
@@ -346,12 +348,16 @@ mod tests {
             "no range is large enough yet"
         );
         assert_eq!(ordered(Phase::Enumerate, 55, 100, true), Ok(5));
-        assert_eq!(ordered(Phase::BackUp, 69, 70, false), Ok(3), "the cut below 48 and 50");
+        assert_eq!(
+            ordered(Phase::BackUp, 69, 70, false),
+            Ok(3),
+            "the range ends in 56, because seven layers do not fit"
+        );
         assert_eq!(ordered(Phase::BackUp, 29, 70, false), Err(RangeOrder::NoRoom));
     }
 
     #[test]
-    fn ranges_of_the_way_down_end_in_a_cut() {
+    fn ranges_of_the_downward_pass_end_in_a_cut() {
         assert_eq!(ordered(Phase::BackUp, 2, 10, true), None);
         assert_eq!(ordered(Phase::BackUp, 3, 10, false), Some(56..=60));
         assert_eq!(ordered(Phase::BackUp, 6, 10, false), Some(56..=60));
@@ -359,8 +365,8 @@ mod tests {
 
     #[test]
     fn shards_grow_while_many_layers_wait() {
-        assert_eq!(ordered(Phase::Enumerate, 20, 30, false), Some(4..=22), "half of what waits");
-        assert_eq!(ordered(Phase::Enumerate, 20, 10, false), Some(4..=18), "eight times as much as wanted");
+        assert_eq!(ordered(Phase::Enumerate, 20, 30, false), Some(4..=22), "half of the waiting bytes");
+        assert_eq!(ordered(Phase::Enumerate, 20, 10, false), Some(4..=18), "eight times the smallest size");
     }
 
     #[test]
@@ -391,7 +397,7 @@ mod tests {
         };
         assert_eq!(finish(&mut ranges, 300), [false, false], "nothing is being written");
         assert!(range(ranges.order(&policy, false, NOW)).is_some());
-        assert_eq!(finish(&mut ranges, 290), [false, false], "less than is being written");
+        assert_eq!(finish(&mut ranges, 290), [false, false], "fewer bytes wait than are being written");
         assert_eq!(finish(&mut ranges, 10), [true, false]);
         assert_eq!(finish(&mut ranges, 900), [true, true]);
         assert!(ranges.complete(NOW).is_some());

@@ -20,7 +20,7 @@ pub struct Rate {
     last: Duration,
 }
 
-/// Memory of a rate as a fraction of the observed time. It stays within the bounds `MEMORY_S`, in seconds.
+/// Memory of a rate as a fraction of the observed time. The memory stays within the bounds `MEMORY_S`, in seconds.
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
@@ -76,7 +76,7 @@ impl Rate {
 /// Fraction of the work that an estimate of the remaining time requires.
 const KNOWN: f64 = 0.01;
 
-/// Returns whether enough of `all` the work is `done` to estimate the remaining time.
+/// Returns whether the finished work `done` is enough of the whole work `all` to estimate the remaining time.
 pub fn is_enough(done: f64, all: f64) -> bool {
     all > 0.0 && done >= KNOWN * all
 }

@@ -5,15 +5,15 @@ use exact2048_solution::{LayerRange, Recipe};
 /// Largest headroom, in bytes. The headroom is free space for the next shards, so that they do not wait.
 const MOST_HEADROOM: u64 = 64 << 20;
 
-/// Divisor of a disk limit that gives the largest headroom under this limit.
+/// Divisor of a disk limit. The headroom is at most one part in this number of the limit.
 const HEADROOM_SHARE: u64 = 8;
 
-/// Divisors of a disk limit. A range is large enough for a shard at one part in `SHARD_SHARE`. Removable reach
-/// gets separate shards at one part in `APART_SHARE`.
+/// Divisors of a disk limit. A range is large enough for a shard at one part in `SHARD_SHARE` of the limit. Removable
+/// reach gets separate shards at one part in `APART_SHARE` of the limit.
 const SHARD_SHARE: u64 = 32;
 const APART_SHARE: u64 = 256;
 
-/// Size in bytes at which reach gets separate shards under a large limit.
+/// Size in bytes at which removable reach gets separate shards under a large limit.
 const MOST_APART: u64 = 1 << 20;
 
 /// Upper bound on a shard's disk space beyond its frames and their index entries. It covers the headers of shard and
@@ -67,7 +67,7 @@ mod tests {
 
     /// The run keeps the layers 4, 6, 8, 16, 18, 32, 34, 48 and 50.
     #[test]
-    fn reach_is_removed_by_ranges_until_there_is_room_to_climb() {
+    fn reach_is_removed_range_by_range_until_enough_space_is_free() {
         let kept: KeptLayers = "8".parse().unwrap();
         let params = Params::usual("2x2", "score").kept(kept).build().unwrap();
         let commit = |phase, first, last| {
@@ -89,25 +89,25 @@ mod tests {
         let range = |first, last| LayerRange { first: Layer(first), last: Layer(last) };
         let limit = 80 << 20;
         let usual = headroom(limit).cast_signed();
-        let goes =
+        let removals =
             |held: &Holdings, free, times| next_removals(&Recipe::new(&params, held), limit, free, times);
 
         let mut held: Holdings =
             vec![up(4, 8), up(10, 14), up(16, 18), up(20, 30), up(32, 34), up(36, 40)].into();
-        assert_eq!(goes(&held, usual, 1), []);
-        assert_eq!(goes(&held, usual, 2), [range(10, 14)]);
-        assert_eq!(goes(&held, usual - 1, 1), [range(10, 14)]);
+        assert_eq!(removals(&held, usual, 1), []);
+        assert_eq!(removals(&held, usual, 2), [range(10, 14)]);
+        assert_eq!(removals(&held, usual - 1, 1), [range(10, 14)]);
         held.remove(&[range(10, 14)]);
-        assert_eq!(goes(&held, -usual, 1), [range(20, 30)]);
+        assert_eq!(removals(&held, -usual, 1), [range(20, 30)]);
         held.remove(&[range(20, 30)]);
-        assert_eq!(goes(&held, -usual, 1), [], "the upward pass continues from 36 to 40");
+        assert_eq!(removals(&held, -usual, 1), [], "the upward pass continues from 36 to 40");
 
         // After enumeration, reach that is needed again stays until the downward pass has finished its layers,
         // even if little space is free.
         let mut held: Holdings = vec![up(4, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60)].into();
-        assert_eq!(goes(&held, -usual, 1), []);
+        assert_eq!(removals(&held, -usual, 1), []);
         held.add(commit(Phase::BackUp, 32, 60));
-        assert_eq!(goes(&held, usual, 1), [range(36, 44)]);
+        assert_eq!(removals(&held, usual, 1), [range(36, 44)]);
     }
 
     #[test]

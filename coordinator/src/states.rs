@@ -34,18 +34,19 @@ const SOLVED: [((usize, usize), Option<u8>, f64); 28] = [
     ((4, 4), Some(5), 1_567_514_971.0),
 ];
 
-/// Number of states with a legal move in the layers of 4x4 to 64. Published by Lees-Miller, "The Mathematics of
-/// 2048", in the file `layer_parts.csv` of its data. A run also counts dead boards, which add 0.02% in the layers
-/// up to 124.
+/// Number of states with a legal move in each layer of 4x4 to 64, that is, with the objective `reach:64`. Published by
+/// Lees-Miller, "The Mathematics of 2048", in the file `layer_parts.csv` of its data. A run also counts dead boards.
+/// They add 0.02% in the layers up to 124.
 const PUBLISHED_4X4_TO_64: &str = include_str!("data/4x4-to-64.csv");
 
-/// Exponent of the tile of [`PUBLISHED_4X4_TO_64`].
+/// Exponent of the winning tile of [`PUBLISHED_4X4_TO_64`].
 const PUBLISHED_EXPONENT: u8 = 6;
 
-/// Highest layer that the measured enumeration of 4x4 to 64 reached.
+/// Highest layer of 4x4 to 64 for which time and disk space of a run were measured.
 const MEASURED_LAYER: u32 = 124;
 
-/// Number of cells above which boards are sparse, so that few of their tiles are slid to one side.
+/// Largest number of cells of a dense board. On larger boards, few arrangements of tiles are states, because a move
+/// slides all tiles to one side.
 const DENSE_CELLS: usize = 12;
 
 /// Basis of the estimates for a run.
@@ -55,7 +56,7 @@ pub enum Knowledge {
     Solved,
     /// The states of the run were published or counted, but no such run was measured.
     Counted,
-    /// The states of the run are estimated from similar boards, by the share of entries that are states there.
+    /// The number of states is estimated from the share of entries that are states on similar boards.
     Similar,
     /// No similar board was measured.
     Unlike,
@@ -122,8 +123,8 @@ pub(crate) fn of_layers(params: &Params, rows: &[f64], entries: &[f64]) -> Vec<f
 }
 
 /// Estimates the share of entries that are states, for rows with this number of columns. On boards of up to 12
-/// cells, measured shares were 0.63 to 1.6 times the estimate. On 4x4 from `reach:16` on, they were between a
-/// third of the estimate and the estimate.
+/// cells, measured shares were 0.63 to 1.6 times the estimate. On 4x4 with `reach:16` and higher, they were between
+/// a third of the estimate and the estimate.
 fn share_of_entries(cells: usize, columns: f64) -> f64 {
     if cells <= DENSE_CELLS { 0.41 * columns.max(1.0).powf(-0.2) } else { 0.1 }
 }
@@ -143,8 +144,8 @@ fn spawns_both(game: &Game) -> bool {
     game.spawn4().weight2() > 0 && game.spawn4().weight4() > 0
 }
 
-/// Returns the published layers of a run, if they cover the whole run. Layers below the target tile are the same
-/// for every larger target.
+/// Returns the published layers of a run, if they cover the whole run. Layers with a tile sum below the published
+/// target are the same for every larger target.
 fn published(params: &Params) -> Option<impl Iterator<Item = (Layer, f64)> + '_> {
     let is_4x4 = (params.game().board().rows(), params.game().board().cols()) == (4, 4);
     let wins = params.game().winning_exponent();

@@ -66,7 +66,7 @@ impl Workload {
         self.states.iter().sum()
     }
 
-    /// Returns the number of rows in a layer, and the fraction of them that occurs.
+    /// Returns the number of rows in a layer, and the fraction of rows that contain a state.
     pub(crate) fn occurring(&self, layer: Layer) -> (f64, f64) {
         let end = layer.up(1);
         let (rows, entries) = (self.rows.between(layer, end), self.entries.between(layer, end));
@@ -74,9 +74,9 @@ impl Workload {
     }
 }
 
-/// Returns the fraction of rows that contain a state, given the number of states among their entries. The entries
-/// of a row are correlated. So the model assumes that the number of independent entries per row is the square root
-/// of their number. It is fitted to the time and the reach of 4x4.
+/// Estimates the fraction of rows that contain a state, given the number of states among their entries. The entries
+/// of a row are correlated. So the model counts only the square root of a row's entries as independent. The model is
+/// fitted to the times and the reach of 4x4 runs.
 pub(crate) fn occurring(states: f64, rows: f64, entries: f64) -> f64 {
     if rows <= 0.0 || entries <= 0.0 {
         return 0.0;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn every_layer_has_more_entries_than_states() {
-        // States of layers of 3x3, from the output of `layers`.
+        // Numbers of states in layers of 3x3, from the output of `exact2048 layers`.
         let workload = workload("3x3", None);
         for (layer, states) in [(4, 8.0), (84, 18_906.0), (804, 55_386.0), (1204, 79_582.0), (2004, 6_315.0)]
         {

@@ -65,7 +65,7 @@ pub(super) struct Limits {
     pub patience: Duration,
 }
 
-/// Returns the members that block all others. If members have not started to work, all of these are returned, so many
+/// Returns the members that block all others. If members have not started to work, all of these are returned. So many
 /// such members cost only one epoch. Otherwise only the first blocking member is returned, because the others may be
 /// waiting for it. `ordered` is the time when the range being written was ordered.
 ///

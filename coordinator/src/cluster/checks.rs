@@ -27,7 +27,7 @@ impl ShardCheck {
 }
 
 impl Cluster {
-    /// Records that the shell rereads the shards of a job. Returns false if it does so already.
+    /// Records that the shell rereads the shards of a job. Returns false if the shell already rereads them.
     ///
     /// # Errors
     ///

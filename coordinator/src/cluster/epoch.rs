@@ -20,7 +20,7 @@ use crate::task::Totals;
 pub(super) struct Epoch {
     pub share: Arc<Share>,
     pub started: Duration,
-    /// End of the time that earlier commits have counted.
+    /// Time when the last range was written or, before that, when the epoch started.
     counted: Duration,
     /// Time when a member last finished a layer or a shard.
     pub progressed: Duration,
@@ -30,8 +30,8 @@ pub(super) struct Epoch {
     pub members: Vec<Attendance>,
     /// Whether the epoch orders no further range. It then ends once the ordered range is committed.
     pub closing: bool,
-    /// Number of layers that were finished when the end was requested. These layers are ordered before the epoch
-    /// closes.
+    /// Number of layers that were finished when the job's cancellation was requested. These layers are ordered before
+    /// the epoch closes.
     to_order: Option<u32>,
     ranges: Ranges,
     /// Checksums of the blocks that members sent and received, by layer. The first entry is the first layer that
@@ -87,7 +87,7 @@ impl Epoch {
         }
     }
 
-    /// Returns the time since the last commit, or since the start of the epoch.
+    /// Returns the time since the last written range, or since the start of the epoch.
     pub fn took(&mut self, now: Duration) -> Duration {
         now.saturating_sub(std::mem::replace(&mut self.counted, now))
     }
@@ -186,8 +186,8 @@ impl Epoch {
         let Exchanged { sent, received } = exchanged;
         if sent != received {
             return Err(format!(
-                "expected the members to receive the blocks of layer {layer} that were sent: checksum {sent:016x}, found \
-                 {received:016x}"
+                "expected the members to receive the blocks of layer {layer} that were sent: checksum {sent:016x}, \
+                 found {received:016x}"
             ));
         }
         let refused = self.possible(layer).and_then(|possible| possible.refuse(layer, totals));
@@ -214,8 +214,8 @@ impl Epoch {
         self.has_order().then(|| self.ranges.ordered_bytes())
     }
 
-    /// Orders the layers that were finished at the first call, and then closes the epoch. It leaves out layers for
-    /// which no range may end or no space is left. Layers finished later are not written.
+    /// Orders the layers that were finished at the first call, and then closes the epoch. Leaves out layers at the end
+    /// if no range may end in them, or if the disk limit leaves no space. Layers finished later are not written.
     pub fn order_last(&mut self, policy: &RangePolicy, now: Duration) {
         let to_order = *self.to_order.get_or_insert(self.ranges.frontier());
         self.order(policy, true, now);

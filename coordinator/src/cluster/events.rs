@@ -33,7 +33,7 @@ pub enum Event {
     WorkerFailed {
         /// The worker.
         worker: WorkerId,
-        /// Epoch that the worker has left; `None` if it was in no epoch.
+        /// Epoch in which the worker failed; `None` if it was in no epoch.
         epoch: Option<EpochId>,
         /// The failure.
         failure: WorkerFailure,

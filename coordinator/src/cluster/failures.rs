@@ -25,8 +25,8 @@ impl Cluster {
         self.advance();
     }
 
-    /// Records that the store is unavailable. The active job reports `reason`. If no work of the job is pending,
-    /// the job waits until its run can be opened.
+    /// Records that the store is unavailable. The status of the active job shows `reason`. If no work of the job is
+    /// pending, the job waits until its run can be opened.
     pub fn store_is_away(&mut self, now: Duration, reason: String) {
         self.pass_time(now);
         if let Some(id) = self.active.clone() {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_urgent_is_told_at_once_and_once() {
+    fn urgent_news_is_sent_at_once_and_only_once() {
         let write = WriteShard { epoch: EPOCH, first: Layer(4), last: Layer(8) };
         for urgent in [
             LastReply { share: Some(EPOCH), ..last_reply() },
@@ -101,9 +101,9 @@ mod tests {
             LastReply { write: Some(write), ..last_reply() },
         ] {
             assert_eq!(held(last_reply(), urgent), PullDecision::Answer);
-            // The worker knows it, and has not acted on it yet.
+            // The worker has received the news, and has not acted on it yet.
             assert_eq!(held(urgent, urgent), PullDecision::Wait(MOST));
-            // It has.
+            // The worker has acted on the news.
             assert_eq!(held(urgent, last_reply()), PullDecision::Wait(MOST));
         }
         assert_eq!(hold(None, &last_reply(), false, Duration::ZERO, MOST), PullDecision::Answer);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_gathered() {
+    fn other_news_is_gathered() {
         let progress = Some(EpochProgress { epoch: EPOCH, finished_layers: 3, written_layers: 0 });
         assert_eq!(held(last_reply(), LastReply { progress, ..last_reply() }), PullDecision::Gather(GATHER));
         let waited =

@@ -20,7 +20,7 @@ impl EpochId {
     }
 }
 
-/// Displays the coordinator's number, a dot, and the count of its epochs.
+/// Displays the coordinator's number, a dot, and the number of the epoch among that coordinator's epochs.
 impl fmt::Display for EpochId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}", self.0 >> 32, self.0 & u64::from(u32::MAX))

@@ -32,7 +32,7 @@ pub struct Submission {
     pub state: JobState,
     /// Facts about the job's run that are known without opening it.
     pub summary: JobSummary,
-    /// Whether the queue records the creation of the job's run. Then the run is never created again.
+    /// Whether the queue records the creation of the job's run. If so, the run is never created again.
     pub has_run: bool,
 }
 
@@ -41,11 +41,11 @@ pub struct Submission {
 pub struct Opened {
     /// Parameters of the run. Parameters that do not affect results may differ from the submitted ones.
     pub params: Params,
-    /// Parts that the journal records as committed and not retracted.
+    /// Ranges that the journal records as committed and not retracted.
     pub holdings: Holdings,
     /// Size of the run.
     pub stored: RunBytes,
-    /// Known number of bytes by which the disk limit is too small for the remaining work.
+    /// Estimated number of bytes by which the disk limit is too small for the remaining work.
     pub missing_bytes: u64,
     /// Least memory of a worker.
     pub least_memory: Arc<LeastMemory>,
@@ -143,7 +143,7 @@ impl JobState {
 
 #[derive(Debug)]
 pub(super) struct Job {
-    /// Place in the queue: lower numbers go first.
+    /// Place in the queue: jobs with lower places get their turn first.
     pub place: u64,
     pub params: Params,
     pub disk_limit: Option<u64>,
@@ -392,7 +392,7 @@ impl Plan {
     }
 }
 
-/// Advises what to do with a job that exists.
+/// Returns advice for a client that submits a job with the name of an existing job.
 pub(super) fn advice(state: &JobState) -> &'static str {
     match state {
         JobState::Cancelled | JobState::Failed { .. } => "resume it",

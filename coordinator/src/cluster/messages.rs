@@ -13,8 +13,8 @@ use super::ids::{EpochId, Incarnation, OpenTicket, Ticket};
 use super::secret::Secret;
 use crate::task::Totals;
 
-/// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the
-/// fingerprint.
+/// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the definition
+/// of the fingerprint.
 pub const PROTOCOL_VERSION: u32 = 10;
 
 /// Name of a job and of its run in the store.
@@ -190,8 +190,8 @@ impl Share {
 /// Order to write the worker's part of a range of layers to one shard of the store. The shard's name contains
 /// epoch, worker and range.
 ///
-/// A worker accepts an order only if it starts with the first layer that it has not written yet. A late reply may
-/// repeat an order for a committed shard, and committed shards are never written again.
+/// A worker accepts an order only if the order starts with the first layer that the worker has not written yet. The
+/// reason is that a late reply may repeat an order for a committed shard. Committed shards are never written again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct WriteShard {
     /// The epoch.
@@ -223,7 +223,7 @@ pub enum WorkerReport {
     },
     /// The worker has failed. If the worker itself is at fault, it gets no work before [`Well`](Self::Well).
     Failed {
-        /// Epoch that the worker must leave; `None` if it is in no epoch.
+        /// Epoch in which the worker failed; `None` if it was in no epoch.
         epoch: Option<EpochId>,
         /// The failure.
         failure: WorkerFailure,
@@ -260,7 +260,7 @@ pub enum WorkerFailure {
         /// Description of the error.
         what: String,
     },
-    /// A committed shard that the worker found missing or damaged.
+    /// The worker found a committed shard missing or damaged.
     ShardLost {
         /// The job that owns the shard.
         job: JobId,
@@ -285,7 +285,7 @@ impl std::fmt::Display for WorkerFailure {
     }
 }
 
-/// Append that the shell makes to a job's journal. The next append follows only when the outcome of the last
+/// Append that the shell makes to a job's journal. The shell gets the next append only when the outcome of the last
 /// append is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Append {
@@ -356,7 +356,7 @@ pub enum AppendFailure {
     Foreign(String),
 }
 
-/// Tasks of the shell in addition to appends. The shell may answer them in any order.
+/// Task of the shell in addition to appends. The shell may answer its errands in any order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Errand {
     /// Open the run of a job for writing, and keep it open while [`holds`](super::Cluster::holds) returns true. If
@@ -418,7 +418,7 @@ pub enum Examined {
     Lost(Commit),
     /// The shard is intact, so the worker or its connection to the store is at fault.
     Sound,
-    /// The coordinator cannot read the shard either, for this other reason.
+    /// The coordinator cannot determine whether the shard is intact, for this reason.
     Unknown(String),
 }
 

@@ -1,9 +1,9 @@
 //! The coordinator of a cluster: jobs, workers, epochs and commits, in pure code.
 //!
 //! [`Cluster`] is a plain struct. The shell passes the current time to each call, and makes one call at a time.
-//! After each call, the shell carries out the appends from [`Cluster::take_appends`]. The time is a [`Duration`]
-//! since any fixed moment, by a clock that does not jump. `docs/dev/cluster-protocol.md` states the protocol, its
-//! numbered invariants, and the effect of each failure.
+//! After each call, the shell carries out the appends from [`Cluster::take_appends`] and the errands from
+//! [`Cluster::take_errands`]. The time is a [`Duration`] since any fixed moment, by a clock that does not jump.
+//! `docs/dev/cluster-protocol.md` states the protocol, its numbered invariants, and the effect of each failure.
 
 mod attendance;
 mod blame;
@@ -77,7 +77,7 @@ pub enum ClusterError {
         most: usize,
     },
     /// The shards of the job are being reread.
-    #[error("the shards of job {0} are being reread; wait until that ends, then forget it")]
+    #[error("the shards of job {0} are being reread; wait until this check ends, then forget the job")]
     Checking(JobId),
     /// The job does not exist.
     #[error("job {0} does not exist")]
@@ -95,7 +95,7 @@ pub enum ClusterError {
     /// No worker has enough memory for the job.
     #[error("the job fits no worker: {}", job::too_small(*needed_bytes, *threads, *memory_bytes))]
     DoesNotFit {
-        /// Least memory of a worker with that many threads, in bytes.
+        /// Least memory of a worker with `threads` threads, in bytes.
         needed_bytes: u64,
         /// Number of threads of the closest worker.
         threads: u32,
@@ -295,7 +295,7 @@ impl Cluster {
         job.is_some_and(|job| job.opening == Some(ticket))
     }
 
-    /// Returns whether the run of a job must stay open: the job is active, or appends to its journal are pending.
+    /// Returns whether the run of a job must stay open: the job is active, or appends to the job's journal are pending.
     pub fn holds(&self, id: &JobId) -> bool {
         self.active.as_ref() == Some(id) || !self.journal.is_idle(id)
     }
@@ -427,7 +427,7 @@ impl Cluster {
         Ok(found)
     }
 
-    /// Records what the coordinator found in a shard that a worker could not read.
+    /// Records the result of the coordinator's reading of a shard that a worker could not read.
     pub fn examined(&mut self, now: Duration, claim: &Claim, found: Examined) {
         self.pass_time(now);
         self.judge(claim, found);

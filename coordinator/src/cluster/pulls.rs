@@ -20,7 +20,7 @@ impl Cluster {
         let reply = self.pull(now, pull)?;
         let next = LastReply::of(pull.incarnation, &reply);
         let has_reports = reply.acknowledged > pull.first_report;
-        // A worker that has left is not registered any more.
+        // A worker that has left is no longer registered.
         let known = self.roster.workers.get_mut(&pull.worker);
         let last = known.as_ref().and_then(|worker| worker.last_reply.as_ref());
         let decision = hold(last, &next, has_reports, waited, reply.hold);

@@ -10,10 +10,10 @@ use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
 /// Maximum number of doublings of a worker's back-off.
 const MOST_DOUBLINGS: u32 = 6;
 
-/// Maximum number of a worker's complaints about peers without a commit. Further complaints blame the worker too.
+/// Number of complaints about peers that a worker may make without a commit. Further complaints blame the worker too.
 const MOST_COMPLAINTS: u32 = 2;
 
-/// Factor on the back-off of a hanging worker, because every hang costs the other workers a minute.
+/// Factor on the back-off of a hanging worker, because every hang costs the other workers up to a minute.
 const HANG: u32 = 30;
 
 /// A worker that has registered.
@@ -40,7 +40,7 @@ pub(super) struct Registered {
     pub hangs_in: Option<EpochId>,
     /// Number of failures since the worker's last commit.
     failures: u32,
-    /// Number of epochs since the worker's last commit that it ended by a complaint about a peer.
+    /// Number of epochs that the worker ended by a complaint about a peer since its last commit.
     complaints: u32,
 }
 

@@ -46,8 +46,8 @@ impl Cluster {
         }
     }
 
-    /// Ends the epoch if the lost worker is a member of it. `how` completes the reason. `counts` determines
-    /// whether the job gets a failure.
+    /// Ends the epoch if the lost worker is a member of it. `how` completes the reason. `counts` states whether the
+    /// end counts as a failure of the job.
     pub(super) fn lose(&mut self, worker: WorkerId, how: &str, counts: bool) {
         if !self.is_member(worker) {
             return;
@@ -238,8 +238,8 @@ impl Cluster {
         let Some(job) = self.jobs.get_mut(id) else { return };
         if let Some(epoch) = self.epoch.as_mut().filter(|epoch| epoch.share.job == *id) {
             let lasted = self.now.saturating_sub(epoch.started);
-            // While failures continue, a single commit does not lengthen the interval again. Only the shorter
-            // interval made that commit possible.
+            // While failures continue, a single commit does not lengthen the interval again, because only the
+            // shorter interval made that commit possible.
             if lasted >= self.config.commit_interval {
                 job.haste = job.haste.saturating_sub(1);
             }
@@ -471,8 +471,8 @@ impl Cluster {
             let members = epoch.share.members.len() as u64;
             let stray_bytes = epoch.ordered_bytes().map_or(0, |bytes| bytes + members * room::BESIDE_FRAMES);
             job.stray_bytes += stray_bytes;
-            // Members may still be writing shards. The opening of the run after the next epoch deletes such
-            // shards.
+            // After an order, members may still be writing shards. So the run is opened again only after the next
+            // epoch, and that opening deletes such shards.
             job.is_stale = stray_bytes == 0;
         }
         self.events.push(Event::EpochEnded { job: id.clone(), epoch: number });

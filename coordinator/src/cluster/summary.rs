@@ -21,7 +21,7 @@ pub struct JobSummary {
     /// The fingerprint of a solved run.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "exact2048_solution::fingerprint_text")]
     pub fingerprint: Option<u128>,
-    /// Number of failed epochs, under all coordinators. Older queues lack this field and the following ones.
+    /// Number of failed epochs, under all coordinators. Older queues lack this field and all later fields.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u64,
     /// Number of started epochs, under all coordinators.

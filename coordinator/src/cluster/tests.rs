@@ -210,7 +210,7 @@ fn workers_that_start_together_share_an_epoch() {
 
 /// The second pass begins without waiting for a tick, even if a worker has just joined.
 #[test]
-fn the_way_down_begins_with_the_last_commit_of_the_way_up() {
+fn the_downward_pass_begins_with_the_last_commit_of_the_upward_pass() {
     let (mut cluster, mut workers, now) = cluster(2);
     submit(&mut cluster, now, "job");
     for worker in &mut workers {
@@ -248,7 +248,7 @@ fn the_epoch_of_a_lost_worker_is_over_after_its_lease() {
     }
     let reply = workers[0].pull(&mut cluster, now + lease + seconds(0.1));
     assert_eq!(reply.withdrawn, Some(first.epoch));
-    assert_eq!(reply.share.map(|share| share.members.len()), Some(1), "the other continues alone");
+    assert_eq!(reply.share.map(|share| share.members.len()), Some(1), "the other worker continues alone");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn work_finished_before_a_cancel_is_committed() {
             break;
         }
     }
-    assert_eq!(worker.epoch, None, "then the epoch is over");
+    assert_eq!(worker.epoch, None, "the epoch is over after the last commit");
     assert_eq!(committed[0], (Layer(4), Layer(8)));
     let last = committed.last().unwrap().1;
     assert!(last >= Layer(20), "{committed:?}");
@@ -360,7 +360,7 @@ fn the_remaining_time_is_estimated_in_both_passes() {
         status
     };
     let begun = job(now, worker);
-    assert_eq!((begun.done, begun.eta), (0.0, None), "its speed is unknown");
+    assert_eq!((begun.done, begun.eta), (0.0, None), "the speed is unknown");
     let last = params().last_layer().0;
     let cost = cost();
     let [whole, later] = [Phase::Enumerate, Phase::BackUp].map(|phase| cost.of_pass(phase));
@@ -392,7 +392,7 @@ fn the_remaining_time_is_estimated_in_both_passes() {
     assert!(eta.pass > Duration::ZERO, "{eta:?}");
 }
 
-/// Lets all workers pull twice a second until a time.
+/// Lets all workers pull twice a second until this time.
 fn pull_until(cluster: &mut Cluster, workers: &mut [Worker], now: &mut Duration, until: Duration) {
     while *now < until {
         *now += seconds(0.5);

@@ -9,7 +9,7 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
     Params::usual(board, "score").until(until_layer).large(3).build().unwrap()
 }
 
-/// Progress of other members may be reported late, because their frontier never moves back.
+/// Reports of other members' progress may arrive out of order, because a frontier never moves back.
 #[test]
 fn the_frontier_of_others_never_moves_back() {
     let (params, segment) =
@@ -55,7 +55,7 @@ fn simulate(params: &Params, segment: Segment, workers: usize, mut choices: impl
             let frontier = planner.frontier();
             let Some(task) = planner.next_task(has_room_to_spare) else { break };
             let at = task.block().map_or(frontier, |(layer, ..)| layer);
-            assert!(has_room_to_spare || at == frontier, "no block runs ahead without room to spare");
+            assert!(has_room_to_spare || at == frontier, "no block runs ahead without memory to spare");
             if let Some((layer, lane, stage)) = task.block() {
                 assert!(!done.contains(&(layer, lane, stage)) && exists(layer, lane), "each stage once");
                 assert!(

@@ -15,8 +15,8 @@ fn workers_without_reachable_peers_are_left_out_before_the_job_fails() {
         now += seconds(0.01);
     }
     workers.iter_mut().for_each(|worker| drop(worker.pull(&mut cluster, now)));
-    assert_eq!(workers[0].epoch, None, "the complainer is out");
-    assert!(workers[1].epoch.is_some(), "the others work");
+    assert_eq!(workers[0].epoch, None, "the complaining worker is left out");
+    assert!(workers[1].epoch.is_some(), "the other workers work");
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn unreachable_workers_are_left_out_until_they_pull() {
         open_runs(cluster, now);
     };
     fail(&mut workers[0], WorkerFailure::Peer(WorkerId(2)), &mut cluster, now);
-    assert_eq!(members(&workers[0]), Some(vec![1]), "the other continues alone");
+    assert_eq!(members(&workers[0]), Some(vec![1]), "the other worker continues alone");
     fail(&mut workers[0], WorkerFailure::Other("any".to_owned()), &mut cluster, now);
     let later = now + 2 * ClusterConfig::default().backoff;
     assert!(later < now + ClusterConfig::default().lease, "its lease is not over");
@@ -63,10 +63,10 @@ fn unreachable_workers_are_left_out_until_they_pull() {
     assert!(members(&workers[1]).is_some_and(|members| members.contains(&2)), "it has pulled");
 }
 
-/// Workers that are killed more often than commits are due must still make progress. So commits occur sooner for
-/// some time.
+/// Workers that are killed more often than commits are due must still make progress. So commits are more frequent
+/// for some time.
 #[test]
-fn after_failures_commits_come_sooner() {
+fn commits_are_more_frequent_after_failures() {
     let (mut cluster, mut workers, mut now) = cluster(2);
     submit(&mut cluster, now, "job");
     for worker in &mut workers {
@@ -233,7 +233,7 @@ fn with_commit(workers: u64) -> (Cluster, Vec<Worker>, Duration) {
     (cluster, workers, now)
 }
 
-/// A misreading worker alone causes no recomputation, because the coordinator reads the shard first.
+/// A worker that misreads an intact shard causes no recomputation, because the coordinator reads the shard too.
 #[test]
 fn the_coordinator_reads_a_shard_that_a_worker_cannot_read() {
     let (mut cluster, mut workers, now) = with_commit(2);
@@ -259,7 +259,7 @@ fn the_coordinator_reads_a_shard_that_a_worker_cannot_read() {
 #[test]
 fn a_job_whose_only_worker_misreads_fails() {
     let (mut cluster, mut workers, mut now) = with_commit(1);
-    // The second failure is within a lease of the first.
+    // The second failure occurs within a lease of the first, so it does not count.
     for _ in 0..6 {
         let claim = claimed(&mut cluster, &mut workers[0], now);
         cluster.examined(now, &claim, Examined::Sound);

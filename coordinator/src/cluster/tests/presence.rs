@@ -16,7 +16,7 @@ fn a_pull_registers_its_process() {
     assert!(next.epoch > share.epoch);
     let old = Refusal::OldIncarnation { worker: pull.worker, expected: Incarnation(2), got: Incarnation(1) };
     assert_eq!(cluster.pull(later, &pull), Err(old));
-    // A worker that only says goodbye is not registered.
+    // The last pull of a leaving worker does not register the worker.
     let goodbye = Pull { leaving: true, ..Worker::new(100).message() };
     let reply = cluster.pull(now, &goodbye).unwrap();
     assert_eq!((reply.share, reply.hold), (None, Duration::ZERO));
@@ -52,11 +52,11 @@ fn all_workers_that_do_not_start_are_left_out_together() {
     let until = now + seconds(60.0);
     pull_until(&mut cluster, &mut workers, &mut now, until);
     let share = workers[0].epoch.clone().unwrap();
-    assert_eq!(share.members.len(), 1, "only the working one");
+    assert_eq!(share.members.len(), 1, "only the working worker");
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
-/// Epochs that end by expired leases fail a job, unless the coordinator itself was starved (finding B8).
+/// Epochs that end by expired leases fail a job, unless the coordinator itself was starved.
 #[test]
 fn leases_that_end_while_the_coordinator_is_starved_do_not_count() {
     let (lease, job) = (ClusterConfig::default().lease, JobId("job".to_owned()));

@@ -32,10 +32,10 @@ fn a_job_whose_journal_cannot_be_written_fails_alone() {
         now += seconds(1.5);
         workers[0].pull(&mut cluster, now);
         for again in cluster.take_appends() {
-            assert_eq!(again, append, "the same again");
+            assert_eq!(again, append, "the same append again");
             cluster.append_failed(now, append.ticket(), failure());
         }
-        assert!(now < begun + seconds(60.0), "bounded");
+        assert!(now < begun + seconds(60.0), "the job fails within a minute");
     }
     assert!(now >= begun + ClusterConfig::default().journal_patience);
     assert_eq!(states(&cluster, now), [("job".to_owned(), "failed"), ("other".to_owned(), "running")]);
@@ -47,7 +47,7 @@ fn a_job_whose_journal_cannot_be_written_fails_alone() {
 
 /// An unavailable store fails no job, however long the outage lasts. A stuck job can be cancelled.
 #[test]
-fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
+fn an_unavailable_store_fails_no_job_and_a_stuck_job_can_be_cancelled() {
     let (mut cluster, mut workers, mut now) = cluster(1);
     submit(&mut cluster, now, "job");
     let append = to_append(&mut cluster, &mut workers[0], now);
@@ -58,14 +58,14 @@ fn a_store_that_is_away_fails_no_job_and_a_stuck_one_can_be_cancelled() {
         assert_eq!(cluster.take_appends(), std::slice::from_ref(&append));
     }
     assert_eq!(states(&cluster, now)[0].1, "running");
-    // While the append is pending, its outcome is unknown.
+    // While the shell makes the append, the cancellation waits for its outcome.
     cluster.cancel(now, append.job()).unwrap();
     assert_eq!(states(&cluster, now)[0].1, "running");
     cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
     assert_eq!(states(&cluster, now)[0].1, "cancelled");
     assert!(!cluster.holds(append.job()));
 
-    // An append that waits for a retry is known not to be in the journal.
+    // While an append waits for a retry, a cancellation takes effect at once.
     let (mut cluster, mut workers, now) = self::cluster(1);
     submit(&mut cluster, now, "job");
     let append = to_append(&mut cluster, &mut workers[0], now);
