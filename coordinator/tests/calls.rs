@@ -107,7 +107,7 @@ fn new_jobs_must_fit_and_earlier_jobs_need_not() {
 }
 
 #[test]
-fn commits_of_others_meanwhile_count() {
+fn commits_of_other_processes_count() {
     let mut cluster = Cluster::new(FIRST_EPOCH, ClusterConfig::default(), secrets(), at(0));
     cluster.submit(at(0), submission("a", 1)).unwrap();
     open(&mut cluster, 0, vec![], 0);
@@ -282,14 +282,14 @@ fn the_signal_changes_with_news_for_workers() {
 }
 
 #[test]
-fn a_full_queue_takes_no_job_and_keeps_those_it_has() {
+fn a_full_queue_refuses_new_jobs_and_keeps_its_jobs() {
     let config = ClusterConfig { max_jobs: 2, ..ClusterConfig::default() };
     let mut cluster = Cluster::new(FIRST_EPOCH, config, secrets(), at(0));
     for name in ["a", "b"] {
         cluster.submit(at(0), submission(name, 1)).unwrap();
     }
     assert_eq!(cluster.submit(at(0), submission("c", 1)), Err(ClusterError::Full { most: 2 }));
-    // An earlier coordinator may have accepted more.
+    // An earlier coordinator may have accepted more jobs.
     cluster.restore(at(0), submission("c", 1)).unwrap();
     cluster.cancel(at(0), &job("a")).unwrap();
     cluster.forget(at(0), &job("a")).unwrap();

@@ -11,8 +11,10 @@ use exact2048_solution::{Holdings, Recipe};
 /// Fraction of the time after which estimates must be right.
 const KNOWN: f64 = 0.1;
 
-/// Allowed relative error, and the smallest remaining fraction of the time that is checked.
+/// Allowed relative error of an estimate.
 const OFF: f64 = 0.2;
+
+/// Remaining fraction of the time below which estimates are not checked.
 const LEAST_LEFT: f64 = 0.05;
 
 /// A run: its board, its objective, and its default options.
@@ -62,8 +64,8 @@ fn check(run: &Traced) -> (f64, f64) {
     (wrong as f64 / estimates as f64, worst)
 }
 
-/// After a tenth of the time, estimates are right within a fifth. This bound always holds for small boards. It
-/// mostly holds for large boards, because their last layers are overestimated.
+/// After a tenth of the time, estimates are right within a fifth. This bound holds for all estimates of
+/// small boards. It does not hold for all estimates of large boards, because the cost of their last layers is too high.
 #[test]
 fn remaining_times_are_right_within_a_fifth_after_a_tenth() {
     let small = |board, trace| Traced { board, objective: "score", large: None, dense_rows: 1 << 18, trace };

@@ -1,6 +1,6 @@
 //! Shares that together cover a segment. Each member plans its own lanes and receives the blocks that it needs.
 //! For any order of events, no task runs before its inputs.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::collections::{HashMap, HashSet, VecDeque};
 

@@ -47,7 +47,7 @@ impl Job {
         Self { params, lanes, layers, states: states as f64 }
     }
 
-    /// Converts between a layer and its position in a pass.
+    /// Converts between a layer's number and its position in a pass.
     pub fn turned(&self, phase: Phase, layer: usize) -> usize {
         match phase {
             Phase::Enumerate => layer,
@@ -105,7 +105,8 @@ impl std::fmt::Display for Job {
         let largest = layers.iter().copied().fold(0.0, f64::max);
         write!(
             f,
-            "{:.4e} states, {} layers of up to {:.3e}, {} lanes, {} blocks; the largest block of every layer: {:.3} of all",
+            "{:.4e} states, {} layers of up to {:.3e} states, {} lanes, {} blocks; the largest blocks of all layers \
+             have {:.3} of all states",
             self.states,
             self.layers,
             largest,

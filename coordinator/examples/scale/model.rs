@@ -30,12 +30,12 @@ pub struct Model {
 impl Model {
     pub const HELP: &str = "options, each with its default:
   --board 4x3            --workers 1,8,64,100   --states 1152817492752 (published for 4x3)
-  --huge N               tiles of at least 2^N divide lanes, 16 for none; default as for solve
-  --threads 32           --split 32             threads of a worker that share a block
-  --run-ahead 4          layers that a lane may be ahead of the worker's slowest
-  --enumerate-ns 13      --back-up-ns 29        a state, on one thread
-  --latency-ms 1         --gbit 10              between any two machines, one way; out of a worker
-  --store-ms 50          --store-gbit 5         a request; from a worker to the store";
+  --huge N               tiles of at least 2^N split lanes, 16 for none; default as for solve
+  --threads 32           --split 32             threads of a worker; threads that share a block
+  --run-ahead 4          layers that a lane may be ahead of the worker's slowest lane
+  --enumerate-ns 13      --back-up-ns 29        time per state on one thread
+  --latency-ms 1         --gbit 10              one-way delay between machines; sending rate of a worker
+  --store-ms 50          --store-gbit 5         delay of a store request; rate from a worker to the store";
 
     pub fn new(mut options: HashMap<String, String>) -> Result<Self, String> {
         let mut number = |name: &str, default: f64| match options.remove(name) {
@@ -66,7 +66,7 @@ impl Model {
         (self.threads / self.split).max(1)
     }
 
-    /// Returns the time of these states on one thread.
+    /// Returns the seconds that one thread needs for this number of states.
     pub fn work(&self, phase: Phase, states: f64) -> f64 {
         let ns = match phase {
             Phase::Enumerate => self.enumerate_ns,
@@ -126,7 +126,8 @@ impl std::fmt::Display for Model {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} threads a worker, {} on a block; {} and {} ns a state and thread; network {} ms, {} Gbit/s; store {} ms, {} Gbit/s",
+            "{} threads per worker, {} per block; {} and {} ns per state and thread; network {} ms, {} Gbit/s; \
+             store {} ms, {} Gbit/s",
             self.threads,
             self.split,
             self.enumerate_ns,

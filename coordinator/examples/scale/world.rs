@@ -43,16 +43,16 @@ enum Event {
 struct Worker {
     share: Option<Arc<Share>>,
     free: u32,
-    /// Blocks that may start: position and lane.
+    /// Blocks that may start, by position, stage and lane.
     ready: BinaryHeap<Reverse<(usize, Stage, usize)>>,
     /// Number of blocks left at each position.
     left: Vec<u32>,
     /// Lowest position with blocks left.
     frontier: usize,
-    /// Number of layers that every worker has finished, as last reported.
+    /// Number of layers that every worker has finished, as last reported by the coordinator.
     finished_by_all: usize,
     written: usize,
-    /// Next position of each lane for which the first stage of another worker's block has not arrived.
+    /// Lowest position, by lane, at which the block of another worker has not arrived.
     here: Vec<usize>,
     first_report: u64,
     reports: Vec<WorkerReport>,
@@ -421,7 +421,7 @@ impl<'a> World<'a> {
         let (job, Some(pass)) = (self.job, &self.pass) else { return };
         let phase = pass.phase;
         let (_, needed_by) = job.needs(phase, lane);
-        // The blocks of all positions go to every worker that may need one of them, so blocks arrive in order.
+        // A worker that needs any block of the lane receives an event for every position. So `here` can count events.
         let mut pushed: BTreeMap<usize, Option<f64>> = BTreeMap::new();
         for &other in needed_by {
             let bytes = pushed.entry(pass.owner[other]).or_default();
@@ -473,7 +473,9 @@ impl<'a> World<'a> {
 }
 
 impl Summary {
-    pub const HEAD: &str = "| Workers | Time | of it only storing | All threads busy | Busiest owner busy | Threads busy | Pulls a second | A pull takes | Pushes | Pushed | Shards | Commits | Stored | Memory |
+    pub const HEAD: &str = "| Workers | Time | Storing alone | All threads always busy | Busiest owner always busy \
+                            | Threads busy | Pulls per second | Time per pull | Pushes | Pushed | Shards | Appends \
+                            | Stored | Memory |
 |--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
 }
 
@@ -508,7 +510,7 @@ fn time(seconds: f64) -> String {
     }
 }
 
-/// Peak resident set of this process.
+/// Returns the peak resident set of this process, in KiB.
 fn most_memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -40,6 +40,7 @@ pub enum Entry {
     Foreign,
 }
 
+/// A commit that is not retracted, with its shards.
 #[derive(Clone, Debug)]
 pub struct LiveCommit {
     pub commit: Commit,
@@ -75,10 +76,10 @@ pub struct Store {
     pub journals: BTreeMap<JobId, Journal>,
     /// The shards, with their disk space.
     pub shards: BTreeMap<ShardName, u64>,
-    /// Disk limit of a job's shards, as long as no fault exceeds it.
+    /// Disk limit of a job's shards; `None` if faults may exceed it.
     limit: Option<u64>,
     lost: BTreeSet<ShardName>,
-    /// Layers, by epoch, for which a member received other data than was sent.
+    /// Layers, by epoch, for which a member received data that differs from the sent data.
     spoilt: BTreeSet<(EpochId, Layer)>,
     is_away: bool,
     /// The run that was moved aside.
@@ -122,7 +123,7 @@ impl Store {
         self.is_away = false;
     }
 
-    /// Moves the run of a job aside. Returns whether it exists.
+    /// Moves the run of a job aside. Returns whether the run exists.
     pub fn put_aside(&mut self, job: &JobId) -> bool {
         let is_there = self.has(job);
         if is_there {
@@ -131,7 +132,7 @@ impl Store {
         is_there
     }
 
-    /// Moves the run that was moved aside back to its place.
+    /// Returns the run that was moved aside to its place.
     pub fn put_back(&mut self) {
         self.aside = None;
     }
@@ -143,7 +144,7 @@ impl Store {
         assert!(before.is_none(), "I12: the run of {job} is created twice");
     }
 
-    /// Records that a member received other data for a layer than was sent.
+    /// Records that a member received data for a layer that differs from the sent data.
     pub fn spoil(&mut self, epoch: EpochId, layer: Layer) {
         self.spoilt.insert((epoch, layer));
     }
@@ -157,7 +158,7 @@ impl Store {
         journal.entries.len()
     }
 
-    /// Deletes the shards of a job that no commit names.
+    /// Deletes a job's shards that no commit names.
     pub fn clean(&mut self, job: &JobId) {
         let journal = &self.journals[job];
         let named: BTreeSet<&ShardName> = journal.live.iter().flat_map(|live| &live.shards).collect();
@@ -259,12 +260,12 @@ impl Store {
         Some(stored.get(choice as usize % stored.len().max(1))?.shards[0].file())
     }
 
-    /// Returns the live commits of a job with a lost shard.
+    /// Returns a job's live commits with a lost shard.
     pub fn damaged(&self, job: &JobId) -> Vec<Commit> {
         self.lost_files(job).into_iter().map(|(_, commit)| commit).collect()
     }
 
-    /// Returns each live commit of a job with a lost shard, and the file of that shard.
+    /// Returns each of a job's live commits with a lost shard, and the file of that shard.
     pub fn lost_files(&self, job: &JobId) -> Vec<(String, Commit)> {
         let Some(journal) = self.journals.get(job).filter(|journal| journal.has_lost) else {
             return Vec::new();
@@ -328,7 +329,7 @@ impl Store {
     }
 }
 
-/// I2: the inputs of a range are committed before it.
+/// Checks I2 and I13: the inputs of a range are committed before the range, and the reach among them is stored.
 fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
     let holds = |phase, layer: u32| {
         let covers = |live: &LiveCommit| {
@@ -366,7 +367,7 @@ fn check_order(truth: &Truth, journal: &Journal, commit: &Commit) {
     }
 }
 
-/// I7: counts and fingerprint of a range equal the true values, whichever worker computed the range.
+/// Checks I7: counts and fingerprint of a range equal the true values, whichever worker computed the range.
 fn check_sums(truth: &Truth, commit: &Commit) {
     let layers = (commit.first.0..=commit.last.0).step_by(2).map(Layer);
     match commit.phase {

@@ -1,4 +1,4 @@
-//! True contents of a job's layers, modelled by hashes. Every schedule must reach this result.
+//! True contents of a job's layers, modelled by hashes. The result of every schedule must equal these contents.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::store::FILE_BYTES;
 /// A board small enough for thousands of runs, and its blocks.
 pub struct Truth {
     pub params: Params,
-    /// Unit of the bytes of a block.
+    /// Factor on the sealed bytes of every block.
     block_bytes: u64,
     lanes: BTreeMap<Layer, Vec<Lane>>,
 }
 
 impl Truth {
-    /// Every second schedule keeps other layers than the default.
+    /// Creates the contents for a seed. Every second seed keeps other layers than the default.
     pub fn new(board: &str, seed: u64) -> Self {
         let kept = ["2/4", "1/1", "2/4", "2/16"][(seed % 4) as usize];
         let params = Params::usual(board, "score").kept(kept.parse::<KeptLayers>().unwrap()).build().unwrap();
@@ -31,7 +31,7 @@ impl Truth {
                 lanes.entry(Layer(layer)).or_default().push(lane);
             }
         }
-        // With a disk limit, files take little space in addition to their contents.
+        // With a disk limit, blocks are large, so the overhead of files is small.
         let block_bytes = if kept == "2/16" { 1000 } else { 1 };
         Self { params, block_bytes, lanes }
     }
@@ -71,7 +71,7 @@ impl Truth {
         let of_kept = layers.iter().filter(|&&layer| kept.keeps(layer));
         let kept_bytes: u64 =
             of_kept.map(|&layer| bytes(Phase::Enumerate, layer) + bytes(Phase::BackUp, layer)).sum();
-        // From a cut to the next two kept layers.
+        // The layers from one cut to the next, both included.
         let between = layers.windows(kept.period() as usize + 2);
         let reach = between.map(|layers| layers.iter().map(|&layer| bytes(Phase::Enumerate, layer)).sum());
         let files = 2 * layers.len() as u64 * most_members * FILE_BYTES;

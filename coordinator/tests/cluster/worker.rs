@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Processes an answer. The answer may belong to a pull of long ago.
+    /// Processes an answer. The answer may belong to a much earlier pull.
     pub fn hear(
         &mut self,
         reply: Result<PullReply, Refusal>,
@@ -141,7 +141,7 @@ impl Worker {
         }
         // Reading the inputs reveals lost shards, unless a copy is available.
         let damaged = store.lost_files(&share.job).into_iter().find(|_| random.per_mille(700));
-        // A worker with bad memory sees false losses.
+        // A worker with bad memory reports intact shards as lost.
         let sound = store.any_file(&share.job, random.next()).filter(|_| random.per_mille(misread));
         if let Some(file) = damaged.map(|(file, _)| file).or(sound) {
             let failure = WorkerFailure::ShardLost { job: share.job.clone(), file };
@@ -152,7 +152,7 @@ impl Worker {
             Some(Working { share, owners, member, position: 0, finished_by_all: 0, written: 0, write: None });
     }
 
-    /// Works for a while. `slowest` is the lowest position of all members of its epoch.
+    /// Does a random amount of work. `slowest` is the lowest position of all members of the worker's epoch.
     pub fn work(&mut self, truth: &Truth, store: &mut Store, slowest: u32, random: &mut Random) {
         if self.is_stuck {
             return;
@@ -168,7 +168,7 @@ impl Worker {
             let layer = share.segment.layer(working.position);
             let members = share.members.len();
             let mut part = truth.part(share.segment.phase, layer, &working.owners, working.member, members);
-            // Layers without a block of this worker are done before it reaches them.
+            // Layers without a block of this worker take no step.
             if part.totals.fingerprint != 0 {
                 if steps == 0 || working.position >= furthest {
                     break;

@@ -50,7 +50,7 @@ struct Coordinator {
     answered: BTreeMap<JobId, Ticket>,
     alive: bool,
     hung_until: u64,
-    /// Number of the coordinator. It differs from the store's number once another coordinator has taken over.
+    /// Fencing number of the coordinator. It differs from the store's number once another coordinator owns the store.
     fence: u64,
     /// Events that wait because the queue is unavailable.
     to_note: Vec<Event>,
@@ -83,7 +83,7 @@ pub struct World {
     cost: Arc<PassCost>,
     /// Time before which the journals of jobs cannot be written.
     locked: BTreeMap<JobId, u64>,
-    /// Jobs with a run that was created according to the queue.
+    /// Jobs with a run, according to the queue.
     with_runs: BTreeSet<JobId>,
     /// Times before which the store, and the run of a job, are unavailable.
     away_until: u64,
@@ -153,7 +153,7 @@ impl World {
             }
         }
         self.step_workers();
-        self.go_wrong();
+        self.inject_faults();
     }
 
     fn step_workers(&mut self) {
@@ -183,7 +183,7 @@ impl World {
         self.workers.retain(|(worker, _)| !(worker.leaving && worker.working.is_none()));
     }
 
-    /// Returns the lowest position of the members of a worker's epoch. Workers outside the epoch do not count.
+    /// Returns the lowest position of the members of a worker's epoch. A member that has not begun is at position 0.
     fn slowest(&self, at: usize) -> u32 {
         let Some(working) = &self.workers[at].0.working else { return 0 };
         let of = |id: WorkerId| {
@@ -234,7 +234,7 @@ impl World {
                 let job = append.job().clone();
                 if !self.store.has(&job) {
                     if answered {
-                        let failure = self.not_there();
+                        let failure = self.missing_run_failure();
                         self.put(
                             self.now + 1,
                             Message::Unknown { by, ticket: append.ticket(), job, failure },
@@ -398,10 +398,10 @@ impl World {
             }
         }
         for append in self.coordinators[by].cluster.take_appends() {
-            // The run of a done job is opened for the append.
+            // The run of a done job is not open yet. It is opened for the append.
             let job = append.job().clone();
             if !self.store.has(&job) {
-                let (ticket, failure) = (append.ticket(), self.not_there());
+                let (ticket, failure) = (append.ticket(), self.missing_run_failure());
                 self.put(self.now + 1, Message::Unknown { by, ticket, job, failure });
                 continue;
             }

@@ -1,5 +1,5 @@
 //! A store that disappears and returns, like a renamed or unmounted folder, and the run of a job that is moved
-//! aside. An empty store may take the place of the missing one, so any file created there breaks I12.
+//! aside. An empty store may take the place of the missing store, so any file created there breaks I12.
 
 use super::*;
 
@@ -39,7 +39,7 @@ impl World {
             assert!(!self.with_runs.contains(job), "I12: the queue knows the run of {job}");
             self.store.make(job);
         }
-        // The queue may not answer.
+        // With some probability, the queue does not answer.
         if self.random.per_mille(self.faults.append) {
             return later("the queue does not answer");
         }
@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Returns the failure of an append to a missing run.
-    pub(super) fn not_there(&self) -> AppendFailure {
+    pub(super) fn missing_run_failure(&self) -> AppendFailure {
         if self.store.is_there() {
             AppendFailure::Journal("the run is missing".to_owned())
         } else {

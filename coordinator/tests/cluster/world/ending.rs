@@ -17,7 +17,7 @@ impl World {
         while self.workers.len() < 2 {
             self.join();
         }
-        // A stuck worker that pulls for ever does not prevent the end.
+        // A stuck worker that pulls forever must not prevent the end.
         if self.random.per_mille(300) {
             self.join();
             self.workers.last_mut().unwrap().0.stuck_until = u64::MAX;

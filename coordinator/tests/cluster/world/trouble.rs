@@ -52,7 +52,8 @@ impl Faults {
 }
 
 impl World {
-    pub(super) fn go_wrong(&mut self) {
+    /// Injects the faults of one step.
+    pub(super) fn inject_faults(&mut self) {
         let faults = self.faults;
         let now = Duration::from_millis(self.now);
         if self.random.per_mille(faults.join) && self.workers.len() < 8 {
@@ -69,7 +70,7 @@ impl World {
                     let again = Worker::new(worker.id, incarnation, worker.threads, self.now + 300);
                     let old = std::mem::replace(worker, again);
                     let old_target = std::mem::replace(target, newest);
-                    // The earlier process may still live, and wakes up as a zombie.
+                    // The earlier process may still be alive and continue to pull after a while.
                     if self.random.per_mille(500) {
                         let hung_until = self.now + self.random.below(4000);
                         self.workers.push((old.hung(hung_until), old_target));
@@ -100,7 +101,7 @@ impl World {
             self.starved_until = self.now + self.random.below(30_000);
         }
         if !self.store.is_there() {
-            // No coordinator starts without its queue.
+            // A coordinator starts only if its queue is available.
         } else if self.random.per_mille(faults.restart) {
             self.coordinators.iter_mut().for_each(|coordinator| coordinator.alive = false);
             self.start_coordinator();
