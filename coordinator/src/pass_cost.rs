@@ -118,7 +118,7 @@ pub struct RemainingCost {
 #[derive(Clone, Copy, Default)]
 struct LayerWork {
     blocks: f64,
-    /// Number of columns with maps that are computed in this layer.
+    /// Number of columns with index maps that are computed in this layer.
     columns: f64,
     rows: f64,
     /// Number of rows of the kept classes that occur in no earlier layer.
@@ -149,18 +149,19 @@ impl PassCost {
         self.of_run[index_of(phase)]
     }
 
-    /// Returns the cost of a pass in units that all take about the same time. So passes and layers of a run are
-    /// comparable.
+    /// Returns the cost of a pass. A unit of this cost takes about the same time in both passes and in all layers of a
+    /// run.
     pub fn of_pass(&self, phase: Phase) -> f64 {
         self.of_layers[index_of(phase)].whole()
     }
 
-    /// Returns the cost of a pass's layers from `first` to `end`, excluding `end`, in the same units.
+    /// Returns the cost of a pass's layers from `first` to `end`, excluding `end`, in the units of
+    /// [`of_pass`](Self::of_pass).
     pub fn of_layers(&self, phase: Phase, first: Layer, end: Layer) -> f64 {
         self.of_layers[index_of(phase)].between(first, end)
     }
 
-    /// Returns the cost of a segment, in the same units.
+    /// Returns the cost of a segment, in the units of [`of_pass`](Self::of_pass).
     pub fn of(&self, segment: Segment) -> f64 {
         self.of_layers(segment.phase, segment.first, segment.last.up(1))
     }
@@ -177,7 +178,8 @@ impl PassCost {
         RemainingCost { of_pass, whole_pass: self.of_pass(phase).max(of_pass), later: of(false) }
     }
 
-    /// Returns the cost of a segment's finished part, in the same units. `at` is the current layer of the pass.
+    /// Returns the cost of a segment's finished part, in the units of [`of_pass`](Self::of_pass). `at` is the current
+    /// layer of the pass.
     pub fn of_finished(&self, segment: Segment, at: Layer) -> f64 {
         match segment.phase {
             Phase::Enumerate => self.of_layers(segment.phase, segment.first, at),
@@ -244,7 +246,7 @@ fn work(params: &Params, dense_rows: usize) -> Vec<LayerWork> {
 }
 
 impl LayerWork {
-    /// Subtracts rows that do not occur in a layer with this number of states, for classes that are not kept.
+    /// Subtracts rows without a state, for classes that are not kept. The layer has `states` states.
     fn leave_out_rows(&mut self, states: f64) {
         if self.rows_made_anew <= 0.0 {
             return;

@@ -200,7 +200,7 @@ mod tests {
             |pace: &Pace, now: f64| pace.time_for(3600.0, at(now)).map(|left| left.as_secs_f64() / 3600.0);
         (1..=7200).for_each(|second| pace.add(1.0, at(f64::from(second))));
         assert!(hours(&pace, 7200.0).is_some_and(|hours| (hours - 1.0).abs() < 0.01));
-        // From here on, the work is half as fast.
+        // After two hours, the work is half as fast.
         (7201..=7260).for_each(|second| pace.add(0.5, at(f64::from(second))));
         assert!(hours(&pace, 7260.0).is_some_and(|hours| hours < 1.03), "a minute changes little");
         (7261..=21_600).for_each(|second| pace.add(0.5, at(f64::from(second))));

@@ -73,8 +73,8 @@ impl Job {
         self.lanes[lane].states[self.turned(phase, position) - self.lanes[lane].first]
     }
 
-    /// Returns the lanes with blocks that a lane's block of the same layer needs, and the lanes with blocks that
-    /// need it.
+    /// Returns two lists of lanes. In each layer, a lane's block needs the blocks of the first list, and the blocks of
+    /// the second list need the lane's block.
     pub fn needs(&self, phase: Phase, lane: usize) -> (&[usize], &[usize]) {
         let LaneBlocks { after, before, .. } = &self.lanes[lane];
         match phase {

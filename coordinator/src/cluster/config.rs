@@ -14,8 +14,8 @@ pub struct ClusterConfig {
     /// Time without a new worker before an epoch begins, so that workers that start together share the epoch. The
     /// wait is at most one lease. It is skipped after an epoch that has completed its segment.
     pub settle: Duration,
-    /// Longest time between commits, however small the commits are. Each failed epoch halves this time, up to 4
-    /// times. A commit doubles it again if its epoch has lasted this long.
+    /// Time after the last written range at which a range of any size is written. Each failed epoch of a job halves
+    /// this time, up to 4 times. A commit doubles the time again if its epoch has lasted at least this setting.
     pub commit_interval: Duration,
     /// Size in bytes of a worker's shard. A range is written when its shards reach this size on average. While
     /// much data waits, shards grow to up to 32 times this size.

@@ -24,7 +24,7 @@ pub(super) struct LastReply {
 }
 
 impl LastReply {
-    /// Takes the content of a reply to this process of a worker.
+    /// Takes the content of a reply to a worker's process.
     #[must_use]
     pub fn of(incarnation: Incarnation, reply: &PullReply) -> Self {
         Self {
@@ -42,9 +42,9 @@ impl LastReply {
 pub enum PullDecision {
     /// The pull is answered.
     Answer,
-    /// The answer has news, and waits this long for more.
+    /// The answer has news, and waits this long for more news.
     Gather(Duration),
-    /// The answer has no news, and waits this long for any.
+    /// The answer has no news, and waits this long for news.
     Wait(Duration),
 }
 

@@ -207,7 +207,7 @@ pub struct WriteShard {
 pub enum WorkerReport {
     /// The worker's part of a layer is complete. The worker has finished all its blocks of the layer and sealed
     /// the stored ones. It has also received all blocks of the layer that other members send to it. A worker
-    /// reports layers in the direction of the phase, without gaps, even if it owns no block there.
+    /// reports layers in the direction of the phase, without gaps, even layers in which it owns no block.
     LayerDone {
         /// The epoch.
         epoch: EpochId,
@@ -218,7 +218,7 @@ pub enum WorkerReport {
     ShardWritten {
         /// The fulfilled order.
         shard: WriteShard,
-        /// The shard's entry for the journal; opaque here.
+        /// The shard's entry for the journal; opaque to the coordinator's pure code.
         record: String,
     },
     /// The worker has failed. If the worker itself is at fault, it gets no work before [`Well`](Self::Well).
@@ -232,7 +232,7 @@ pub enum WorkerReport {
     Well,
 }
 
-/// A worker's part of a layer; all 0 if it owns no block there.
+/// A worker's part of a layer; all numbers are 0 if the worker owns no block of the layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LayerPart {
     /// The layer.

@@ -40,7 +40,7 @@ pub struct Signal {
     pub progress: Option<EpochProgress>,
 }
 
-/// A job.
+/// Status of a job.
 #[derive(Clone, PartialEq, Debug)]
 pub struct JobStatus {
     /// Name of the job.
@@ -95,7 +95,7 @@ pub struct Eta {
     pub job: Duration,
 }
 
-/// A worker.
+/// Status of a worker.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WorkerStatus {
     /// Id of the worker.

@@ -14,8 +14,8 @@ fn params(board: &str, until_layer: Option<u32>) -> Params {
 fn the_frontier_of_others_never_moves_back() {
     let (params, segment) =
         (params("3x2", None), Segment { phase: Phase::Enumerate, first: Layer(4), last: Layer(200) });
-    // This member plans only one lane. The lane needs no blocks of other members, so only their frontier limits
-    // it.
+    // This member plans only one lane. The lane needs no blocks of other members, so only their frontier limits the
+    // lane.
     let alone = lane::lanes(&params)[0];
     let all_tasks = |frontiers: &[u32]| {
         let (mut planner, _) = Planner::new(&params, segment, |lane| lane == alone);

@@ -11,8 +11,8 @@ mod world;
 use world::{Faults, World};
 
 /// Runs a schedule for each seed, first with faults, then without, until all jobs are done. Some schedules limit
-/// the disk, so all but the smallest boards must enumerate many layers twice. A failure names its seed, and a
-/// range of only that seed repeats it.
+/// the disk, so all but the smallest boards must enumerate many layers twice. The message of a failure
+/// names the seed. A range of only this seed repeats the failure.
 fn simulate(board: &str, seeds: std::ops::Range<u64>, steps: u64, faults: Faults) {
     let (mut events, mut enumerated_again) = (0, 0);
     for seed in seeds {

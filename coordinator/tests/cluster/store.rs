@@ -132,7 +132,7 @@ impl Store {
         is_there
     }
 
-    /// Returns the run that was moved aside to its place.
+    /// Restores the run that was moved aside.
     pub fn put_back(&mut self) {
         self.aside = None;
     }

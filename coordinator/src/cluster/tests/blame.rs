@@ -97,7 +97,7 @@ fn commits_are_more_frequent_after_failures() {
     written_after(&mut now, worker, [4, 6], interval / 4);
     written_after(&mut now, worker, [8, 10], interval / 4);
     written_after(&mut now, worker, [12, 14], interval / 4);
-    // From here on the epoch has lasted as long as the normal time between commits.
+    // From this commit on, the epoch has lasted at least as long as the normal time between commits.
     written_after(&mut now, worker, [16, 18], interval / 4);
     written_after(&mut now, worker, [20, 22], interval / 2);
     written_after(&mut now, worker, [24, 26], interval);
@@ -123,7 +123,7 @@ fn workers_that_die_together_are_one_failure() {
 #[test]
 fn hanging_workers_are_left_out_until_they_leave_their_epoch() {
     let last = params().last_layer().0;
-    // Case 0: the third worker never enters the epoch. Case 1: it enters and computes for ever. Case 2: it does
+    // Case 0: the third worker never enters the epoch. Case 1: it enters and computes forever. Case 2: it does
     // not write.
     for case in 0..3 {
         let (mut cluster, mut workers, mut now) = cluster(3);

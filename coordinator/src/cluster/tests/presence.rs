@@ -56,7 +56,7 @@ fn all_workers_that_do_not_start_are_left_out_together() {
     assert_eq!(cluster.status(now).jobs[0].retries, 1);
 }
 
-/// Epochs that end by expired leases fail a job, unless the coordinator itself was starved.
+/// Repeated epochs that end by an expired lease fail a job, unless the coordinator itself was starved.
 #[test]
 fn leases_that_end_while_the_coordinator_is_starved_do_not_count() {
     let (lease, job) = (ClusterConfig::default().lease, JobId("job".to_owned()));

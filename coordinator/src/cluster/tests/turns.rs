@@ -58,7 +58,7 @@ fn an_unavailable_store_fails_no_job_and_a_stuck_job_can_be_cancelled() {
         assert_eq!(cluster.take_appends(), std::slice::from_ref(&append));
     }
     assert_eq!(states(&cluster, now)[0].1, "running");
-    // While the shell makes the append, the cancellation waits for its outcome.
+    // While the shell makes the append, the cancellation waits for the outcome of the append.
     cluster.cancel(now, append.job()).unwrap();
     assert_eq!(states(&cluster, now)[0].1, "running");
     cluster.append_failed(now, append.ticket(), AppendFailure::Store("no space".to_owned()));
