@@ -30,7 +30,7 @@ pub struct ReachBlock {
     pub bits: Buffer<u64>,
     /// Totals of the entries.
     pub summary: Summary,
-    /// The transitions of the rows, made when needed. They are unused if the class keeps them.
+    /// The transitions of the rows, made when needed. The cell stays empty if the class keeps its transitions.
     pub transitions: OnceLock<Arc<Transitions>>,
 }
 
@@ -112,7 +112,7 @@ pub struct ValueBlock<V> {
     pub occupied: BitSet<Row>,
     /// The rows in order. If they are packed, only the values of the entries in `marks`.
     pub values: Buffer<V>,
-    /// The reachable entries, if the block is packed or can be.
+    /// The reachable entries, if the block is packed or can be packed.
     pub marks: Option<Arc<ReachBits>>,
     /// Whether `values` has only those of reachable entries.
     pub is_packed: bool,
@@ -165,7 +165,8 @@ impl<V: Value> ValueBlock<V> {
         self.values.heap_bytes() > bytes + bytes / 8 && memory.fits(bytes)
     }
 
-    /// The block with only the values of reachable entries. Other values may be read, but change no result.
+    /// The block with only the values of reachable entries. Kernels may read other values too, but these change no
+    /// result.
     ///
     /// Cost: a nanosecond or two an entry.
     fn packed(&self, memory: &Memory) -> Option<Self> {
@@ -281,7 +282,7 @@ impl<B> BlockMap<B> {
     /// Releases a layer's blocks.
     pub fn release(&self, layer: Layer) {
         let released = self.0.lock().remove(&layer);
-        drop(released); // after the lock is free, because blocks can be large
+        drop(released); // after the lock is free, because freeing large blocks takes long
     }
 
     /// Releases one block.
@@ -369,7 +370,7 @@ mod tests {
         ValueBlock { rows, stride, occupied, values: values.into(), marks, is_packed: false }
     }
 
-    /// Also those of blocks whose bits are already in a file, or too few for one.
+    /// Also the transitions of blocks whose bits are already in a file, or too few for one.
     #[test]
     fn transitions_of_blocks_are_dropped_if_memory_is_short() {
         let params = Params::small("3x3");
@@ -422,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_packed_as_far_as_they_fit_and_need_be() {
+    fn blocks_are_packed_while_they_fit_and_memory_is_short() {
         let (layer, lanes) = (Layer(8), [Lane::new(1, 8), Lane::new(1, 16), Lane::new(1, 32)]);
         let ample = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let blocks = BlockMap::default();

@@ -1,5 +1,4 @@
-//! Long byte strings as lists of pieces. So no piece is copied to join them, and no written piece is larger than a message
-//! may be.
+//! Long byte strings as lists of pieces. So joining copies no piece, and every written piece fits into a message.
 
 use std::collections::VecDeque;
 
@@ -50,7 +49,7 @@ impl BytesList {
         self.len == 0
     }
 
-    /// XXH3 (64 bits) of the bytes, for any pieces. Cost: at most some 0.1 ms a MiB.
+    /// XXH3 (64 bits) of the bytes, for any division into pieces. Cost: at most some 0.1 ms a MiB.
     pub fn checksum(&self) -> u64 {
         let mut sum = Xxh3Default::new();
         self.pieces.iter().for_each(|piece| sum.update(piece));

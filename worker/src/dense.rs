@@ -8,7 +8,7 @@ use exact2048_game::{Params, lane};
 use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes, process_bytes};
 use crate::tuning::Tuning;
 
-/// The largest number of rows whose transitions are kept.
+/// The most rows of a run whose classes all keep their transitions.
 const MOST_ROWS: u64 = 1 << 27;
 
 /// The least average number of blocks of a class that keeps its transitions. In each block about a third of its rows
@@ -25,12 +25,12 @@ const TRANSITION_BYTES: u64 = 2 * ROW_BYTES;
 impl Tuning {
     /// This tuning, changed so that all classes of the run keep their transitions, if that pays and memory suffices.
     ///
-    /// It pays if the classes have few enough rows and each serves many blocks, as on 4x3 from `reach:512` on. Cost: a
-    /// step a block, 0.1 s for 4x3.
+    /// It pays if the classes have few enough rows and each serves many blocks, as on 4x3 with `reach:512` or a larger
+    /// tile. Cost: one step for each block, 0.1 s for 4x3.
     #[must_use]
     pub fn for_run(self, params: &Params) -> Self {
         let rows = Rows::of(params);
-        let fits = || self.limit_bytes as u64 >= roomy_bytes(params).max(ROW_BYTES * rows.of_classes);
+        let fits = || self.limit_bytes as u64 >= ample_bytes(params).max(ROW_BYTES * rows.of_classes);
         if self.pays(&rows) && fits() { Self { dense_rows: usize::MAX, ..self } } else { self }
     }
 
@@ -41,14 +41,14 @@ impl Tuning {
     #[must_use]
     pub fn scratch_bytes(self, params: &Params) -> u64 {
         let limit = self.limit_bytes as u64;
-        // No run begins with less than the least.
+        // No run begins with less than the least memory.
         if limit < least_heap_bytes(params, Self::DENSE_ROWS) {
             return 0;
         }
         let dense_rows = self.for_run(params).dense_rows;
         let kept = rows_of_classes(params).1.into_iter().filter(|&rows| rows <= dense_rows as u64);
         let transitions = TRANSITION_BYTES * kept.sum::<u64>();
-        // The least includes some memory for values.
+        // The least memory includes some memory for values.
         let values = values_of_largest_layer(params).saturating_sub(SHARED_HEAP_BYTES);
         let beside = least_heap_bytes(params, dense_rows) + values;
         (beside + transitions).saturating_sub(limit).min(transitions)
@@ -127,7 +127,7 @@ fn values_of_largest_layer(params: &Params) -> u64 {
 
 /// Bytes of memory that hold some blocks in addition to the one that a task makes. With less, blocks would move to
 /// scratch files all the time.
-fn roomy_bytes(params: &Params) -> u64 {
+fn ample_bytes(params: &Params) -> u64 {
     least_heap_bytes(params, usize::MAX) / 5 * 7
 }
 
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn all_classes_keep_their_transitions_if_these_are_few_and_used_often() {
         for (board, objective, until_layer, all) in [
-            ("3x3", "score", None, false), // All classes are small enough to keep them in any case.
+            ("3x3", "score", None, false), // All classes are small enough to keep their transitions.
             ("5x2", "score", None, false),
             ("4x3", "score", None, false), // Split at 32: 839 million rows.
             ("4x3", "score", Some(400), false),
@@ -157,7 +157,7 @@ mod tests {
             ("4x3", "reach:512", None, true),
             ("4x3", "reach:2048", None, true),
             ("4x4", "reach:64", None, false),
-            ("4x4", "score", Some(40), false), // Each is used by a block or two.
+            ("4x4", "score", Some(40), false), // Each class serves one or two blocks.
             ("5x3", "score", Some(60), false),
         ] {
             let params = params(board, objective, Precision::Bits32, until_layer);
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    /// Measured bytes that runs mapped from scratch files, with two threads and so many MiB of memory.
+    /// Measured bytes that runs mapped from scratch files, with two threads and `mib` MiB of memory.
     #[test]
     fn transitions_take_about_the_measured_bytes_of_scratch_files() {
         for (board, objective, mib, measured) in [

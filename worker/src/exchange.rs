@@ -1,10 +1,10 @@
 //! Blocks as payloads, sent from the worker that made them to one that needs them.
 //!
 //! The payload of states has the items of all parts of a block as [`Parts`] stores them, without compression. The
-//! payload of afterstates' values has one bit a row of the class, set if the row is sent. Then it has for each sent row one
-//! bit a column, and the values of the columns with a set bit. If rows are short, it has no bits and all values. Bits are in
-//! words of 8 bytes, and all numbers are little endian. An empty payload is a block without entries. Other machines send
-//! payloads, so nothing in them is trusted.
+//! payload of afterstates' values has one bit a row of the class, set if the row is sent. Then it has for each sent row
+//! one bit a column, and the values of the columns with a set bit. A short row is sent with all its values and no bits.
+//! Bits are in words of 8 bytes, and all numbers are little endian. An empty payload is a block without entries. Other
+//! machines send payloads, so this module checks all of them.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ const SHORT_ROW_COLUMNS: usize = 64;
 /// Bytes before each item: its part and its length, 4 bytes each, little endian.
 const ITEM_HEAD_BYTES: usize = 8;
 
-/// The states of a block that was enumerated here, for other workers. Empty if the block has none.
+/// The states of a block that this worker enumerated, for other workers. Empty if the block has none.
 pub fn states_payload<V: Value>(shared: &Shared<V>, layer: Layer, lane: Lane) -> BytesList {
     let open = OpenBlock::new(&shared.tables, layer, lane, 0);
     let (Some(block), Some(open)) = (shared.store.states(layer, lane), open) else {
@@ -56,7 +56,8 @@ pub fn states_payload<V: Value>(shared: &Shared<V>, layer: Layer, lane: Lane) ->
 ///
 /// # Errors
 ///
-/// If [`states_payload`] makes no such payload for a block of this run, or the block cannot be written to a scratch file.
+/// If the payload is not one that [`states_payload`] makes for a block of this run, or if the block cannot be written
+/// to a scratch file.
 pub fn accept_states<V: Value>(
     shared: &Shared<V>,
     layer: Layer,
@@ -71,7 +72,7 @@ pub fn accept_states<V: Value>(
             return Ok(None);
         }
         let (part, item) = split_item(&mut payload).ok_or_else(|| cut_off(layer, lane, bytes))?;
-        // Each part once: a short payload must not fill the memory.
+        // A part may occur only once, because a short payload must not fill the memory.
         if part < least_part {
             return Err(out_of_order(layer, lane, part));
         }
@@ -96,17 +97,18 @@ pub fn accept_states<V: Value>(
         }
         BitMatrix::of_parts(class, parts, &found)
     };
-    // On the receiving thread, because the others compute.
+    // This thread counts all entries, because the others compute.
     let whole = Pieces::whole(matrix.rows().len());
     let entries = Entries::of(matrix, &whole);
     shared.store.hold_states(layer, lane, entries)?;
     Ok(())
 }
 
-/// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`.
+/// The values of the afterstates of a block that this worker backed up, for the worker that computes the lanes
+/// `readers`.
 ///
-/// Only afterstates are sent to which moves from states of these lanes lead. The payload is empty if the block has none.
-/// The states of these lanes are read if they are not held.
+/// The payload has only the afterstates to which moves from states of these lanes lead. It is empty if the block has
+/// none. States of these lanes are read if they are not held.
 ///
 /// # Errors
 ///
@@ -159,8 +161,8 @@ pub fn after_values_payload<V: Value>(
 ///
 /// # Errors
 ///
-/// If [`after_values_payload`] makes no such payload for a block of this run, or the block cannot be written to a scratch
-/// file.
+/// If the payload is not one that [`after_values_payload`] makes for a block of this run, or if the block cannot be
+/// written to a scratch file.
 pub fn accept_after_values<V: Value>(
     shared: &Shared<V>,
     layer: Layer,
@@ -178,7 +180,7 @@ pub fn accept_after_values<V: Value>(
     let occupied = take_bits(&mut payload, class.rows()).ok_or_else(is_cut_off)?;
     let occupied = BitSet::<Row>::from_words(occupied);
     let (columns, stride) = (tables.columns.len(), tables.stride());
-    // Checked before the rows take memory, because the payload must have all rows of its bits.
+    // The payload must have a row for every set bit. Its length is checked before the rows take memory.
     let is_short = columns <= SHORT_ROW_COLUMNS;
     let least_row_bytes = if is_short { columns * size_of::<V>() } else { 8 * tables.words() };
     if payload.remaining() < occupied.len() * least_row_bytes {

@@ -31,7 +31,7 @@ const IN_USE_OF_16: u64 = 15;
 /// a task uses at once.
 const COLUMN_BYTES: u64 = 128;
 
-/// Bytes of a rank in the tables of a class.
+/// Bytes of a config's rank in the tables of a class.
 const RANK_BYTES: u64 = 6;
 
 /// The heap that a process with `threads` compute threads may use to stay within `memory_bytes`.
@@ -41,7 +41,7 @@ pub fn heap_limit_bytes(memory_bytes: u64, threads: usize) -> u64 {
 }
 
 /// The least memory for a run, in bytes. Boards of 15 and 16 cells can need more, because their blocks hold only the
-/// rows that occur.
+/// rows that occur, and their number is unknown.
 pub fn least_memory_bytes(params: &Params, threads: usize) -> u64 {
     process_bytes(least_heap_bytes(params, Tuning::DENSE_ROWS), threads)
 }
@@ -51,7 +51,7 @@ pub(crate) fn process_bytes(heap: u64, threads: usize) -> u64 {
     heap / IN_USE_OF_16 * 16 + FIXED_BYTES + THREAD_BYTES * threads as u64
 }
 
-/// The least heap, if blocks of classes with at most `dense_rows` rows hold all of them.
+/// The least heap, if blocks of classes with at most `dense_rows` rows hold all their rows.
 pub fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     let space = Space::new(params);
     let until = params.last_layer();
@@ -100,7 +100,7 @@ fn back_up_bytes(rows: u64, columns: u64, value_bytes: u64, best_moves: bool) ->
     enumerate_bytes(rows, columns) + rows * stride * (2 * value_bytes + u64::from(best_moves))
 }
 
-/// Numbers of rows and columns of a block. The rows are a guess if a block holds only those that occur.
+/// Numbers of rows and columns of a block. The number of rows is a guess if a block holds only those that occur.
 pub(crate) fn shape(tables: &Tables, layer: Layer, lane: Lane) -> (usize, usize) {
     let rows = tables.class(layer, lane).map_or(0, |class| class.rows()).min(tables.dense_rows());
     (rows, tables.lane(lane).map_or(0, |tables| tables.columns.len()))

@@ -1,17 +1,17 @@
-//! The solver's kernels: the tasks of a worker, for one block or layer at a time.
+//! The tasks of a worker, each on one block or layer.
 //!
 //! A worker enumerates blocks upward, states before afterstates, and backs them up downward, afterstates before states
 //! ([`BlockTask`]). It seals finished layers into shard frames ([`BlockEngine::seal`]). Its caller decides which task is next.
 //!
-//! Every task is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. The result also enters a
-//! [`Sink`]. The parts of a worker own one thing each:
+//! Every task on a block is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. The result
+//! also enters a [`Sink`]. The parts of a worker own one thing each:
 //!
 //! | File | Thing |
 //! |---|---|
 //! | `store` | the held blocks, and the memory for them |
-//! | `sources` | the origin of an input: held, read or found again |
+//! | `sources` | the origin of an input: held, read or computed again |
 //! | `tables` | data that follows from the parameters |
-//! | `stage` | the common course of the stages in `enumerate` and `backup` |
+//! | `stage` | the steps that all stages share, in `enumerate` and `backup` |
 //! | `sink` | the uses of a result |
 //! | `seal` | the items of layers that are not sealed |
 //! | `kernels` | the operations on rows |

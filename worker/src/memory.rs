@@ -1,8 +1,9 @@
 //! The memory limit: the bytes that the heap may hold, and scratch files for data that does not fit.
 //!
-//! The count is the live heap of the whole process, as its allocator reports it, so nothing escapes the count. A task
-//! reserves its memory before it starts. If that does not fit, data that no task uses moves to scratch files. These are
-//! mapped, and their pages are clean once written. So the kernel may drop them at any time and read them again.
+//! The limit applies to the live heap of the whole process, as its allocator reports it, so every allocation counts. A
+//! task reserves its memory before it starts. If the reservation does not fit, data that no task uses moves to scratch
+//! files. These files are mapped, and their pages are clean once written. So the operating system may drop the pages at
+//! any time and read them again.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ pub struct Need {
     pub other: usize,
 }
 
-/// The right of a task to use this many more bytes, until it is dropped.
+/// The right of a task to use this many more bytes, until the reservation is dropped.
 #[derive(Debug)]
 pub struct Reservation<'a> {
     memory: &'a Memory,
@@ -78,7 +79,7 @@ impl Memory {
         // If the lock is held, another task gives pages back.
         let Some(mut ask_from) = self.ask_from.try_lock() else { return };
         let now = Instant::now();
-        // Asking takes as long as a small task, so not if less than half of the memory is wanted.
+        // Asking takes as long as a small task. So it waits until used and wanted bytes exceed half of the limit.
         if now < *ask_from || self.fits(bytes.saturating_add(self.limit_bytes / 2)) {
             return;
         }
@@ -95,7 +96,7 @@ impl Memory {
         self.limit_bytes
     }
 
-    /// Whether `bytes` more fit within the limit. Memory that waits to be used again does not count.
+    /// Whether `bytes` more fit within the limit. Freed memory that the pool keeps for reuse does not count.
     pub fn fits(&self, bytes: usize) -> bool {
         self.pool.used_bytes().saturating_add(bytes) <= self.limit_bytes
     }
@@ -110,7 +111,7 @@ impl Memory {
         &self.scratch
     }
 
-    /// A long list, whose elements are old contents of its memory.
+    /// A long list. Its elements hold the old contents of its memory.
     pub fn area<T: Pod>(&self, len: usize) -> Area<T> {
         self.pool.area(len)
     }

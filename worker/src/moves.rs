@@ -14,7 +14,7 @@ use crate::policy::RowsOfMoves;
 
 /// Packs the best moves of the states of some rows, two a byte. A state without a legal move gets [`NO_MOVE`].
 ///
-/// A move that is not legal stands for the first legal one.
+/// It packs the first legal move in place of a move that is not legal.
 pub fn pack(rows: &mut RowsOfMoves<'_>) -> Vec<u8> {
     let (mut packed, mut of_row) = (Vec::new(), Vec::new());
     for (row, best) in rows {
@@ -30,7 +30,7 @@ pub fn pack(rows: &mut RowsOfMoves<'_>) -> Vec<u8> {
     packed
 }
 
-/// The best of some legal moves.
+/// The best move if it is legal, else the first legal one.
 fn among(legal: MoveSet, best: Direction) -> Direction {
     match legal {
         0 => NO_MOVE,
@@ -80,7 +80,7 @@ mod tests {
     use exact2048_game::{Lane, Layer};
     use exact2048_solution::Parts;
 
-    /// Three rows: with three states, with none, with one that ends a game.
+    /// Three rows: one with three states, one without states, and one with a state that ends a game.
     const ROWS: [(u32, [u64; 2]); 3] = [(0, [0b101, 1]), (1, [0, 0]), (4, [0b10, 0])];
 
     fn unpacked(item: &[u8]) -> Option<Vec<(u32, Vec<Direction>)>> {

@@ -9,7 +9,7 @@ use exact2048_game::transitions::{MoveEdge, MoveGroup, Moves};
 use crate::kernels::MoveRun;
 use crate::kernels::index_map::IndexMap;
 
-/// The moves of a group that some state makes. Maps of other patterns would be made in vain.
+/// The moves of a group that some state makes. Tasks make index maps only for the patterns of these moves.
 pub struct OccurringMoves {
     /// The patterns that occur.
     pub patterns: Vec<PatternId>,

@@ -26,7 +26,7 @@ pub struct OpenBlock<'a> {
 impl<'a> OpenBlock<'a> {
     /// Opens a block; `None` if no block has this layer and lane.
     pub fn new(tables: &'a Tables, layer: Layer, lane: Lane, helpers: usize) -> Option<Self> {
-        // The class first, because listing the columns of a lane takes long.
+        // The class is looked up first, because listing the columns of a lane takes long.
         let class = tables.class(layer, lane)?;
         let tables = tables.lane(lane)?;
         Some(Self { layer, lane, class, tables, helpers })

@@ -1,7 +1,7 @@
-//! Blocks cut into pieces of whole rows, on which the threads of a pool work side by side.
+//! Blocks cut into pieces of whole rows, on which the threads of a pool work in parallel.
 //!
-//! No two pieces share a row, so no result depends on the thread of a piece. The pool of the calling thread ([`rayon`])
-//! works on the pieces. The calling thread works on a block of one piece.
+//! No two pieces share a row, so no result depends on which thread computes a piece. The pool of the calling thread
+//! ([`rayon`]) works on the pieces. The calling thread computes a block of one piece without the pool.
 
 use std::ops::Range;
 
@@ -37,7 +37,8 @@ impl PieceLength {
         Pieces::of_bytes(rows, words * size_of::<u64>(), self.0 / 8).at_most(words / 4)
     }
 
-    /// Whether a block of `rows` rows of values is large, and should hold only its `occurring` rows.
+    /// Whether a block of `rows` rows of values is large, and should hold only its `occurring` rows, which have an
+    /// entry.
     ///
     /// No game reaches most rows of 4×3.
     pub fn is_sparse<V>(self, rows: usize, stride: usize, occurring: usize) -> bool {
@@ -73,7 +74,7 @@ impl Pieces {
         Self::new(parts.row_count(), parts.rows_each())
     }
 
-    /// These pieces, made longer if they would be more than `most`.
+    /// These pieces, made longer if there would be more than `most`.
     pub fn at_most(self, most: usize) -> Self {
         Self::new(self.rows, self.rows_each.max(self.rows.div_ceil(most.max(1))))
     }
@@ -173,7 +174,7 @@ impl SlotBits {
 #[inline]
 pub fn of_slots<T>(list: &[T], slots: Range<usize>, slot_of: impl Fn(&T) -> Slot) -> &[T] {
     let slot_of = |item: &T| slot_of(item).index();
-    // Mostly the slots are those of the whole list.
+    // In most calls, the slots cover the whole list.
     if let [first, .., last] = list
         && slots.start <= slot_of(first)
         && slot_of(last) < slots.end

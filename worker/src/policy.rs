@@ -16,7 +16,7 @@ use crate::tables::Tables;
 
 /// The items of the parts of a block, each encoded from the number of columns and the part's rows. They may be empty.
 ///
-/// `best` has rows as the block's values have.
+/// `best` has the same rows as the block's values.
 pub fn best_moves_items<V: Sync>(
     tables: &Tables,
     legality: &Legality,

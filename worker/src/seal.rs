@@ -1,7 +1,8 @@
 //! Sealing: the items of finished blocks become the frames of a shard.
 //!
-//! The items alone decide which of them share a frame, so the same layer gives the same bytes. The task of a block packs
-//! its items alone if they fill a frame. Sealing a layer gathers the items of smaller blocks in the order of the lanes.
+//! The items alone decide which of them share a frame, so the same layer gives the same bytes. If the items of a block
+//! need several frames, the task of the block packs them, and they share no frame with other blocks. Sealing a layer
+//! gathers the items of smaller blocks in the order of the lanes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -54,9 +55,9 @@ struct Unsealed(Mutex<BTreeMap<(Layer, Lane), Packed>>);
 /// The items of a block.
 #[derive(Debug)]
 enum Packed {
-    /// Less than a frame.
+    /// Items that fit one frame.
     Items(Vec<(ItemKey, Vec<u8>)>),
-    /// At least a frame.
+    /// At least two frames.
     Frames(Vec<Frame>),
 }
 
@@ -93,7 +94,7 @@ fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
 fn level(kind: ItemKind) -> i32 {
     match kind {
         ItemKind::Reach => REACH_LEVEL,
-        // Best moves are already compressed. The level that finds that out soonest is best.
+        // Best moves are already compressed. The level that detects this soonest is best.
         ItemKind::Values | ItemKind::BestMoves => VALUES_LEVEL,
     }
 }
@@ -333,7 +334,8 @@ mod tests {
     proptest! {
         #![proptest_config(cases(512))]
 
-        /// Every part that has an item is in one frame, in its order. No frame has too much, or ends before it is full.
+        /// Every part that has an item is in one frame, in its order. No frame exceeds the limit, or ends while the
+        /// next item fits.
         #[test]
         fn parts_share_frames_in_their_order(lengths in prop::collection::vec(length(), 0..60)) {
             let frames = frames_of(&lengths);
@@ -424,7 +426,7 @@ mod tests {
         });
     }
 
-    /// Blocks of less than a frame are gathered, up to the next one that has its own frames.
+    /// Blocks of at most one frame are gathered, up to the next block that has its own frames.
     #[test]
     fn small_blocks_are_gathered() {
         let sealer = sealer(1 << 30);

@@ -17,7 +17,7 @@ use crate::seal::Sealer;
 use crate::shared::Shared;
 use crate::tables::MapCache;
 
-/// The use of a block's states that were found or backed up, in addition to holding them.
+/// The use of the states or values that a stage found, in addition to holding them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Sink {
     /// The shards of the layer: packs the states or values if `keep` is set, and best moves if the run stores them.
@@ -27,10 +27,10 @@ pub enum Sink {
         /// Whether the shards have the states or values of the layer.
         keep: bool,
     },
-    /// The outcome: reachable states or values in the form of shards.
+    /// The [`Outcome`] gets the reachable states or values, in the form of shards.
     Items,
-    /// The outcome: best moves in the form that a [`Follower`](crate::Follower) reads. None if the run stores no best
-    /// moves.
+    /// The [`Outcome`] gets the best moves, in the form that a [`Follower`](crate::Follower) reads. It gets none if the
+    /// run stores no best moves.
     BestMoves,
     /// No further use: only later stages read the block.
     Nothing,

@@ -88,7 +88,8 @@ impl<V: Value> Sources<V> {
 
     /// The reachable states of a block, read from its shard. A large block has only its occurring rows if these are few.
     ///
-    /// The task must have reserved memory to read them. If it waited for more while it holds some, it might wait for ever.
+    /// The task must have reserved memory to read them. A task that waits for more memory while it holds some might
+    /// wait for ever.
     ///
     /// # Errors
     ///

@@ -32,7 +32,7 @@ pub trait BlockStage {
     /// Finds the inputs; `None` if the block has no entry.
     fn gather(&self, task: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError>;
 
-    /// The memory that planning and computing need; `None` if it is that of gathering.
+    /// The memory that planning and computing need; `None` if the memory for gathering suffices.
     fn need_to_compute(&self, _inputs: &Self::Inputs) -> Option<Need> {
         None
     }

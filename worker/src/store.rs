@@ -158,7 +158,7 @@ impl<V: Value> BlockStore<V> {
         self.memory.reserve(need, |bytes| self.make_free(bytes))
     }
 
-    /// Makes `bytes` more free, as far as some data is in no task's use.
+    /// Makes `bytes` more bytes free, as far as data is not in use by a task.
     ///
     /// The data of many shapes is dropped first. Then blocks of bits move to disk, because they are small, and values are
     /// packed. Then transitions move, which are written once for all layers, and then values, which are written for each

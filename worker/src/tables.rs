@@ -36,7 +36,7 @@ pub struct Tables {
     memory: Arc<Memory>,
     lanes: FxHashMap<Lane, Mutex<Option<Arc<LaneTables>>>>,
     classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
-    /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
+    /// A class with at most this many rows keeps the transitions of all its rows, and its blocks may hold all rows.
     dense_rows: usize,
     /// The steps between lanes that a move can make.
     steps: Vec<Step>,
@@ -82,7 +82,7 @@ pub struct MapCache {
     lanes: FxHashMap<(Lane, Lane), PatternMaps>,
     permutations: FxHashMap<PatternId, Arc<Permutation>>,
     representatives: BTreeMap<Vec<PatternId>, Arc<Vec<u64>>>,
-    /// The time at which a task last took them.
+    /// The time at which a task last locked this cache.
     last_use: Option<Instant>,
 }
 
@@ -170,7 +170,7 @@ impl Tables {
         self.steps.iter().flat_map(before)
     }
 
-    /// A class with at most this many rows keeps the transitions of all of them, and its blocks may hold all of them.
+    /// A class with at most this many rows keeps the transitions of all its rows, and its blocks may hold all rows.
     pub fn dense_rows(&self) -> usize {
         self.dense_rows
     }
@@ -275,7 +275,7 @@ impl Tables {
         known.filter_map(|lane| Some(lane.maps.try_lock().ok()?.heap_bytes())).sum()
     }
 
-    /// Drops index maps of lanes that no task works in until `enough` is true, and at last the data of shapes.
+    /// Drops index maps of lanes that no task works in until `enough` is true, and lastly drops the data of shapes.
     ///
     /// Tasks make them again if needed. Lanes recur in about the same order in every layer. So the maps used last are
     /// not needed for the longest time.
@@ -302,8 +302,8 @@ impl Tables {
 
     /// Drops the data of shapes if it takes much of the memory.
     ///
-    /// The data only grows, by shapes of finished lanes. Making the data of the current lanes again takes a small part of
-    /// the time of their layers.
+    /// The data keeps the shapes of finished lanes, so it only grows. Making the data of the current lanes again takes
+    /// a small part of the time of their layers.
     pub fn forget_many_shapes(&self) {
         if self.patterns.shape_bytes() > self.memory.limit_bytes() / MANY_SHAPES {
             self.patterns.clear_shapes();
@@ -441,7 +441,8 @@ const MADE_AT_ONCE: usize = 32;
 impl LaneMaps<'_> {
     /// Calls `apply` with the maps of patterns, in order, and with their indices.
     ///
-    /// It calls once with all maps. If memory is short, it calls several times, each time with as many maps as fit.
+    /// It calls `apply` once with all maps, unless memory is short. Then it calls several times, each time with as many
+    /// maps as fit.
     pub fn for_each_some(
         &mut self,
         patterns: &[PatternId],
@@ -463,7 +464,8 @@ impl LaneMaps<'_> {
         self.maps.numbers.contains_key(&pattern)
     }
 
-    /// The numbers of the maps of patterns. Missing maps are made, only for the first patterns if `enough` is true then.
+    /// The numbers of the maps of patterns. Missing maps are made in batches. If `enough` is true after a batch, the
+    /// later patterns get no numbers.
     fn numbers(&mut self, patterns: &[PatternId], enough: impl Fn() -> bool) -> Vec<u32> {
         let at_once =
             self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);

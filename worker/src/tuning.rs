@@ -1,6 +1,6 @@
 //! Settings that change the speed and the memory of a worker, and no result.
 
-/// The heap of the process, as its allocator knows it.
+/// The heap of the process, as its allocator reports it.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap {
     /// Counts the live bytes.
@@ -12,7 +12,7 @@ pub struct Heap {
 }
 
 impl Heap {
-    /// A heap whose allocator gives free pages back unasked.
+    /// A heap whose allocator gives free pages back without a call.
     #[must_use]
     pub const fn of(live_bytes: fn() -> usize) -> Self {
         Self { live_bytes, resident_bytes: || 0, give_back: || () }
@@ -26,11 +26,10 @@ pub struct Tuning {
     pub limit_bytes: usize,
     /// The heap of the process.
     pub heap: Heap,
-    /// Classes with at most this many rows keep the transitions of all of them, and most of their blocks hold all rows.
-    /// Blocks of larger classes hold only the rows that occur.
+    /// Classes with at most this many rows keep the transitions of all their rows, and most of their blocks hold all
+    /// rows. Blocks of larger classes hold only the rows that occur.
     pub dense_rows: usize,
-    /// The least length in bytes of the pieces of a block of values that threads share. Pieces of a block of bits are
-    /// an eighth as long.
+    /// The least length, in bytes, of the pieces of a block of values. Pieces of a block of bits are an eighth as long.
     pub piece_bytes: usize,
 }
 

@@ -31,21 +31,21 @@ use crate::tuning::Tuning;
 pub enum BlockTask {
     /// Finds the reachable states. It needs the lane's own afterstates of the two layers below.
     FindStates(Sink),
-    /// Finds the reachable afterstates. It needs the states of this layer in this lane and in every lane from which moves
-    /// lead here.
+    /// Finds the reachable afterstates. It needs the states of this layer in this lane and in every lane from which
+    /// moves lead to it.
     FindAfterstates,
     /// Backs up the afterstates. It needs the lane's own values of the two layers above.
     BackUpAfterstates,
-    /// Backs up the states. It needs the values of this layer's afterstates in this lane and in every lane that moves
-    /// lead to from here.
+    /// Backs up the states. It needs the values of this layer's afterstates in this lane and in every lane to which
+    /// moves from this lane lead.
     BackUpStates(Sink),
 }
 
-/// A [`Worker`] of either width of values.
+/// A [`Worker`] for values of 32 or 64 bits.
 ///
-/// The kernels are large, and generic over that width. Callers of this trait do not compile them again.
+/// The kernels are large, and generic over that width. Crates that call this trait do not compile them again.
 pub trait BlockEngine: Send + Sync {
-    /// Runs a task on a block. `helpers` threads have no task, and may help.
+    /// Runs a task on a block. `helpers` is the number of threads without a task, which may help.
     ///
     /// # Errors
     ///
@@ -65,18 +65,19 @@ pub trait BlockEngine: Send + Sync {
     /// If data cannot be compressed, or cannot be written to a scratch file.
     fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError>;
 
-    /// The states of a block that was enumerated here, for other workers. Empty if the block has none.
+    /// The states of a block that this worker enumerated, for other workers. Empty if the block has none.
     fn states_payload(&self, layer: Layer, lane: Lane) -> BytesList;
 
     /// Reads and holds the states of a block that another worker enumerated.
     ///
     /// # Errors
     ///
-    /// If [`BlockEngine::states_payload`] makes no such payload for a block of this run, or the block cannot be written to a
-    /// scratch file.
+    /// If the payload is not one that [`BlockEngine::states_payload`] makes for a block of this run, or if the block
+    /// cannot be written to a scratch file.
     fn accept_states(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
-    /// The values of the afterstates of a block that was backed up here, for the worker that has the lanes `readers`.
+    /// The values of the afterstates of a block that this worker backed up, for the worker that computes the lanes
+    /// `readers`.
     ///
     /// # Errors
     ///
@@ -92,8 +93,8 @@ pub trait BlockEngine: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If [`BlockEngine::after_values_payload`] makes no such payload for a block of this run, or the block cannot be written
-    /// to a scratch file.
+    /// If the payload is not one that [`BlockEngine::after_values_payload`] makes for a block of this run, or if the
+    /// block cannot be written to a scratch file.
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
     /// Sets the states at which enumerating begins, in place of the starts of games.
@@ -178,7 +179,7 @@ impl<V: Value> Worker<V> {
         self
     }
 
-    /// Bytes of the kept index maps, while no task runs.
+    /// Bytes of the kept index maps, without those of lanes that a task works in.
     pub fn map_bytes(&self) -> usize {
         self.shared.tables.map_bytes()
     }

@@ -25,8 +25,8 @@ use crate::tables::MapCache;
 
 /// The stage that backs up the states of a block, in the rows that hold reachable ones.
 ///
-/// It reads the values of this layer's afterstates in all lanes that moves lead to from here. It finds best moves if the
-/// run stores them.
+/// It reads the values of this layer's afterstates in all lanes to which moves from this block lead. It finds best
+/// moves if the run stores them.
 pub struct BackUpStates<'a, V> {
     pub open: &'a OpenBlock<'a>,
     pub drain: Drain<'a, V>,

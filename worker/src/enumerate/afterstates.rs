@@ -22,7 +22,7 @@ use crate::sink::Outcome;
 use crate::stage::{BlockStage, StageResources};
 use crate::tables::MapCache;
 
-/// The stage that finds the afterstates of a block. It reads the states of all lanes from which moves lead here.
+/// The stage that finds the afterstates of a block. It reads the states of all lanes from which moves lead to it.
 pub struct FindAfterstates<'a, V> {
     pub open: &'a OpenBlock<'a>,
     pub shared: &'a Shared<V>,

@@ -25,7 +25,7 @@ pub struct Found {
     pub entries: Option<Entries>,
 }
 
-/// The rows for a new block: all, or the marked ones if the class has very many.
+/// The rows for a new block: all rows of the class, or those that `mark` marks if the class has very many.
 pub fn rows_of(
     tables: &Tables,
     class: &Class,

@@ -42,7 +42,7 @@ pub struct Decisions<'a, V> {
 
 /// The states of a block that games reach, while their best moves are read.
 pub struct Reached<'a> {
-    /// The held rows, and those that games reach.
+    /// The rows that games may reach, with their transitions.
     pub transitions: &'a Transitions,
     /// The chances of these rows.
     pub chances: &'a [f64],
@@ -199,7 +199,7 @@ impl<'a, 'b> Taker<'a, 'b> {
     }
 }
 
-/// Notes the decisions of an item in the form of shards, which has those of `states`.
+/// Notes the decisions in `states`, from an item in the form of shards.
 fn take_stored<'a>(
     taker: &mut Taker<'_, '_>,
     (key, item): (ItemKey, &[u8]),
@@ -235,7 +235,7 @@ impl Ends {
     fn new(tables: &LaneTables) -> Self {
         let k = u32::from(tables.columns.lane().k);
         let of_columns = k.checked_sub(1).map(|last| {
-            // The largest one comes first.
+            // The highest digit of a multiset is its largest tile.
             let groups = tables.columns.groups().iter();
             let largest =
                 groups.map(|group| ((group.multiset >> (4 * last)) as u8 & 15, group.count as usize));

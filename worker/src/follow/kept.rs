@@ -1,4 +1,4 @@
-//! The chances of afterstates as bytes, with which another process resumes.
+//! The chances of afterstates as bytes, from which another process resumes.
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Following games upward along best moves: the chance that they reach each entry of a block.
 //!
-//! The chance of a state is that of all its images together. It is in the entry that best moves are stored for: in a
-//! symmetric row, the entry of the smallest column. The chance of an afterstate may be divided among its images, because it
-//! needs no decision.
+//! The chance of a state is that of all its images together. It is in the entry that has a stored best move: in a
+//! symmetric row, the image in the smallest column. The chance of an afterstate may be divided among its images,
+//! because it needs no decision.
 
 mod blocks;
 mod decide;
@@ -42,16 +42,16 @@ pub use sums::FollowSums;
 pub trait Follower: Send + Sync {
     /// Finds the chances of the states of a block.
     ///
-    /// It needs those of the lane's own afterstates of the two layers below, and the best moves of the block.
+    /// It needs the chances of the lane's own afterstates of the two layers below, and the best moves of the block.
     ///
     /// # Errors
     ///
     /// If data cannot be read, or cannot be written to a scratch file.
     fn follow_states(&self, layer: Layer, lane: Lane) -> Result<FollowSums, WorkerError>;
 
-    /// Finds the chances of the afterstates of a block. Returns the most terms that one of them is the sum of.
+    /// Finds the chances of the afterstates of a block. Returns the largest number of terms of a chance.
     ///
-    /// It needs those of this layer's states in this lane and in every lane from which moves lead here.
+    /// It needs the chances of this layer's states in this lane and in every lane from which moves lead to it.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl<'a, V: Value> Chances<'a, V> {
         self.shared.kernels.spawn_chances(&plan, target)
     }
 
-    /// The starts of a block, two tiles on an empty board, with their chances. Each has the first column.
+    /// The starts of a block, two tiles on an empty board, with their chances. Each is in the first column.
     fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
         let game = self.shared.tables.params().game();
         let starts = rules::start_probabilities(game.board(), game.spawn4()).filter_map(|(board, chance)| {
@@ -201,7 +201,7 @@ impl<'a, V: Value> Chances<'a, V> {
         self.shared.store.memory().reserve(need, |bytes| self.make_free(bytes))
     }
 
-    /// Makes `bytes` more free, as far as chances and blocks can move or be dropped.
+    /// Makes `bytes` more bytes free, as far as chances and blocks can move or be dropped.
     fn make_free(&self, bytes: usize) -> Result<(), WorkerError> {
         let memory = self.shared.store.memory();
         if !memory.fits(bytes) {

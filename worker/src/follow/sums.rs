@@ -21,7 +21,7 @@ pub struct FollowSums {
     pub won: f64,
     /// The sum of the chances that were left out because they were too small.
     pub left_out: f64,
-    /// The most terms that a chance is the sum of.
+    /// The largest number of terms of a chance.
     pub terms: u32,
     /// The length of the longest chain of additions in one of these sums. Each addition rounds.
     pub longest: u64,
