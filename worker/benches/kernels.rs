@@ -23,7 +23,7 @@ use exact2048_worker::kernels::means::{Means, means};
 use exact2048_worker::kernels::{BitMoves, MoveRun, Rows};
 use exact2048_worker::pieces::Pieces;
 
-/// A lane and a class in the thick of the 3×3 game: 4 large tiles, 24 columns.
+/// A lane and a class from the middle of the 3×3 game, with 4 large tiles and 24 columns.
 const LANE: Lane = Lane::new(4, 16 + 64 + 256 + 512);
 const CLASS: ClassId = ClassId { k: 4, small_sum: 16 };
 
@@ -45,7 +45,7 @@ fn transitions(setup: &Setup, id: ClassId) -> Transitions {
     Transitions::new(id, Arc::new(RowSet::all(class.rows())))
 }
 
-/// Every number that the blocks here have.
+/// The set of all rows or slots of these blocks.
 fn all<N>() -> BitSet<N> {
     BitSet::from_words(vec![u64::MAX; 100_000])
 }

@@ -1,13 +1,13 @@
-//! How fast the kernels are in deep layers, without the layers below and above:
+//! Measures the kernels in deep layers, without solving the layers below and above:
 //! `cargo run --release -p exact2048-worker --example deep -- 4x3 9568`.
 //!
-//! Two neighbouring layers are filled with every entry of every block and with made-up values, and a few layers are enumerated
-//! or backed up from there. Nearly all states of a large board lie in such layers, which no short run gets to. Times are
-//! those of one core an entry of the blocks (rows × columns), reachable or not.
+//! The program fills two neighbouring layers with every entry of every block and with made-up values. From these, it
+//! enumerates or backs up a few layers. Nearly all states of a large board lie in such layers, which no short run
+//! reaches. It prints the core time for each entry of the blocks (rows × columns), reachable or not.
 //!
-//! With the folder of an enumerated run in place of the board, states are those of the run, and only values
-//! are made up: `cargo run --release -p exact2048-worker --example deep -- runs/4x3 1000`. Times are of one
-//! core a state then. Rows that no game reaches, which are most of a large board's, cost nothing there.
+//! With the folder of an enumerated run in place of the board, the states are those of the run, and only the values are
+//! made up: `cargo run --release -p exact2048-worker --example deep -- runs/4x3 1000`. Then the program prints the core
+//! time for each state. No game reaches most rows of a large board, and these rows take no time in this mode.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -30,16 +30,16 @@ use rustix::time::{ClockId, clock_gettime};
 
 const USAGE: &str = "usage: deep BOARD|RUN LAYER [LAYERS [THREADS [LARGE [HUGE [PRECISION [DENSE_ROWS]]]]]]
   BOARD    rows x columns, for example 4x3
-  RUN      folder of a run that is enumerated to beyond LAYER; it says what is large, huge and how many bits a value has
+  RUN      folder of a run that is enumerated beyond LAYER; it determines LARGE, HUGE and PRECISION
   LAYER    tile sum of the first layer that is timed
-  LAYERS   how many are timed, upward and then downward (default 4: values of two of them are packed)
+  LAYERS   number of timed layers, upward and then downward (default 4; values of two of these are packed)
   THREADS  compute threads (default 1)
   LARGE    tiles of at least 2^LARGE are large (default: as solve would choose)
   HUGE     tiles of at least 2^HUGE divide lanes, 16 for none (default: as solve would choose)
   PRECISION  bits a value, 32 or 64 (default 32)
-  DENSE_ROWS  classes of up to so many rows keep their transitions (default: as solve)";
+  DENSE_ROWS  classes of at most this many rows keep their transitions (default: as solve would choose)";
 
-/// Every entry of every block is reachable, or those that are in a run, and has some value.
+/// An archive of made-up values. Every entry of every block is reachable, or the states of a run are.
 struct Filled {
     space: Space,
     run: Option<Run>,
@@ -50,7 +50,7 @@ impl Filled {
         self.space.params()
     }
 
-    /// The reach item of a part, and how many entries it has; `None` where it has none.
+    /// The reach item of a part, and its number of entries; `None` if it has none.
     fn reach(&self, key: ItemKey, parts: &Parts) -> Result<Option<(Vec<u8>, usize)>, ReadError> {
         let (rows, columns) = (parts.rows(key.part).len(), parts.columns());
         let Some(run) = &self.run else { return Ok(Some((full_rows(rows, columns), rows * columns))) };
@@ -83,7 +83,7 @@ impl Archive for Filled {
     }
 }
 
-/// A reach item: which rows have an entry, then the bits of each.
+/// A reach item with all entries: one bit a row that has an entry, then the bits of these rows.
 fn full_rows(rows: usize, columns: usize) -> Vec<u8> {
     let ones = |bits: usize| {
         let mut bytes = vec![u8::MAX; bits.div_ceil(8)];
@@ -98,14 +98,14 @@ fn full_rows(rows: usize, columns: usize) -> Vec<u8> {
     item
 }
 
-/// Values as they are in a game: large, and different from their neighbours.
+/// Values like those of a game: large, and different from their neighbours.
 fn made_up_values<V: Value>(key: ItemKey, count: usize) -> Vec<u8> {
     let seed = key.lane ^ u64::from(key.part) << 40;
     let value = |i: u64| V::of_stored(Stored(1 << 30 | (seed + i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40));
     (0..count as u64).flat_map(|i| bytemuck::bytes_of(&value(i)).to_vec()).collect()
 }
 
-/// Time of the processor by phase, of all threads.
+/// Processor time of all threads, by phase.
 #[derive(Default)]
 struct Phases(BTreeMap<&'static str, Duration>);
 
@@ -157,12 +157,13 @@ impl Bench {
         alive
     }
 
-    /// Layers before those that are timed: of a run so many that all classes have occurred, as nearly always in a whole run.
+    /// The number of layers before the timed ones. In a run, all classes have occurred after these layers, as in nearly
+    /// all layers of a whole run.
     fn untimed(&self) -> u32 {
         if self.filled.run.is_some() { 1 << (self.filled.params().split().large() - 1) } else { 0 }
     }
 
-    /// Whether values of a layer are packed: as a run keeps them, two layers in four unless it says otherwise.
+    /// Whether the values of a layer are packed: those of kept layers, by default two in four.
     fn keeps(&self, layer: Layer) -> bool {
         self.filled.params().contents().kept().keeps(layer)
     }
@@ -196,7 +197,7 @@ impl Bench {
 
     fn up(&self, first: Layer, layers: u32) -> Result<(), WorkerError> {
         let (worker, helpers) = (self.worker::<u32>(), self.threads - 1);
-        // The afterstates of the two full layers, and with them the tables that later layers find made.
+        // The afterstates of the two full layers. This also makes the tables for later layers.
         for layer in [Layer(first.0 - 4), Layer(first.0 - 2)] {
             self.each(layer, |lane| {
                 worker.compute(BlockTask::FindAfterstates, layer, lane, helpers).map(drop)
@@ -239,7 +240,7 @@ impl Bench {
     fn down<V: Value>(&self, last: Layer, layers: u32) -> Result<(), WorkerError> {
         let (worker, helpers) = (self.worker::<V>(), self.threads - 1);
         let (mut timed, mut entries) = (Phases::default(), 0);
-        // The first layers make the tables, and the first of all reads the made-up values: they are not timed.
+        // These layers are not timed, because they make the tables, and the first one reads the made-up values.
         let before = self.untimed().max(1);
         for (i, layer) in (0..before + layers).map(|i| (i, Layer(last.0 - 2 * i))) {
             let mut untimed = Phases::default();
@@ -277,16 +278,16 @@ fn params(
     let board = board.parse().map_err(|_| ParamsError::BelowFirstLayer(0))?;
     let with =
         |objective| Params::builder(board, objective).precision(precision).large(large).huge(huge).build();
-    // Boards whose largest tiles do not fit: all tiles that the layer can hold are below the wanted one.
+    // For boards whose largest tiles do not fit the format, the wanted tile is above all tiles that the layer can hold.
     with(Objective::Score).or_else(|_| with(Objective::Reach { exponent: layer.ilog2() as u8 + 1 }))
 }
 
-/// Memory of the index maps that tasks have kept: all of them, as memory is never short here.
+/// Prints the memory of the index maps. Tasks keep all of them, because this program has no memory limit.
 fn print_maps<V: Value>(worker: &Worker<V>) {
     println!("  {:<24}{:>9.1} MB", "index maps", worker.map_bytes() as f64 / 1e6);
 }
 
-/// The largest resident set of this process so far.
+/// The peak resident memory of this process so far.
 fn peak() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or(" unknown").trim().to_owned()

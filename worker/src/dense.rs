@@ -62,8 +62,8 @@ impl Tuning {
 
     /// [`Tuning::for_run`] for statistics of a run, for any memory.
     ///
-    /// The order in which chances are added up follows from the kept transitions, and must not depend on the memory. Data
-    /// that does not fit moves to scratch files.
+    /// The order in which chances are added up follows from the kept transitions, and must not depend on the memory.
+    /// Data that does not fit moves to scratch files.
     #[must_use]
     pub fn for_statistics(self, params: &Params) -> Self {
         if self.pays(&Rows::of(params)) { Self { dense_rows: usize::MAX, ..self } } else { self }

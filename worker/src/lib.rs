@@ -1,7 +1,8 @@
 //! The tasks of a worker, each on one block or layer.
 //!
 //! A worker enumerates blocks upward, states before afterstates, and backs them up downward, afterstates before states
-//! ([`BlockTask`]). It seals finished layers into shard frames ([`BlockEngine::seal`]). Its caller decides which task is next.
+//! ([`BlockTask`]). It seals finished layers into shard frames ([`BlockEngine::seal`]). Its caller decides which task
+//! is next.
 //!
 //! Every task on a block is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. The result
 //! also enters a [`Sink`]. The parts of a worker own one thing each:

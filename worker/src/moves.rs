@@ -1,7 +1,7 @@
 //! The form of best moves that are kept only while games are followed: four bits a state.
 //!
-//! The form in shards takes less than a quarter of that. But coding and decoding it takes a quarter of the time of following
-//! games.
+//! The form in shards takes less than a quarter of that. But coding and decoding it takes a quarter of the time of
+//! following games.
 
 use exact2048_game::bitset::{for_each_bit, ones};
 use exact2048_game::legal::MoveSet;

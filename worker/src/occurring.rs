@@ -22,8 +22,8 @@ impl OccurringMoves {
     /// The moves of a group for which `occurs` is true.
     pub fn new(group: &MoveGroup, occurs: impl Fn(MoveEdge) -> bool) -> Self {
         let (mut patterns, mut ends) = (Vec::new(), Vec::new());
-        // The loop leaves out most edges, and the choice looks random. So it writes each edge, over the one before if that
-        // was left out. No branch can be mispredicted.
+        // The loop leaves out most edges, and the choice looks random. So it writes each edge, over the one before if
+        // that was left out. No branch can be mispredicted.
         let (mut edges, mut kept) = (vec![MoveEdge::default(); group.edges.len()], 0);
         let all = group.edges_of(0..group.patterns.len());
         for (&pattern, of_pattern) in group.patterns.iter().zip(all) {

@@ -86,7 +86,8 @@ impl<V: Value> Sources<V> {
         self.store.state_values(layer, lane).is_some_and(|block| !block.is_packed)
     }
 
-    /// The reachable states of a block, read from its shard. A large block has only its occurring rows if these are few.
+    /// The reachable states of a block, read from its shard. A large block has only its occurring rows if these are
+    /// few.
     ///
     /// The task must have reserved memory to read them. A task that waits for more memory while it holds some might
     /// wait for ever.

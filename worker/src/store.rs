@@ -1,7 +1,7 @@
 //! The store of a worker's blocks: which blocks it holds, in which form, and the memory for them.
 //!
-//! A block is in memory, packed, or in a scratch file. A task reserves its memory first. If the memory does not suffice,
-//! the store packs, moves or drops data that no task uses.
+//! A block is in memory, packed, or in a scratch file. A task reserves its memory first. If the memory does not
+//! suffice, the store packs, moves or drops data that no task uses.
 
 use std::sync::Arc;
 
@@ -160,10 +160,10 @@ impl<V: Value> BlockStore<V> {
 
     /// Makes `bytes` more bytes free, as far as data is not in use by a task.
     ///
-    /// The data of many shapes is dropped first. Then blocks of bits move to disk, because they are small, and values are
-    /// packed. Then transitions move, which are written once for all layers, and then values, which are written for each
-    /// layer. Index maps are dropped last. Data moves until memory for unreserved allocations is free, too. Otherwise
-    /// index maps would be dropped, and made again for each layer.
+    /// The data of many shapes is dropped first. Then blocks of bits move to disk, because they are small, and values
+    /// are packed. Then transitions move, which are written once for all layers, and then values, which are written for
+    /// each layer. Index maps are dropped last. Data moves until memory for unreserved allocations is free, too.
+    /// Otherwise index maps would be dropped, and made again for each layer.
     ///
     /// # Errors
     ///
@@ -211,8 +211,8 @@ impl<V: Value> BlockStore<V> {
         block: &ReachBlock,
     ) -> Result<Arc<Transitions>, StorageError> {
         if self.tables.all_rows(class).is_some() {
-            // The class keeps them, and moves them to disk if memory is short. A block that kept them too would hold them
-            // in memory.
+            // The class keeps them, and moves them to disk if memory is short. A block that kept them too would hold
+            // them in memory.
             return self.transitions(class, &block.rows);
         }
         if let Some(transitions) = block.transitions.get() {

@@ -373,7 +373,8 @@ impl Tables {
         patterns.iter().map(permutation).collect()
     }
 
-    /// The columns that stand for their orbits under some symmetries, as bits. No symmetry maps them to a smaller column.
+    /// The columns that stand for their orbits under some symmetries, as bits. No symmetry maps them to a smaller
+    /// column.
     fn representatives(
         &self,
         cache: &mut MapCache,

@@ -129,7 +129,8 @@ pub trait BlockEngine: Send + Sync {
     /// Whether memory suffices for blocks that are not needed yet.
     fn has_spare_memory(&self) -> bool;
 
-    /// Follows games through the run of this worker, whose layers have best moves. Chances below `least` are not followed.
+    /// Follows games through the run of this worker, whose layers have best moves. Chances below `least` are not
+    /// followed.
     fn follower(&self, best_moves: BestMoves, least: f64) -> Box<dyn Follower + '_>;
 }
 

@@ -1,5 +1,6 @@
-//! Blocks that one worker sends to another: several workers compute the results of one, and refuse other bytes.
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Blocks that one worker sends to another: several workers compute the same results as one worker, and refuse damaged
+//! payloads.
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
 
@@ -39,7 +40,7 @@ fn compare<V: Value>(board: &str, precision: Precision) {
 }
 
 #[test]
-fn workers_that_exchange_blocks_make_what_one_makes() {
+fn workers_that_exchange_blocks_compute_the_results_of_one() {
     compare::<u32>("2x2", Precision::Bits32);
     compare::<u32>("3x2", Precision::Bits32);
     compare::<u64>("2x2", Precision::Bits64);
@@ -51,7 +52,7 @@ fn rows_that_are_packed_arrive() {
     let params = params("4x2", Precision::Bits32);
     assert!(lanes(&params).into_iter().any(|lane| Columns::count(&params, lane) > 200));
     let (states, fingerprint, _) = solve::<u32>(&params, &[1, 1], (usize::MAX, usize::MAX));
-    // The result of every solve of this board: tests/cluster_faults.rs.
+    // Every solve of this board has this result; tests/cluster_faults.rs expects it too.
     assert_eq!((states, fingerprint), (4_980_767, 0x512d_941b_1389_50ab_02da_2825_2f0e_594a));
 }
 
@@ -69,7 +70,7 @@ fn the_split_changes_no_fingerprint() {
     }
 }
 
-/// Lanes that huge tiles divide are assigned by them, to one worker or to two; the result is the same.
+/// Lanes with the same huge tiles are assigned together, to one worker or to several. The result is the same.
 #[test]
 fn families_of_lanes_arrive() {
     let whole = params("1x7", Precision::Bits32);
@@ -81,7 +82,8 @@ fn families_of_lanes_arrive() {
     }
 }
 
-/// On a square board some spawns turn or mirror the columns. What they lead to says nothing of which entries are needed.
+/// On a square board some spawns turn or mirror the columns. Marks of the states after such spawns do not show which
+/// entries are needed.
 #[test]
 fn entries_that_spawns_rearrange_arrive() {
     let params = Params::usual("3x3", "reach:128").build().unwrap();
@@ -146,7 +148,7 @@ proptest! {
         let params = params("3x2", Precision::Bits32);
         let worker = worker::<u32>(&params, &Arc::default(), (16, usize::MAX));
         for lane in [*index.get(&lanes(&params)), Lane::new(k, sum)] {
-            // Most are refused, some happen to be blocks.
+            // The worker refuses most of these bytes, but some happen to be a block.
             let _ = worker.accept_states(Layer(layer), lane, list(&bytes[..]));
             let _ = worker.accept_after_values(Layer(layer), lane, list(&bytes[..]));
         }

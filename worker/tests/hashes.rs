@@ -1,4 +1,4 @@
-//! The hashes of the fingerprint: the product's kernel against the definition, board by board.
+//! The hashes of the fingerprint: the kernel of the program against the definition, board by board.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
@@ -65,7 +65,7 @@ fn space(board: &str, large: u8) -> Space {
 fn hashes_are_those_of_whole_boards_for_any_split() {
     let mut compared = 0;
     for board in ["2x2", "1x5", "3x2", "3x3", "5x2", "4x3", "4x4"] {
-        // With more digits, 16 small cells have more configs than numbers exist for.
+        // With a larger split, 16 small cells would have more configs than their numbers can count.
         let splits = if board == "4x4" { 3..=4 } else { 3..=6 };
         let spaces: Vec<Space> = splits.map(|large| space(board, large)).collect();
         let cells = spaces[0].params().game().cells();

@@ -1,4 +1,5 @@
-//! A second implementation of the kernels, slow and obvious. Block by block, its results are those of the product.
+//! A second implementation of the kernels, slow and simple. On every block, its results equal those of the program's
+//! kernels.
 #![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 mod common;
@@ -28,11 +29,11 @@ use exact2048_worker::{BestMoves, BlockEngine, FollowSums, Worker};
 
 use common::{Sealed, alive, params, slow_hash, solve_by, worker};
 
-/// One column of one row after the other.
+/// Kernels that work on one column of one row after the other.
 struct Plain;
 
-/// Where a column leads; `None` where it takes no part.
-fn target_lanes(map: IndexMap<'_>, column: usize) -> Option<usize> {
+/// The target of a column; `None` if it takes no part.
+fn target_column(map: IndexMap<'_>, column: usize) -> Option<usize> {
     match map {
         IndexMap::Identity => Some(column),
         IndexMap::Dense(map) => Some(map.leads_to()[column] as usize),
@@ -74,7 +75,7 @@ impl<V: Value> Kernels<V> for Plain {
         for run in plan.runs {
             for edge in run.edges {
                 if let (Some(from), Some(to)) = (plan.states.row(edge.from), afterstates.row_mut(edge.to())) {
-                    let columns = columns_of(from).filter_map(|column| target_lanes(run.map, column));
+                    let columns = columns_of(from).filter_map(|column| target_column(run.map, column));
                     columns.for_each(|column| set(to, column));
                 }
             }
@@ -115,7 +116,7 @@ impl<V: Value> Kernels<V> for Plain {
                 let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
                 let state = &mut states[(edge.from.index() - slots.start) * plan.stride..][..plan.stride];
                 for (column, state) in state.iter_mut().enumerate() {
-                    if let Some(to) = target_lanes(run.map, column) {
+                    if let Some(to) = target_column(run.map, column) {
                         *state = (*state).max(after[to]);
                     }
                 }
@@ -136,7 +137,7 @@ impl<V: Value> Kernels<V> for Plain {
             }
             let after = if plan.after.has(edge.to()) { plan.after.row(edge.to()) } else { plan.nothing };
             for column in 0..plan.stride {
-                let Some(to) = target_lanes(map, column) else { continue };
+                let Some(to) = target_column(map, column) else { continue };
                 let at = (edge.from.index() - slots.start) * plan.stride + column;
                 match after[to].cmp(&states[at]) {
                     Ordering::Greater => (states[at], best[at]) = (after[to], edge.direction()),
@@ -190,7 +191,7 @@ impl<V: Value> Kernels<V> for Plain {
             let after = afterstates.add_to(edge.to());
             for (column, chance) in some_of(plan.states.chances, stride, slot) {
                 if plan.best[slot * stride + column] == edge.direction()
-                    && let Some(to) = target_lanes(map, column)
+                    && let Some(to) = target_column(map, column)
                 {
                     after[to] += chance;
                 }
@@ -225,7 +226,7 @@ fn wanted_of<V, T: Copy>(plan: &Maxima<'_, V>, slots: &Range<usize>, all: &[T]) 
     .collect()
 }
 
-/// The product's kernels, each beside the plain one on the same block.
+/// The program's kernels, each compared with the plain one on the same block.
 struct Compared(Arc<AtomicUsize>);
 
 impl Compared {
@@ -409,7 +410,7 @@ fn both_kernels_do_the_same_by_every_rule() {
     }
 }
 
-/// Numbers that look like chance.
+/// Pseudorandom numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -419,7 +420,7 @@ impl Numbers {
     }
 }
 
-/// One bit a column: stretches of columns of which none, few, some, most and all are marked.
+/// One bit a column. In stretches of columns none, few, some, most or all are marked.
 fn marks(numbers: &mut Numbers, rows: usize, columns: usize) -> Vec<u64> {
     let words = columns.div_ceil(64);
     let mut bits = vec![0; rows * words];
@@ -432,10 +433,10 @@ fn marks(numbers: &mut Numbers, rows: usize, columns: usize) -> Vec<u64> {
     bits
 }
 
-/// Lengths of long rows, below, at and above whole stretches that kernels work on at a time.
+/// Lengths of long rows, below, at and above multiples of the columns that kernels work on at a time.
 const LONG_ROWS: [usize; 5] = [511, 1022, 1024, 1030, 2500];
 
-/// Rows of small boards are short and nearly full. So these are made up.
+/// Rows of small boards are short and nearly full, so this test makes up longer rows.
 #[test]
 fn both_kernels_find_the_same_maxima_where_few_states_are_wanted() {
     let (mut numbers, compared) = (Numbers(7), Compared(Arc::default()));
@@ -512,7 +513,7 @@ fn both_kernels_find_the_same_means_where_few_afterstates_lead_to_states() {
     }
 }
 
-/// The whole is solved by the plain kernels alone: nothing outside of them depends on how they compute.
+/// The plain kernels solve a whole board. So no other code depends on how kernels compute.
 #[test]
 fn another_implementation_solves_a_board() {
     let (params, archive) = (params("3x2", Precision::Bits32), Arc::new(Sealed::default()));

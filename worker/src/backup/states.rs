@@ -143,8 +143,8 @@ impl<V: Value> BackUpStates<'_, V> {
         Ok(())
     }
 
-    /// Sets the values of the states in some slots as if no move were legal. Rows with a move that wins get the value of
-    /// a won game.
+    /// Sets the values of the states in some slots as if no move were legal. Rows with a move that wins get the value
+    /// of a won game.
     fn end_games(
         &self,
         transitions: &Transitions,

@@ -37,8 +37,8 @@ pub use decide::BestMoves;
 use decide::{Decisions, Reached};
 pub use sums::FollowSums;
 
-/// Follows games through the blocks of a solved run with best moves, layer by layer. Any number of threads may work on the
-/// blocks of a layer.
+/// Follows games through the blocks of a solved run with best moves, layer by layer. Any number of threads may work on
+/// the blocks of a layer.
 pub trait Follower: Send + Sync {
     /// Finds the chances of the states of a block.
     ///

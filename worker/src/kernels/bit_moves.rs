@@ -10,14 +10,14 @@ use super::index_map::{IndexMap, Permutation};
 use super::{BitMoves, BitSpawns};
 use crate::bits::{BitRows, Source};
 
-/// Rows that are moved together, as many as a word has bits.
+/// The number of rows that are moved together: as many as a word has bits.
 const ROWS_TOGETHER: usize = 64;
 
-/// From this number of edges on, rows are moved together: measured for rows of which a third of the bits are set.
+/// The least number of edges for which rows are moved together, measured for rows with a third of their bits set.
 const LEAST_TOGETHER: usize = 6;
 
-/// Like [`LEAST_TOGETHER`], where few columns take part: all columns of a group are transposed, and moving
-/// one bit alone costs less.
+/// Like [`LEAST_TOGETHER`], for maps in which few columns take part. Moving such rows one by one costs less, but a
+/// group transposes all columns.
 const LEAST_TOGETHER_OF_FEW: usize = 24;
 
 /// Sets the bits of the states that spawns lead to.
@@ -40,13 +40,12 @@ pub fn move_bits(plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>) {
     }
 }
 
-/// For each edge, from a slot of the source to a row that is in the target, sets the bits of the target row that
-/// the map leads to. Bits that lead to a padding column are dropped, or cleared by [`BitRows::clear_padding`].
-/// Rows without entries are passed over: their targets need not be rows of the target's set at all. `columns` is working
-/// memory.
+/// For each edge from a slot of the source to a row of the target, sets the target bits to which the map leads the
+/// source's bits. Bits that lead to a padding column are dropped, or cleared by [`BitRows::clear_padding`]. Rows
+/// without entries are skipped, so their targets need not be rows of the target's set. `columns` is working memory.
 ///
-/// Many rows are moved together: they are transposed, so that a word has one column of 64 rows, and each word
-/// is moved as a whole. For each bit that costs about an eighth of moving it alone.
+/// Many rows are moved together. They are transposed, so that a word has one column of 64 rows and moves as a whole.
+/// That costs about an eighth of moving each bit separately.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -163,8 +162,8 @@ fn for_each_group(
 }
 
 impl RowGroup<'_, '_> {
-    /// The columns of one word of all source rows, each with one bit a row, that of the first edge lowest. `None` where
-    /// no bit is set.
+    /// The columns of one word of all source rows, each with one bit a row. The lowest bit belongs to the first edge.
+    /// `None` if no bit is set.
     #[inline(always)]
     fn source_columns(&self, word: usize) -> Option<[u64; ROWS_TOGETHER]> {
         let mut block = [0; ROWS_TOGETHER];
@@ -199,8 +198,8 @@ impl RowGroup<'_, '_> {
     }
 }
 
-/// Transposes a matrix of bits, row 0 and column 0 first and lowest (Warren, Hacker's Delight, 7-3): halves, quarters and so on
-/// change places.
+/// Transposes a matrix of bits by exchanging halves, then quarters, and so on (Warren, Hacker's Delight, 7-3). Column 0
+/// is the lowest bit of each row.
 #[inline(always)]
 fn transpose(rows: &mut [u64; ROWS_TOGETHER]) {
     exchange::<32>(rows, 0x0000_0000_ffff_ffff);
@@ -224,7 +223,7 @@ fn exchange<const N: usize>(rows: &mut [u64; ROWS_TOGETHER], low: u64) {
     }
 }
 
-/// Sets the bits of a target row that a permutation leads the bits of a source row to.
+/// Sets the bits of a target row to which a permutation leads the bits of a source row.
 pub fn or_permuted(target: &mut [u64], source: &[u64], permutation: &Permutation) {
     match permutation.map() {
         None => target.iter_mut().zip(source).for_each(|(t, &s)| *t |= s),
@@ -278,7 +277,7 @@ mod tests {
     use exact2048_game::bitset::BitSet;
     use exact2048_game::rowset::{Row, RowSet};
 
-    /// A matrix of as many rows of two words, to which a map moved the bits of edges, in pieces of one row.
+    /// A matrix of `rows` rows of two words, after a map moved the bits along the edges, in pieces of one row.
     fn moved(rows: usize, source: &[u64], edges: &[MoveEdge], map: IndexMap<'_>) -> BitMatrix {
         let mut target = BitMatrix::new(Arc::new(RowSet::all(rows)), 2);
         let source = Source { words: 2, bits: source, occupied: &BitSet::from_words(vec![u64::MAX]) };
@@ -291,7 +290,7 @@ mod tests {
 
     #[test]
     fn maps_move_bits_and_drop_padding() {
-        // 70 columns, reversed; column 3 leads nowhere, column 4 to the wanted tile.
+        // 70 columns, reversed; column 3 leads to no column, column 4 to a won game.
         let mut to: Vec<u32> = (0..70).rev().collect();
         (to[3], to[4]) = (70, 71);
         let source = [u64::MAX, 0x3f];
@@ -306,7 +305,7 @@ mod tests {
         assert_eq!(target, [1, 1 << 7]);
     }
 
-    /// Numbers that look random and are the same each time.
+    /// Pseudorandom numbers, the same in each run.
     fn numbers(mut seed: u64) -> impl FnMut() -> u64 {
         move || {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -327,10 +326,10 @@ mod tests {
         }
     }
 
-    /// The kernel moves few rows one by one, and many together. Each bit moves as its map says, in pieces and whole blocks,
-    /// for maps in which some columns take no part, and rows without a bit.
+    /// The kernel moves few rows one by one, and many together. Each bit moves as its map says, in pieces and in whole
+    /// blocks. Some columns take no part in the maps, and some rows have no bit.
     #[test]
-    fn rows_that_move_together_get_where_each_would() {
+    fn rows_moved_together_reach_the_same_targets() {
         let mut number = numbers(1);
         for edges in [1, LEAST_TOGETHER, LEAST_TOGETHER_OF_FEW, ROWS_TOGETHER, ROWS_TOGETHER + 1, 200] {
             for (columns, target_columns) in [(70usize, 70usize), (64, 130), (200, 150), (1000, 1000)] {

@@ -1,8 +1,8 @@
 //! The hashes of a block's states, summed up.
 //!
-//! Of a board its canonical image is hashed. The first images are those whose sets of empty cells, of 2s and of 4s come
-//! first. The canonical image is the first image with the smallest words. The small tiles alone decide which images come
-//! first, so for nearly all rows one image serves all columns.
+//! A board is hashed as one of its images. Its *first images* are those with the smallest set of empty cells, then of
+//! 2s, then of 4s. Of these, the image with the smallest [`Words`] is canonical here. The small tiles determine the
+//! first images, so nearly all rows have the same canonical image in all columns.
 
 use std::iter::Peekable;
 use std::ops::{Range, RangeInclusive};
@@ -21,10 +21,11 @@ use super::hashes::{self, BlockColumns, ColumnWords, PairTables, RowImage, Sums,
 use crate::bits::Source;
 use crate::pieces::of_slots;
 
-/// The number of columns at a time that measured well, a multiple of 64: their words fit a core's cache.
+/// The number of columns to work on at a time, a multiple of 64. It measured well, because the words of this many
+/// columns fit a core's cache.
 const COLUMNS_AT_ONCE: usize = 1024;
 
-/// The number of rows of a mask at a time: enough to share the words of the columns, and few enough to take little
+/// The number of rows of a mask to work on at a time. These rows share the words of the columns, and take little
 /// memory.
 const ROWS_AT_ONCE: usize = 1024;
 
@@ -53,7 +54,7 @@ pub struct BlockHashes<'a, V> {
     pub values: &'a [V],
 }
 
-/// The columns of a symmetric row that stand for their orbits: only these count.
+/// The columns of a symmetric row that stand for their orbits. Other columns do not count.
 #[derive(Clone, Copy, Debug)]
 pub struct OrbitColumns<'a> {
     /// The slot of the row.
@@ -154,7 +155,7 @@ struct OtherRow<'a> {
 }
 
 impl<'a> MaskHashes<'a> {
-    /// For the block of a lane with these columns.
+    /// An empty sum for a block with these columns.
     fn new(space: &'a Space, columns: &'a Columns) -> Self {
         Self {
             space,
@@ -185,8 +186,8 @@ impl<'a> MaskHashes<'a> {
         }));
     }
 
-    /// Begins to work on some rows of the mask, given by ascending slots. `orbits` has the symmetric rows from the first
-    /// of these on.
+    /// Begins to work on some rows of the mask, given by ascending slots. `orbits` has the symmetric rows from the
+    /// first of these on.
     fn take(
         &mut self,
         slots: impl Iterator<Item = Slot>,

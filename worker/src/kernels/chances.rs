@@ -22,7 +22,7 @@ pub struct ChanceSums<'a> {
     pub stride: usize,
     /// The rows.
     pub chances: &'a mut [f64],
-    /// The number of additions to each slot. No chance in it is the sum of more terms.
+    /// The number of additions to each slot. No chance in the slot is the sum of more terms.
     pub terms: &'a mut [u32],
 }
 
@@ -38,9 +38,10 @@ pub struct ChanceRows<'a> {
 /// The spawns of a block of afterstates.
 #[derive(Clone, Copy, Debug)]
 pub struct ChanceSpawns<'a> {
-    /// The index in `edges` at which the edges of each slot of the afterstates begin, and at last the end.
+    /// For each slot of the afterstates, the index in `edges` at which its edges begin. The last number is the end of
+    /// all.
     pub start: &'a [u32],
-    /// The rows that they lead to.
+    /// The rows that the spawns lead to.
     pub edges: &'a [SpawnEdge],
     /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
@@ -61,7 +62,7 @@ pub struct ChanceMoves<'a> {
     pub runs: &'a [MoveRun<'a>],
     /// The states.
     pub states: ChanceRows<'a>,
-    /// The best move of each state, in rows as those of the states.
+    /// The best move of each state, in rows of the same stride as those of the states.
     pub best: &'a [Direction],
 }
 
@@ -140,7 +141,7 @@ pub fn mark_some(chances: &[f64], marks: &mut Vec<u64>) {
     }));
 }
 
-/// Adds the chances that the best moves of some runs send to the rows of afterstates. Padding may be added to.
+/// Adds the chances that the best moves of some runs send to the rows of afterstates. It may also add to padding.
 pub fn move_chances(plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>) {
     let ChanceMoves { states, best, .. } = *plan;
     for run in plan.runs {

@@ -1,8 +1,8 @@
 //! The hashes of states, whose sum is the fingerprint of a run. `docs/dev/format.md` defines them and lists the errors
 //! that the sum detects.
 //!
-//! A state is hashed as one of its images. Each cell adds fixed random words for what it holds, so that a row's small tiles
-//! make one part of a board's words and a column's large tiles the other.
+//! A state is hashed as one of its images. Each cell adds fixed random words for the exponent that it holds. So the
+//! small tiles of a row give one part of a board's words, and the large tiles of a column give the other.
 
 use std::ops::RangeInclusive;
 use std::sync::LazyLock;
@@ -42,9 +42,9 @@ pub fn hash([a, b]: Words, value: u64) -> Words {
     [mix(a, value.wrapping_add(upper)), mix(b, value.wrapping_add(upper << 1))]
 }
 
-/// A product of two 32-bit numbers, folded so that each of its bits depends on higher and on lower ones. For a given
-/// word, values that differ in their low 32 bits give different results, since the second factor is odd and the folding
-/// can be undone.
+/// A product of two 32-bit numbers, folded so that each of its bits depends on higher and on lower bits of the product.
+/// For a given word, values that differ in their low 32 bits give different results, because the second factor is odd
+/// and the folding can be undone.
 #[inline(always)]
 fn mix(word: u64, value: u64) -> u64 {
     let product = (word.wrapping_add(value) & 0xffff_ffff) * (word >> 32 | 1);
@@ -52,7 +52,7 @@ fn mix(word: u64, value: u64) -> u64 {
     folded ^ folded << 16
 }
 
-/// The words of some cells. `contents` has the exponent of each, that of the first one lowest.
+/// The words of some cells. `contents` has their exponents as hexadecimal digits, the first cell's lowest.
 #[inline(always)]
 pub fn words_of(cells: impl Iterator<Item = u8>, contents: u64) -> Words {
     let (all, mut rest) = (&**CELLS, contents);
@@ -74,7 +74,8 @@ impl Default for PairTables {
     }
 }
 
-/// Columns that are worked on together. Lists that go by column are padded to a multiple of it.
+/// The number of columns that are worked on together. Lists with an element for each column are padded to a multiple of
+/// it.
 pub const GROUP: usize = 8;
 
 /// The words of some columns' large tiles in one image, as two lists.
@@ -86,15 +87,15 @@ pub struct ColumnWords([Vec<u64>; 2]);
 pub struct WantedColumns<'a> {
     /// The large tiles of the columns.
     pub sequences: &'a [Sequence],
-    /// A bit for each that is wanted.
+    /// One bit a column, set if the column is wanted.
     pub marked: &'a [u64],
     /// All exponents that occur.
     pub exponents: &'a RangeInclusive<u8>,
 }
 
 impl ColumnWords {
-    /// Replaces the words by those of the wanted columns; the words of other columns have no meaning. `cells` says
-    /// where the image has the tiles of a sequence, the last one first. `pairs` is working memory.
+    /// Replaces the words by those of the wanted columns; the words of other columns have no meaning. `cells` has the
+    /// cells of a sequence's tiles in the image, the last tile's cell first. `pairs` is working memory.
     pub fn fill(&mut self, cells: &[u8], wanted: &WantedColumns<'_>, pairs: &mut PairTables) {
         let exponents = wanted.exponents;
         self.0.iter_mut().for_each(|list| list.resize(wanted.sequences.len().next_multiple_of(GROUP), 0));
@@ -126,8 +127,8 @@ impl ColumnWords {
         }
     }
 
-    /// Looks up pairs of tiles, where enough columns are wanted to be worth the tables. If some columns of a group are
-    /// wanted, all of the group are filled.
+    /// Looks up pairs of tiles. Enough columns must be wanted to justify the tables. If a column of a group is wanted,
+    /// the whole group is filled.
     fn fill_by_pairs<const COUNT: usize>(&mut self, pairs: &PairTables, wanted: &WantedColumns<'_>) {
         let Some(pairs) = pairs.0.first_chunk::<COUNT>() else { return };
         let [first, second] = &mut self.0;
@@ -158,7 +159,7 @@ impl ColumnWords {
     }
 }
 
-/// A sum of hashes modulo 2^128, as sums that vector instructions make.
+/// A sum of hashes modulo 2^128, held as sums that vector instructions can compute.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Sums {
     /// Low words, modulo 2^64.
@@ -198,7 +199,7 @@ pub struct BlockColumns<'a, V> {
     pub words: usize,
     /// One bit a state, row by row.
     pub bits: &'a [u64],
-    /// Values a row, padded at least as columns are.
+    /// Values a row, at least the columns padded to a multiple of [`GROUP`].
     pub stride: usize,
     /// The values, row by row.
     pub values: &'a [V],
@@ -219,7 +220,7 @@ impl<'a, V> BlockColumns<'a, V> {
 }
 
 /// Adds the hashes of the states of some rows whose canonical images all come from the same symmetry. `rows` has slots
-/// with the words of their small tiles, `large` the words of the columns' large tiles. Gives the number of states.
+/// with the words of their small tiles, `large` the words of the columns' large tiles. Returns the number of states.
 #[multiversion(targets(
     "x86_64+avx512f+avx512bw+avx512dq+avx512vl+avx2+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
@@ -260,8 +261,8 @@ pub fn add_rows<V: Value>(
 /// One image of a row's boards: the words of its small tiles, and those of each column's large tiles.
 pub type RowImage<'a> = (Words, &'a ColumnWords);
 
-/// Adds the hashes of the states of a row of which several images may be canonical: for each board, the one with the
-/// smallest words is. `marked` has a bit for each column that counts. Gives the number of states.
+/// Adds the hashes of the states of a row of which several images may be canonical. For each board, the image with the
+/// smallest words is canonical. `marked` has a bit for each column that counts. Returns the number of states.
 pub fn add_row_of_several<V: Value>(
     sums: &mut Sums,
     marked: &[u64],

@@ -1,4 +1,4 @@
-//! States' values: maxima over moves, and which move it is.
+//! The values of states: maxima over moves, and the best moves.
 
 use std::ops::Range;
 
@@ -17,35 +17,36 @@ use crate::pieces::of_slots;
 /// The moves of a block into another.
 #[derive(Clone, Copy, Debug)]
 pub struct Maxima<'a, V> {
-    /// The moves, by what they do to columns.
+    /// The moves, by their effect on columns.
     pub runs: &'a [MoveRun<'a>],
-    /// The states that are wanted. Others hold anything.
+    /// The wanted states. The kernel may write any value to other entries.
     pub wanted: Source<'a>,
     /// Values a row of states.
     pub stride: usize,
     /// The afterstates' rows.
     pub after: Rows<'a, V>,
-    /// Stands for each row of afterstates that was not computed: only moves of holes lead there, and moves that win.
+    /// Stands for each row of afterstates that was not computed. Only moves that win and moves from holes lead to such
+    /// rows.
     pub nothing: &'a [V],
 }
 
-/// The data kept, in addition to a state's value, about the move that it comes from.
+/// Data about the best move of a state, kept in addition to its value.
 trait Best: Copy {
-    /// Notes a move to an afterstate of value `after`. Called before that value may raise the value of the state,
-    /// `state`.
-    fn meet<V: Value>(&mut self, state: V, after: V, direction: Direction);
+    /// Notes a move to an afterstate of value `after`. Called before `after` may raise the state's value `state`.
+    fn note<V: Value>(&mut self, state: V, after: V, direction: Direction);
 }
 
 /// Nothing is kept.
 impl Best for () {
     #[inline(always)]
-    fn meet<V: Value>(&mut self, _: V, _: V, _: Direction) {}
+    fn note<V: Value>(&mut self, _: V, _: V, _: Direction) {}
 }
 
-/// The first of the moves with the largest value, in whatever order they are met; 0 where none raises the value.
+/// Of the moves with the largest value, the one with the lowest number, in any order of the calls; 0 if no move raises
+/// the value.
 impl Best for Direction {
     #[inline(always)]
-    fn meet<V: Value>(&mut self, state: V, after: V, direction: Direction) {
+    fn note<V: Value>(&mut self, state: V, after: V, direction: Direction) {
         let is_better = (after > state) | ((after == state) & (direction < *self));
         *self = if is_better { direction } else { *self };
     }
@@ -66,8 +67,8 @@ pub fn best_moves<V: Value>(
     in_blocks(plan, slots, states, best);
 }
 
-/// Rows of one mask are neighbours and share index maps, and their targets are neighbours too. So some rows and columns are
-/// worked on at a time, which stay in a cache, as the maps' entries for these columns do.
+/// Works on some rows and columns at a time, so that they and the maps' entries for these columns stay in a cache. That
+/// saves time because rows of one mask are neighbours and share index maps, and their targets are neighbours too.
 fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [B]) {
     let rows_each = rows_at_once(plan.stride);
     let of_rows = if plan.stride >= LONG_ROW_VALUES { of_rows::<V, B, true> } else { of_rows::<V, B, false> };
@@ -100,8 +101,8 @@ fn in_blocks<V: Value, B: Best>(plan: &Maxima<'_, V>, slots: Range<usize>, state
 /// Takes the maxima in the rows from slot `first` on; `runs` has only edges from these rows. In `LONG` rows, vectors
 /// without a wanted state are skipped.
 ///
-/// AVX-512 is left out: gathers of 16 values, which compilers then choose, take two to nine times as long as 16 loads (on
-/// an AMD EPYC).
+/// AVX-512 is left out, because compilers would then choose gathers of 16 values. On an AMD EPYC, these take two to
+/// nine times as long as 16 loads.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn of_rows<V: Value, B: Best, const LONG: bool>(
     plan: &Maxima<'_, V>,
@@ -192,7 +193,7 @@ fn take_all<V: Value, B: Best>(
 
 #[inline(always)]
 fn take<V: Value, B: Best>((state, best): (&mut V, &mut B), after: V, direction: Direction) {
-    best.meet(*state, after, direction);
+    best.note(*state, after, direction);
     *state = (*state).max(after);
 }
 

@@ -1,4 +1,4 @@
-//! Afterstates' values: means over spawns.
+//! The values of afterstates: means over spawns.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::pieces::SlotBits;
 pub struct Means<'a, V> {
     /// The constants of the run.
     pub backup: &'a Backup,
-    /// Where spawns lead.
+    /// The rows that spawns lead to.
     pub spawns: &'a Spawns,
     /// Their effects on columns, by the numbers in `spawns`.
     pub maps: &'a [&'a Permutation],
@@ -29,7 +29,7 @@ pub struct Means<'a, V> {
     pub twos: Rows<'a, V>,
     /// The states' rows after a spawned 4.
     pub fours: Rows<'a, V>,
-    /// Which entries of `twos` are states, slot by slot, where that is known.
+    /// The entries of `twos` that are states, slot by slot, if they are known.
     pub reached: Option<Marks<'a>>,
 }
 
@@ -42,14 +42,14 @@ pub struct Marks<'a> {
     pub bits: &'a [u64],
 }
 
-/// An afterstates' row and where its spawns lead.
+/// A row of afterstates, and the rows that its spawns lead to.
 struct Sources<'a> {
     /// Its number among the rows that are worked on.
     row: usize,
     divisor: &'a Divisor,
     /// The range in [`AllSources::sources`] of the rows after a spawned 2.
     twos: Range<usize>,
-    /// The range of the rows after a spawned 4, which are as many.
+    /// The range of the rows after a spawned 4, with the same length.
     fours: Range<usize>,
     /// The range in [`AllSources::marked`] that marks the states in the rows after a spawned 2.
     ///
@@ -59,7 +59,7 @@ struct Sources<'a> {
     plain: bool,
 }
 
-/// A row of states and what leads there does to columns.
+/// A row of states, and the effect on columns of the spawn that leads to it.
 type Source<'a, V> = (&'a [V], &'a Permutation);
 
 /// The sources of some rows.
@@ -109,7 +109,7 @@ fn of_all_rows<V: Value, R: Spawning<V>>(
     }
 }
 
-/// The sources of a slot, added to a list; `None` where not all of them were computed, or there is none.
+/// The sources of a slot, added to a list; `None` if some of them were not computed, or there is none.
 fn sources_of<'a, V: Value>(
     plan: &Means<'a, V>,
     slot: usize,
@@ -165,7 +165,7 @@ fn of_rows<V: Value, R: Spawning<V>, const MARKED: bool>(
             let after = after[row.row * stride..][..stride].as_chunks_mut::<LANES>().0;
             if MARKED {
                 wanted.clear();
-                add_led_to_states(&all.marked[row.marked.clone()], &columns, &mut wanted);
+                add_vectors_leading_to_states(&all.marked[row.marked.clone()], &columns, &mut wanted);
                 if !wanted.is_all(0) {
                     after[vectors.clone()].as_flattened_mut().fill(V::default());
                 }
@@ -205,7 +205,7 @@ fn of_vector<V: Value, R: Spawning<V>>(
 
 /// Adds the vectors of some columns that may hold afterstates from which all spawns lead to states.
 #[inline(always)]
-fn add_led_to_states(marked: &[&[u64]], columns: &Range<usize>, wanted: &mut WantedVectors) {
+fn add_vectors_leading_to_states(marked: &[&[u64]], columns: &Range<usize>, wanted: &mut WantedVectors) {
     let Some(first) = marked.first() else { return wanted.add_all() };
     let words = columns.start / 64..columns.end.div_ceil(64).min(first.len());
     let mut all = [u64::MAX; COLUMNS_AT_ONCE / 64];
@@ -215,7 +215,7 @@ fn add_led_to_states(marked: &[&[u64]], columns: &Range<usize>, wanted: &mut Wan
     wanted.add(&all[..words.len()], columns.len());
 }
 
-/// Sums up the values of a vector of columns over all sources. `PLAIN` where no spawn exchanges columns.
+/// Sums up the values of a vector of columns over all sources. `PLAIN` says that no spawn exchanges columns.
 #[inline(always)]
 fn sums<V: Value, R: Spawning<V>, const PLAIN: bool>(
     rule: R,

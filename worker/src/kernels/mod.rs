@@ -1,10 +1,10 @@
 //! The inner loops: functions of flat plans and of slices, without memory accounting, threads or files.
 //!
-//! A plan holds the inputs of a block: source rows, edges between rows, and an index map for each run of edges. A kernel
-//! writes the rows of the target in some slots, and the choice of slots changes no result. [`Kernels`] lists all
-//! operations on entries, also the hashes of the fingerprint and the chances of statistics. So a kernel set for another
-//! kind of machine could keep blocks in the memory of that machine. [`Vectors`] implements the kernels for the processor. A
-//! slow and obvious implementation is in `worker/tests/kernels.rs`, which compares both block by block.
+//! A plan holds the inputs of a block: source rows, edges between rows, and an index map for each run of edges. A
+//! kernel writes the rows of the target in some slots, and the choice of slots changes no result. [`Kernels`] lists all
+//! operations on entries, including the hashes of the fingerprint and the chances of statistics. So kernels for an
+//! accelerator could keep blocks in the accelerator's memory. [`Vectors`] implements the kernels for the processor.
+//! `worker/tests/kernels.rs` has a slow and simple implementation, and compares both block by block.
 
 pub mod bit_moves;
 pub mod block_hashes;
@@ -68,14 +68,14 @@ pub trait Kernels<V>: Send + Sync {
 
     /// Adds the chances that best moves send to the rows of afterstates, in the order of the edges.
     ///
-    /// Padding may be added to.
+    /// It may also add to padding.
     fn move_chances(&self, plan: &ChanceMoves<'_>, afterstates: &mut ChanceSums<'_>);
 }
 
 /// The kernels for the vector instructions of the processor.
 ///
-/// They are compiled for several instruction sets, and the program picks one at run time. Integer sums and maxima, and f64
-/// operations that are never contracted, give the same bits in all of them.
+/// They are compiled for several instruction sets, and the program picks one at run time. Integer sums and maxima, and
+/// f64 operations that are never contracted, give the same bits in all of them.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors;
 
@@ -122,9 +122,10 @@ impl<V: Value> Kernels<V> for Vectors {
 /// The spawns of a block, with the afterstates that they start from.
 #[derive(Clone, Copy, Debug)]
 pub struct BitSpawns<'a> {
-    /// The index in `edges` at which the edges of each slot of the afterstates begin, and at last the end.
+    /// For each slot of the afterstates, the index in `edges` at which its edges begin. The last number is the end of
+    /// all.
     pub start: &'a [u32],
-    /// The rows that they lead to.
+    /// The rows that the spawns lead to.
     pub edges: &'a [SpawnEdge],
     /// Their effects on columns, by the numbers in `edges`.
     pub maps: &'a [&'a Permutation],
@@ -177,11 +178,11 @@ impl<'a, V> Rows<'a, V> {
     }
 }
 
-/// The number of columns that a kernel works on at a time if rows are long: their targets stay in the first-level
-/// cache.
+/// The number of columns that a kernel works on at a time if rows are long. The target values of this many columns stay
+/// in the first-level cache.
 pub const COLUMNS_AT_ONCE: usize = 1024;
 
-/// The number of values of the target that a kernel works on at a time: they stay in the second-level cache.
+/// The number of target values that a kernel works on at a time. These values stay in the second-level cache.
 const VALUES_AT_ONCE: usize = 1 << 16;
 
 /// The number of target rows of `stride` values that a kernel works on at a time.

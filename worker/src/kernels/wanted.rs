@@ -1,22 +1,22 @@
-//! Which vectors of a row hold an entry that is wanted.
+//! The vectors of a row that hold a wanted entry.
 //!
-//! In deep layers of large boards two fifths of the entries of occurring rows are reachable, and in the longest rows a tenth:
-//! there, many vectors are empty.
+//! In deep layers of large boards, two fifths of the entries of occurring rows are reachable. In the longest rows, only
+//! a tenth is reachable, so many vectors hold no wanted entry.
 
 use exact2048_game::bitset::ones;
 
 use super::COLUMNS_AT_ONCE;
 use super::index_map::LANES;
 
-/// In rows of at least this many values, entries that are not wanted are skipped where that saves time. Shorter rows
-/// are nearly full.
+/// In rows of at least this many values, kernels skip entries that are not wanted if that saves time. Shorter rows are
+/// nearly full.
 pub const LONG_ROW_VALUES: usize = 512;
 
-/// Lists of vectors of up to [`COLUMNS_AT_ONCE`] columns, by their numbers, one list a row.
+/// For each row, the list of its wanted vectors by number, in up to [`COLUMNS_AT_ONCE`] columns.
 #[derive(Default)]
 pub struct WantedVectors {
     vectors: Vec<u8>,
-    /// Where the list of each row begins and ends in `vectors`; `None` where all vectors are taken.
+    /// The beginning and the end of each row's list in `vectors`; `None` if all vectors of the row are wanted.
     of_rows: Vec<Option<(u32, u32)>>,
 }
 
@@ -38,7 +38,7 @@ impl WantedVectors {
         self.of_rows.clear();
     }
 
-    /// Adds a row of which all vectors are to be taken.
+    /// Adds a row whose vectors are all wanted.
     pub fn add_all(&mut self) {
         self.of_rows.push(None);
     }
@@ -53,7 +53,7 @@ impl WantedVectors {
         self.vectors.resize(begin + words.len() * (64 / LANES), 0);
         let mut end = begin;
         let vectors = words.iter().flat_map(|word| [0, 16, 32, 48].map(|shift| word >> shift & 0xffff));
-        // No branch for each vector: which ones are empty cannot be predicted.
+        // The loop does not branch, because the processor cannot predict which vectors are empty.
         for (number, vector) in (0..).zip(vectors) {
             self.vectors[end] = number;
             end += usize::from(vector != 0);
@@ -62,7 +62,7 @@ impl WantedVectors {
         self.of_rows.push(Some((begin as u32, end as u32)));
     }
 
-    /// The numbers of the vectors to take of a row, which has `count` vectors.
+    /// The numbers of the wanted vectors of a row, which has `count` vectors.
     #[inline(always)]
     pub fn of_row(&self, row: usize, count: usize) -> &[u8] {
         match self.of_rows[row] {
@@ -71,7 +71,7 @@ impl WantedVectors {
         }
     }
 
-    /// Whether all vectors of a row are taken.
+    /// Whether all vectors of a row are wanted.
     #[inline(always)]
     pub fn is_all(&self, row: usize) -> bool {
         self.of_rows[row].is_none()

@@ -27,7 +27,7 @@ pub type Items = BTreeMap<(ShardKind, ItemKey), Vec<u8>>;
 pub struct Sealed(Mutex<Items>);
 
 impl Sealed {
-    /// Takes the items of a worker and a layer through a shard.
+    /// Writes a worker's items of a layer as a shard, and adds the items that it reads from the shard.
     pub fn add<V: Value>(
         &self,
         run: &RunDir,

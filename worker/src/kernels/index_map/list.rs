@@ -1,8 +1,8 @@
 //! Index maps in few long lists.
 //!
-//! A large board has a million maps, of a kilobyte each. Separate lists would lie all over the heap. Then hardly a page
-//! between them could be given back to the system, and the allocator would take a tenth of the time of a run with little
-//! memory.
+//! A large board has a million maps, of a kilobyte each. Separate lists would be scattered over the heap. Then the
+//! allocator could give hardly any page between them back to the system, and would take a tenth of the time of a run
+//! with little memory.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct MapList {
     lists: Vec<Vec<u32>>,
 }
 
-/// A map, and where in the lists it is.
+/// The form of a map, and its place in the lists.
 #[derive(Clone, Copy, Debug)]
 struct Map {
     form: Form,
@@ -33,9 +33,9 @@ struct Map {
 /// Meaning of a map's words.
 #[derive(Clone, Copy, Debug)]
 enum Form {
-    /// There are none: each column leads to itself.
+    /// No words: each column leads to itself.
     Identity,
-    /// Those of a [`DenseMap`].
+    /// The words of a [`DenseMap`].
     Dense { bound: u32 },
     /// The pairs of a [`SparseMap`], then its ends.
     Sparse { ends: u32, source_bound: u32, target_bound: u32 },
@@ -48,13 +48,13 @@ struct Made {
     words: Vec<u32>,
 }
 
-/// Words of the shortest and of the longest list that waits for more maps.
+/// The least and the most words of a list that is made with space for later maps.
 const LIST_WORDS: (usize, usize) = (1 << 8, 1 << 18);
 
-/// A list that waits for more maps is as long as one part in this many of all words before it.
+/// A new list has space for the words of all earlier lists divided by this number, within [`LIST_WORDS`].
 const SPARE: usize = 8;
 
-/// The most maps that are made before they are added: until then there is a second copy of what they consist of.
+/// The most maps that are made before they are added. Adding them copies their words, so both copies exist for a while.
 const MAPS_AT_ONCE: usize = 1024;
 
 impl MapList {
@@ -72,7 +72,7 @@ impl MapList {
     ///
     /// # Panics
     ///
-    /// If there is none of that number.
+    /// If no map has this number.
     pub fn get(&self, number: usize) -> IndexMap<'_> {
         let Map { form, list, start, words } = self.maps[number];
         let words = match words {
@@ -94,8 +94,8 @@ impl MapList {
         }
     }
 
-    /// Adds the maps of patterns from the columns of one lane to those of another; `None` stands for the pattern that leaves
-    /// sequences alone. Cost: about a nanosecond a column and map.
+    /// Adds the maps of patterns from the columns of one lane to those of another; `None` stands for the pattern that
+    /// leaves sequences unchanged. Cost: about a nanosecond a column and map.
     pub fn make(&mut self, between: &ColumnMap<'_>, patterns: &[Option<Arc<KnownPattern>>]) {
         for patterns in patterns.chunks(MAPS_AT_ONCE) {
             let together = patterns.len().div_ceil(4 * rayon::current_num_threads());
@@ -110,7 +110,7 @@ impl MapList {
         self.push(Form::Identity, &[]);
     }
 
-    /// Adds a map with the given entries, to a lane with so many columns.
+    /// Adds a map with the given entries, to a lane with `target_columns` columns.
     pub fn push_dense(&mut self, leads_to: &[u32], target_columns: usize) {
         let mut made = Made::default();
         made.push_dense(leads_to, target_columns as u32);
@@ -124,7 +124,7 @@ impl MapList {
         self.add(made);
     }
 
-    /// Removes all maps but so many, the first ones.
+    /// Keeps the first `len` maps, and removes the others.
     pub fn truncate(&mut self, len: usize) {
         self.maps.truncate(len);
         let (lists, end) =
@@ -162,13 +162,13 @@ impl MapList {
         }
     }
 
-    /// Adds a map whose words are already those that its form says.
+    /// Adds a map of a form, with the words of that form.
     fn push(&mut self, form: Form, words: &[u32]) {
         let has_room = |list: &Vec<u32>| list.capacity() - list.len() >= words.len();
         if !words.is_empty() && !self.lists.last().is_some_and(has_room) {
             let before: usize = self.lists.iter().map(Vec::capacity).sum();
             let (least, most) = LIST_WORDS;
-            // More maps of the same length fit without a rest.
+            // The capacity is a multiple of this length, so maps of the same length fill the list.
             let maps = ((before / SPARE).clamp(least, most) / words.len()).max(1);
             self.lists.push(Vec::with_capacity(maps * words.len()));
         }
@@ -236,7 +236,8 @@ impl Made {
         let start = self.words.len();
         append(&mut self.words);
         let pairs: &[Pair] = self.words[start..].as_chunks().0;
-        // All pairs are searched: that reads stay within rows must not depend on an order that nothing checks.
+        // The bounds come from all pairs, because they keep reads within rows, and nothing checks the order of the
+        // pairs.
         let source_bound = bound_of(pairs.iter().map(|&[column, _]| column));
         let target_bound = bound_of(pairs.iter().map(|&[_, to]| to));
         let runs = (source_bound as usize).div_ceil(COLUMNS_AT_ONCE);
@@ -254,7 +255,7 @@ mod tests {
     use super::super::LANES;
     use super::*;
 
-    /// A list of so many maps, each of some pairs that say which it is.
+    /// A list of `maps` maps. The pairs of each map hold its number.
     fn numbered(maps: u32) -> MapList {
         let mut list = MapList::default();
         (0..maps).for_each(|map| list.push_sparse(&pairs(map)));
@@ -347,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_held_and_not_used() {
+    fn lists_have_little_unused_memory() {
         let list = numbered(20_000);
         let used: usize = (0..list.len()).map(|map| size_of_val(pairs_of(list.get(map)))).sum();
         let held: usize = list.lists.iter().map(|list| 4 * list.capacity()).sum();

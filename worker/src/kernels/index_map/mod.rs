@@ -1,8 +1,8 @@
-//! Where the columns of rows lead, laid out for the kernels.
+//! Index maps in the layout that the kernels read.
 //!
-//! Rows of values have two padding columns after those of their lane. Index maps lead there from columns that lead to
-//! no column of the target: the first holds nothing ([`ColumnMap::none`]), the second a won game ([`ColumnMap::won`]). Rows
-//! and maps are padded to whole vectors of [`LANES`], so that loops have no remainder.
+//! Rows of values have two padding columns after those of their lane. The first holds nothing ([`ColumnMap::none`]),
+//! the second a won game ([`ColumnMap::won`]). An index map leads a column to one of them if no column of the target
+//! matches. Rows and maps are padded to whole vectors of [`LANES`], so that loops have no remainder.
 
 mod list;
 
@@ -25,28 +25,28 @@ pub fn stride(columns: usize) -> usize {
     (columns + PADDING).next_multiple_of(LANES)
 }
 
-/// Where each column of a source lane leads in a target lane.
+/// The target of each column of a source lane, in a target lane.
 #[derive(Clone, Copy, Debug)]
 pub enum IndexMap<'a> {
     /// Every column leads to the column of the same number.
     Identity,
-    /// Where every column leads.
+    /// The target of every column.
     Dense(DenseMap<'a>),
-    /// Pairs, for maps that most columns have no part in.
+    /// Pairs, for maps in which most columns take no part.
     Sparse(SparseMap<'a>),
 }
 
-/// Where each column of a lane leads in the same lane: all of them take part.
+/// The target of each column of a lane in the same lane. All columns take part.
 #[derive(Debug)]
 pub struct Permutation {
-    /// Padded as a [`DenseMap`]; `None` where every column leads to itself.
+    /// Padded as a [`DenseMap`]; `None` if every column leads to itself.
     leads_to: Option<Vec<u32>>,
     /// All entries are below this.
     bound: usize,
 }
 
-/// Entry `c` is where column `c` leads, perhaps a padding column. More entries, which lead to the first padding column,
-/// fill up the last vector.
+/// Entry `c` is the target of column `c`, perhaps a padding column. More entries, which lead to the first padding
+/// column, fill up the last vector.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseMap<'a> {
     leads_to: &'a [u32],
@@ -54,13 +54,13 @@ pub struct DenseMap<'a> {
     bound: usize,
 }
 
-/// The pairs (column, where it leads) of the columns that take part.
+/// The pairs (column, target) of the columns that take part.
 #[derive(Clone, Copy, Debug)]
 pub struct SparseMap<'a> {
     /// Ascending.
     pairs: &'a [Pair],
-    /// How many of them come from the first [`COLUMNS_AT_ONCE`] columns, from the first two times as many, and so on;
-    /// empty where all of them come from the first [`COLUMNS_AT_ONCE`].
+    /// The number of pairs from the first [`COLUMNS_AT_ONCE`] columns, from the first twice as many, and so on. Empty
+    /// if all pairs come from the first [`COLUMNS_AT_ONCE`] columns.
     ends: &'a [u32],
     /// All pairs come from columns below `source_bound`, and lead to columns below `target_bound`.
     source_bound: usize,
@@ -82,7 +82,7 @@ impl Permutation {
     ///
     /// # Panics
     ///
-    /// If columns of the two lanes differ, or the pattern has a merge.
+    /// If the lanes differ in their number of columns, or the pattern has a merge.
     pub fn new(between: &ColumnMap<'_>, pattern: Option<&KnownPattern>) -> Self {
         let Some(pattern) = pattern else { return Self::IDENTITY };
         let columns = between.source.len();
@@ -93,14 +93,14 @@ impl Permutation {
         Self::of(leads_to)
     }
 
-    /// Column `c` leads to entry `c`.
+    /// The permutation that leads column `c` to `leads_to[c]`.
     pub fn of(mut leads_to: Vec<u32>) -> Self {
         let columns = leads_to.len();
         leads_to.resize(stride(columns), columns as u32);
         Self { bound: bound_of(leads_to.iter().copied()) as usize, leads_to: Some(leads_to) }
     }
 
-    /// Where every column leads; `None` where each leads to itself.
+    /// The target of every column; `None` if each column leads to itself.
     #[inline]
     pub fn map(&self) -> Option<DenseMap<'_>> {
         self.leads_to.as_ref().map(|leads_to| DenseMap { leads_to, bound: self.bound })
@@ -112,13 +112,13 @@ impl Permutation {
     }
 }
 
-/// The largest number plus 1, or 0 where there is none.
+/// The largest number plus 1, or 0 if there is none.
 fn bound_of(numbers: impl Iterator<Item = u32>) -> u32 {
     numbers.max().map_or(0, |largest| largest.checked_add(1).expect("no lane has so many columns"))
 }
 
 impl<'a> DenseMap<'a> {
-    /// Where each column leads, padding included.
+    /// The target of each column, padding included.
     pub fn leads_to(&self) -> &'a [u32] {
         self.leads_to
     }
@@ -147,9 +147,9 @@ impl<V: Copy> Gather<'_, V> {
     #[inline(always)]
     #[allow(unsafe_code, reason = "the innermost loop of the solver: bounds checks halve its speed")]
     pub fn vector(&self, number: usize) -> [V; LANES] {
-        // SAFETY: every entry is below the map's `bound`, the largest entry plus 1, which was found when the entries were
-        // written. Both are private to this module and its list, and do not change while a view of them lives. The row has
-        // at least `bound` values. `gather` checks that, and alone makes this from the two.
+        // SAFETY: every entry is below the map's `bound`, the largest entry plus 1, which was found when the entries
+        // were written. Both are private to this module and its list, and do not change while a view of them lives. The
+        // row has at least `bound` values. Only `gather` makes a `Gather`, and it checks that.
         self.leads_to[number].map(|to| unsafe { *self.row.get_unchecked(to as usize) })
     }
 }
@@ -189,7 +189,7 @@ impl Pairs<'_> {
     pub fn of_marked<'b>(&self, marked: &[u64], found: &'b mut Vec<Pair>) -> Pairs<'b> {
         found.resize(self.pairs.len().max(found.len()), [0; 2]);
         let mut count = 0;
-        // No branch for each pair: whether a column is marked cannot be predicted.
+        // The loop does not branch, because the processor cannot predict which columns are marked.
         for &pair in self.pairs {
             found[count] = pair;
             count += (marked[pair[0] as usize / 64] >> (pair[0] % 64) & 1) as usize;
@@ -198,7 +198,7 @@ impl Pairs<'_> {
         Pairs { pairs: &found[..count], source_bound, target_bound }
     }
 
-    /// Calls `visit` for each pair with the value of its column, what is `beside` that, and the value that it leads to.
+    /// Calls `visit` for each pair with its column's elements of `source` and `beside`, and the value that it leads to.
     #[inline(always)]
     #[allow(unsafe_code, reason = "an inner loop of the solver, with two bounds checks a value")]
     pub fn for_each<V: Copy, B>(
@@ -211,8 +211,8 @@ impl Pairs<'_> {
         assert_eq!(source.len(), beside.len(), "both are of the same columns");
         for &[from, to] in self.pairs {
             // SAFETY: all pairs of the map start from columns below `source_bound` and lead to columns below
-            // `target_bound`. Both were found with the pairs. The pairs do not change while a view of them, or the copy
-            // of some in `of_marked`, lives. All three slices are that long.
+            // `target_bound`. The list computed both bounds from the pairs. The pairs do not change while a view of
+            // them, or the copy of some in `of_marked`, lives. All three slices are at least as long.
             let (from, to) = unsafe {
                 let from = from as usize;
                 let from = (source.get_unchecked_mut(from), beside.get_unchecked_mut(from));
@@ -232,7 +232,7 @@ mod tests {
     use exact2048_game::slide::TileSource;
     use exact2048_game::{Lane, Params};
 
-    /// A spawn after which tiles merge would lose values in silence.
+    /// A spawn after which tiles merge would silently lose values.
     #[test]
     #[should_panic(expected = "no tiles merge in a permutation")]
     fn a_permutation_has_no_merge() {
