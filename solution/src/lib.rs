@@ -1,10 +1,10 @@
 //! The content of a run, and how it is read.
 //!
 //! Blocks are stored in [`Parts`], as items of shards. The journal's records name the shards of finished ranges of
-//! layers ([`Commit`]). [`Run`] reads the records, in a directory or a store, into the [`Catalog`] of the shards that
-//! count, and appends to them. [`ShardArchive`] reads items, and [`Oracle`] returns the values of states. This crate
-//! neither computes a run nor decides the next step. [`Recipe`] only lists what is missing of a run, and what of it is
-//! needed no more.
+//! layers ([`Commit`]). [`Run`] reads these records from a directory or a store, and appends new ones. The [`Catalog`]
+//! has the shards that *count*: those whose record no later record replaces, retracts or removes. [`ShardArchive`]
+//! reads items, and [`Oracle`] returns the values of states. This crate neither computes a run nor decides the next
+//! step. [`Recipe`] only lists the missing steps of a run and the data that the run no longer needs.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may end at the first surprise"))]
 

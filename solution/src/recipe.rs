@@ -1,9 +1,9 @@
 //! The steps that a run still needs, and the data that it no longer needs to store.
 //!
-//! Both follow from the parameters, above all from which layers are kept, and from what is committed. The passes know
-//! nothing of it. They process one [`Segment`] after the other, each time the first step of the recipe as it is then.
-//! Reach that is no longer stored is enumerated again, from the next two layers below whose reach is stored. Kept
-//! layers always have theirs, so every cut is a checkpoint.
+//! Both follow from the parameters, above all the kept layers, and from the committed ranges. Before each [`Segment`],
+//! the caller computes the recipe anew and runs its first step. Reach that was removed is enumerated again, starting
+//! from the nearest two neighbouring layers below whose reach is stored. Kept layers always have stored reach, so every
+//! cut is a checkpoint.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub struct LayerRange {
 }
 
 impl LayerRange {
-    /// Whether all layers of a commit are among them.
+    /// Whether the range contains all layers of a commit.
     pub fn covers(self, commit: &Commit) -> bool {
         self.first <= commit.first && commit.last <= self.last
     }
@@ -34,11 +34,11 @@ impl LayerRange {
 /// Where the reach of a layer comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReachSource {
-    /// From its shards.
+    /// The reach is in shards.
     Stored,
-    /// It was enumerated and removed: it is enumerated again where it is needed.
+    /// The reach was enumerated and removed. A later step enumerates it again if it is needed.
     Recomputed,
-    /// It was not enumerated yet, its shards are lost, or a record removes it although the run keeps it.
+    /// The reach was never enumerated, its shards are lost, or a record removed it although the run keeps it.
     Missing,
 }
 
@@ -47,7 +47,7 @@ pub enum ReachSource {
 pub struct CommittedRange {
     /// The commit.
     pub commit: Commit,
-    /// Whether its shards count; they do not if its reach was removed.
+    /// Whether the shards of the range count. They no longer do after the reach of the range was removed.
     pub is_stored: bool,
 }
 
@@ -58,7 +58,7 @@ pub struct Holdings {
 }
 
 impl Holdings {
-    /// Commits and whether their shards count, in the order of the journal.
+    /// The holdings of a run with these ranges, in the order of the journal.
     pub fn new(ranges: Vec<CommittedRange>) -> Self {
         Self { ranges }
     }
@@ -68,13 +68,13 @@ impl Holdings {
         self.ranges.push(CommittedRange { commit, is_stored: true });
     }
 
-    /// Takes out the commits whose shards count and for which `hit` is true, and returns them.
+    /// Removes and returns the commits whose shards count and for which `hit` is true.
     pub fn take(&mut self, hit: impl Fn(&Commit) -> bool) -> Vec<Commit> {
         let taken = self.ranges.extract_if(.., |held| held.is_stored && hit(&held.commit));
         taken.map(|held| held.commit).collect()
     }
 
-    /// Notes that the reach of each enumerated range that lies within one of `removed` is not stored any more.
+    /// Marks every enumerated range inside one of `removed` as no longer stored.
     pub fn remove(&mut self, removed: &[LayerRange]) {
         for held in &mut self.ranges {
             if is_removed(&held.commit, removed) {
@@ -108,7 +108,7 @@ impl From<Vec<Commit>> for Holdings {
     }
 }
 
-/// Whether a commit is one of reach and lies within one of these ranges of layers.
+/// Whether a commit enumerates layers and lies within one of these ranges.
 pub fn is_removed(commit: &Commit, removed: &[LayerRange]) -> bool {
     commit.phase == Phase::Enumerate && removed.iter().any(|range| range.covers(commit))
 }
@@ -118,7 +118,7 @@ pub fn is_removed(commit: &Commit, removed: &[LayerRange]) -> bool {
 pub struct Recipe<'a> {
     params: &'a Params,
     holdings: &'a Holdings,
-    /// By the number of the layer.
+    /// Indexed by layer number.
     layers: Vec<Standing>,
 }
 
@@ -131,7 +131,7 @@ struct Standing {
 }
 
 impl<'a> Recipe<'a> {
-    /// The recipe of a run with these parameters, of which `holdings` is committed. Cost: a step a layer.
+    /// The recipe of a run with these parameters and committed ranges. Cost: linear in the layers of all ranges.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
         let mut layers = vec![Standing::default(); params.last_layer().index() + 1];
         for CommittedRange { commit, is_stored } in &holdings.ranges {
@@ -158,14 +158,15 @@ impl<'a> Recipe<'a> {
         }
     }
 
-    /// Whether the reach of a layer has to be enumerated before the run is finished. `Standing` says what is committed of it.
+    /// Whether the reach of a layer has to be enumerated before the run is finished. `standing` is the committed data
+    /// of the layer.
     fn is_missing(&self, number: usize, standing: &Standing) -> bool {
         !standing.is_counted || self.stores_reachability(number) && !standing.has_reach
     }
 
-    /// The segments that complete the run, in the order in which they must be done. A fresh run has one upward and one
-    /// downward; one that lost a shard needs just that range again. Reach that was removed and is needed is enumerated
-    /// again just before the values of its layers are computed.
+    /// The segments that complete the run, in the order of execution. A fresh run has one upward and one downward
+    /// segment. A run that lost a shard repeats only the range of that shard. Removed reach is enumerated again just
+    /// before its layers get values.
     pub fn steps(&self) -> Vec<Segment> {
         let mut steps = Steps { layers: self.layers.clone(), steps: Vec::new() };
         let all = 0..self.layers.len();
@@ -179,7 +180,7 @@ impl<'a> Recipe<'a> {
         steps.steps
     }
 
-    /// Adds the steps that give values to some layers.
+    /// Adds the steps that give values to the layers of a gap.
     fn back_up(&self, gap: Gap, steps: &mut Steps) {
         let mut last = gap.last;
         while let Some(lost) = (gap.first..=last).rev().find(|&n| !steps.layers[n].has_reach) {
@@ -195,8 +196,8 @@ impl<'a> Recipe<'a> {
 
     /// Whether all inputs of a segment are stored.
     ///
-    /// In the upward pass, these are the reach of the two layers below it. In the downward pass, they are its own
-    /// reach, and the values of all layers above.
+    /// An upward segment needs the reach of the two layers below it. A downward segment needs the reach of all its
+    /// layers and of the two layers above, and the values of all layers above.
     pub fn has_inputs(&self, segment: Segment) -> bool {
         let (first, last) = (segment.first.index(), segment.last.index());
         let have_reach =
@@ -220,17 +221,17 @@ impl<'a> Recipe<'a> {
         self.layers.iter().any(|layer| !layer.is_counted)
     }
 
-    /// The committed ranges of reach that nothing needs any more: their layers have values, or follow from those of
-    /// other layers, and the next step does not begin on them.
+    /// The committed ranges of reach that no later step needs. Their layers are backed up, and the next step does not
+    /// start from their reach.
     pub fn passed(&self) -> Vec<LayerRange> {
-        let begun_on = self.begun_on();
+        let start_layers = self.start_layers();
         self.ranges_of_reach(|n| {
-            self.layers[n].is_backed_up && !self.stores_reachability(n) && !begun_on.contains(&n)
+            self.layers[n].is_backed_up && !self.stores_reachability(n) && !start_layers.contains(&n)
         })
     }
 
-    /// The layers whose reach the next step begins on, if it enumerates.
-    fn begun_on(&self) -> Range<usize> {
+    /// The two layers from whose reach the next step starts, if it enumerates; else none.
+    fn start_layers(&self) -> Range<usize> {
         let first = match self.steps().first() {
             Some(Segment { phase: Phase::Enumerate, first, .. }) => first.index(),
             _ => 0,
@@ -238,19 +239,19 @@ impl<'a> Recipe<'a> {
         first.saturating_sub(LED_FROM)..first
     }
 
-    /// The layers that get their values next: down from the highest without, as far as the next cut.
-    fn come_to(&self) -> Range<usize> {
+    /// The layers that get their values next: from the highest layer without values down to the next cut.
+    fn next_layers(&self) -> Range<usize> {
         let end = self.layers.iter().rposition(|layer| !layer.is_backed_up).map_or(0, |highest| highest + 1);
         let cut = (0..end).rev().find(|&n| self.params.contents().kept().is_cut(Layer::nth(n)));
         cut.unwrap_or(0)..end
     }
 
-    /// The committed ranges of reach that are needed later, and that can then be enumerated again from the cut below
-    /// them. The ranges that the downward pass needs last come first.
+    /// The committed ranges of reach that a later step needs but can enumerate again from the cut below. The lowest
+    /// ranges come first, because the downward pass needs them last.
     ///
-    /// The list omits ranges above the highest cut whose reach is stored, because the upward pass resumes there. It also
-    /// omits the ranges that the next step begins on, and those that the downward pass has reached. The run would
-    /// enumerate these ranges again at once, and remove them again, without end.
+    /// The list omits ranges above the highest cut whose reach is stored, because the upward pass resumes there. It
+    /// also omits the ranges from which the next step starts, and those that get their values next. Otherwise the run
+    /// would enumerate these ranges again at once and remove them again, forever.
     pub fn repeatable(&self) -> Vec<LayerRange> {
         let is_checkpoint =
             |n: usize| self.params.contents().kept().is_cut(Layer::nth(n)) && n + 1 < self.layers.len();
@@ -259,9 +260,12 @@ impl<'a> Recipe<'a> {
             .find(|&n| is_checkpoint(n) && self.layers[n].has_reach && self.layers[n + 1].has_reach);
         let Some(highest) = highest else { return Vec::new() };
         let is_passed = |n: usize| self.layers[n].is_backed_up;
-        let (begun_on, come_to) = (self.begun_on(), self.come_to());
+        let (start_layers, next_layers) = (self.start_layers(), self.next_layers());
         let is_one = |n: usize| {
-            n < highest && !self.stores_reachability(n) && !begun_on.contains(&n) && !come_to.contains(&n)
+            n < highest
+                && !self.stores_reachability(n)
+                && !start_layers.contains(&n)
+                && !next_layers.contains(&n)
         };
         let mut ranges = self.ranges_of_reach(is_one);
         ranges.retain(|range| (range.first.index()..=range.last.index()).any(|n| !is_passed(n)));
@@ -269,7 +273,7 @@ impl<'a> Recipe<'a> {
         ranges
     }
 
-    /// The committed ranges of reach all of whose layers are of a kind.
+    /// The committed ranges of reach whose layers all satisfy `is_one`.
     fn ranges_of_reach(&self, is_one: impl Fn(usize) -> bool) -> Vec<LayerRange> {
         let enumerated = self.holdings.stored().filter(|commit| commit.phase == Phase::Enumerate);
         let all = enumerated.filter(|commit| {
@@ -278,13 +282,14 @@ impl<'a> Recipe<'a> {
         all.map(|commit| LayerRange { first: commit.first, last: commit.last }).collect()
     }
 
-    /// Whether the reach of a layer stays stored: with its values or best moves, or where the run is nothing but reach.
+    /// Whether a finished run stores the reach of a layer: next to its values or best moves, or because the run only
+    /// enumerates.
     fn stores_reachability(&self, number: usize) -> bool {
         self.params.contents().stores_reachability(Layer::nth(number))
     }
 }
 
-/// From how many layers below a layer states can lead to it, and to how many above it can lead.
+/// Largest number of layers by which a spawn raises a board.
 const LED_FROM: usize = Layer::RISE as usize;
 
 /// Layers by their numbers, both ends included.
@@ -294,15 +299,16 @@ struct Gap {
     last: usize,
 }
 
-/// A list of steps, and how the layers stand after them.
+/// A list of steps, and the committed data of each layer after these steps.
 struct Steps {
     layers: Vec<Standing>,
     steps: Vec<Segment>,
 }
 
 impl Steps {
-    /// Adds the step that enumerates the layers of a gap; it begins above the next two layers below whose reach is
-    /// stored. Adds none if all these layers have reach.
+    /// Adds the step that enumerates the layers of a gap. The step begins at the highest layer, at most the first of
+    /// the gap, whose two lower neighbours have reach. Adds no step if all layers from there to the end of the gap have
+    /// reach.
     fn enumerate(&mut self, gap: Gap) {
         let can_begin = |n: usize| (n.saturating_sub(LED_FROM)..n).all(|below| self.layers[below].has_reach);
         let first = (0..=gap.first).rev().find(|&n| can_begin(n)).unwrap_or(0);
@@ -318,7 +324,7 @@ impl Steps {
     }
 }
 
-/// The runs of consecutive numbers among ascending ones.
+/// Groups ascending numbers into runs of consecutive numbers.
 fn runs(numbers: impl Iterator<Item = usize>) -> impl Iterator<Item = Gap> {
     let mut numbers = numbers.peekable();
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Opening a run: its parameters and its catalog.
+//! An open run: its parameters, its catalog, and changes to its journal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +23,8 @@ mod tests;
 
 pub use error::{MissingValues, RunError};
 
-/// Ranges that one record removes: for more than some thousands the journal has no room where the disk is full.
+/// Most ranges that one removal record names. A much longer record would not fit into the space that is reserved for
+/// the journal at a disk limit.
 const REMOVED_AT_ONCE: usize = 1024;
 
 /// Treatment of shards that no record of the journal names, if there are more than an interrupted command
@@ -32,7 +33,7 @@ const REMOVED_AT_ONCE: usize = 1024;
 pub enum UnnamedPolicy {
     /// The run is not opened.
     Refuse,
-    /// They are removed.
+    /// The shards are removed.
     Discard,
 }
 
@@ -43,13 +44,13 @@ pub struct Run {
     params: Params,
     catalog: Arc<Catalog>,
     archive: Arc<ShardArchive>,
-    /// Records in the journal, without those of openings.
+    /// Number of journal records, without opening records.
     records: usize,
     last_record: Option<JournalRecord>,
 }
 
 impl Run {
-    /// Whether there is a run, or something that keeps this from being known: opening it says what.
+    /// Whether a run exists, or an error prevents the answer. [`open`](Self::open) then returns that error.
     pub fn exists(location: impl Into<Location>) -> bool {
         !matches!(RunDir::find(location), Ok(None))
     }
@@ -58,7 +59,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// As for [`RunDir::find`] and [`TypedRun::open_read_only`], and those of the records.
+    /// As for [`RunDir::find`] and [`TypedRun::open_read_only`]; also [`RunError::Manifest`], [`RunError::Params`] and
+    /// [`RunError::Journal`].
     pub fn find_params(location: impl Into<Location>) -> Result<Option<Params>, RunError> {
         let location = location.into();
         if RunDir::find(&location)?.is_none() {
@@ -71,12 +73,13 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::UnnamedShards`] where records of the journal must have been lost, and those of opening a [`TypedRun`].
+    /// [`RunError::UnnamedShards`] if journal records must have been lost. Also the errors of opening a [`TypedRun`].
     pub fn open(location: impl Into<Location>) -> Result<Self, RunError> {
         let mut run = Self::load(TypedRun::open_read_only(location)?)?;
-        // A finished run lacks no record that matters, so that its shards need not be listed.
+        // A finished run lacks no needed record, so its shards need not be listed.
         if !run.missing().is_empty() {
-            // In this order: what was committed when the shards were listed is in the journal that is read afterwards.
+            // The journal is read again after the listing, so it names every shard that was committed before the
+            // listing.
             let files = run.dir.shard_files()?;
             run.reread()?;
             if let Some(loss) = run.loss(&files) {
@@ -86,17 +89,17 @@ impl Run {
         Ok(run)
     }
 
-    /// Opens a run to continue it, or begins one; refuses a place that holds another job. A run that has no values yet
-    /// gets them with the precision that is asked for, whatever it was begun with.
+    /// Opens a run to continue it, or creates a run. Refuses a place that holds another job. If the run has no values
+    /// yet, its precision changes to the requested one.
     ///
-    /// In a store this fences off every process that has the run open for writing, but not before the job is known to
-    /// be the same. Removes the shards that do not count, as an interrupted command or one that mended the run leaves
-    /// them.
+    /// In a store, the call fences off every process that has the run open for writing, but only after it has checked
+    /// that the job is the same. Removes the shards that do not count, such as leftovers of an interrupted command or
+    /// of a repair.
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`]; [`RunError::StoredOtherwise`]; [`RunError::OlderFormat`]; [`RunError::UnnamedShards`] where
-    /// records of the journal must have been lost, unless their shards are to be discarded; and those of opening or
+    /// [`RunError::OtherJob`], [`RunError::StoredOtherwise`], [`RunError::OlderFormat`]. [`RunError::UnnamedShards`] if
+    /// journal records must have been lost, unless `unnamed` discards their shards. Also the errors of opening or
     /// creating a [`TypedRun`].
     pub fn open_or_create(
         location: impl Into<Location>,
@@ -109,7 +112,7 @@ impl Run {
         }
         let params = serde_json::to_value(wanted).map_err(|e| manifest_error(&location.place(), &e))?;
         match TypedRun::create(&location, &params) {
-            // Another process has made the run in between: begin again, as if it had been there before.
+            // Another process created the run in the meantime, so that run is opened.
             Err(StorageError::AlreadyARun { .. }) if RunDir::find(&location)?.is_some() => {
                 Self::resume(location, wanted, unnamed)
             }
@@ -117,8 +120,8 @@ impl Run {
         }
     }
 
-    /// As [`open_or_create`](Self::open_or_create), of a run that is known to have been made: where it is not in its place,
-    /// nothing is made there.
+    /// Like [`open_or_create`](Self::open_or_create), for a run that must already exist. Creates nothing if the run is
+    /// missing.
     ///
     /// # Errors
     ///
@@ -138,7 +141,7 @@ impl Run {
         }
     }
 
-    /// Opens the run whose manifest says `held`, to continue it.
+    /// Opens the run with the manifest `held` to continue it.
     fn resume_held(
         location: Location,
         held: RunInfo,
@@ -146,8 +149,8 @@ impl Run {
         unnamed: UnnamedPolicy,
     ) -> Result<Self, RunError> {
         let place = location.place();
-        // This is checked before others are fenced off. The manifest tells most other jobs at once; whether the precision may
-        // be this one, only the journal says.
+        // These checks precede the opening that fences off other writers. The manifest shows most differences. Only the
+        // journal shows whether the precision may still change.
         let held = parse_params(&place, held.params)?;
         require_same(&place, &held.with_precision(wanted.game().precision()), wanted)?;
         Self::load(TypedRun::open_read_only(location.clone())?)?.continued_as(wanted)?;
@@ -170,13 +173,13 @@ impl Run {
         Ok(run)
     }
 
-    /// The parameters that this run has if it is continued as a job: its own, but for the precision, which is the job's
-    /// as long as there are no values.
+    /// The parameters of this run if the job `wanted` continues it. They are its own parameters, with the precision of
+    /// the job if there are no values yet.
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results;
-    /// [`RunError::StoredOtherwise`] the first of those that change what is stored.
+    /// [`RunError::OtherJob`] names the first differing parameter that changes results. [`RunError::StoredOtherwise`]
+    /// names the first differing choice of stored data.
     pub fn continued_as(&self, wanted: &Params) -> Result<Params, RunError> {
         let decides = if self.catalog.has_values() { &self.params } else { wanted };
         let params = self.params.with_precision(decides.game().precision());
@@ -184,17 +187,17 @@ impl Run {
         Ok(params)
     }
 
-    /// Requires that no records of the journal were lost: else their shards, which may be the work of hours, would be
-    /// removed.
+    /// Requires that the journal lost no records. Otherwise the caller would remove the shards of these records, which
+    /// may be hours of work.
     fn require_journal(&self) -> Result<(), RunError> {
         let Some(loss) = self.loss(&self.dir.shard_files()?) else { return Ok(()) };
-        // The shards may be those of a process that opened the run after this one; then their records are not in the
-        // journal as it was read.
+        // The shards may belong to a process that opened the run later, and whose records were not read. Then `confirm`
+        // fails with its own error.
         self.dir.confirm()?;
         Err(loss)
     }
 
-    /// The error if no record names some of these shards, and they are more than a crash leaves.
+    /// The error if more of these shards lack a record than a crash leaves.
     fn loss(&self, files: &HashMap<String, u64>) -> Option<RunError> {
         let unnamed = self.catalog.unnamed(files.keys().map(String::as_str));
         leftovers::shows_loss(&unnamed, self.dir.records_before()).then(|| RunError::UnnamedShards {
@@ -208,18 +211,18 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`RunError::OtherJob`] names the first parameter that differs, of those that change results;
-    /// [`RunError::StoredOtherwise`] the first of those that change what is stored.
+    /// [`RunError::OtherJob`] names the first differing parameter that changes results. [`RunError::StoredOtherwise`]
+    /// names the first differing choice of stored data.
     pub fn require(&self, wanted: &Params) -> Result<(), RunError> {
         require_same(self.dir.place(), &self.params, wanted)
     }
 
-    /// Opens an existing run to write to it, and removes nothing: shards that no record names yet may still be
-    /// committed by those who opened the run before.
+    /// Opens an existing run for writing. Removes nothing, because shards that no record names yet may still be
+    /// committed.
     ///
     /// # Errors
     ///
-    /// [`RunError::OlderFormat`], those of [`TypedRun::open_for_writing`], and those of the records.
+    /// As for [`TypedRun::open_for_writing`]; also [`RunError::OlderFormat`] and [`RunError::Journal`].
     pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
         let location = location.into();
         // This is checked before others are fenced off.
@@ -229,7 +232,7 @@ impl Run {
         Self::load(TypedRun::open_for_writing(location)?)
     }
 
-    /// Requires that this program may go on with the run, and not only read it.
+    /// Requires that this program can continue the run, and not only read it.
     ///
     /// # Errors
     ///
@@ -238,7 +241,7 @@ impl Run {
         require_own_format(self.dir.place(), self.format_version())
     }
 
-    /// The version of the format, which says what the fingerprint is a sum of.
+    /// The format version of the run. It determines the definition of the fingerprint.
     pub fn format_version(&self) -> u32 {
         self.dir.format_version()
     }
@@ -253,7 +256,7 @@ impl Run {
         Ok(run)
     }
 
-    /// Reads what another process has committed since this was opened or read again.
+    /// Reads the records that other processes committed since the run was opened or last reread.
     ///
     /// # Errors
     ///
@@ -263,7 +266,7 @@ impl Run {
         self.take_records()
     }
 
-    /// Takes new records of the journal into the catalog, which holds them in less memory.
+    /// Moves new journal records into the catalog, which holds them in less memory.
     fn take_records(&mut self) -> Result<(), RunError> {
         let records = self.dir.take_records();
         self.records += records.len();
@@ -284,12 +287,12 @@ impl Run {
         Ok(())
     }
 
-    /// How many records the journal holds, as far as it was read, without those of openings.
+    /// Number of journal records read so far, without opening records.
     pub fn records(&self) -> usize {
         self.records
     }
 
-    /// The last of these records.
+    /// The last record read, without opening records.
     pub fn last_record(&self) -> Option<&JournalRecord> {
         self.last_record.as_ref()
     }
@@ -308,13 +311,14 @@ impl Run {
         Ok(self.dir.share()?)
     }
 
-    /// Appends a record to the journal; from then on it counts. Shards that a commit replaces are removed, as far as this
-    /// value knew them before. One that cannot be removed still takes its room, until the run is next opened.
+    /// Appends a record to the journal, so that it counts. If the record is a commit, removes the shards that the
+    /// commit replaces, as far as this [`Run`] knows them. A shard that cannot be removed takes disk space until the
+    /// run is next opened.
     ///
     /// # Errors
     ///
-    /// As for [`TypedRun::commit`]; [`RunError::CountedOtherwise`] where layers were enumerated again with another
-    /// outcome.
+    /// As for [`TypedRun::commit`]; [`RunError::CountedOtherwise`] if layers were enumerated again with different
+    /// counts.
     pub fn append(&mut self, record: JournalRecord) -> Result<(), RunError> {
         if let JournalRecord::Commit(record) = &record {
             self.require_same_counts(&record.commit)?;
@@ -324,14 +328,14 @@ impl Run {
         if let JournalRecord::Commit(record) = &record {
             let replaced = self.catalog.take_superseded(&record.commit);
             if !replaced.is_empty() {
-                // The commit counts, whether they go or not.
+                // The commit counts even if this removal fails.
                 let _ = self.dir.remove_needless_shards(&replaced);
             }
         }
         Ok(())
     }
 
-    /// Requires that layers which were enumerated before have the counts that the journal says.
+    /// Requires that layers which were enumerated before have the same counts as in the journal.
     ///
     /// # Errors
     ///
@@ -345,12 +349,12 @@ impl Run {
         }
     }
 
-    /// Releases the reach of ranges that a [`Recipe`] names: records that their shards do not count any more, then
-    /// removes these. Where that fails or is interrupted, shards that are left are removed when the run is next opened.
+    /// Removes the reach of ranges that a [`Recipe`] names: records that their shards no longer count, then deletes the
+    /// shards. After a failure or an interruption, the next opening of the run deletes the remaining shards.
     ///
     /// # Errors
     ///
-    /// As for [`append`](Self::append), and a failure of the system or the store.
+    /// As for [`append`](Self::append), and an I/O or store error.
     pub fn remove_reach(&mut self, removed: &[LayerRange]) -> Result<(), RunError> {
         for removed in removed.chunks(REMOVED_AT_ONCE) {
             let shards = self.catalog.reach_of(removed);
@@ -360,12 +364,12 @@ impl Run {
         Ok(())
     }
 
-    /// Records that a commit does not count any more, and removes its shards. Where that is interrupted, shards that are
-    /// left are removed when the run is next opened.
+    /// Records that a commit no longer counts, and deletes its shards. After an interruption, the next opening of the
+    /// run deletes the remaining shards.
     ///
     /// # Errors
     ///
-    /// As for [`append`](Self::append), and a failure of the system or the store.
+    /// As for [`append`](Self::append), and an I/O or store error.
     pub fn retract(&mut self, retracted: Commit) -> Result<(), RunError> {
         let shards = self.catalog.shards();
         let those = shards.iter().filter(|shard| *shard.commit == retracted);
@@ -374,7 +378,7 @@ impl Run {
         Ok(self.dir.remove_needless_shards(&those)?)
     }
 
-    /// Limits what the run may take of the disk, as [`TypedRun::limit_disk`] does.
+    /// Limits the disk space of the run; see [`TypedRun::limit_disk`].
     ///
     /// # Errors
     ///
@@ -389,7 +393,7 @@ impl Run {
         self.catalog.holdings()
     }
 
-    /// The parameters: those of the manifest, and what the journal amends.
+    /// The parameters of the manifest, with the amendments of the journal.
     pub fn params(&self) -> &Params {
         &self.params
     }
@@ -409,13 +413,13 @@ impl Run {
         Recipe::new(&self.params, &self.catalog.holdings()).steps()
     }
 
-    /// The shards that are missing, or have another length or another header than their record says, each with what is
-    /// wrong. Costs a list of the shards, and a look at each that is not in the list as recorded; what follows the headers
-    /// is not read.
+    /// The shards that are missing, or have another length or header than in their record, each with its fault. Lists
+    /// the shards, and checks the header of each shard that the list lacks or shows with another length. Does not read
+    /// the data after the headers.
     ///
     /// # Errors
     ///
-    /// As for [`TypedRun::shard_files`], and what keeps a shard from being looked at.
+    /// As for [`TypedRun::shard_files`], and errors that prevent the check of a shard.
     pub fn absent_shards(&self) -> Result<Vec<(Arc<CatalogShard>, StorageError)>, RunError> {
         let shards = self.catalog.shards();
         if shards.is_empty() {
@@ -423,7 +427,7 @@ impl Run {
         }
         let files = self.dir.shard_files()?;
         let is_listed = |record: &ShardRecord| files.get(&record.file) == Some(&record.bytes);
-        // The list may be wrong, and making a shard again may take hours: so each doubtful shard is looked at.
+        // The list may be wrong, and recomputing a shard may take hours. So each doubtful shard itself is checked.
         let doubtful: Vec<_> = shards.iter().filter(|shard| !is_listed(&shard.record)).collect();
         let look: Vec<_> = doubtful.iter().map(|shard| (&shard.record, *shard.identity())).collect();
         let mut absent = Vec::new();
@@ -437,7 +441,7 @@ impl Run {
         Ok(absent)
     }
 
-    /// The commits of which a shard is missing, or is another one: [`absent_shards`](Self::absent_shards).
+    /// The commits with a missing or different shard; see [`absent_shards`](Self::absent_shards).
     ///
     /// # Errors
     ///
@@ -449,8 +453,8 @@ impl Run {
         Ok(commits)
     }
 
-    /// Checks that each shard of a record exists, with the length and the header in the record. Callers check records
-    /// before they append them. Cost: 104 bytes are read of each shard, its header alone.
+    /// Checks that each shard of a record exists with the recorded length and header. Callers check a record before
+    /// they append it. Cost: reads the 104-byte header of each shard.
     ///
     /// # Errors
     ///
@@ -472,7 +476,7 @@ impl Run {
         !self.params.contents().enumerates_only() && self.missing().is_empty()
     }
 
-    /// Why states have no values, or not all of them; `None` for a solved run.
+    /// The reason why not all states have values; `None` for a solved run.
     pub fn why_not_solved(&self) -> Option<MissingValues> {
         match (self.params.contents().until(), self.missing().first()) {
             (Some(layer), _) => Some(MissingValues::OnlyEnumerates(layer.0)),
@@ -496,7 +500,7 @@ fn parse_params(place: &Place, params: serde_json::Value) -> Result<Params, RunE
     Ok(Params::try_from(record)?)
 }
 
-/// Requires that a run has the format that this program writes: another has other fingerprints.
+/// Requires that a run has the format that this program writes, because other formats have other fingerprints.
 fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
     if found == FORMAT_VERSION { Ok(()) } else { Err(RunError::OlderFormat { place: place.clone(), found }) }
 }
@@ -529,7 +533,7 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
     Ok(())
 }
 
-/// A hash of the parameters: they are the rules by which the content of a shard follows from what its header says.
+/// A hash of the parameters. Together with the layers in a shard's header, they determine the content of the shard.
 fn rule_hash(params: &Params) -> u64 {
     let text = serde_json::to_string(params).unwrap_or_default();
     xxh3_64(text.as_bytes())

@@ -41,14 +41,14 @@ fn steps(params: &Params, holdings: &Holdings) -> Vec<Segment> {
 }
 
 #[test]
-fn what_is_missing_is_planned_upward_then_downward() {
+fn missing_layers_are_enumerated_then_backed_up() {
     let params = params("2x2", "4");
     assert_eq!(steps(&params, &Holdings::default()), [up(4, 60), down(4, 60)]);
     let held = holdings(&[up(20, 30), up(4, 10), down(48, 60), down(16, 30)]);
     assert_eq!(steps(&params, &held), [up(12, 18), up(32, 60), down(32, 46), down(4, 14)]);
 }
 
-/// Kept are 4, 6, 8, and 16 and 18, 32 and 34, 48 and 50.
+/// The run keeps the layers 4, 6, 8, 16, 18, 32, 34, 48 and 50.
 #[test]
 fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     let params = params("2x2", "8");
@@ -62,8 +62,8 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     assert_eq!(recipe.reach(Layer(44)), ReachSource::Recomputed);
     assert_eq!(recipe.reach(Layer(48)), ReachSource::Stored);
     assert_eq!(recipe.reach(Layer(90)), ReachSource::Missing);
-    assert_eq!(recipe.reach(Layer(32)), ReachSource::Missing, "it is kept, whatever a record removes");
-    // Data that stays in the run comes first: here the reach of kept layers is gone too.
+    assert_eq!(recipe.reach(Layer(32)), ReachSource::Missing, "a kept layer, despite the removal");
+    // The removal also covers kept layers. Their reach is enumerated first, because it stays in the run.
     assert_eq!(recipe.steps()[..3], [up(10, 18), up(20, 34), down(48, 60)]);
 
     let mut held = holdings(&ranges);
@@ -71,20 +71,20 @@ fn reach_that_was_removed_is_enumerated_again_before_its_values() {
     let expected =
         [down(48, 60), up(36, 46), down(32, 46), up(20, 30), down(16, 30), up(10, 14), down(4, 14)];
     assert_eq!(steps(&params, &held), expected);
-    // Here only a part of the reach between two cuts was removed.
+    // Only a part of the reach between two cuts was removed.
     let mut held = holdings(&[up(4, 18), up(20, 24), up(26, 60)]);
     held.remove(&[range(20, 24)]);
     assert_eq!(steps(&params, &held), [down(32, 60), up(20, 24), down(4, 30)]);
 }
 
 #[test]
-fn what_is_passed_needs_no_reach() {
+fn layers_with_values_need_no_reach() {
     let params = params("2x2", "8");
     let ranges = [up(4, 8), up(10, 14), up(16, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60)];
     let mut held = holdings(&[&ranges[..], &[down(32, 60)]].concat());
     let recipe = Recipe::new(&params, &held);
-    assert_eq!(recipe.passed(), [range(36, 44)], "46 to 60 has 48 and 50, which are kept");
-    assert_eq!(recipe.repeatable(), [range(10, 14)], "20 to 30 are next");
+    assert_eq!(recipe.passed(), [range(36, 44)], "46 to 60 contain 48 and 50, which are kept");
+    assert_eq!(recipe.repeatable(), [range(10, 14)], "20 to 30 get their values next");
     held.remove(&[range(36, 44), range(20, 30)]);
     assert_eq!(Recipe::new(&params, &held).passed(), []);
     assert_eq!(steps(&params, &held), [up(20, 30), down(4, 30)]);
@@ -93,19 +93,20 @@ fn what_is_passed_needs_no_reach() {
     assert_eq!(Recipe::new(&params, &held).passed(), [range(10, 14), range(20, 30)]);
     assert_eq!(steps(&params, &held), []);
     assert_eq!(held.counts().len(), 29);
-    // The reach of kept layers was lost: it is enumerated again on that of the layers below, which stays until then.
+    // The run lost the reach of kept layers. It is enumerated again from the reach of the layers below, which stays
+    // until then.
     let mut lost = held.clone();
     lost.take(|commit| *commit == self::commit(up(32, 34)));
     assert_eq!(steps(&params, &lost), [up(32, 34)]);
     assert_eq!(Recipe::new(&params, &lost).passed(), [range(10, 14)]);
-    // Where nothing but reach is wanted, all of it is kept.
+    // A run that only enumerates keeps all reach.
     let params = Params::usual("2x2", "score").until(60).build().unwrap();
     let recipe = Recipe::new(&params, &held);
     assert_eq!((recipe.passed(), recipe.repeatable()), (vec![], vec![]));
 }
 
 #[test]
-fn a_way_up_goes_on_from_the_highest_layers_that_are_stored() {
+fn the_upward_pass_resumes_above_the_highest_stored_layers() {
     let params = params("2x2", "8");
     let mut held = holdings(&[up(4, 18), up(20, 30), up(32, 34), up(36, 40)]);
     assert_eq!(Recipe::new(&params, &held).repeatable(), [range(20, 30)]);
@@ -125,14 +126,13 @@ fn policies() -> impl Strategy<Value = KeptLayers> {
 }
 
 proptest! {
-    /// Ranges may end anywhere, and any may be removed or lost: following the first step again and again
-    /// completes the run. Each step finds the data it needs, no needed reach goes, and at the end kept layers
-    /// have their reach.
+    /// Ranges may end anywhere, and any range may be removed or lost. Running the first step repeatedly still completes
+    /// the run. Every step finds its inputs, and at the end all kept layers have stored reach.
     #[test]
-    fn the_first_step_over_and_over_completes_a_run(
+    fn repeating_the_first_step_completes_a_run(
         kept in policies(),
         choices in prop::collection::vec((0u32..12, 0u32..8, any::<u16>()), 1..400),
-        // Then all goes that may, after every commit.
+        // Used after the last choice: where a commit may end. Each commit is then followed by all possible removals.
         at_last in 0u32..12,
     ) {
         let params = params("3x2", "4").to_builder().kept(kept).build().unwrap();
@@ -140,7 +140,7 @@ proptest! {
         let mut choices = choices.into_iter().chain(std::iter::repeat_n((at_last, 6, 0), 2000));
         let mut lost = 0;
         while let Some(&step) = steps(&params, &held).first() {
-            let (layers, event, which) = choices.next().expect("it comes to an end");
+            let (layers, event, which) = choices.next().expect("the run is completed before that");
             prop_assert!(Recipe::new(&params, &held).has_inputs(step), "{step:?} of {held:?}");
             // A part of the step is committed.
             let ends = (0..step.layers()).filter(|&at| step.may_end_at(step.layer(at), kept));

@@ -26,12 +26,12 @@ pub enum RunError {
     Journal {
         /// The run.
         place: Place,
-        /// Its number in the journal.
+        /// Number of the record in the journal.
         number: u64,
         /// The reason.
         reason: String,
     },
-    /// There are more shards that no record of the journal names than an interrupted command leaves.
+    /// More shards lack a journal record than an interrupted command leaves.
     #[error(
         "expected a journal record for every shard of {place}, found none for {shards} of its shards ({bytes} bytes), \
          more than an interrupted command leaves; restore the folder journal from a copy, or discard these shards to \
@@ -40,12 +40,12 @@ pub enum RunError {
     UnnamedShards {
         /// The run.
         place: Place,
-        /// How many.
+        /// Number of shards without a record.
         shards: usize,
-        /// Their bytes together.
+        /// Total bytes of these shards.
         bytes: u64,
     },
-    /// The run is to be written to, and an earlier program made it.
+    /// The run cannot be written because an earlier version of the program created it.
     #[error(
         "{place} has format {found}, which this program can read but not resume; finish the run with version 0.1, or \
          solve the board again in another place"
@@ -53,10 +53,10 @@ pub enum RunError {
     OlderFormat {
         /// The run.
         place: Place,
-        /// Its format version.
+        /// Format version of the run.
         found: u32,
     },
-    /// Layers that were enumerated again came out in another way.
+    /// A repeated enumeration found other counts than before.
     #[error(
         "expected {} states and {} afterstates in layer {} of {place}, as enumerated before, found {} and {}; the \
          memory or the processor of a machine is faulty, or the program has a bug. Committed data is unchanged",
@@ -73,7 +73,7 @@ pub enum RunError {
     /// No run can have these parameters.
     #[error(transparent)]
     Params(#[from] ParamsError),
-    /// The directory holds a run of the same job that stores other things of it.
+    /// The place holds a run of the same job with other stored data.
     #[error(
         "{place} holds this job with other stored data: expected {field} {wanted}, found {found} (stored data is never \
          converted); resume the run with its own choice, or solve the job again in another place"
@@ -88,7 +88,7 @@ pub enum RunError {
         /// The choice asked for.
         wanted: String,
     },
-    /// The directory holds a run with other parameters.
+    /// The place holds a run of another job.
     #[error(
         "{place} holds another job: expected {field} {wanted}, found {found}; choose another place, or request the job \
          of this run"
@@ -118,7 +118,7 @@ impl RunError {
         }
     }
 
-    /// The shard to make again, if the error comes from one.
+    /// The shard to recompute, if a shard caused the error.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {
@@ -128,7 +128,7 @@ impl RunError {
     }
 }
 
-/// Why the states of a run have no values, or not all of them.
+/// The reason why not all states of a run have values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum MissingValues {
     /// The run only enumerates, up to this layer, and never gets values.
@@ -136,12 +136,12 @@ pub enum MissingValues {
         "this run is not solved because it only enumerates, up to layer {0}; use a run of the whole board"
     )]
     OnlyEnumerates(u32),
-    /// Layers are still to be enumerated or backed up, this segment first.
+    /// Some layers are not enumerated or not backed up yet. This segment is next.
     #[error(
         "this run is not solved because it must still {} layers {} to {}; resume it", .0.phase.name(), .0.first, .0.last
     )]
     Unfinished(Segment),
-    /// Layers are still to be enumerated or backed up, but the run has an older format, which this program does not
+    /// Some layers are not enumerated or not backed up yet, but the run has an older format, which this program cannot
     /// continue.
     #[error(
         "this run is not solved because it must still {} layers {} to {}, and its format is older; finish it with \

@@ -18,7 +18,7 @@ fn open(location: &Location) -> Result<Run, RunError> {
     Run::open_or_create(location, &params(), UnnamedPolicy::Refuse)
 }
 
-/// Writes a shard of one item, and commits it where that is asked for.
+/// Writes a shard with one item, and commits it if `commits` is true.
 fn publish(run: &mut Run, phase: Phase, first: u32, last: u32, commits: bool) {
     let record = write(run, phase, first, last);
     if commits {
@@ -44,7 +44,7 @@ fn looked(run: &Run, record: &Record) -> Option<ErrorKind> {
     Some(run.look(record).unwrap().remove(0).err()?.kind())
 }
 
-/// A store in memory, and a run in it whose copies are in this folder.
+/// A store in memory, and the location of a run in it. Copies of its shards are cached in this folder.
 fn in_store(cache_folder: PathBuf) -> (Arc<InMemory>, Location) {
     let store = Arc::new(InMemory::new());
     let settings = StoreSettings { cache_folder: Some(cache_folder), ..StoreSettings::default() };
@@ -52,7 +52,7 @@ fn in_store(cache_folder: PathBuf) -> (Arc<InMemory>, Location) {
     (store, location)
 }
 
-/// The same run in a directory and in a store, with a way to remove records of its journal.
+/// Locations of a run in a directory and in a store, each with a function that removes a record of its journal.
 fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path().join("run");
@@ -71,9 +71,9 @@ fn places() -> (TempDir, Vec<(Location, RemoveRecord)>) {
 
 type RemoveRecord = Box<dyn Fn(u64)>;
 
-/// Shards that a commit replaces go with it, so that the next shards have their room.
+/// A commit removes the shards that it replaces, so later shards can use their disk space.
 #[test]
-fn a_commit_removes_what_it_replaces() {
+fn a_commit_removes_the_shards_it_replaces() {
     let (_place, places) = places();
     for (location, _) in places {
         let mut run = open(&location).unwrap();
@@ -92,23 +92,23 @@ fn a_commit_removes_what_it_replaces() {
         let (other, replaced) = (file(&run, 4), file(&run, 10));
         lose(&run, 10);
         publish(&mut run, Phase::BackUp, 10, 20, true);
-        assert!(is_there(&run, &replaced), "the journal counts it");
+        assert!(is_there(&run, &replaced), "it still counts in the journal");
         publish(&mut run, Phase::Enumerate, 10, 14, true);
         assert!(is_there(&run, &other) && !is_there(&run, &replaced));
-        // Made again with the same layers, a shard of a directory has the name of the one that it replaces.
+        // In a directory, a recomputed shard of the same layers has the name of the shard that it replaces.
         lose(&run, 10);
         publish(&mut run, Phase::Enumerate, 10, 14, true);
         assert!(is_there(&run, &file(&run, 10)));
         assert_eq!(run.dir().shard_files().unwrap().len(), 3);
         let counted = run.dir().allowance().unwrap().taken_bytes();
         run.limit_disk(1 << 20).unwrap();
-        assert_eq!(counted, run.dir().allowance().unwrap().taken_bytes(), "as the files are counted anew");
+        assert_eq!(counted, run.dir().allowance().unwrap().taken_bytes(), "as in a new count");
     }
 }
 
-/// Also in a store, where each opening adds a record.
+/// In a store, each opening adds a record, which is lost too.
 #[test]
-fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
+fn a_run_that_lost_its_journal_is_refused() {
     for (location, remove) in places().1 {
         let mut run = open(&location).unwrap();
         publish(&mut run, Phase::Enumerate, 4, 60, true);
@@ -129,10 +129,10 @@ fn a_run_that_lost_its_journal_is_not_begun_anew_in_silence() {
     }
 }
 
-/// The leftovers of a crash are no sign of a loss: a shard without a record, one that was made again, one
-/// that was retracted.
+/// A crash may leave a shard without a record, a replaced shard or a retracted shard. The next opening removes them,
+/// and does not report a loss.
 #[test]
-fn what_a_crash_leaves_is_removed() {
+fn leftovers_of_a_crash_are_removed() {
     for (location, _) in places().1 {
         let mut run = open(&location).unwrap();
         publish(&mut run, Phase::Enumerate, 4, 60, true);
@@ -148,9 +148,9 @@ fn what_a_crash_leaves_is_removed() {
     }
 }
 
-/// States do not depend on the precision: it may change until there are values, and not afterwards.
+/// States do not depend on the precision, so it may change until values are committed.
 #[test]
-fn a_run_without_values_goes_on_with_another_precision() {
+fn a_run_without_values_may_change_its_precision() {
     let wider = params().with_precision(Precision::Bits64);
     let open_as =
         |location: &Location, params: &Params| Run::open_or_create(location, params, UnnamedPolicy::Refuse);
@@ -160,9 +160,9 @@ fn a_run_without_values_goes_on_with_another_precision() {
         drop(run);
         assert_eq!(*open_as(&location, &wider).unwrap().params(), wider);
         assert_eq!(*Run::open(&location).unwrap().params(), wider, "as its journal says");
-        assert_eq!(*open(&location).unwrap().params(), params(), "and back");
+        assert_eq!(*open(&location).unwrap().params(), params(), "the precision changes back");
         let mut run = open_as(&location, &wider).unwrap();
-        run.catalog().shards()[0].reader().expect("shards from before are those of the run");
+        run.catalog().shards()[0].reader().expect("earlier shards still belong to the run");
         publish(&mut run, Phase::BackUp, 32, 60, true);
         let amendment = Amendment { amended: Amended { precision: Precision::Bits32 } };
         run.catalog().add(JournalRecord::Amendment(amendment)).unwrap_err();
@@ -177,9 +177,9 @@ fn a_run_without_values_goes_on_with_another_precision() {
     }
 }
 
-/// Only the journal says which precision the run has by now.
+/// Only the journal shows the current precision, so it must be read before other writers are fenced off.
 #[test]
-fn the_writer_of_a_run_of_another_precision_is_left_alone() {
+fn a_request_for_another_precision_fences_off_no_writer() {
     let place = tempfile::tempdir().unwrap();
     let (_, location) = in_store(place.path().into());
     publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
@@ -190,7 +190,7 @@ fn the_writer_of_a_run_of_another_precision_is_left_alone() {
     publish(&mut writer, Phase::BackUp, 4, 30, true);
 }
 
-/// A commit that is retracted takes its shard with it.
+/// A retraction removes the shards of its commit.
 #[test]
 fn shards_of_retracted_commits_are_removed() {
     for (location, _) in places().1 {
@@ -206,7 +206,7 @@ fn shards_of_retracted_commits_are_removed() {
     }
 }
 
-/// The time of a pass is that of all its ranges, also where different processes computed them.
+/// The time of a pass is the sum over its ranges, even if different processes computed them.
 #[test]
 fn times_of_ranges_add_up() {
     let place = tempfile::tempdir().unwrap();
@@ -220,13 +220,13 @@ fn times_of_ranges_add_up() {
     assert_eq!(time_with(4, 10, Some((1.5, 2))), Some((1.5, Some(2))));
     assert_eq!(time_with(12, 20, Some((0.25, 2))), Some((1.75, Some(2))));
     assert_eq!(time_with(22, 30, Some((2.0, 4))), Some((3.75, None)), "by different numbers of threads");
-    assert_eq!(time_with(32, 60, None), None, "not all of it is known");
+    assert_eq!(time_with(32, 60, None), None, "one time is unknown");
     assert_eq!(run.catalog().took(Phase::BackUp), None);
 }
 
-/// Commands print the time of a journal, so that it must be one.
+/// Commands print the times in a journal, so an impossible time must be refused.
 #[test]
-fn times_that_cannot_be_are_refused() {
+fn impossible_times_are_refused() {
     let place = tempfile::tempdir().unwrap();
     let location = Location::from(&*place.path().join("run"));
     let mut run = open(&location).unwrap();
@@ -239,9 +239,9 @@ fn times_that_cannot_be_are_refused() {
     }
 }
 
-/// A record is not appended for shards that are not there, or that are others.
+/// A record must not be appended if its shards are missing or different.
 #[test]
-fn shards_of_a_record_are_looked_at() {
+fn shards_of_a_record_are_checked() {
     for (location, _) in places().1 {
         let mut run = open(&location).unwrap();
         publish(&mut run, Phase::Enumerate, 4, 60, true);
@@ -260,16 +260,16 @@ fn shards_of_a_record_are_looked_at() {
     }
 }
 
-/// The copy in the cache may be whole where the shard itself is not.
+/// The copy in the cache may be intact although the shard itself is damaged.
 #[test]
-fn shards_are_checked_where_they_are_committed() {
+fn checks_read_the_shard_and_not_its_copy() {
     use futures_util::FutureExt;
     use object_store::ObjectStoreExt;
 
     let place = tempfile::tempdir().unwrap();
     let (store, location) = in_store(place.path().into());
     publish(&mut open(&location).unwrap(), Phase::Enumerate, 4, 60, true);
-    // A shard of a new catalog each time: an open shard stays open.
+    // Each call takes the shard from a new catalog, because an open shard stays open.
     let shard = || Run::open(&location).unwrap().catalog().shards().remove(0);
     shard().original().unwrap().verify().unwrap();
     let object = format!("run/shards/{}", shard().record.file).into();
@@ -283,9 +283,9 @@ fn shards_are_checked_where_they_are_committed() {
     assert!(is_lost(shard().original().and_then(|reader| reader.verify())));
 }
 
-/// In a store, opening a run for writing fences others off: one of an older format is refused before that.
+/// In a store, opening a run for writing fences off other writers. A run of an older format is refused before that.
 #[test]
-fn a_run_of_an_older_format_is_read_and_its_writer_left_alone() {
+fn opening_an_older_format_fences_off_no_writer() {
     use futures_util::FutureExt;
     use object_store::ObjectStoreExt;
 
@@ -304,7 +304,7 @@ fn a_run_of_an_older_format_is_read_and_its_writer_left_alone() {
     for refused in [open(&location).map(drop), Run::open_again(&location).map(drop)] {
         assert!(matches!(refused, Err(RunError::OlderFormat { found: 1, .. })), "{refused:?}");
     }
-    // Its writer is still the one.
+    // The first writer can still write.
     publish(&mut writer, Phase::Enumerate, 4, 60, true);
     let run = Run::open(&location).unwrap();
     assert_eq!((run.format_version(), run.records()), (1, 1));
