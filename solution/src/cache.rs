@@ -1,27 +1,27 @@
-//! Caches that are bounded by the bytes that their entries take.
+//! Caches with a limit on the total bytes of their entries.
 
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 use quick_cache::{OptionsBuilder, Weighter};
 
-/// Bytes that an entry of the cache takes beside what it holds, about.
+/// Approximate bytes of an entry of the cache, without its content.
 const ENTRY_BYTES: u64 = 128;
 
-/// The number of parts of a cache: enough that threads seldom wait for a lock, and few, since no entry can be larger
-/// than a part.
+/// Number of separately locked parts of a cache. With several locks, threads seldom wait. With more parts, each part
+/// would be smaller, and so would the largest possible entry.
 const CACHE_SHARDS: usize = 4;
 
-/// A cache whose entries weigh what they take.
+/// A cache that weighs its entries by their bytes.
 pub type WeighedCache<K, V> = Cache<K, V, Weigh>;
 
-/// Weighs by [`Bytes`].
+/// Weighs entries by [`Bytes`].
 #[derive(Clone, Debug)]
 pub struct Weigh;
 
 /// Size of an entry of a cache.
 pub trait Bytes {
-    /// Heap bytes, about.
+    /// Approximate bytes on the heap.
     fn bytes(&self) -> u64;
 }
 

@@ -1,4 +1,4 @@
-//! Which shard covers which layer.
+//! The committed shards of a run, and the layers that they cover.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -42,28 +42,28 @@ pub struct Catalog {
     ranges: RwLock<Ranges>,
     open: Arc<OpenShards>,
     next_serial: AtomicU64,
-    /// How long it took to enumerate ranges once more that were removed since.
+    /// Work times of repeated enumerations whose shards were removed later.
     again: Mutex<Vec<Option<WorkTime>>>,
-    /// The files of shards that records name and that do not count any more; with more about those that may still be there.
+    /// The files of shards that no longer count, by name. `Some` as long as a file may still exist.
     superseded: Mutex<HashMap<String, Option<Superseded>>>,
-    /// The members' threads of the last record that has several shards, and what follows from them.
+    /// The members' threads of the last record with several shards, and the owners of lanes for these threads.
     last_owners: Mutex<Option<(Vec<u32>, Arc<Owners>)>>,
 }
 
-/// A shard that does not count any more, and the range that it is of.
+/// A shard that no longer counts, and its range.
 #[derive(Debug)]
 struct Superseded {
     commit: Arc<Commit>,
     record: ShardRecord,
 }
 
-/// The layers that a commit counts.
+/// The layers whose states a commit counts.
 fn layers_of(commit: &Commit) -> impl Iterator<Item = Layer> + '_ {
     commit.layers.iter().map(|counts| counts.layer)
 }
 
 impl Catalog {
-    /// The catalog of an open run, without any shard.
+    /// An empty catalog for an open run.
     pub fn new(dir: &TypedRun<JournalRecord>, params: &Params, rule_hash: u64) -> Self {
         Self {
             files: Arc::new(dir.shards()),
@@ -83,7 +83,7 @@ impl Catalog {
         &self.files
     }
 
-    /// The identity of the shard of a range.
+    /// The identity of a shard of this phase and range.
     pub fn identity(&self, phase: Phase, first: Layer, last: Layer) -> ShardIdentity {
         ShardIdentity {
             run: self.files.run_id(),
@@ -96,9 +96,11 @@ impl Catalog {
         }
     }
 
-    /// Adds the next record of the journal. A commit takes the place of all older ranges of its phase that have any of
-    /// its layers: those were lost, or the commit would not have been made. Ranges whose shards were removed stay, for
-    /// their counts, also where a range of the same layers was enumerated again and is retracted.
+    /// Adds the next record of the journal.
+    ///
+    /// A commit replaces all older ranges of its phase that share a layer with it. The shards of such a range must have
+    /// been lost, because only then is a layer computed again. Ranges whose shards were removed stay for their counts,
+    /// even if the same layers are enumerated again and that commit is retracted.
     ///
     /// # Errors
     ///
@@ -130,7 +132,7 @@ impl Catalog {
         if shards.len() != expected || threads.len() > MOST_SHARDS {
             return Err(format!("expected {} shards, found {}", expected.min(MOST_SHARDS), shards.len()));
         }
-        // Names lead nowhere else: shards are read, listed and removed by them.
+        // A name must not lead out of the run's folder, because shards are read and removed by name.
         let is_name = |shard: &ShardRecord| !shard.file.is_empty() && shard.id().file() == shard.file;
         if let Some(shard) = shards.iter().find(|shard| !is_name(shard)) {
             return Err(format!("expected the name of a shard in the run's folder, found {:?}", shard.file));
@@ -152,8 +154,8 @@ impl Catalog {
         Ok(())
     }
 
-    /// Which member owns which lane, by the members' threads. The result is kept, since the next record is mostly of
-    /// the same members.
+    /// Returns the owners of lanes for members with these threads. Keeps the result, because the next record usually
+    /// has the same members.
     fn owners(&self, threads: Vec<u32>) -> Arc<Owners> {
         let mut last = self.last_owners.lock();
         match &*last {
@@ -171,7 +173,7 @@ impl Catalog {
         self.read().all().iter().any(|range| range.commit.phase == Phase::BackUp)
     }
 
-    /// Forgets all ranges but those of which `keep` is true.
+    /// Removes all ranges for which `keep` is false from the catalog.
     fn retain(&self, keep: impl Fn(&Range) -> bool) {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock();
@@ -183,13 +185,13 @@ impl Catalog {
         }
     }
 
-    /// Notes that the files of all shards that do not count any more are gone, or go when the run is next opened.
+    /// Records that the files of all shards that no longer count are removed, or will be when the run is next opened.
     pub fn forget_superseded(&self) {
         self.superseded.lock().values_mut().for_each(|shard| *shard = None);
     }
 
-    /// The shards that a committed range has replaced, each once: their files may go. Those that are only taken for lost
-    /// count in the journal until then.
+    /// Returns the shards that a new commit replaces, each only once, so that the caller can remove their files. A
+    /// shard that was only reported lost still counts in the journal until a commit replaces it.
     pub fn take_superseded(&self, by: &Commit) -> Vec<ShardRecord> {
         let ranges = self.read();
         let mut superseded = self.superseded.lock();
@@ -197,7 +199,7 @@ impl Catalog {
         let replaced = superseded.values_mut().filter_map(|shard| shard.take_if(is_replaced));
         let mut replaced: Vec<ShardRecord> = replaced.map(|shard| shard.record).collect();
         if !replaced.is_empty() {
-            // A shard that was made again may have the name of the one that it replaces.
+            // A recomputed shard may have the name of the shard that it replaces.
             let counting = ranges.all().iter().flat_map(|range| &range.shards);
             let counting: HashSet<&str> = counting.map(|shard| shard.record.file.as_str()).collect();
             replaced.retain(|shard| !counting.contains(shard.file.as_str()));
@@ -205,8 +207,8 @@ impl Catalog {
         replaced
     }
 
-    /// Releases the shards of the enumerated ranges that lie within one of `removed`. Their counts stay, once for
-    /// each layer.
+    /// Removes the shards of the enumerated ranges inside one of `removed` from the catalog. The counts of these ranges
+    /// stay, once for each layer.
     fn remove_reach(&self, removed: &[LayerRange]) {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock();
@@ -217,14 +219,14 @@ impl Catalog {
             .flat_map(|range| layers_of(&range.commit))
             .collect();
         ranges.all_mut().retain_mut(|range| {
-            // Ranges that are not removed stay, and those of which only the counts are left.
+            // Other ranges stay, and so do ranges of which only the counts are left.
             if !range.is_stored() || !is_removed(&range.commit, removed) {
                 return true;
             }
-            // Their files go with the record.
+            // `Run::remove_reach` removes the files, so no later commit has to.
             superseded.extend(range.shards.drain(..).map(|shard| (shard.record.file.clone(), None)));
             let is_counted = range.commit.first.to(range.commit.last).all(|layer| counted.contains(&layer));
-            // A range that was enumerated again is counted already.
+            // An earlier range already has the counts of layers that were enumerated again.
             if is_counted {
                 self.again.lock().push(range.took);
             }
@@ -232,15 +234,15 @@ impl Catalog {
         });
     }
 
-    /// The journal's records of the shards of the enumerated ranges that lie within one of `ranges`.
+    /// The shard records of the enumerated ranges inside one of `ranges`.
     pub fn reach_of(&self, ranges: &[LayerRange]) -> Vec<ShardRecord> {
         let held = self.read();
         let those = held.all().iter().filter(|range| is_removed(&range.commit, ranges));
         those.flat_map(|range| &range.shards).map(|shard| shard.record.clone()).collect()
     }
 
-    /// The first layer whose counts in a new commit differ from those known already, with both counts, the known ones
-    /// first. A layer has the same states whenever it is enumerated, so counts that differ are a fault.
+    /// Returns the known and the new counts of the first layer whose counts in a new commit differ from the known ones.
+    /// Every enumeration of a layer finds the same states, so a difference is a fault.
     pub fn counted_otherwise(&self, commit: &Commit) -> Option<(LayerCounts, LayerCounts)> {
         let counts = self.holdings().counts();
         let mut pairs = commit.layers.iter().filter_map(|now| Some((*counts.get(&now.layer)?, *now)));
@@ -261,7 +263,7 @@ impl Catalog {
         Holdings::new(self.read().all().iter().map(held).collect())
     }
 
-    /// The files of shards that no record of the journal names, among those given.
+    /// Returns those of the given files that no journal record names.
     pub fn unnamed<'a>(&self, files: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         let ranges = self.read();
         let superseded = self.superseded.lock();
@@ -276,8 +278,8 @@ impl Catalog {
         CatalogShard::new((commit, record, serial), identity, &self.files, &self.open)
     }
 
-    /// Closes the shard that holds an item, so that it is opened anew when it is next needed: it may have been mended
-    /// where it is.
+    /// Replaces the shard that holds an item by an unopened one. The next use then opens the file again, which may have
+    /// been repaired.
     pub fn reopen(&self, kind: ShardKind, key: ItemKey) {
         let Some(open) = self.find(kind, key) else { return };
         let unopened = Arc::new(self.shard(&open.commit, open.record.clone()));
@@ -286,7 +288,7 @@ impl Catalog {
         shards.filter(|shard| shard.serial == open.serial).for_each(|shard| *shard = Arc::clone(&unopened));
     }
 
-    /// Forgets the range of a shard that is lost or damaged.
+    /// Removes the range of a lost or damaged shard from the catalog.
     pub fn remove(&self, shard: &CatalogShard) {
         self.retain(|range| range.shards.iter().all(|other| other.serial != shard.serial));
     }
@@ -307,14 +309,14 @@ impl Catalog {
         }
     }
 
-    /// All shards, by phase and first layer.
+    /// All shards, in order of phase and first layer.
     pub fn shards(&self) -> Vec<Arc<CatalogShard>> {
         let mut shards: Vec<_> = self.read().all().iter().flat_map(|range| range.shards.clone()).collect();
         shards.sort_by_key(|shard| (shard.commit.phase, shard.commit.first));
         shards
     }
 
-    /// All commits, by phase and first layer; also of ranges whose shards were removed.
+    /// All commits, in order of phase and first layer, including those of ranges whose shards were removed.
     pub fn commits(&self) -> Vec<Commit> {
         let mut commits: Vec<_> =
             self.read().all().iter().map(|range| Commit::clone(&range.commit)).collect();
@@ -322,8 +324,8 @@ impl Catalog {
         commits
     }
 
-    /// How long the committed ranges of a phase took, each time that they were enumerated; `None` if that is not recorded
-    /// for all of them, or there are none.
+    /// Total time of the committed ranges of a phase, including repeated enumerations; `None` if a range has no
+    /// recorded time, or if there are no ranges.
     pub fn took(&self, phase: Phase) -> Option<PassTime> {
         let ranges = self.read();
         let of_phase = ranges.all().iter().filter(|range| range.commit.phase == phase);
@@ -344,17 +346,17 @@ impl Catalog {
         !self.find_layer(kind, layer).is_empty()
     }
 
-    /// The shards that hold a layer; none where it is not committed.
+    /// The shards that hold a layer; none if no stored range covers it.
     pub fn find_layer(&self, kind: ShardKind, layer: u32) -> Vec<Arc<CatalogShard>> {
         self.in_range(kind, layer, |range| range.shards.clone()).unwrap_or_default()
     }
 
-    /// The parts of a layer that have states, by their shards and in order; `None` where its reach is not stored. Reads the
-    /// indexes of the shards.
+    /// The parts of a layer that have states, shard by shard and in order; `None` if the reach of the layer is not
+    /// stored. Reads the indexes of the shards.
     ///
     /// # Errors
     ///
-    /// Where a shard cannot be opened.
+    /// If a shard cannot be opened.
     pub fn parts_of(&self, layer: Layer) -> Result<Option<Vec<ItemKey>>, StorageError> {
         let shards = self.find_layer(ShardKind::Reach, layer.0);
         let mut parts = Vec::new();
@@ -368,7 +370,7 @@ impl Catalog {
         Ok((!shards.is_empty()).then_some(parts))
     }
 
-    /// The shard that holds an item, if it exists; `None` if no shard covers its layer and lane.
+    /// The shard that holds an item if the item exists; `None` if no shard covers the layer and lane of the item.
     pub fn find(&self, kind: ShardKind, key: ItemKey) -> Option<Arc<CatalogShard>> {
         let holder = |range: &Range| {
             let owner = match &range.owners {

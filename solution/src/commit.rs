@@ -12,12 +12,12 @@ use serde::{Deserialize, Serialize};
 pub enum Phase {
     /// Upward: which states are reachable.
     Enumerate,
-    /// Downward: what they are worth.
+    /// Downward: the values of the states.
     BackUp,
 }
 
 impl Phase {
-    /// Its name for people.
+    /// The name of the phase, as shown to people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Enumerate => "enumerate",
@@ -25,7 +25,7 @@ impl Phase {
         }
     }
 
-    /// The kind of the shards that it writes.
+    /// The kind of the shards that the phase writes.
     pub fn shard_kind(self) -> ShardKind {
         match self {
             Self::Enumerate => ShardKind::Reach,
@@ -33,8 +33,8 @@ impl Phase {
         }
     }
 
-    /// The other lanes whose block of the same layer this pass needs for a lane's block, among them lanes that have no
-    /// such block.
+    /// The other lanes whose blocks this pass needs to compute the block of `lane` in the same layer. Some of these
+    /// lanes may have no block in that layer.
     pub fn needs(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
             Self::Enumerate => lane.source_lanes(params),
@@ -42,8 +42,8 @@ impl Phase {
         }
     }
 
-    /// The other lanes whose block of the same layer needs a lane's block in this pass, among them lanes that have no
-    /// such block.
+    /// The other lanes whose blocks in the same layer need the block of `lane` in this pass. Some of these lanes may
+    /// have no block in that layer.
     pub fn needed_by(self, lane: Lane, params: &Params) -> BTreeSet<Lane> {
         match self {
             Self::Enumerate => lane.target_lanes(params),
@@ -83,13 +83,13 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Whether it is of a pass and has any of these layers, both ends included.
+    /// Whether the commit is of this phase and shares a layer with the range from `first` to `last`, both included.
     pub fn has_any_of(&self, phase: Phase, first: Layer, last: Layer) -> bool {
         self.phase == phase && self.first <= last && first <= self.last
     }
 }
 
-/// The fingerprint of a solved run that has these commits: the sum of those of its values.
+/// The fingerprint of a solved run with these commits: the sum of the fingerprints of its backups.
 pub fn fingerprint_of<'a>(commits: impl IntoIterator<Item = &'a Commit>) -> u128 {
     let of_values = commits.into_iter().filter(|commit| commit.phase == Phase::BackUp);
     of_values.filter_map(|commit| commit.fingerprint).fold(0, u128::wrapping_add)
@@ -128,7 +128,7 @@ mod tests {
             let text = serde_json::to_string(&commit).unwrap();
             assert_eq!(serde_json::from_str::<Commit>(&text).unwrap(), commit);
             let newer = text.replacen('{', r#"{"newer":1,"#, 1);
-            assert!(serde_json::from_str::<Commit>(&newer).is_err(), "it may mean something");
+            assert!(serde_json::from_str::<Commit>(&newer).is_err(), "an unknown field may matter");
         }
     }
 }

@@ -1,21 +1,23 @@
-//! Shards that no journal record names: what a crash leaves, or the sign that records were lost.
+//! Shards that no journal record names: leftovers of a crash, or a sign of lost records.
 
 use std::collections::{HashMap, HashSet};
 
 use exact2048_storage::ShardName;
 
-/// The most ranges that a process that writes alone can have published and not committed: it commits each before it
+/// Most published but uncommitted ranges of a process outside a cluster. The process commits each range before it
 /// begins the next.
 const MOST_ALONE: usize = 1;
 
-/// The most such ranges of one epoch of a cluster: its members go on for a while when the coordinator cannot write.
+/// Most published but uncommitted ranges of one epoch of a cluster. Members continue for a while if the coordinator
+/// cannot write.
 const MOST_OF_A_CLUSTER: usize = 16;
 
-/// Whether these shards, which no record names, are more than crashes leave beside a journal with this number of
-/// records, those of openings included.
+/// Whether these shards, which no record names, are more than crashes leave. `journal_length` is the number of journal
+/// records, including opening records.
 ///
-/// Each opening of a run removes the leftovers of earlier ones, so that only the last attempts of some
-/// processes can be there. And a process that made a shard that names an opening record had that record.
+/// Each opening of a run removes the leftovers of earlier openings. So only the last attempt of each process can
+/// remain. The name of a shard may contain the number of an opening record, which then existed when the shard was
+/// written.
 pub fn shows_loss(unnamed: &[&str], journal_length: u64) -> bool {
     let mut attempts: HashMap<_, HashSet<_>> = HashMap::new();
     for name in unnamed.iter().filter_map(|file| ShardName::parse(file)) {
@@ -35,11 +37,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_crash_leaves_is_no_loss() {
+    fn leftovers_of_a_crash_are_no_loss() {
         assert!(!shows_loss(&[], 0));
         assert!(!shows_loss(&["reach-000004-000120.shard"], 0));
         assert!(!shows_loss(&["notes.txt", "values-000004-000120.shard"], 5));
-        // One of each of three writers of a store, which have opening records.
+        // One shard of each of three writers of a store, which have opening records.
         let three = [
             "reach-000004-000120-000000-0.shard",
             "reach-000004-000120-000001-0.shard",
@@ -63,7 +65,7 @@ mod tests {
     fn shards_of_several_records_are_a_loss() {
         assert!(shows_loss(&["reach-000004-000120.shard", "values-000004-000120.shard"], 0));
         assert!(shows_loss(&["values-000004-000060.shard", "values-000064-000120.shard"], 9));
-        // Its opening record is not there.
+        // The journal lacks the opening record that this shard names.
         assert!(shows_loss(&["reach-000004-000120-000003-0.shard"], 3));
         assert!(!shows_loss(&["reach-000004-000120-000003-0.shard"], 4));
     }

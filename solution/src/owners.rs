@@ -4,38 +4,41 @@ use exact2048_game::{Lane, Params};
 
 /// The rule that gives every lane its one owner among the members of an epoch.
 ///
-/// Few lanes are alive in one layer, and a few of them hold most of its states. So the rule gives neighbours, in the
-/// sum of large tiles or in their number, to different members. In `examples/scale`, 5x2 on two threads takes 1.2 times
-/// as long if lanes of one sum stay together, although a quarter fewer blocks are pushed then.
+/// A layer has blocks of few lanes, and a few of these hold most of its states. So the rule gives lanes that are
+/// neighbours in the sum or the number of their large tiles to different members. In the simulation
+/// `coordinator/examples/scale`, 5x2 on two threads takes 1.2 times as long if one member owns all lanes of a sum.
+/// Members then push a quarter fewer blocks, but this does not help enough.
 ///
-/// Where lanes are divided by huge tiles, those with the same ones are a *family*, and few moves lead from one family to
-/// another. So families are dealt out instead, each to one member, or where there are many members to a few.
+/// If lanes are split by huge tiles, all lanes with the same huge tiles are a *family*, and few moves lead from one
+/// family to another. So the rule then deals out families instead of lanes: each to one member, or to a few if there
+/// are many members.
 ///
-/// The rule is part of the format of runs: it says which shard of a commit holds a lane. It follows from the parameters
-/// and the members' threads alone, so that a share need not hold a table: every worker builds the same rule with
+/// The rule is part of the format of runs, because it determines which shard of a commit holds a lane. It depends only
+/// on the parameters and on the threads of the members. So members exchange no table of owners: each builds the same
+/// rule with [`assign`].
 /// [`assign`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owners {
     large: u8,
     huge: u8,
-    /// Members that a family is dealt to.
+    /// Number of members that share a family.
     split: usize,
-    /// Whose turn it is: indices of members, each as often as its threads say.
+    /// The order in which members get lanes: their indices, each in proportion to the threads of the member.
     turns: Vec<u16>,
 }
 
-/// A family is dealt to one member for every four that there are: a layer has about a dozen families, some of them
-/// large.
+/// Each family is shared by one in this many members of the epoch. A layer has about a dozen families, some of them
+/// large, so many members cannot each have whole families.
 const MEMBERS_A_SPLIT: usize = 4;
 
-/// A family is dealt to no more members than this: with each one, more of its moves lead to another member.
+/// Most members that share a family. With more of them, more moves inside the family would lead to another member.
 const MOST_SPLIT: usize = 4;
 
-/// Deals the lanes of a run to the members of an epoch; `threads` are theirs, in order of members.
+/// Deals the lanes of a run to the members of an epoch. `threads` has the number of threads of each member.
 ///
 /// # Panics
 ///
-/// Where there is no member, or more than 65,536.
+/// If there is no member, or if there are more than 65,536.
 pub fn assign(params: &Params, threads: &[u32]) -> Owners {
     assert!(!threads.is_empty() && threads.len() <= 1 << 16, "an epoch has between 1 and 65,536 members");
     let split = (threads.len() / MEMBERS_A_SPLIT).clamp(1, MOST_SPLIT);
@@ -58,8 +61,8 @@ impl Owners {
 
 /// Turns of a smooth weighted round robin.
 ///
-/// Each member has as many turns as its weight says. They are spread out as evenly as possible, so that few consecutive
-/// turns are already shared out about fairly.
+/// Each member has turns in proportion to its weight. The turns are spread out as evenly as possible, so even a few
+/// consecutive turns are divided about fairly.
 fn turns(threads: &[u32]) -> Vec<u16> {
     let mut weights: Vec<u64> =
         threads.iter().map(|&threads| u64::from(threads.clamp(1, MOST_WEIGHT))).collect();
@@ -82,7 +85,7 @@ fn turns(threads: &[u32]) -> Vec<u16> {
         .collect()
 }
 
-/// More threads than this count as this many: it bounds the number of turns.
+/// Largest weight of a member, also for members with more threads. It bounds the number of turns.
 const MOST_WEIGHT: u32 = 256;
 
 fn gcd(a: u64, b: u64) -> u64 {
@@ -101,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_lane_has_one_owner_and_everybody_agrees(threads in prop::collection::vec(0u32..300, 1..40)) {
+        fn every_lane_has_one_owner_and_all_members_agree(threads in prop::collection::vec(0u32..300, 1..40)) {
             let params = Params::small("3x3");
             let (here, there) = (assign(&params, &threads), assign(&params, &threads));
             for lane in lane::lanes(&params) {
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_is_shared_out() {
+    fn the_lanes_of_a_layer_are_divided() {
         let params = Params::small("4x3").without_huge_tiles();
         for members in [2, 3, 4] {
             let owners = assign(&params, &vec![1; members]);
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn families_stay_together_and_are_shared_out() {
+    fn families_stay_together_and_are_divided() {
         let params = Params::small("4x3");
         let space = Space::new(&params);
         for members in [2, 3, 7, 8] {
@@ -172,6 +175,6 @@ mod tests {
     fn turns_are_spread_out() {
         assert_eq!(turns(&[2, 1, 1]), [0, 1, 2, 0]);
         assert_eq!(turns(&[8, 8]), [0, 1]);
-        assert_eq!(turns(&[0]), [0], "a worker that says 0 threads counts as one thread");
+        assert_eq!(turns(&[0]), [0], "0 threads count as one");
     }
 }

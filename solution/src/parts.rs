@@ -1,7 +1,7 @@
 //! Content of a shard's items: the reachable entries of a block and their values (`docs/dev/format.md`).
 //!
-//! A block is cut into parts of whole rows, by its number of columns alone, so that a point query
-//! reads one part of each kind.
+//! A block is cut into parts of whole rows, so a query about one state reads one part of each kind. The number of
+//! columns determines the rows of a part.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ use crate::packing::pack_row;
 /// Entries (rows × columns) that a part has at most, unless a single row has more.
 pub const PART_ENTRIES: usize = 1 << 16;
 
-/// In the keys of best moves, added to the number of the part: no block has as many parts.
+/// Bit of the part number that marks the key of a best moves item. No block has that many parts.
 const BEST_MOVES: u32 = 1 << 31;
 
 /// Content of an item of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemKind {
-    /// Which of its entries are reachable.
+    /// The set of reachable entries of the part.
     Reach,
-    /// The values of the reachable ones.
+    /// The values of the reachable entries.
     Values,
-    /// Their best moves.
+    /// The best moves of the reachable entries.
     BestMoves,
 }
 
@@ -48,7 +48,7 @@ impl ItemKind {
         }
     }
 
-    /// The key of the item of this kind of a part; `part` is the key of the items of its reach and values.
+    /// The key of a part's item of this kind. `part` is the key of the part's reach and values items.
     pub fn key(self, part: ItemKey) -> ItemKey {
         match self {
             Self::Reach | Self::Values => part,
@@ -73,7 +73,7 @@ impl fmt::Display for ItemKind {
     }
 }
 
-/// An item that does not parse: the file passed its checksums, so it was written by other code.
+/// An item that does not parse. Its file passed the checksums, so other code wrote the item.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("item of layer {layer}, lane {lane}, part {part}: expected {expected}, found {found}")]
 pub struct PayloadError {
@@ -91,13 +91,13 @@ impl PayloadError {
         Self { layer: key.layer, lane, part: ItemKind::part(key).part, expected, found }
     }
 
-    /// An item of a place where the run has no boards.
+    /// The error for an item of a block in which the run has no boards.
     pub(crate) fn no_boards(key: ItemKey) -> Self {
         Self::new(key, "a lane with boards in this layer".to_owned(), "a lane without boards".to_owned())
     }
 }
 
-/// How a block of some rows and columns is cut into parts.
+/// The division of a block into parts.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {
     rows: usize,
@@ -126,7 +126,7 @@ impl Parts {
         start..(start + self.rows_each()).min(self.rows)
     }
 
-    /// The rows of the part of a key, which is checked, as it may come from elsewhere.
+    /// The rows of the part of a key. Checks the key, which may come from outside.
     pub fn rows_of(self, key: ItemKey) -> Result<std::ops::Range<usize>, PayloadError> {
         let no_such_part = || {
             let expected = format!("a part below {}", self.count());
@@ -154,12 +154,12 @@ impl Parts {
         self.columns.div_ceil(8)
     }
 
-    /// Words of a row of bits.
+    /// Number of words that hold a row of bits.
     pub fn words(self) -> usize {
         self.columns.div_ceil(64)
     }
 
-    /// Length of the reach item of a part; 0 where there is none, because no row has an entry.
+    /// Length of the reach item of a part; 0 if the part has no item, because none of its entries is reachable.
     pub fn reach_bytes(self, part: u32, held: &RowSet, bits: &[u64]) -> usize {
         let rows = self.rows(part);
         let occupancy_bytes = rows.len().div_ceil(8);
@@ -169,8 +169,8 @@ impl Parts {
         }
     }
 
-    /// The reach item of a part: its rows' occupancy, then the bits of the occupied rows. Empty
-    /// where no row is occupied. `bits` holds the rows of the set `held`.
+    /// The reach item of a part: the occupancy of its rows, then the bits of the occupied rows, which have a reachable
+    /// entry. Empty if no row is occupied. `bits` holds the rows of the set `held`.
     pub fn encode_reach(self, part: u32, held: &RowSet, bits: &[u64]) -> Vec<u8> {
         let bytes = self.reach_bytes(part, held, bits);
         if bytes == 0 {
@@ -197,14 +197,14 @@ impl Parts {
         Ok(rows)
     }
 
-    /// The rows of a part that have states, each with its bits, of those of all its rows.
+    /// The rows of a part that have states, each with its bits. `states` has the bits of all rows of the part.
     pub fn occupied(self, part: u32, states: &[u64]) -> impl Iterator<Item = (Row, &[u64])> {
         let rows = (self.rows(part).start as u32..).map(Row);
         // A block without columns has no states.
         rows.zip(states.chunks_exact(self.words().max(1))).filter(|(_, bits)| any(bits))
     }
 
-    /// Reads a reach item into `bits`, which has the rows of its part alone.
+    /// Reads a reach item into `bits`, which holds only the rows of the item's part.
     pub fn decode_reach_part(self, key: ItemKey, item: &[u8], bits: &mut [u64]) -> Result<(), PayloadError> {
         let (rows, words) = (self.rows(key.part).len(), self.words());
         if words == 0 {
@@ -296,7 +296,7 @@ impl Parts {
     }
 }
 
-/// The rows of a set that lie in a range, with the `width` elements of `data` that each has.
+/// The rows of a set that lie in a range, each with its `width` elements of `data`.
 fn slots_in<'a, T>(
     held: &'a RowSet,
     range: std::ops::Range<usize>,

@@ -1,10 +1,10 @@
-//! Ranges of layers that one pass goes through.
+//! Ranges of layers that one pass processes.
 
 use exact2048_game::{KeptLayers, Layer};
 
 use crate::commit::Phase;
 
-/// A range of layers that one pass has to go through; its inputs are published already.
+/// A range of layers for one pass to process. Its inputs are published before the pass begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
     /// Which pass.
@@ -15,9 +15,9 @@ pub struct Segment {
     pub last: Layer,
 }
 
-/// Layers of a segment are numbered from 0 in the direction of its pass: the number is a *position*.
+/// Layers of a segment are numbered from 0 in the direction of its pass. This number is the *position* of a layer.
 impl Segment {
-    /// How many layers it has.
+    /// Number of layers of the segment.
     pub fn layers(self) -> u32 {
         self.last.number() - self.first.number() + 1
     }
@@ -27,7 +27,8 @@ impl Segment {
         (self.first..=self.last).contains(&layer)
     }
 
-    /// The layer at a position; where the position is the number of its layers, the next layer beyond.
+    /// The layer at a position. The number of layers is also a valid position: that of the next layer beyond the
+    /// segment.
     pub fn layer(self, position: u32) -> Layer {
         match self.phase {
             Phase::Enumerate => self.first.up(position),
@@ -35,7 +36,7 @@ impl Segment {
         }
     }
 
-    /// How many of its layers come before a layer, which need not be one of them.
+    /// Number of layers of the segment that the pass processes before `layer`, which may lie outside the segment.
     pub fn position(self, layer: Layer) -> u32 {
         let passed = match self.phase {
             Phase::Enumerate => layer.0.saturating_sub(self.first.0),
@@ -52,8 +53,8 @@ impl Segment {
 
     /// Whether a shard may end with a layer.
     ///
-    /// In the upward pass, any layer may end a shard. In the downward pass, only the lower layer of a cut may, because
-    /// all layers below follow from it, and the last layer of the pass.
+    /// In the upward pass, any layer may end a shard. In the downward pass, the lower layer of a cut may, because all
+    /// layers below follow from the cut. The last layer of the pass may too.
     pub fn may_end_at(self, layer: Layer, kept: KeptLayers) -> bool {
         match self.phase {
             Phase::Enumerate => true,
@@ -66,9 +67,9 @@ impl Segment {
 mod tests {
     use super::*;
 
-    /// The next range builds on the last two layers of a range.
+    /// The next range needs the last two layers of a range.
     #[test]
-    fn a_way_down_ends_in_a_cut() {
+    fn a_downward_range_ends_in_a_cut() {
         let (first, last) = (Layer(10), Layer(60));
         for (kept, ends) in [
             (KeptLayers::TWO_IN_FOUR, vec![10, 16, 24, 32, 40, 48, 56]),
@@ -96,12 +97,12 @@ mod tests {
             assert!((0..=9).all(|position| segment.position(segment.layer(position)) == position));
             assert_eq!(segment.range(0..9), segment);
         }
-        assert_eq!((up.position(Layer(2)), up.position(Layer(90))), (0, 9), "any layer will do");
+        assert_eq!((up.position(Layer(2)), up.position(Layer(90))), (0, 9), "layers may lie outside");
         assert_eq!((down.position(Layer(90)), down.position(Layer(2))), (0, 9));
         assert_eq!(down.range(1..3), Segment { first: Layer(16), last: Layer(18), ..down });
         let ends = |segment: Segment| {
             (0..9).filter(|&at| segment.may_end_at(segment.layer(at), KeptLayers::TWO_IN_FOUR)).count()
         };
-        assert_eq!((ends(up), ends(down)), (9, 3), "anywhere; in 16, 8 and 4");
+        assert_eq!((ends(up), ends(down)), (9, 3), "at all layers; at 16, 8 and 4");
     }
 }

@@ -1,7 +1,7 @@
-//! Sums of values: how many, the least, the mean and the largest.
+//! Statistics of values: their number, least, mean and largest.
 
-/// Sums of values, which are added one after the other. They are added as floating-point numbers, so that the last
-/// digits of the sum depend on the order.
+/// Number, least, largest and sum of values. The values are added as floating-point numbers, so the last digits of the
+/// sum depend on their order.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ValueSums {
     count: u64,
@@ -11,7 +11,7 @@ pub struct ValueSums {
 }
 
 impl Default for ValueSums {
-    /// Of no values.
+    /// The statistics of no values.
     fn default() -> Self {
         Self { count: 0, least: f64::INFINITY, most: f64::NEG_INFINITY, sum: 0.0 }
     }
@@ -27,7 +27,7 @@ impl ValueSums {
         self.sum += value;
     }
 
-    /// Adds the sums of other values, which come after its own.
+    /// Adds the statistics of other values, which are added after the present ones.
     pub fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.least = self.least.min(other.least);
@@ -35,22 +35,22 @@ impl ValueSums {
         self.sum += other.sum;
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The least value; `None` of no values.
+    /// The least value; `None` if there are no values.
     pub fn least(&self) -> Option<f64> {
         (self.count > 0).then_some(self.least)
     }
 
-    /// The mean; `None` of no values.
+    /// The mean; `None` if there are no values.
     pub fn mean(&self) -> Option<f64> {
         (self.count > 0).then(|| self.sum / self.count as f64)
     }
 
-    /// The largest value; `None` of no values.
+    /// The largest value; `None` if there are no values.
     pub fn most(&self) -> Option<f64> {
         (self.count > 0).then_some(self.most)
     }

@@ -9,9 +9,9 @@ use crate::oracle::{Advice, Evaluation, MoveValue};
 /// Answer about a state.
 #[derive(Clone, Debug)]
 pub enum StateAnswer {
-    /// Its value and that of each of its moves.
+    /// The value of the state and of each of its moves.
     Values(Evaluation),
-    /// A best move alone, of a run that stores these.
+    /// Only a best move, from a run that stores best moves.
     BestMove(Advice),
 }
 
@@ -31,10 +31,10 @@ pub struct StateView {
     board: String,
     canonical: String,
     layer: u32,
-    /// `Some(false)` where it is not stored which boards of the layer games reach.
+    /// `Some(false)` if the run no longer stores which boards of the layer games reach; otherwise `None`.
     #[serde(skip_serializing_if = "Option::is_none")]
     known_reachable: Option<bool>,
-    /// `None` if the answer is a best move alone.
+    /// `None` if the answer is only a best move.
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,19 +51,19 @@ pub struct MoveView {
     legal: bool,
     score: Option<u32>,
     value: Option<f64>,
-    /// `None` also if it is the same as that of the board; the two can differ only where values are floating-point
-    /// numbers.
+    /// `None` also if the bound equals the bound of the board. The two bounds can differ only if values are
+    /// floating-point numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     error_bound: Option<f64>,
     afterstate: Option<String>,
-    /// Only where the worst tiles are spawned.
+    /// The board after the worst spawn; `None` unless an adversary spawns the tiles.
     #[serde(skip_serializing_if = "Option::is_none")]
     worst_spawn: Option<String>,
     best: bool,
 }
 
 impl StateView {
-    /// An answer about a state of boards of this size.
+    /// The view of an answer about a board of this size.
     pub fn new(answer: &StateAnswer, size: BoardSize) -> Self {
         let (board, canonical, layer) = answer.state();
         let known_reachable = match answer {

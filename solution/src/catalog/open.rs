@@ -1,4 +1,5 @@
-//! Which shards are open: those used last, within bounded memory. The indexes of all shards of a whole 4x3 take 2 GB.
+//! The open shards of a catalog: the most recently used ones, within bounded memory. The indexes of all shards of a
+//! whole 4x3 run take 2 GB.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,19 +9,20 @@ use std::time::Instant;
 use exact2048_storage::{ErrorKind, Place, ShardReader, StorageError};
 use parking_lot::{Mutex, RwLock};
 
-/// Bytes that the indexes of open shards may take.
+/// Most bytes of the indexes of open shards.
 const OPEN_BYTES: usize = 64 << 20;
 
-/// So many shards stay open, however large their indexes are: they may be read in turns.
+/// At least this many shards stay open, however large their indexes are, because a reader may alternate between them.
 const LEAST_OPEN: usize = 4;
 
 /// A shard that may be open.
 #[derive(Debug, Default)]
 pub(super) struct Handle {
     reader: RwLock<Option<Arc<ShardReader>>>,
-    /// Held while the shard is opened, so that it is not fetched from a store twice: when that failed last.
+    /// Time of the last failed opening. The lock is held while the shard is opened, so that two threads do not fetch it
+    /// from a store twice.
     opening: Mutex<Option<Instant>>,
-    /// How many shards had been opened when it was last asked for.
+    /// The value of [`OpenShards::opened`] at the last request for the shard.
     used: AtomicU64,
 }
 
@@ -37,9 +39,9 @@ impl Handle {
 /// The open shards of a catalog.
 #[derive(Debug)]
 pub(super) struct OpenShards {
-    /// Bytes that their indexes may take, unless only [`LEAST_OPEN`] are open.
+    /// Most bytes of the indexes of open shards, unless only [`LEAST_OPEN`] shards are open.
     most_bytes: usize,
-    /// Shards that were opened so far.
+    /// Number of openings so far.
     opened: AtomicU64,
     open: Mutex<Vec<OpenShard>>,
 }
@@ -57,7 +59,8 @@ impl Default for OpenShards {
 }
 
 impl OpenShards {
-    /// The reader of a handle, opened if it is not. Those asked for longest ago are closed where there are too many.
+    /// Returns the reader of a handle, which it opens if necessary. Then closes the least recently requested shards if
+    /// the indexes of all open shards are too large.
     pub(super) fn reader(
         &self,
         handle: &Arc<Handle>,
@@ -74,7 +77,7 @@ impl OpenShards {
             return Ok(reader);
         }
         if failed.is_some_and(|failed| failed > asked) {
-            // A thread that has waited for that attempt does not wait as long again.
+            // This thread has waited for another attempt, which failed. Another attempt could take as long.
             return Err(not_opened(place));
         }
         let opened = open();
@@ -96,7 +99,7 @@ impl OpenShards {
         if open.iter().map(|open| open.bytes).sum::<usize>() <= self.most_bytes {
             return;
         }
-        // The one used last comes first.
+        // The most recently used shard comes first.
         open.sort_by_cached_key(|open| {
             std::cmp::Reverse(open.handle.upgrade().map_or(0, |handle| handle.used.load(Ordering::Relaxed)))
         });
@@ -112,7 +115,7 @@ impl OpenShards {
     }
 }
 
-/// The failure of those who have waited for another one's attempt.
+/// The error of threads that waited for an attempt of another thread, which failed.
 fn not_opened(place: &Place) -> StorageError {
     let source = io::Error::new(io::ErrorKind::TimedOut, "another attempt to open it has just failed");
     StorageError::Io { doing: "open", place: place.clone(), source }
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
     use crate::{Phase, Run, UnnamedPolicy};
 
-    /// Those asked for last stay open; the others are opened again.
+    /// The most recently requested shards stay open. The others are closed, and opened again on request.
     #[test]
     fn shards_asked_for_longest_ago_are_closed() {
         let place = tempfile::tempdir().unwrap();
@@ -167,7 +170,7 @@ mod tests {
         assert!(opened.get() == 20 && is_open(0) && is_open(19) && !is_open(1));
         assert_eq!((ask(1), opened.get()), (1000, 21));
 
-        // However large they are, a few stay open.
+        // Some shards stay open, however large their indexes are.
         let open = OpenShards { most_bytes: 1, ..OpenShards::default() };
         let handles: Vec<Arc<Handle>> = (0..20).map(|_| Arc::default()).collect();
         handles.iter().for_each(|handle| {
@@ -176,9 +179,9 @@ mod tests {
         assert_eq!(handles.iter().filter(|handle| handle.get().is_some()).count(), LEAST_OPEN);
     }
 
-    /// Else as many threads as ask would wait one after the other, each as long as a store is waited for.
+    /// Otherwise the waiting threads would try one after the other, each until the store times out.
     #[test]
-    fn who_has_waited_for_an_attempt_that_failed_makes_none() {
+    fn threads_that_waited_for_a_failed_attempt_make_none() {
         let nowhere = Place::from(std::path::Path::new("nowhere"));
         let (open, handle) = (OpenShards::default(), Arc::default());
         let (attempts, asking) = (AtomicU64::default(), AtomicU64::default());
@@ -187,7 +190,7 @@ mod tests {
             asking.fetch_add(1, Ordering::Relaxed);
             let opened = open.reader(&handle, &nowhere, || {
                 attempts.fetch_add(1, Ordering::Relaxed);
-                // All of them ask before the first one fails, however late their threads begin.
+                // The first attempt fails only after all threads have asked, however late they start.
                 while asking.load(Ordering::Relaxed) < 4 {
                     pause(1);
                 }
@@ -199,6 +202,6 @@ mod tests {
         std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(ask))));
         assert_eq!(attempts.load(Ordering::Relaxed), 1);
         ask();
-        assert_eq!(attempts.load(Ordering::Relaxed), 2, "the next one tries again");
+        assert_eq!(attempts.load(Ordering::Relaxed), 2, "a later request tries again");
     }
 }

@@ -8,7 +8,7 @@ use super::*;
 use crate::parts::Parts;
 use crate::records::{Amended, Amendment};
 
-/// Layers that are committed, from the first on.
+/// Number of layers that the tests commit, from the first layer on.
 const LAYERS: u32 = 12;
 
 /// Lanes that several members own.
@@ -20,7 +20,7 @@ fn params() -> Params {
     Params::small("2x2")
 }
 
-/// A run without any shard, for as long as its folder lives.
+/// An empty run, which exists as long as its folder.
 fn run() -> (TempDir, TypedRun<JournalRecord>) {
     let place = tempfile::tempdir().unwrap();
     let run = TypedRun::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
@@ -40,7 +40,7 @@ fn range(first: u32, last: u32) -> LayerRange {
     LayerRange { first: Layer(first), last: Layer(last) }
 }
 
-/// The record with this number, by this many members; 0 stands for a process that works alone.
+/// The record with this number, written by this many members of a cluster; 0 stands for a process outside a cluster.
 fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, members: u32) -> Record {
     let layers = match phase {
         Phase::Enumerate => first.to(last).map(counts).collect(),
@@ -77,7 +77,7 @@ enum Step {
     LetGo([LayerRange; 2]),
     /// A shard is lost that holds a layer.
     Lose(ShardKind, Layer, usize),
-    /// A shard that does not count any more is lost.
+    /// A shard that no longer counts is lost.
     LoseInVain(usize),
     /// The shard that holds a layer is opened anew.
     Reopen(ShardKind, Layer),
@@ -111,11 +111,11 @@ fn any_step() -> impl Strategy<Value = Step> {
 /// The expected content of a catalog, layer by layer.
 #[derive(Default)]
 struct Model {
-    /// All records that there ever were.
+    /// All records that were ever added.
     records: Vec<Record>,
-    /// The record whose shards hold a layer.
+    /// By kind and layer, the number of the record whose shards hold the layer.
     held: BTreeMap<(ShardKind, Layer), usize>,
-    /// The records whose reach was removed, and whose counts stay.
+    /// The numbers of the records whose reach was removed, and whose counts stay.
     counted: Vec<usize>,
 }
 
@@ -129,7 +129,7 @@ impl Model {
         first.to(last).map(move |layer| (phase.shard_kind(), layer))
     }
 
-    /// The records whose shards count.
+    /// The numbers of the records whose shards count.
     fn stored(&self) -> BTreeSet<usize> {
         self.held.values().copied().collect()
     }
@@ -151,7 +151,7 @@ impl Model {
         self.lose(&same);
     }
 
-    /// The records of which all reach lies within one of some ranges.
+    /// The records of enumerated ranges that lie inside one of `removed`.
     fn within(&self, removed: &[LayerRange]) -> BTreeSet<usize> {
         let is_within = |number: &usize| {
             let &Commit { phase, first, last, .. } = self.commit(*number);
@@ -161,7 +161,7 @@ impl Model {
         self.stored().into_iter().filter(is_within).collect()
     }
 
-    fn let_go(&mut self, removed: &[LayerRange]) {
+    fn forget_reach(&mut self, removed: &[LayerRange]) {
         let gone = self.within(removed);
         let known: BTreeSet<_> = self.counted.iter().flat_map(|&number| self.layers(number)).collect();
         for &number in &gone {
@@ -178,7 +178,7 @@ impl Model {
         numbers.into_iter().flat_map(|number| &self.records[number].shards).collect()
     }
 
-    /// Requires that a catalog says what the model says.
+    /// Requires that a catalog agrees with the model.
     fn check(&self, catalog: &Catalog) {
         let stored = self.stored();
         for kind in KINDS {
@@ -241,7 +241,7 @@ impl Model {
     }
 }
 
-/// A catalog, the model of it, and shards that it held once.
+/// A catalog, its model, and shards that the catalog held earlier.
 struct Both {
     catalog: Catalog,
     model: Model,
@@ -275,7 +275,7 @@ impl Both {
                 let wanted = self.model.shards(self.model.within(&removed));
                 let wanted: BTreeSet<&str> = wanted.iter().map(|shard| &*shard.file).collect();
                 assert_eq!(files, wanted);
-                self.model.let_go(&removed);
+                self.model.forget_reach(&removed);
                 let removal = Removal { removed: removed.to_vec() };
                 self.catalog.add(JournalRecord::Removal(removal)).unwrap();
             }
@@ -311,9 +311,9 @@ impl Both {
     }
 }
 
-/// Any order of commits, retractions, removals and losses.
+/// Tries random sequences of commits, retractions, removals and losses.
 #[test]
-fn a_catalog_says_what_a_model_says() {
+fn a_catalog_agrees_with_its_model() {
     let (_place, run) = run();
     let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) };
     proptest!(config, |(steps in prop::collection::vec(any_step(), 1..60))| {
@@ -326,9 +326,9 @@ fn a_catalog_says_what_a_model_says() {
     });
 }
 
-/// A range counts as a whole or not at all; the other phase is another matter.
+/// A range counts as a whole or not at all. A commit does not affect the other phase.
 #[test]
-fn what_is_committed_takes_the_place_of_all_that_it_meets() {
+fn a_commit_replaces_every_range_that_shares_a_layer() {
     let (_place, run) = run();
     let catalog = catalog(&run);
     let add = |number, phase, layers| {
@@ -348,10 +348,10 @@ fn what_is_committed_takes_the_place_of_all_that_it_meets() {
     let values = [None, None, Some(2), Some(2), Some(2), Some(2), Some(2)];
     assert_eq!(holders(ShardKind::Values), values);
 
-    // Removed reach stays counted, whatever is committed over it, and if its commit is retracted.
+    // The counts of removed reach stay, whatever is committed or retracted later.
     let counted = || catalog.layer_counts().iter().map(|counts| counts.layer.0).collect::<Vec<_>>();
     catalog.add(JournalRecord::Removal(Removal { removed: vec![range(4, 8), range(10, 16)] })).unwrap();
-    assert!(catalog.covers(ShardKind::Reach, 8), "it lies in no one of them");
+    assert!(catalog.covers(ShardKind::Reach, 8), "its range lies in neither of these");
     catalog.add(JournalRecord::Removal(Removal { removed: vec![range(4, 16)] })).unwrap();
     add(4, Phase::Enumerate, range(10, 14));
     assert_eq!(counted(), [8, 10, 14], "12 has no states");
