@@ -1,10 +1,10 @@
 //! Best moves of a part's states, as a shard stores them (`docs/dev/format.md`).
 //!
-//! A reader knows a state's board, and so which moves are legal. Of n legal moves, at most n − 1 yes-or-no decisions
-//! say which is best. The first decision is whether it is the best move of the state before in the row, as is most
-//! often so. The others are whether it is each of the other moves, in their order. The probability of a yes follows
-//! from earlier decisions under the same circumstances. These are the legal moves, the best move of the state before in
-//! the row, and that of the state above in the column.
+//! A reader knows the board of a state, and so which moves are legal. Of n legal moves, at most n − 1 yes-or-no
+//! decisions select the best one. The first decision is whether the best move is that of the previous state in the row,
+//! which is usually so. The others are about the remaining moves in order. The probability of a yes adapts to earlier
+//! decisions in the same *context*. The context consists of the legal moves, the best move of the previous state in the
+//! row, and that of the previous state in the column.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::legal::{MoveSet, RowLegality};
@@ -14,10 +14,10 @@ use exact2048_storage::ItemKey;
 use crate::decisions::{Decide, DecisionReader, DecisionWriter, Probability};
 use crate::parts::PayloadError;
 
-/// How probable it is at first that the best move is that of the state before.
+/// Initial probability that the best move is that of the previous state in the row.
 const AS_BEFORE: Probability = Probability::new(0xc000);
 
-/// How probable it is at first that the best move is the next of the others.
+/// Initial probability that the best move is the next of the remaining moves.
 const NEXT: Probability = Probability::new(0x8000);
 
 /// One row of a part.
@@ -29,10 +29,10 @@ pub struct StateRow<'a> {
     pub states: &'a [u64],
 }
 
-/// Decisions under the same circumstances, by how many moves were declined before.
+/// Probabilities of the decisions in one context, by the number of moves that are already ruled out.
 type Decisions = [Probability; 4];
 
-/// The probabilities of the decisions, by the legal moves and the best moves of the two neighbours.
+/// Probabilities of all decisions, by context.
 struct Expected(Vec<Decisions>);
 
 impl Expected {
@@ -40,7 +40,7 @@ impl Expected {
         Self(vec![[AS_BEFORE, NEXT, NEXT, NEXT]; 4 * 4 * 16])
     }
 
-    /// Codes which of some legal moves is best.
+    /// Codes which of the legal moves is best.
     #[inline(always)]
     fn code(
         &mut self,
@@ -63,15 +63,15 @@ impl Expected {
     }
 }
 
-/// The first of some moves; any move if there are none.
+/// The first of some moves; an arbitrary move if there are none.
 #[inline(always)]
 fn first_of(moves: MoveSet) -> Direction {
     moves.trailing_zeros() as Direction & 3
 }
 
-/// Codes the best moves of the states of some rows. When they are written, `best` gives the best move of a row and a
-/// column; when they are read, it may give anything. Calls `found` for each state with what came with its row, the
-/// column, the legal moves and the best of them; any move where none is legal.
+/// Codes the best moves of the states of some rows, each of which has some data. For the data and a column, `best`
+/// returns the best move; a reader ignores it. Calls `found` for each state with the data of its row, the column, the
+/// legal moves and the best of them. If no move is legal, the best move is arbitrary.
 fn code<'a, T>(
     coder: &mut impl Decide,
     columns: usize,
@@ -100,8 +100,8 @@ fn code<'a, T>(
     }
 }
 
-/// The item of a part, from its rows that have states, each with the best move of each column. A move that is not legal
-/// stands for the first legal one. The item may be empty; then the shard has none.
+/// Encodes the item of a part from its rows that have states, each with the best move of each column. A move that is
+/// not legal stands for the first legal one. If the item is empty, the shard does not store it.
 ///
 /// Cost: some nanoseconds a state.
 pub fn encode<'a>(columns: usize, rows: impl Iterator<Item = (StateRow<'a>, &'a [Direction])>) -> Vec<u8> {
@@ -110,12 +110,12 @@ pub fn encode<'a>(columns: usize, rows: impl Iterator<Item = (StateRow<'a>, &'a 
     writer.finish()
 }
 
-/// Reads the item of a part, whose rows with states are given. Gives the best move of each state, row by row; any move
-/// where none is legal.
+/// Decodes the item of a part, given the rows that have states. Returns the best move of each state, row by row; an
+/// arbitrary move if none is legal.
 ///
 /// # Errors
 ///
-/// If the item is longer than the best moves of these states.
+/// If the item is longer than the code of the best moves of these states.
 pub fn decode<'a>(
     key: ItemKey,
     item: &[u8],
@@ -127,12 +127,12 @@ pub fn decode<'a>(
     Ok(all)
 }
 
-/// Like [`decode`], but calls `found` for each state, with what came with its row, the column, the legal moves and the
-/// best of them; any move where none is legal.
+/// Like [`decode`], but calls `found` for each state with the data of its row, the column, the legal moves and the best
+/// of them. If no move is legal, the best move is arbitrary.
 ///
 /// # Errors
 ///
-/// If the item is longer than the best moves of these states.
+/// If the item is longer than the code of the best moves of these states.
 pub fn decode_each<'a, T>(
     key: ItemKey,
     item: &[u8],
@@ -176,14 +176,14 @@ mod tests {
 
     const KEY: ItemKey = ItemKey { layer: 24, lane: 0, part: 3 };
 
-    /// The blocks of a lane.
+    /// The cells and legal moves of a board, and the columns of a lane.
     struct Shape {
         cells: u8,
         legality: Legality,
         columns: Columns,
     }
 
-    /// With one column, with a few, and with more than a word of them.
+    /// Shapes with one column, with a few, and with more than a word of columns.
     static SHAPES: LazyLock<Vec<Shape>> = LazyLock::new(|| {
         let shape = |(board, k, large_sum): (&str, u8, u32)| {
             let params = Params::usual(board, "score").large(3).build().unwrap();
@@ -197,7 +197,7 @@ mod tests {
         [("2x2", 0, 0), ("2x2", 2, 24), ("3x2", 3, 40), ("3x3", 5, 128), ("3x3", 6, 504)].map(shape).into()
     });
 
-    /// A row that is made up.
+    /// A made-up row.
     struct Made {
         mask: Mask,
         config: Config,
@@ -213,7 +213,8 @@ mod tests {
             Mask { large_cells, small_cells, stabiliser: Vec::new() }
         }
 
-        /// One row a seed: with all states, some, few or none, on full boards and on others, with one move that is often best.
+        /// Makes one row per seed. The rows have all states, some, few or none, on full boards and on others. One move
+        /// is often the best.
         fn made(&self, seeds: &[u64]) -> Vec<Made> {
             let row = |&seed: &u64| {
                 let mut chance = chance(seed);
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// Numbers that look like chance.
+    /// Pseudo-random numbers.
     fn chance(seed: u64) -> impl FnMut() -> u64 {
         let mut state = seed;
         move || {
@@ -262,7 +263,7 @@ mod tests {
     /// there are any.
     type Said = (usize, usize, MoveSet, Option<Direction>);
 
-    /// A part of such rows.
+    /// A part of made-up rows.
     struct Part<'a> {
         columns: usize,
         made: &'a [Made],
@@ -310,11 +311,11 @@ mod tests {
             Ok(all)
         }
 
-        /// The content of any bytes, unless they are refused: an entry for each state, and only legal moves.
-        fn said_by(&self, item: &[u8]) -> Option<Vec<Said>> {
+        /// Decodes any bytes; `None` if they are refused. Requires an entry for each state, and only legal moves.
+        fn decode_any(&self, item: &[u8]) -> Option<Vec<Said>> {
             let found = self.decode(item).ok()?;
             let state = |&(row, column, legal, _): &Said| (row, column, legal);
-            assert!(found.iter().map(state).eq(self.wanted().iter().map(state)), "it is of other states");
+            assert!(found.iter().map(state).eq(self.wanted().iter().map(state)), "the states differ");
             for &(row, column, legal, best) in &found {
                 let is_legal = best.is_none_or(|best| legal >> best & 1 == 1);
                 assert!(is_legal, "row {row}, column {column}: {best:?} of {legal:04b}");
@@ -344,15 +345,15 @@ mod tests {
             prop_assert_eq!(moves.len(), wanted.len());
             let is_so = |(found, &(.., best)): (&Direction, &Said)| best.is_none_or(|best| best == *found);
             prop_assert!(moves.iter().zip(&wanted).all(is_so));
-            // Rows without states leave nothing behind.
+            // Rows without states do not change the item.
             let occupied = part.with_best().filter(|(row, _)| bitset::any(row.states));
             prop_assert_eq!(encode(part.columns, occupied), item);
         }
 
-        /// Every item is the shortest that says the same. What follows a cut counts as zeros, so that a cut item may be
-        /// refused, or say something else.
+        /// Every item is the shortest with its content. The decoder reads zeros after the end of an item. So a cut item
+        /// is refused, or decodes to other moves.
         #[test]
-        fn damaged_items_are_refused_or_say_something_else(
+        fn damaged_items_are_refused_or_decode_to_other_moves(
             shape in 0..SHAPES.len(),
             seeds in prop::collection::vec(any::<u64>(), 0..12),
             junk in prop::collection::vec(any::<u8>(), 0..200),
@@ -362,26 +363,25 @@ mod tests {
             let made = SHAPES[shape].made(&seeds);
             let part = Part::new(&SHAPES[shape], &made);
             let (item, wanted) = (part.item(), part.wanted());
-            part.said_by(&junk);
+            part.decode_any(&junk);
             if !item.is_empty() {
                 let cut = &item[..cut.index(item.len())];
-                let said = part.said_by(cut);
+                let said = part.decode_any(cut);
                 prop_assert!(said.is_none_or(|said| said != wanted), "{} of {} bytes", cut.len(), item.len());
             }
             let longer = |more: usize, byte: u8| [item.clone(), vec![byte; more]].concat();
             for zeros in 1..10 {
-                let said = part.said_by(&longer(zeros, 0));
-                prop_assert!(said.is_none_or(|said| said == wanted), "{zeros} zeros behind");
+                let said = part.decode_any(&longer(zeros, 0));
+                prop_assert!(said.is_none_or(|said| said == wanted), "{zeros} more zeros");
             }
-            part.said_by(&longer(1, behind));
+            part.decode_any(&longer(1, behind));
             // No state takes more than three decisions of two bytes each, and four bytes are read before the first.
             let unread = longer(4 + 6 * wanted.len() + 1, behind);
             prop_assert!(part.decode(&unread).is_err(), "{} bytes instead of {}", unread.len(), item.len());
         }
     }
 
-    /// The made-up rows are of all kinds: some have more than a word of columns, and there are states of every number
-    /// of legal moves.
+    /// The made-up rows cover all cases. Some have more than a word of columns, and the states have 0 to 4 legal moves.
     #[test]
     fn made_up_rows_are_of_all_kinds() {
         let columns: Vec<usize> = SHAPES.iter().map(|shape| shape.columns.len()).collect();
@@ -413,10 +413,10 @@ mod tests {
         }
     }
 
-    /// The bytes were found by arithmetic with whole numbers of any size, after `docs/dev/format.md`: what is stored today
-    /// has to be read for ever.
+    /// The expected bytes come from `docs/dev/format.md` by arithmetic with big integers. Later versions must still
+    /// read the items that are stored today.
     #[test]
-    fn items_are_as_the_format_says() {
+    fn items_follow_the_format() {
         let shape = &SHAPES[2];
         assert_eq!(shape.columns.sequences(), [0x344, 0x434, 0x443]);
         let rows: [([u8; 3], Config, u64, [Direction; 3]); 7] = [

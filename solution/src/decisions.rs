@@ -1,19 +1,19 @@
-//! Arithmetic coding of decisions between yes and no: a decision that was expected with probability p takes −log₂ p bits.
+//! Arithmetic coding of yes-or-no decisions. A decision whose outcome had the probability p takes −log₂ p bits.
 //!
 //! The project defines the format of the code (`docs/dev/format.md`), and it must not change with the version of a
 //! library. So this module implements the carry-propagating range coder that compressors have used for decades.
 
-/// A probability that adapts: of a yes, in units of 2^-16.
+/// An adaptive probability of a yes, in units of 2^-16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probability(u16);
 
-/// Each decision moves its probability a part of 2^-RATE of the way to 1 after a yes, to 0 after a no.
+/// After a decision, the probability moves by 2^-RATE of the distance to its bound: 1 after a yes, 0 after a no.
 const RATE: u32 = 3;
 
-/// Bits of a probability that the coder makes use of.
+/// Number of leading bits of a probability that the coder uses.
 const USED_BITS: u32 = 12;
 
-/// The range is kept at least this wide, so that every decision has a part of it.
+/// Least width of the range, so that both outcomes of a decision have a part of it.
 const LEAST_RANGE: u32 = 1 << 24;
 
 impl Probability {
@@ -22,7 +22,7 @@ impl Probability {
         Self(units)
     }
 
-    /// The part of a range that belongs to a yes: neither none nor all of it.
+    /// The width of the part of a range that stands for a yes: more than nothing, and less than all.
     #[inline(always)]
     fn part_of(self, range: u32) -> u32 {
         (range >> USED_BITS) * (u32::from(self.0) >> (16 - USED_BITS) | 1)
@@ -35,9 +35,9 @@ impl Probability {
     }
 }
 
-/// Codes decisions, in one direction or the other.
+/// Writes or reads decisions.
 pub trait Decide {
-    /// Writes a decision and gives it back; or gives the one that was written, whatever `yes` says.
+    /// Codes a decision. A writer writes `yes` and returns it; a reader ignores `yes` and returns the written decision.
     fn decide(&mut self, probability: &mut Probability, yes: bool) -> bool;
 }
 
@@ -45,18 +45,18 @@ pub trait Decide {
 #[derive(Debug)]
 pub struct DecisionWriter {
     bytes: Vec<u8>,
-    /// The code so far continues with a number from `low` on, below `low + range`.
+    /// The digits after `bytes` stand for a number from `low` on, below `low + range`.
     low: u32,
     range: u32,
 }
 
 impl DecisionWriter {
-    /// A writer without any decision yet.
+    /// A writer without decisions.
     pub fn new() -> Self {
         Self { bytes: Vec::new(), low: 0, range: u32::MAX }
     }
 
-    /// The code: the shortest whose continuation with zeros lies within the range, without zeros at its end.
+    /// Returns the shortest code that lies within the range if zeros follow. The code does not end with a zero byte.
     pub fn finish(mut self) -> Vec<u8> {
         let top = u64::from(self.low) + u64::from(self.range);
         let shortest = (0..=4u32).map(|bytes| {
@@ -73,7 +73,8 @@ impl DecisionWriter {
         self.bytes
     }
 
-    /// Adds one to what is written. There is always a byte that takes it: the code is a number below 1.
+    /// Adds one to the written bytes. The carry always finds a byte that takes it, because the code is a number below
+    /// 1.
     #[cold]
     fn carry(&mut self) {
         for byte in self.bytes.iter_mut().rev() {
@@ -89,7 +90,7 @@ impl Decide for DecisionWriter {
     #[inline(always)]
     fn decide(&mut self, probability: &mut Probability, yes: bool) -> bool {
         let part = probability.part_of(self.range);
-        // No branch on the decision: it would be mispredicted as often as the decision is a surprise.
+        // A branch on the decision would be mispredicted as often as the decision is unexpected.
         let (low, carries) = self.low.overflowing_add(if yes { 0 } else { part });
         if carries {
             self.carry();
@@ -109,9 +110,9 @@ impl Decide for DecisionWriter {
 /// Reads decisions.
 #[derive(Debug)]
 pub struct DecisionReader<'a> {
-    /// The bytes that were not read yet; zeros follow.
+    /// The unread bytes, after which zeros follow.
     rest: &'a [u8],
-    /// How far the code is above the low end of the range.
+    /// Distance of the code from the low end of the range.
     above: u32,
     range: u32,
 }
@@ -124,7 +125,7 @@ impl<'a> DecisionReader<'a> {
         reader
     }
 
-    /// Bytes of the code that no decision has asked for.
+    /// Number of bytes of the code that no decision has read.
     pub fn unread(&self) -> usize {
         self.rest.len()
     }
@@ -175,7 +176,7 @@ mod tests {
         writer.finish()
     }
 
-    fn is_read_back(decisions: &[(usize, bool)]) {
+    fn check_round_trip(decisions: &[(usize, bool)]) {
         let code = encode(decisions);
         let (mut reader, mut probabilities) = (DecisionReader::new(&code), [Probability::new(1 << 15); 4]);
         for &(which, yes) in decisions {
@@ -190,19 +191,19 @@ mod tests {
         fn decisions_are_read_back(
             decisions in prop::collection::vec((0usize..4, prop::bool::weighted(0.9)), 0..3000),
         ) {
-            is_read_back(&decisions);
+            check_round_trip(&decisions);
         }
     }
 
-    /// All that a carry may meet, and probabilities at both ends.
+    /// Covers long carries, and probabilities near 0 and 1.
     #[test]
-    fn long_runs_are_read_back_and_short() {
+    fn long_runs_have_short_codes() {
         for yes in [true, false] {
             let mut decisions = vec![(0, yes); 100_000];
-            is_read_back(&decisions);
+            check_round_trip(&decisions);
             assert!(encode(&decisions).len() < 100);
             (0..100_000).step_by(997).for_each(|at| decisions[at].1 = !yes);
-            is_read_back(&decisions);
+            check_round_trip(&decisions);
         }
         let mut seed = 1u32;
         let mut random = || {
@@ -210,9 +211,9 @@ mod tests {
             (seed >> 30) as usize
         };
         let decisions: Vec<_> = (0..200_000).map(|_| (random(), random() % 2 == 0)).collect();
-        is_read_back(&decisions);
+        check_round_trip(&decisions);
         assert!(encode(&decisions).len() < 200_000 / 8 * 11 / 10);
-        is_read_back(&[]);
+        check_round_trip(&[]);
         assert!(encode(&[]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The value of a state: looked up where its layer's values are kept, else computed.
+//! The value of a state: looked up if the run stores the values of its layer, else computed.
 //!
 //! The oracle backs up any other state from the kept layers above it, exactly as the solver did. The states that it
 //! needs for that are the *cone* (see the crate `exact2048-cone`). So every answer is the solver's own value, bit for bit.
@@ -63,15 +63,15 @@ const CONE_BYTES: u64 = 1 << 30;
 /// Default limit on bytes of solved cones that an oracle keeps in memory.
 const SOLVED_BYTES: u64 = 256 << 20;
 
-/// The most boards of a batch that are worked on together. They are enough that their common parts are read and solved
-/// once, and few enough that the states after them take some tens of MiB.
+/// Most boards of a batch that are processed together. The number is large enough that their common parts are read and
+/// solved once, and small enough that their successors take some tens of MiB.
 const TOGETHER: usize = 1 << 16;
 
-/// Like [`TOGETHER`], for boards whose moves are asked for too: each of them leads to some tens of states.
+/// Like [`TOGETHER`], for questions that also ask about moves. Each such board leads to some tens of states.
 const EVALUATED_TOGETHER: usize = 1 << 10;
 
-/// Whether the answer to a question is still wanted. Asked for every part of the run that is read, and every few thousand
-/// states of a cone.
+/// Whether the answer to a question is still wanted. The oracle calls it for every part of the run that it reads, and
+/// every few thousand states of a cone.
 pub type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The answer to a query.
@@ -79,18 +79,18 @@ pub type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 pub struct Evaluation {
     /// The board as asked for.
     pub board: Board,
-    /// Its canonical image.
+    /// The canonical image of the board.
     pub canonical: Board,
-    /// Its layer.
+    /// The layer of the board.
     pub layer: Layer,
-    /// Whether the run stores that games reach the board. If not, the run no longer stores which boards of
-    /// its layer games reach. Games may not reach this one: then its value is the value of play from there on.
+    /// Whether the run stores that games reach the board. If false, the run no longer stores which boards of the layer
+    /// games reach. The board may then be unreachable, and the value is that of play from this board on.
     pub is_known_reachable: bool,
     /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,
     /// Bound on the absolute error of `value`; 0 where it is exact.
     pub error_bound: f64,
-    /// The best move, of equal ones the first; `None` where no move is legal.
+    /// The first of the best moves; `None` if no move is legal.
     pub best: Option<Move>,
     /// All four moves, in the order of [`Move::ALL`].
     pub moves: Vec<MoveValue>,
@@ -101,7 +101,7 @@ pub struct Evaluation {
 pub struct MoveValue {
     /// The move.
     pub direction: Move,
-    /// The result of the move; `None` where the move changes nothing.
+    /// The result of the move; `None` if the move changes nothing.
     pub outcome: Option<MoveOutcome>,
 }
 
@@ -116,30 +116,30 @@ pub struct MoveOutcome {
     pub value: f64,
     /// Bound on the absolute error of `value`.
     pub error_bound: f64,
-    /// Where the worst tiles are spawned: the board after the spawn that is worth least, of equal ones the first by cell and
-    /// a 2 before a 4. `None` where tiles come by chance, and where the move wins.
+    /// The board after the worst spawn, if an adversary spawns the tiles. Of equally bad spawns, it is the first by
+    /// cell, with a 2 before a 4. `None` if tiles spawn by chance, or if the move wins.
     pub worst_spawn: Option<Board>,
-    /// Whether no other move is better, to the last bit that is stored. Several moves may be best.
+    /// Whether no other move has a larger value, by the bits that are stored. Several moves may be best.
     pub is_best: bool,
 }
 
-/// How much memory an oracle may use, and what it may keep for later questions, in memory and on disk.
+/// Limits on the memory of an oracle, and on data that it keeps for later questions in memory and on disk.
 #[derive(Clone, Debug)]
 pub struct OracleOptions {
     /// Bytes of decoded parts of the run that are kept in memory.
     pub cache_bytes: u64,
-    /// Bytes of memory that the cone of a state may take while it is solved, unless a question says otherwise.
+    /// Bytes of memory that the cone of a state may take while it is solved, unless a question has its own limit.
     pub cone_bytes: u64,
     /// Bytes of solved cones that are kept in memory.
     pub solved_bytes: u64,
-    /// Where solved cones are kept on disk, and how many bytes all together; may be shared by processes and by runs.
+    /// Folder of solved cones on disk, and the most bytes of all cones in it. Processes and runs may share a folder.
     pub cone_files: Option<(PathBuf, u64)>,
     /// The kernels, if the program links them. They are made on first use.
     pub kernels: Option<KernelsOfRun>,
 }
 
 impl Default for OracleOptions {
-    /// 256 MiB of parts, 1 GiB for a cone, 256 MiB of solved ones, nothing on disk, and no kernels.
+    /// 256 MiB of parts, 1 GiB for a cone, 256 MiB of solved cones, nothing on disk, and no kernels.
     fn default() -> Self {
         let (cache_bytes, cone_bytes, solved_bytes) = (CACHE_BYTES, CONE_BYTES, SOLVED_BYTES);
         Self { cache_bytes, cone_bytes, solved_bytes, cone_files: None, kernels: None }
@@ -148,8 +148,8 @@ impl Default for OracleOptions {
 
 /// Answers queries on a solved run. Any number of threads may ask at once.
 ///
-/// Memory: what the [options](OracleOptions) allow, and some tens of MiB of frames; for each question that is being
-/// answered, its cone.
+/// Memory: the limits in the [options](OracleOptions), some tens of MiB of frames, and a cone for each question that is
+/// being answered.
 pub struct Oracle {
     params: Params,
     scale: Scale,
@@ -159,7 +159,7 @@ pub struct Oracle {
     /// `None` unless the run stores best moves.
     best: Option<BestMoves>,
     catalog: Arc<Catalog>,
-    /// Whether the reach of each layer is stored, by the number of the layer: of others it is unknown which
+    /// Whether the reach of each layer is stored, by layer number. For other layers, the run does not store which
     /// boards games reach.
     has_reach: Vec<bool>,
     cones: Solver,
@@ -175,7 +175,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::MissingValues`] where the run is not solved.
+    /// [`QueryError::MissingValues`] if the run is not solved.
     pub fn new(run: &Run) -> Result<Self, QueryError> {
         Self::with_options(run, OracleOptions::default())
     }
@@ -184,7 +184,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::MissingValues`] where the run is not solved.
+    /// [`QueryError::MissingValues`] if the run is not solved.
     pub fn with_options(run: &Run, options: OracleOptions) -> Result<Self, QueryError> {
         if let Some(reason) = run.why_not_solved() {
             return Err(reason.into());
@@ -233,7 +233,7 @@ impl Oracle {
         self.solved.bytes()
     }
 
-    /// How the cache of decoded parts is used.
+    /// Statistics of the cache of decoded parts.
     pub fn cache_use(&self) -> CacheUse {
         self.parts.usage()
     }
@@ -248,8 +248,8 @@ impl Oracle {
         self.evaluate_all(&[board], wanted)?.swap_remove(0)
     }
 
-    /// The values of many states and of each of their moves, in their order; [`QueryError::Unreachable`] for each that
-    /// the run does not reach. What they have in common is read and solved once.
+    /// The values of many states and of each of their moves, in their order; [`QueryError::Unreachable`] for each board
+    /// that the run does not reach. Reads common parts once, and solves common cones once.
     ///
     /// # Errors
     ///
@@ -262,7 +262,7 @@ impl Oracle {
         self.evaluate_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// Like [`evaluate_all`](Self::evaluate_all), as `question` says.
+    /// Like [`evaluate_all`](Self::evaluate_all), with the limits of `question`.
     ///
     /// # Errors
     ///
@@ -291,7 +291,7 @@ impl Oracle {
         Ok(answers)
     }
 
-    /// The canonical states that a kind of spawn leads to from an afterstate.
+    /// The canonical states that a spawn of this kind can produce from an afterstate.
     fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
         let cells = rules::empty_cells(after, self.params.game().board());
         cells.map(move |cell| self.cones.packed().canonical(after.with(cell, spawn.exponent())))
@@ -299,8 +299,8 @@ impl Oracle {
 
     /// The values of many states, in their order; `None` where the run does not reach the board.
     ///
-    /// Boards are taken part by part, so that many boards at once cost less each than one by one, in whatever order
-    /// they come.
+    /// Boards are processed part by part, so a board of a large batch costs less than a single board. The order of the
+    /// boards does not matter.
     ///
     /// # Errors
     ///
@@ -309,7 +309,7 @@ impl Oracle {
         self.values_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
     }
 
-    /// Like [`values`](Self::values), as `question` says.
+    /// Like [`values`](Self::values), with the limits of `question`.
     ///
     /// # Errors
     ///
@@ -329,7 +329,7 @@ impl Oracle {
         Ok(values)
     }
 
-    /// The stored values of boards; `None` where the run does not reach one.
+    /// The values of boards in the form in which runs store them; `None` for a board that the run does not reach.
     fn stored(
         &self,
         boards: &[Board],
@@ -362,8 +362,8 @@ impl Oracle {
         Ok(values)
     }
 
-    /// The values of states, as [`settle`](Self::settle) has them. A state of a layer whose reach is not stored is left
-    /// out if it leads to boards that the run does not reach.
+    /// Like [`settle`](Self::settle), but omits a state of a layer without stored reach if the state leads to boards
+    /// that the run does not reach.
     fn settle_questions(
         &self,
         states: Vec<(Layer, Board)>,
@@ -383,12 +383,12 @@ impl Oracle {
         Ok(known)
     }
 
-    /// Whether the run stores which boards of a layer games reach.
+    /// Whether the run stores the reach of a layer.
     pub(crate) fn has_reach(&self, layer: Layer) -> bool {
         self.has_reach.get(layer.index()).is_some_and(|&has_reach| has_reach)
     }
 
-    /// The entries of those boards that may be reachable, part by part, each with its index in `boards`.
+    /// The entries of those boards that may be reachable, sorted by part, each with its index in `boards`.
     fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
         let in_range =
             boards.iter().enumerate().filter(|&(_, &board)| why_unreachable(board, &self.params).is_none());
@@ -397,7 +397,7 @@ impl Oracle {
         entries
     }
 
-    /// The stored value of a state, by any of its images.
+    /// The value of a state in the form in which runs store it. Any image of the board may be given.
     ///
     /// # Errors
     ///
@@ -408,13 +408,13 @@ impl Oracle {
         values[0].ok_or_else(|| self.refusal(board))
     }
 
-    /// Whether every part of the run that was asked for could be read, as far as is known.
+    /// Whether no item of the run is known to be unreadable.
     pub fn is_sound(&self) -> bool {
         self.parts.unreadable().is_empty()
     }
 
-    /// Opens the shards again that could not be read, as they may have been mended, and reads again what failed, up to
-    /// the first that fails again. Blocks on files.
+    /// Opens the shards of unreadable items again, because they may have been repaired. Then reads these items again,
+    /// up to the first that fails. Blocks on files.
     pub fn read_again(&self) {
         let unreadable = self.parts.unreadable();
         unreadable.iter().for_each(|&(kind, key)| self.catalog.reopen(kind, key));
@@ -425,7 +425,7 @@ impl Oracle {
         }
     }
 
-    /// Bytes that a cone may take, unless a question says otherwise.
+    /// Bytes that a cone may take, unless a question has its own limit.
     pub fn cone_bytes(&self) -> u64 {
         self.cone_bytes
     }
@@ -448,12 +448,13 @@ impl Oracle {
         }
     }
 
-    /// Where a board's entry is, whether or not it is reachable; `None` where no block has an entry for it.
+    /// The entry of a board, reachable or not; `None` if no block has an entry for the board.
     pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
         self.locator.place(board).map(Entry::of)
     }
 
-    /// The decoded part that an entry is in; `None` if none of its entries is reachable, or it is not stored which are.
+    /// The decoded part of an entry; `None` if none of its entries is reachable, or if the reach of the layer is not
+    /// stored.
     pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
         if !self.has_reach(entry.layer()) && !self.params.contents().stores_reachability(entry.layer()) {
             return Ok(None);
@@ -461,31 +462,31 @@ impl Oracle {
         Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
     }
 
-    /// Whether a board holds the wanted tile.
+    /// Whether a board holds a tile that wins.
     pub(crate) fn is_won(&self, board: Board) -> bool {
         let wins = self.params.game().winning_exponent();
         wins.is_some_and(|e| (0..self.params.game().cells()).any(|cell| board.get(cell) >= e))
     }
 
-    /// The part of a stored value that stands for the score made so far; the whole value where no move is legal.
+    /// The part of a stored value that stands for the score made so far; the whole value if no move is legal.
     #[inline]
     pub(crate) fn past(&self, board: Board) -> Stored {
         self.scale.points(rules::potential(board))
     }
 
-    /// The part of a stored value that is still to come, seen from `board`.
+    /// The number that a stored value stands for, as seen from `board`: the part that is still to come.
     #[inline]
     fn number(&self, stored: Stored, board: Board) -> f64 {
         self.scale.number(stored.future_value(self.past(board)))
     }
 }
 
-/// Whether there is no answer since a board that the asked ones lead to is not reachable.
+/// Whether the error says that a successor of the given boards is not marked as reachable.
 fn is_state_missing(error: &QueryError) -> bool {
     matches!(error, QueryError::Read(ReadError::StateMissing(_)))
 }
 
-/// Where an entry of a block is.
+/// The place of an entry in its block.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: ItemKey,
@@ -510,8 +511,8 @@ impl Entry {
         Layer(self.key.layer)
     }
 
-    /// Whether values that are computed of this part are kept with it. Where a single row has more entries than parts
-    /// have elsewhere, few of them are ever asked for, and room for all would be a waste.
+    /// Whether computed values of the part are kept with the decoded part. If a single row has more entries than a
+    /// usual part, queries ask for few of them, so memory for all would be wasted.
     pub(crate) fn keeps_values(&self) -> bool {
         self.parts.columns() <= PART_ENTRIES
     }

@@ -1,27 +1,28 @@
 //! Packs rows: the values of the marked columns, one after the other.
 //!
-//! Values are stored and sent as their bytes lie in memory. Only little-endian machines have them in the order that the
-//! format asks for.
+//! Values are stored and sent in the order in which their bytes lie in memory. The format requires little-endian order,
+//! so the program supports only little-endian machines.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::value::Value;
 
 #[cfg(target_endian = "big")]
-compile_error!("values are stored and sent as they lie in memory, which has to be little endian");
+compile_error!("values are stored and sent in memory order, which must be little-endian");
 
-/// The number of columns whose marks are one word.
+/// Number of columns whose marks fit into one word.
 pub const WORD: usize = 64;
 
-/// Appends the values of the columns that are marked.
+/// Appends the values of the marked columns.
 pub fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
     let mut filled = packed.len();
-    // There is room after the last value for values that are written but not counted.
+    // The loop also writes values of unmarked columns, for which there must be space behind the last marked one.
     packed.resize(filled + row.len() + WORD, V::default());
     for (values, &word) in row.chunks(WORD).zip(marked) {
         if word == u64::MAX {
             packed[filled..filled + WORD].copy_from_slice(values);
         } else if let Some(room) = packed[filled..].first_chunk_mut::<WORD>() {
-            // Every value is written, and stays if it is marked: marks follow no pattern that branches could be guessed by.
+            // Every value is written, but the next one replaces it unless it is marked. A branch would be mispredicted,
+            // because marks follow no pattern.
             let mut next = 0;
             for (column, &value) in values.iter().enumerate() {
                 room[next % WORD] = value;
@@ -33,15 +34,15 @@ pub fn pack_row<V: Value>(packed: &mut Vec<V>, row: &[V], marked: &[u64]) {
     packed.truncate(filled);
 }
 
-/// Puts values back into the columns that are marked; other columns become 0. `packed` must have [`WORD`] more values
-/// than there are marks.
+/// Writes values back into the marked columns, and 0 into the others. `packed` must have [`WORD`] more values than
+/// there are marks.
 pub fn unpack_row<V: Value>(packed: &[V], row: &mut [V], marked: &[u64]) {
     let mut rest = packed;
     for (values, &word) in row.chunks_mut(WORD).zip(marked) {
         if word == u64::MAX {
             values.copy_from_slice(&rest[..WORD]);
         } else if let Some(here) = rest.first_chunk::<WORD>() {
-            // From bit to bit: a branch for each column would be guessed wrong every other time.
+            // The loop visits only marked columns. A branch for each column would be mispredicted half of the time.
             values.fill(V::default());
             let mut next = 0;
             for_each_bit(&[word], |column| {
@@ -60,7 +61,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_packed_is_unpacked(row in prop::collection::vec(1u32.., 1..300), seed: u64, full: bool) {
+        fn packed_rows_are_unpacked(row in prop::collection::vec(1u32.., 1..300), seed: u64, full: bool) {
             let mut marked: Vec<u64> = (0..row.len().div_ceil(64) as u64)
                 .map(|word| if full { u64::MAX } else { (seed ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15) })
                 .collect();
@@ -71,7 +72,7 @@ mod tests {
             let wanted: Vec<u32> = (0..row.len()).filter(|&c| is_marked(c)).map(|c| row[c]).collect();
             let mut packed = vec![7];
             pack_row(&mut packed, &row, &marked);
-            prop_assert_eq!(&packed[1..], &wanted[..], "after what was there");
+            prop_assert_eq!(&packed[1..], &wanted[..], "after the earlier values");
             packed.resize(packed.len() + WORD, 0);
             let mut unpacked = vec![9; row.len()];
             unpack_row(&packed[1..], &mut unpacked, &marked);

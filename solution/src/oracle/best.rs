@@ -1,7 +1,7 @@
-//! Best moves of states, of a run that stores them.
+//! Best moves of states, from a run that stores them.
 //!
-//! If several moves are best, the run stores the first of them on the stored image of the board. An answer is the same
-//! move on the requested board.
+//! If several moves are best, the run stores the first of them on the stored image of the board. An answer maps this
+//! move to the requested board.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,10 +24,10 @@ use crate::cache::{Bytes, WeighedCache, weighed_cache};
 use crate::parts::{ItemKind, PayloadError};
 use crate::read_error::ReadError;
 
-/// Bytes of parts of best moves that are kept.
+/// Most bytes of decoded best moves that an oracle keeps.
 const CACHE_BYTES: u64 = 32 << 20;
 
-/// Bytes of such a part, about.
+/// Approximate bytes of a decoded part of best moves.
 const PART_BYTES: u64 = 48 << 10;
 
 /// The best move in a state.
@@ -69,7 +69,7 @@ impl BestMoves {
         Self { legality: Legality::new(params.game().board()), parts: weighed_cache(CACHE_BYTES, PART_BYTES) }
     }
 
-    /// A part of a block; `None` where nothing of it is reachable.
+    /// The decoded part that contains an entry; `None` if none of its entries is reachable.
     pub(super) fn part(
         &self,
         source: &PartCache,
@@ -112,7 +112,7 @@ impl BestMoves {
 }
 
 impl Oracle {
-    /// A best move of a state, of a run that stores best moves. The call computes no value.
+    /// A best move of a state, from a run that stores best moves. The call computes no value.
     ///
     /// # Errors
     ///
@@ -121,8 +121,8 @@ impl Oracle {
         self.advise_all(&[board], &|| true)?.swap_remove(0)
     }
 
-    /// Best moves of many states, in their order; [`QueryError::Unreachable`] for each that the run does not reach. Each part
-    /// of the run is read once.
+    /// Best moves of many states, in their order; [`QueryError::Unreachable`] for each board that the run does not
+    /// reach. Reads each part of the run once.
     ///
     /// # Errors
     ///
@@ -151,7 +151,7 @@ impl Oracle {
         Ok(answers)
     }
 
-    /// The advice on a board, by what is best on its image that is stored.
+    /// The advice on a board, from the best move on its stored image.
     fn advice_for(&self, board: Board, best: Direction) -> Advice {
         let rules = self.cones.packed();
         let moves = rules.moves(board);
@@ -186,9 +186,9 @@ pub(super) fn best_on_image(
 mod tests {
     use super::*;
 
-    /// Moves of all images of a board lead to images of one afterstate.
+    /// The best moves of all images of a board lead to images of one afterstate.
     #[test]
-    fn moves_are_those_of_the_image_that_is_stored() {
+    fn moves_follow_from_the_stored_image() {
         for (size, text) in
             [("3x3", "2 2 4 / 0 8 0 / 0 0 2"), ("2x3", "2 2 0 / 8 0 2"), ("4x2", "2 0 / 2 4 / 0 0 / 8 2")]
         {
