@@ -1,5 +1,5 @@
-//! Makes a run of 4x3 whose journal has as many shards as a cluster with this many workers makes, and no
-//! shard: to measure the memory that a journal needs. `exact2048 info` on the run shows it.
+//! Makes a 4x3 run to measure the memory that a journal needs. The journal has as many shards as a cluster with this
+//! many workers makes, but the shards do not exist. Measure the memory of `exact2048 info` on this run.
 //!
 //! ```sh
 //! cargo run --release -p exact2048-solution --example made_journal -- /tmp/made 964 100
@@ -15,7 +15,7 @@ use exact2048_storage::ShardRecord;
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let [folder, records, workers] = &args[..] else {
-        panic!("give a folder, a number of records and of workers")
+        panic!("give a folder, the number of records and the number of workers")
     };
     let (records, workers): (u32, u64) = (records.parse().unwrap(), workers.parse().unwrap());
     let params = Params::small("4x3");

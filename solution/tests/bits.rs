@@ -1,4 +1,4 @@
-//! The best move follows from the bits that are stored: two moves may differ in less than an f64 shows.
+//! The best move follows from the stored bits. The values of two moves may differ by less than an f64 can show.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -20,19 +20,19 @@ use exact2048_storage::{Frame, ItemKey, ShardWriter};
 /// Left and right merge the twos, down moves one of them, up changes nothing.
 const ASKED: &str = "2 2 / 4 0";
 
-/// The boards after the moves with either spawn, images of a board once. Right leads to images of the boards
-/// after left.
+/// The boards after a move and a spawn of 2 or 4, up to symmetry. The boards after the move right are images of those
+/// after the move left.
 const AFTER_LEFT: [&str; 2] = ["4 2 / 4 0", "4 4 / 4 0"];
 const AFTER_DOWN: [&str; 2] = ["2 2 / 4 2", "2 4 / 4 2"];
 
-/// The answer for [`ASKED`] by a run of 2x2 that holds it and what it leads to, each with its value.
+/// The answer about [`ASKED`] from a 2x2 run that holds only the given boards, with these values.
 fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evaluation {
     let locator = Locator::new(params);
     let mut blocks: BTreeMap<ItemKey, (EntryPlace, Vec<u64>, Vec<u64>)> = BTreeMap::new();
     for (text, &value) in values {
         let place = locator.place(Board::parse(text, params.game().board()).unwrap()).unwrap();
         let (rows, columns) = (place.rows as usize, place.columns as usize);
-        assert!(columns <= 64, "a row of bits is a word");
+        assert!(columns <= 64, "a row of bits fits into a word");
         let (_, bits, of_rows) = blocks
             .entry(Parts::key(place.layer, place.lane, 0))
             .or_insert_with(|| (place, vec![0; rows], vec![0; rows * columns]));
@@ -62,9 +62,9 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
     Oracle::new(&run).unwrap().evaluate(asked, &|| true).unwrap()
 }
 
-/// Of moves whose values are one number in floating point the better one is the best, by the integers that are stored.
+/// If the values of two moves are the same floating-point number, the stored integers decide which move is best.
 #[test]
-fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
+fn moves_that_differ_only_in_the_last_bit_are_distinguished() {
     let params =
         Params::usual("2x2", "score").precision(Precision::Bits64).kept(KeptLayers::ALL).build().unwrap();
     let Stored(bits) = Scale::new(params.game()).points(100);
@@ -80,7 +80,7 @@ fn moves_that_differ_in_the_last_bit_alone_are_told_apart() {
         let legal: Vec<_> = answer.moves.iter().filter_map(|m| Some((m.direction, m.outcome?))).collect();
         assert_eq!(legal.len(), 3);
         let shown: Vec<f64> = legal.iter().map(|(_, outcome)| outcome.value).collect();
-        assert!(shown.iter().all(|&value| value == shown[0]), "no f64 tells them apart: {shown:?}");
+        assert!(shown.iter().all(|&value| value == shown[0]), "they differ as f64: {shown:?}");
         let found: Vec<Move> =
             legal.iter().filter(|(_, outcome)| outcome.is_best).map(|(direction, _)| *direction).collect();
         assert_eq!(found, best);

@@ -1,4 +1,4 @@
-//! Stores whose lists miss what is there.
+//! Stores whose lists omit existing objects.
 #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 #[path = "../../storage/tests/common/faulty.rs"]
@@ -9,9 +9,9 @@ use exact2048_solution::{Commit, JournalRecord, Phase, Record, Run, UnnamedPolic
 use exact2048_storage::{Location, ShardWriter, StoreSettings};
 use faulty::{Fault, Faulty, Request};
 
-/// A shard is lost only where a look at the shard itself says so, not on the word of a list.
+/// A shard counts as lost only if a check of the shard itself shows it. A list that omits the shard is not enough.
 #[test]
-fn a_shard_that_a_list_misses_is_looked_at() {
+fn a_shard_that_a_list_omits_is_checked() {
     let (store, cache) = (Faulty::new(), tempfile::tempdir().unwrap());
     let settings =
         StoreSettings { cache_folder: Some(cache.path().to_path_buf()), ..StoreSettings::default() };
@@ -29,13 +29,13 @@ fn a_shard_that_a_list_misses_is_looked_at() {
 
     let overlook = |request, _: &str| if request == Request::List { Fault::Overlook } else { Fault::None };
     store.plan(overlook);
-    assert!(run.absent().unwrap().is_empty(), "it is there");
+    assert!(run.absent().unwrap().is_empty(), "the shard exists");
     store.plan(|request, _| match request {
         Request::List => Fault::Overlook,
         Request::Head => Fault::Error("status code: 403 Forbidden"),
         _ => Fault::None,
     });
-    assert!(run.absent().is_err(), "nobody knows");
+    assert!(run.absent().is_err(), "the answer is unknown");
     store.remove(&object);
     store.plan(overlook);
     assert_eq!(run.absent().unwrap(), [commit]);

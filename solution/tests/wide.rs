@@ -1,5 +1,6 @@
-//! Questions to runs that are too large to be solved in a test: 4×3 in its widest lanes, 4×4. Only what the questions need
-//! is there, put in its place by the tables of the solver, which the oracle does not use.
+//! Questions to runs that are too large to be solved in a test: 4×3 in its widest lanes, and 4×4. The runs hold only
+//! the states that the questions need. Tables of the solver, which the oracle does not use, give the places of these
+//! states.
 #![allow(missing_docs, clippy::unwrap_used, reason = "a test may end at the first surprise")]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
-/// A run that holds what some boards lead to, and nothing else.
+/// A run that holds only the states which some boards lead to, and some entries to fill the parts.
 struct Made {
     place: TempDir,
     params: Params,
@@ -34,7 +35,7 @@ struct Made {
     stored: HashMap<Board, Stored>,
 }
 
-/// The value that is made up for an entry: near the top, so that it is above every score made.
+/// The made-up value of an entry. It is near the largest value, so that it exceeds every score.
 fn made_up(key: ItemKey, number: usize) -> u32 {
     let mixed =
         (key.lane ^ u64::from(key.layer) << 40 ^ u64::from(key.part) << 20).wrapping_add(number as u64);
@@ -42,13 +43,13 @@ fn made_up(key: ItemKey, number: usize) -> u32 {
 }
 
 impl Made {
-    /// Of the other entries in the same parts, each `filler`-th is reachable too.
+    /// Makes a run for questions about `boards`. Every `filler`-th entry of the same parts is reachable too.
     fn new(params: &Params, boards: &[Board], filler: usize) -> Self {
         let space = Space::new(params);
         let mut states = BTreeSet::new();
         boards.iter().for_each(|&board| needed(params, &space, board, &mut states, true));
 
-        // Row and number of every state, lane by lane: the columns of one lane may take a hundred MB.
+        // The states are grouped by lane, because the columns of one lane may take a hundred MB.
         let mut by_lane: BTreeMap<Lane, Vec<(Board, Layer, Row, Sequence)>> = BTreeMap::new();
         for &board in &states {
             let (lane, layer, row, sequence) = space.locate(board).unwrap();
@@ -132,7 +133,8 @@ fn is_won(params: &Params, board: Board) -> bool {
         .is_some_and(|e| (0..params.game().cells()).any(|cell| board.get(cell) >= e))
 }
 
-/// Collects the states that a question looks at, of which the first is asked about its moves whether it is stored or not.
+/// Adds the states that a question about `board` needs to `states`. If `asked` is true, the successors of the board are
+/// needed even if its value is stored.
 fn needed(params: &Params, space: &Space, board: Board, states: &mut BTreeSet<Board>, asked: bool) {
     let board = space.symmetries().canonical(board);
     let is_new = states.insert(board);
@@ -158,7 +160,7 @@ fn column(columns: &Columns, sequence: u64) -> usize {
     group.first as usize + of_group.binary_search(&sequence).unwrap()
 }
 
-/// A reach item as docs/dev/format.md has it.
+/// A reach item in the format of docs/dev/format.md.
 fn reach_item(rows: usize, columns: usize, numbers: &BTreeSet<usize>) -> Vec<u8> {
     let mut occupancy = vec![0u8; rows.div_ceil(8)];
     let mut bits: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
@@ -183,23 +185,23 @@ fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
     run.append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None })).unwrap();
 }
 
-/// With the split that version 0.1 chose and no huge tile: then the lanes of 4×3 are the widest of all.
+/// Parameters with the split of version 0.1 and without huge tiles, which make the lanes of 4×3 the widest.
 fn params(board: &str, objective: &str) -> Params {
     let usual = Params::usual(board, objective).build().unwrap();
     usual.to_builder().large(usual.split().large().min(4)).huge(NO_HUGE).build().unwrap()
 }
 
-/// A board of a lane: one of its sequences, spread over the cells, with small tiles in what is left.
+/// A board of a lane: one of its sequences, spread over the cells, with small tiles in the remaining cells.
 fn board_of(params: &Params, lane: Lane, small: &[u8], seed: usize) -> Board {
     let columns = Columns::new(params, lane);
     let large = unpack(columns.sequences()[seed * 7919 % columns.len()], lane.k);
     let exponents: Vec<u8> = large.into_iter().chain(small.iter().copied()).collect();
-    // Every cell once: 5 has no factor in common with 12 and 16.
+    // This visits every cell once, because 5 has no factor in common with 12 and 16.
     let cell = |i: usize| (5 * i + seed) % params.game().cells();
     exponents.iter().enumerate().fold(Board::default(), |board, (i, &e)| board.with(cell(i), e))
 }
 
-/// The widest lane of 4×3, with small tiles of every residue of the layer modulo 8.
+/// Boards of the widest lane of 4×3. Their small tiles give every residue of the layer modulo 8.
 fn boards_of_4x3(params: &Params) -> Vec<Board> {
     let widest = Lane::new(10, 11_760);
     assert_eq!(Columns::count(params, widest), 6_451_200);
@@ -252,7 +254,7 @@ fn boards_of_4x4_are_answered() {
     check_answers(&params, &boards_of_4x4(&params));
 }
 
-/// However the boards of a batch are ordered, and with no cache at all, each part is read once.
+/// Each part is read once even without a cache, whatever the order of the boards in a batch.
 #[test]
 fn the_order_of_a_batch_does_not_matter() {
     let params = params("4x4", "reach:64");
@@ -276,7 +278,7 @@ fn the_order_of_a_batch_does_not_matter() {
 
 /// The computation of an answer that is no longer wanted ends early.
 #[test]
-fn questions_are_given_up() {
+fn unwanted_questions_end_early() {
     let params = params("4x4", "reach:64");
     let boards = boards_of_4x4(&params);
     let made = Made::new(&params, &boards, 1009);
@@ -294,12 +296,12 @@ fn questions_are_given_up() {
         assert_eq!(asked.load(Ordering::Relaxed), patience + 1);
         assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
     }
-    // Of what is stored nothing has to be searched for, and there may be very much of it.
+    // A batch of stored boards solves no cone, but it may be large, so it must end early too.
     let stored: Vec<Board> = made.stored.keys().copied().collect();
     assert!(matches!(oracle.values(&stored, &|| false), Err(QueryError::GivenUp)));
 }
 
-/// Prints what docs/dev/performance.md has on look-ups: rows are as full as those of a solved run.
+/// Prints the numbers on look-ups in docs/dev/performance.md. Rows are as full as those of a solved run.
 #[test]
 #[ignore = "a measurement, for a release build: takes 2 GB of disk"]
 fn measure_look_ups() {

@@ -1,8 +1,8 @@
-//! Solved cones on disk, for later questions: a folder of files, of which the least recently used go first.
+//! Solved cones on disk, for later questions: a folder of files. The least recently used files are removed first.
 //!
 //! A file is written under a temporary name and then renamed. Nothing is synced, because checksums cover all of a file.
-//! A file that is damaged or cut off is removed and its cone solved again. Files of other runs are skipped. Processes
-//! may share a folder. Other files in it are left alone. A failure here only costs time, and is not reported.
+//! A file that is damaged or cut off is removed, and its cone solved again. Files of other runs are skipped. Processes
+//! may share a folder. Files that are not cones stay. A failure here only costs time, and is not reported.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -17,10 +17,10 @@ use exact2048_game::{Board, Layer};
 use exact2048_storage::{StorageError, remove_abandoned, replace_file, temp_target};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-/// The first bytes of a file, with the version of what follows.
+/// First bytes of a file, which include the version of its format.
 const MAGIC: [u8; 8] = *b"EX2048C1";
 
-/// The number of states of a page, but for the last one of a layer. A look-up reads one page.
+/// Number of states of a page; the last page of a layer may have fewer. A look-up reads one page.
 const PAGE_STATES: usize = 1024;
 
 /// Bytes of a header before the table of pages.
@@ -29,11 +29,10 @@ const HEADER_BYTES: usize = 80;
 /// Bytes of a page's entry in the table.
 const ENTRY_BYTES: usize = 32;
 
-/// Files at most: they are listed for every question that is not answered without them.
+/// Most files in the folder. A question that is not answered from memory lists all of them.
 const MOST_FILES: usize = 512;
 
-/// Key of the cones of a run: its id and its fingerprint, so that no values of another run are taken for its
-/// own.
+/// Key of the cones of a run: the id and the fingerprint of the run. It prevents the use of values of another run.
 pub type RunKey = [u8; 48];
 
 /// A folder of solved cones.
@@ -47,21 +46,21 @@ pub struct ConeFiles {
 }
 
 impl ConeFiles {
-    /// The cones of a run in a folder, which need not exist yet. All cones in it together may take `most_bytes`: where
-    /// they take more, the least recently used ones are removed.
+    /// Opens the cones of a run in a folder, which need not exist yet. If all cones in the folder together take more
+    /// than `most_bytes`, removes the least recently used ones.
     pub fn open(folder: PathBuf, most_bytes: u64, run: RunKey, width: usize) -> Self {
         let opened = Self { folder, most_bytes, run, width };
-        opened.make_room(0, 0);
+        opened.make_space(0, 0);
         opened
     }
 
-    /// Bytes that they take at most, all together.
+    /// Most bytes of all cones in the folder together.
     pub fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
 
-    /// The values of states that a solved cone has, by canonical board, in the order given; `None` for the others. The
-    /// states are of layers below one cut.
+    /// The values of canonical boards, in their order; `None` for boards that no solved cone has. All boards are of
+    /// layers below the same cut.
     pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<Stored>> {
         let mut values = vec![None; states.len()];
         let (Some(first), Some(last)) = (states.iter().map(|s| s.0).min(), states.iter().map(|s| s.0).max())
@@ -77,7 +76,7 @@ impl ConeFiles {
                 Ok(true) => touch(&path),
                 Ok(false) => {}
                 Err(error) if is_damaged(&error) => drop(fs::remove_file(&path)),
-                // Removed by another process, or not to be read just now.
+                // Another process removed the file, or it cannot be read at present.
                 Err(_) => {}
             }
             if values.iter().all(Option::is_some) {
@@ -87,7 +86,7 @@ impl ConeFiles {
         values
     }
 
-    /// Fills in those of the missing values that a file has; gives whether it had any.
+    /// Fills in the missing values that a file has. Returns whether it had any.
     fn read(
         &self,
         path: &Path,
@@ -103,9 +102,9 @@ impl ConeFiles {
         Ok(was_used)
     }
 
-    /// Keeps a solved cone, and removes the least recently used ones if it needs their room.
+    /// Writes a solved cone, and removes the least recently used ones if it needs their space.
     pub fn keep(&self, solved: &Solved) {
-        // If the disk or its permissions do not allow that, the cone is solved again.
+        // If the file cannot be written, a later question solves the cone again.
         let _ = self.try_keep(solved);
     }
 
@@ -119,7 +118,7 @@ impl ConeFiles {
         if bytes > self.most_bytes {
             return Ok(());
         }
-        self.make_room(1, bytes);
+        self.make_space(1, bytes);
         // The same cone gets the same name, whichever process solves it.
         let mut hash = Xxh3::new();
         hash.update(&self.run);
@@ -128,7 +127,7 @@ impl ConeFiles {
         replace_file(&self.folder.join(name), |file| write(file, solved, &self.run, self.width, pages))
     }
 
-    /// The files of the folder, those used last first.
+    /// The files of the folder, the most recently used first.
     fn files(&self) -> Vec<PathBuf> {
         let mut files = self.listed().unwrap_or_default().kept;
         files.sort_by_key(|(_, used, _)| std::cmp::Reverse(*used));
@@ -143,7 +142,7 @@ impl ConeFiles {
             let name = entry.file_name();
             let Some(name) = name.to_str() else { continue };
             let (is_kept, is_begun) = (is_cone(name), temp_target(name).is_some_and(is_cone));
-            // It may have been removed since it was listed.
+            // Another process may have removed the file since it was listed.
             let Some(data) = entry.metadata().ok().filter(|data| (is_kept || is_begun) && data.is_file())
             else {
                 continue;
@@ -157,8 +156,8 @@ impl ConeFiles {
         Ok(listed)
     }
 
-    /// Removes what was not used for longest, until there is room for more files with these bytes.
-    fn make_room(&self, files: usize, bytes: u64) {
+    /// Removes the least recently used files, until there is space for this number of new files with these bytes.
+    fn make_space(&self, files: usize, bytes: u64) {
         remove_abandoned(&self.folder, is_cone);
         let Listed { mut kept, begun_bytes } = self.listed().unwrap_or_default();
         kept.sort_by_key(|(_, used, _)| *used);
@@ -168,7 +167,7 @@ impl ConeFiles {
             if total <= self.most_bytes && count <= MOST_FILES {
                 break;
             }
-            // Another process may have been faster.
+            // Another process may already have removed the file.
             let _ = fs::remove_file(path);
             (total, count) = (total - size, count - 1);
         }
@@ -178,18 +177,18 @@ impl ConeFiles {
 /// The cones in a folder.
 #[derive(Default)]
 struct Listed {
-    /// Each with the time when it was last used, and its bytes.
+    /// The path of each cone, the time of its last use, and its bytes.
     kept: Vec<(PathBuf, SystemTime, u64)>,
     /// Bytes of the cones that are being written.
     begun_bytes: u64,
 }
 
-/// Whether an error says that a file is damaged or cut off: then it is of no use to anybody.
+/// Whether an error says that a file is damaged or cut off, and so useless to every process.
 fn is_damaged(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof)
 }
 
-/// Notes that a file was used; on a disk that is only read, nothing is ever removed either.
+/// Records that a file was used. Ignores failures: a process that cannot write to the folder removes no files either.
 fn touch(path: &Path) {
     let opened = open_with(File::options().append(true), OFlags::empty(), path);
     let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
@@ -213,12 +212,12 @@ fn is_cone(name: &str) -> bool {
     layers_of(name).is_some()
 }
 
-/// Where a page is.
+/// Place and checksum of a page.
 #[derive(Clone, Copy, Debug)]
 struct Page {
     layer: Layer,
     states: u32,
-    /// Its lowest board.
+    /// The lowest board of the page.
     first: Board,
     offset: u64,
     checksum: u64,
@@ -254,8 +253,9 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Header: magic, bytes of a value, number of pages, key of the run, bytes of the file. Then the table of the pages, the
-/// checksum of all this, and the pages: each its boards, ascending, and then their values.
+/// Writes the header: magic, bytes of a value, number of pages, key of the run, bytes of the file. Then follow the
+/// table of the pages, the checksum of header and table, and the pages. A page has its boards, ascending, and then
+/// their values.
 fn write(file: &mut File, solved: &Solved, run: &RunKey, width: usize, pages: usize) -> io::Result<()> {
     let mut out = BufWriter::with_capacity(1 << 20, file);
     let table_bytes = HEADER_BYTES + pages * ENTRY_BYTES + 8;
@@ -286,7 +286,7 @@ fn write(file: &mut File, solved: &Solved, run: &RunKey, width: usize, pages: us
     out.flush()
 }
 
-/// An open file.
+/// An open file of a cone.
 struct ConeFile {
     file: File,
     width: usize,
@@ -296,7 +296,7 @@ struct ConeFile {
 }
 
 impl ConeFile {
-    /// Reads header and table, which must be whole; `None` where it is another run's.
+    /// Reads and checks the header and the table; `None` if the file belongs to another run.
     fn open(path: &Path, run: &RunKey, width: usize) -> io::Result<Option<Self>> {
         let damaged = || io::Error::from(io::ErrorKind::InvalidData);
         let mut file = exact2048_files::open(path)?;
@@ -308,7 +308,7 @@ impl ConeFile {
         }
         let expected = [&MAGIC[..], &(width as u64).to_le_bytes()].concat();
         let is_whole = header.starts_with(&expected) && u64_at(&header, 72) == length;
-        // Checked before memory is taken for the table: it is no larger than its file.
+        // This check precedes the allocation of the table, which cannot be larger than the file.
         let pages = usize::try_from(u64_at(&header, 16)).ok();
         let pages = pages.filter(|&pages| is_whole && (pages as u64) < length / ENTRY_BYTES as u64);
         header.resize(HEADER_BYTES + pages.ok_or_else(damaged)? * ENTRY_BYTES + 8, 0);
@@ -377,8 +377,8 @@ mod tests {
         (HEADER_BYTES + ENTRY_BYTES) as u64 + 8 + 12 * states
     }
 
-    /// A cone of this many states, whose boards are the numbers from `first` on; the value of each is its number less
-    /// one.
+    /// A cone of this many states. The boards are the numbers from `first` on, and the value of each is one less than
+    /// its number.
     fn cone(first: u64, states: u64) -> Solved {
         let numbers = first..first + states;
         let boards = numbers.clone().map(Board).collect();
@@ -393,7 +393,7 @@ mod tests {
         ConeFiles::open(folder, most_bytes, [run; 48], 4)
     }
 
-    /// Keeps a cone, and gives its file.
+    /// Writes a cone, and returns its file.
     fn kept(files: &ConeFiles, solved: &Solved) -> PathBuf {
         let before = files.files();
         files.keep(solved);
@@ -403,7 +403,7 @@ mod tests {
         path
     }
 
-    /// Makes it that a file was last used so many seconds ago.
+    /// Sets the last use of a file to this many seconds ago.
     fn age(path: &Path, seconds: u64) {
         let then = SystemTime::now() - Duration::from_secs(seconds);
         File::options().append(true).open(path).unwrap().set_modified(then).unwrap();
@@ -417,9 +417,9 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_used_for_longest_goes_first() {
+    fn least_recently_used_cones_are_removed_first() {
         let place = tempfile::tempdir().unwrap();
-        // Room for three of 100 states.
+        // There is space for three cones of 100 states.
         let most_bytes = 3 * bytes_of(100) + 10;
         let files = cone_files(&place, most_bytes, 1);
         let others = cone_files(&place, most_bytes, 2);
@@ -429,8 +429,8 @@ mod tests {
         for (path, seconds) in [(&first, 30), (&second, 20), (&third, 10)] {
             age(path, seconds);
         }
-        // A search without a result is no use of a file; a search with a result is.
-        assert!(!knows(&files, 999) && !knows(&files, 2000), "that is another run's");
+        // Only a search with a result uses a file.
+        assert!(!knows(&files, 999) && !knows(&files, 2000), "board 2000 is of another run");
         assert!(knows(&files, 1099));
         let fourth = kept(&files, &cone(4000, 100));
         assert_eq!([&first, &second, &third, &fourth].map(|path| path.exists()), [true, false, true, true]);
@@ -438,30 +438,30 @@ mod tests {
     }
 
     #[test]
-    fn as_many_go_as_there_are_bytes_needed() {
+    fn as_many_cones_are_removed_as_needed() {
         let place = tempfile::tempdir().unwrap();
         let files = cone_files(&place, 3 * bytes_of(100) + 10, 1);
         let cones = [1000, 2000, 3000].map(|first| kept(&files, &cone(first, 100)));
         cones.iter().zip([20, 30, 10]).for_each(|(path, seconds)| age(path, seconds));
-        // Files that are not the cache's are neither counted nor removed.
+        // Files that are not cones are neither counted nor removed.
         let note = place.path().join("cones").join("note.txt");
         fs::write(&note, [0u8; 10_000]).unwrap();
         age(&note, 40);
         let small = kept(&files, &cone(4000, 50));
         let are_there = || cones.each_ref().map(|path| path.exists());
         assert_eq!(are_there(), [true, false, true]);
-        // Two go for one that is twice as large.
+        // A cone that is twice as large replaces two cones.
         age(&small, 5);
         kept(&files, &cone(5000, 200));
         assert_eq!(are_there(), [false, false, false]);
         assert!(knows(&files, 4049) && knows(&files, 5199));
-        // One that is larger than all that there may be is not kept, and nothing goes for it.
+        // A cone above the limit is not kept, and no other cone is removed for it.
         files.keep(&cone(6000, 400));
         assert!(knows(&files, 4049) && knows(&files, 5199) && !knows(&files, 6000));
         assert!(note.exists());
     }
 
-    /// A table can be forged with its checksum: no memory is taken for more states than a page has.
+    /// A forged table may have a valid checksum. Even then, no more memory is allocated than a page needs.
     #[test]
     fn pages_of_too_many_states_are_refused() {
         let place = tempfile::tempdir().unwrap();
@@ -475,16 +475,16 @@ mod tests {
         assert!(!knows(&files, 1000) && !path.exists());
     }
 
-    /// A temporary name, as another process gives it to a file that is to become `name`.
+    /// Creates a temporary file, as another process does before it renames the file to `name`.
     fn temporary(place: &TempDir, name: &str, bytes: u64) -> PathBuf {
         let path = place.path().join("cones").join(format!(".tmp-{name}-{:032x}", 7));
         fs::write(&path, vec![0u8; bytes as usize]).unwrap();
         path
     }
 
-    /// A file under way counts, and stays; a file without a writer goes. Files of other programs stay.
+    /// A file counts and stays while a process writes it, and is removed later. Files of other programs stay.
     #[test]
-    fn temporary_files_go_once_nobody_writes_them() {
+    fn abandoned_temporary_files_are_removed() {
         let place = tempfile::tempdir().unwrap();
         let files = cone_files(&place, 2 * bytes_of(100) + 10, 1);
         let first = kept(&files, &cone(1000, 100));
@@ -501,17 +501,17 @@ mod tests {
         }
         let writer = File::open(&begun).unwrap();
         writer.lock().unwrap();
-        files.make_room(0, 0);
+        files.make_space(0, 0);
         assert!(begun.exists(), "its writer has it open");
         drop(writer);
         kept(&files, &cone(3000, 100));
         assert!(!begun.exists() && second.exists());
-        assert!(others.iter().chain([&note]).all(|file| file.exists()), "files of others are left alone");
+        assert!(others.iter().chain([&note]).all(|file| file.exists()), "files of other programs stay");
     }
 
-    /// A smaller limit makes room at once, not when the next cone is written.
+    /// Opening with a smaller limit removes cones at once, not when the next cone is written.
     #[test]
-    fn opening_makes_room() {
+    fn opening_applies_the_limit() {
         let place = tempfile::tempdir().unwrap();
         let files = cone_files(&place, 1 << 20, 1);
         let [older, newer] = [1000, 2000].map(|first| kept(&files, &cone(first, 100)));

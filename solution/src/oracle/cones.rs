@@ -1,4 +1,4 @@
-//! Values of any states of a run: looked up where they are stored, else from cones, which are kept for later questions.
+//! Values of any states of a run: looked up if they are stored, else from cones, which are kept for later questions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use super::estimate::{ConeEstimate, states_of_cone};
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::read_error::ReadError;
 
-/// The most states whose cones are solved together where the next cut is near. They are enough that their common parts
-/// are read once, and few enough that the states after them take some MiB.
+/// Most states whose cones are solved together if the next cut is near. The number is large enough that their common
+/// parts are read once, and small enough that their successors take some MiB.
 const SHALLOW_TOGETHER: usize = 512;
 
-/// Layers below a cut whose values are kept with the decoded parts of the run. Further down there are too many, and solved
-/// cones are kept as they are.
+/// Number of layers below a cut whose computed values are kept with the decoded parts of the run. Values of lower
+/// layers would need too many parts, so whole solved cones are kept instead.
 const SHALLOW_LAYERS: u32 = 2;
 
-/// A cone of at least this many states is kept: a smaller one is solved as fast as it is found.
+/// Least number of states of a cone that is kept. Solving a smaller cone takes no longer than finding it.
 const LEAST_KEPT_STATES: u64 = 256;
 
-/// Solved cones in memory at most: each is searched for a state that is asked for.
+/// Most solved cones in memory. Each look-up of a state may search all of them.
 const MOST_IN_MEMORY: usize = 64;
 
 /// A cone that takes more memory is solved by the kernels. They take longer for smaller cones, whose blocks have few entries.
@@ -47,7 +47,8 @@ const SHARED_STATES: usize = 4096;
 /// places take some MiB.
 const LOOKED_UP_TOGETHER: usize = 1 << 14;
 
-/// Where a state of a layer is, in the order of the run, and which of the boards that were asked for it is: fewer than 2^32.
+/// The place of a state of a layer in the order of the run, and the index of its board among the requested ones. There
+/// are fewer than 2^32 boards.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct PlaceOfBoard {
     lane: u64,
@@ -56,14 +57,14 @@ struct PlaceOfBoard {
     at: u32,
 }
 
-/// How a question is asked.
+/// The limits of a question, and its callbacks.
 #[derive(Clone, Copy)]
 pub struct QuestionLimits<'a> {
     /// Whether the answer is still wanted.
     pub wanted: Wanted<'a>,
-    /// Called with the layers of cones, before they are worked on.
+    /// Receives the progress of cones and layers.
     pub progress: &'a (dyn Fn(Progress) + Sync),
-    /// Bytes of memory that a cone may take at most.
+    /// Most bytes of memory that a cone may take.
     pub cone_bytes: u64,
     /// The cost of the answer so far.
     pub spent: &'a CostSum,
@@ -72,7 +73,8 @@ pub struct QuestionLimits<'a> {
 }
 
 impl<'a> QuestionLimits<'a> {
-    /// Asks without hearing of progress, until `wanted` says no, with `cone_bytes` bytes for each cone.
+    /// Limits without a report of progress. The answer is wanted until `wanted` says no, with `cone_bytes` bytes for
+    /// each cone.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent, deadline: None }
     }
@@ -105,13 +107,13 @@ impl CostSum {
         self.stored.load(Ordering::Relaxed)
     }
 
-    /// Values that were taken from cones that had been solved before.
+    /// Values that were found in previously solved cones.
     pub fn found_states(&self) -> u64 {
         self.found.load(Ordering::Relaxed)
     }
 }
 
-/// Solved cones in memory, those used last first.
+/// Solved cones in memory, the most recently used first.
 #[derive(Debug)]
 pub(super) struct SolvedCones {
     most_bytes: u64,
@@ -123,7 +125,7 @@ impl SolvedCones {
         Self { most_bytes, cones: Mutex::default() }
     }
 
-    /// Fills in those of the missing values that the cones have.
+    /// Fills in the missing values that the cones have.
     fn fill(&self, states: &[(Layer, Board)], values: &mut [Option<Stored>]) {
         let cones = self.cones.lock().clone();
         for cone in cones {
@@ -136,7 +138,7 @@ impl SolvedCones {
             }
             if was_used {
                 let mut cones = self.cones.lock();
-                // Unless another thread took it out.
+                // Another thread may have removed the cone.
                 if let Some(at) = cones.iter().position(|other| Arc::ptr_eq(other, &cone)) {
                     cones.remove(at);
                     cones.push_front(cone);
@@ -157,12 +159,12 @@ impl SolvedCones {
         }
     }
 
-    /// Bytes that they take at most.
+    /// Most bytes of the cones in memory.
     pub(super) fn most_bytes(&self) -> u64 {
         self.most_bytes
     }
 
-    /// Bytes that they take.
+    /// Bytes of the cones in memory.
     pub(super) fn bytes(&self) -> u64 {
         self.cones.lock().iter().map(|cone| cone.bytes()).sum()
     }
@@ -172,7 +174,7 @@ impl SolvedCones {
 pub(super) type Known = FxHashMap<Board, Stored>;
 
 impl Oracle {
-    /// The values of reachable states, given as canonical boards with their layers, each once.
+    /// The values of reachable states, given as canonical boards with their layers.
     ///
     /// # Errors
     ///
@@ -197,7 +199,7 @@ impl Oracle {
                 open.extend_from_slice(of_layer);
             }
         }
-        // Ascending layers: those of one cut come one after the other.
+        // The layers ascend, so the states below a cut are neighbours.
         for below_cut in open.chunk_by(|(a, _), (b, _)| {
             self.params.contents().kept().next_cut(*a) == self.params.contents().kept().next_cut(*b)
         }) {
@@ -214,7 +216,7 @@ impl Oracle {
         self.params.contents().kept().next_cut(layer) <= layer.up(SHALLOW_LAYERS)
     }
 
-    /// The values of states from solved cones, or from one that is solved for them.
+    /// Adds the values of states to `known`, from solved cones or from a cone that is solved for these states.
     fn find_or_solve(
         &self,
         states: &[(Layer, Board)],
@@ -240,8 +242,8 @@ impl Oracle {
         if open.is_empty() { Ok(()) } else { self.solve(&open, known, question) }
     }
 
-    /// Solves the cone of some states, or all layers that it lies in; where it takes too much memory, the cones of some of the
-    /// states, one after the other.
+    /// Solves the cone of some states, or all layers that the cone lies in. If that takes too much memory, solves the
+    /// cones of the two halves of the states, one after the other.
     fn solve(
         &self,
         states: &[(Layer, Board)],
@@ -364,7 +366,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// Takes the values of states that are kept with the decoded parts; the others are open.
+    /// Adds the values that are kept with the decoded parts to `known`, and the other states to `open`.
     fn known_in_parts(
         &self,
         states: &[(Layer, Board)],
@@ -381,7 +383,7 @@ impl Oracle {
         for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
             self.check(question)?;
             let entry = &of_part[0].0;
-            // Where nothing is kept with a part, nothing would be learned from it.
+            // A part that keeps no values need not be read.
             let part = if entry.keeps_values() { self.part(entry)? } else { None };
             for (entry, state) in of_part {
                 let rank = part.as_ref().and_then(|part| Some((part, part.rank(entry.number)?)));
@@ -414,7 +416,7 @@ impl Oracle {
         Ok(())
     }
 
-    /// The error that no block has an entry for a state that the run must have.
+    /// The error for a state that the run must have, but for which no block has an entry.
     fn no_place(&self, layer: Layer, board: Board) -> QueryError {
         self.unreachable(
             board,

@@ -1,8 +1,8 @@
-//! Decoded parts of blocks, kept up to a number of bytes: what makes the second question about a part cheap.
+//! A cache of decoded parts of blocks, with a limit on its bytes. It makes the second question about a part cheap.
 //!
-//! A part holds which of its entries are reachable, and a value for each of these. The value is read from the shard if
-//! the layer's values are kept, and else filled in when it is computed. So a value is searched for once, as long as its
-//! part stays in the cache.
+//! A part has the set of its reachable entries, and a value for each of these. If the run stores the values of the
+//! layer, they are read from the shard. Else each value is added when it is computed. So a value is computed only once
+//! while its part stays in the cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -18,32 +18,32 @@ use crate::cache::{Bytes, WeighedCache, weighed_cache};
 use crate::parts::{ItemKind, Parts};
 use crate::read_error::ReadError;
 
-/// Bytes of a part, about.
+/// Approximate bytes of a part.
 const PART_BYTES: u64 = 64 << 10;
 
-/// Items known to be unreadable: to tell that a run is mended, some of them will do.
+/// Most unreadable items that the cache remembers. A few are enough to detect that a run was repaired.
 const MOST_UNREADABLE: usize = 64;
 
-/// How often a part was there, and how much is kept.
+/// Statistics of a cache of parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Look-ups that found their part.
+    /// Look-ups that found their part in the cache.
     pub hits: u64,
-    /// Look-ups that had to read it.
+    /// Look-ups that had to read their part.
     pub misses: u64,
     /// Bytes kept.
     pub bytes: u64,
-    /// Bytes kept at most.
+    /// Most bytes that may be kept.
     pub capacity_bytes: u64,
 }
 
-/// Reads parts and keeps those used last and most.
+/// Reads parts, and keeps the most recently and most often used ones.
 pub(crate) struct PartCache {
     archive: Arc<dyn Archive>,
     precision: Precision,
     kept: KeptLayers,
     parts: WeighedCache<ItemKey, Option<Arc<Part>>>,
-    /// Items that could not be read, of which at most [`MOST_UNREADABLE`] are known.
+    /// Items that could not be read, at most [`MOST_UNREADABLE`].
     unreadable: Mutex<Vec<(ShardKind, ItemKey)>>,
 }
 
@@ -63,8 +63,8 @@ impl PartCache {
         }
     }
 
-    /// A part of a block; `None` where nothing of it is reachable. Where its layer's values are not stored, it has
-    /// room for those that are computed if `keeps_values`.
+    /// A part of a block; `None` if none of its entries is reachable. If the values of its layer are not stored and
+    /// `keeps_values` is true, the part has memory for computed values.
     pub(crate) fn get(
         &self,
         key: ItemKey,
@@ -83,12 +83,12 @@ impl PartCache {
         }
     }
 
-    /// Items that could not be read, and have not been read since.
+    /// Items that could not be read, and were not read successfully since.
     pub(crate) fn unreadable(&self) -> Vec<(ShardKind, ItemKey)> {
         self.lock_unreadable().clone()
     }
 
-    /// Which entries of a part are reachable, row by row; `None` where none is.
+    /// The reachable entries of a part, row by row; `None` if there are none.
     pub(crate) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
         let Some(item) = self.read(ItemKind::Reach, key)? else { return Ok(None) };
         Ok(Some(parts.reach_rows(key, &item)?))
@@ -108,12 +108,12 @@ impl PartCache {
         Ok(Some(Arc::new(Part { key, precision: self.precision, marked, values })))
     }
 
-    /// Reads an item of a part, and notes whether it could be.
+    /// Reads an item of a part, and records whether the item is readable.
     pub(crate) fn read(&self, kind: ItemKind, part: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         self.read_again(kind.shard(), kind.key(part))
     }
 
-    /// Reads an item by its key in a shard, and notes whether it could be.
+    /// Reads an item by its key in a shard, and records whether the item is readable.
     pub(crate) fn read_again(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let item = self.archive.read(kind, key);
         let mut unreadable = self.lock_unreadable();
@@ -141,17 +141,17 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// The number of an entry (row × columns + column, within the part) among the reachable ones; `None` where
-    /// it is not reachable.
+    /// The number of an entry (row × columns + column, within the part) among the reachable ones; `None` if it is not
+    /// reachable.
     pub(crate) fn rank(&self, entry: usize) -> Option<usize> {
         self.marked.rank(entry)
     }
 
-    /// The value of a reachable entry; `None` where it was not computed yet.
+    /// The value of a reachable entry; `None` if it was not computed yet.
     ///
     /// # Errors
     ///
-    /// [`ReadError::ItemMissing`] where the shard holds fewer values than there are entries.
+    /// [`ReadError::ItemMissing`] if the shard holds fewer values than there are entries.
     pub(crate) fn value(&self, rank: usize) -> Result<Option<Stored>, ReadError> {
         let missing = ReadError::no_values(self.key);
         Ok(match &self.values {
@@ -172,7 +172,7 @@ impl Part {
         })
     }
 
-    /// Keeps the value of an entry that was computed. Threads that compute the same one store the same bits.
+    /// Keeps the computed value of an entry. Threads that compute the same value store the same bits.
     pub(crate) fn keep(&self, rank: usize, value: Stored) {
         match &self.values {
             PartValues::Stored(_) | PartValues::Unkept => {}
@@ -198,11 +198,11 @@ impl Bytes for Option<Arc<Part>> {
 /// Values by rank.
 #[derive(Debug)]
 enum PartValues {
-    /// As they are in the shard.
+    /// The bytes of the values item in the shard.
     Stored(Vec<u8>),
-    /// The complement of each, 0 where it is not computed yet.
+    /// The complement of each value; 0 if the value is not computed yet.
     Computed32(Box<[AtomicU32]>),
-    /// The same in 64 bits.
+    /// Like `Computed32`, in 64 bits.
     Computed64(Box<[AtomicU64]>),
     /// Neither stored nor kept.
     Unkept,
@@ -222,7 +222,7 @@ fn read<V: Value>(bytes: &[u8], rank: usize) -> Option<Stored> {
     Some(V::read_from(bytes.get(rank * width..)?.get(..width)?).stored())
 }
 
-/// A set of entries, which are numbered in order.
+/// A set of entries. The *rank* of an entry is its number in the set, in order.
 #[derive(Debug)]
 pub(super) struct Marked {
     words: Vec<u64>,
@@ -230,7 +230,7 @@ pub(super) struct Marked {
 }
 
 impl Marked {
-    /// From rows of `columns` bits that begin on words of their own.
+    /// Creates the set from rows of `columns` bits, each of which begins with a new word.
     pub(super) fn new(rows: &[u64], columns: usize) -> Self {
         let per_row = columns.div_ceil(64).max(1);
         let mut words = vec![0u64; (rows.len() / per_row * columns).div_ceil(64)];

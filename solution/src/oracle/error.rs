@@ -1,4 +1,4 @@
-//! Why a state has no answer.
+//! Why a question has no answer.
 
 use exact2048_cone::TooLarge;
 use exact2048_game::Layer;
@@ -9,7 +9,7 @@ use super::estimate::ConeEstimate;
 use crate::read_error::{Blame, ReadError};
 use crate::run::MissingValues;
 
-/// Why a state has no answer.
+/// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// The text is no board.
@@ -20,7 +20,7 @@ pub enum QueryError {
     Unreachable {
         /// The board.
         board: String,
-        /// Why, where it is plain to see.
+        /// The reason, if the board itself shows it; else empty.
         reason: String,
     },
     /// The run is not solved yet.
@@ -42,7 +42,7 @@ pub enum QueryError {
         .0.states, .0.time.as_secs() + 1, .0.left.as_secs()
     )]
     TooSlow(ConeEstimate),
-    /// The run stores values alone.
+    /// The run stores no best moves.
     #[error("the run stores values but no best moves; compare the values of the moves instead")]
     NoBestMoves,
     /// The run no longer stores which boards games reach in a layer.
@@ -74,7 +74,7 @@ impl QueryError {
         }
     }
 
-    /// The shard or item to make again, if the error comes from one.
+    /// The shard or item to recompute, if one caused the error.
     #[must_use]
     pub fn blames(&self) -> Option<Blame> {
         match self {

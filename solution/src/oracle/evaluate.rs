@@ -1,4 +1,4 @@
-//! Answers for states: what each move is worth.
+//! Answers about states: the values of their moves.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use super::decoded::Part;
 use super::{Entry, Evaluation, MoveOutcome, MoveValue, Oracle, QueryError, QuestionLimits};
 use crate::read_error::ReadError;
 
-/// A state whose moves were asked for.
+/// A question about the moves of a state.
 struct Question {
     board: Board,
     key: ItemKey,
-    /// Its part, and its number there; `None` where it is not stored which states of its layer are reachable.
+    /// The part of the state, and its rank in the part; `None` if the reach of the layer is not stored.
     found: Option<(Arc<Part>, usize)>,
     moves: LegalMoves,
 }
@@ -44,8 +44,8 @@ impl Oracle {
         Ok(())
     }
 
-    /// The question about a state; adds to `states` those that its moves and spawns lead to. `None` where it is not
-    /// reachable.
+    /// The question about a board; `None` if the board is not reachable. Adds the states after its moves and spawns to
+    /// `states`.
     fn question(
         &self,
         board: Board,
@@ -70,7 +70,7 @@ impl Oracle {
         Ok(Some(Question { board, key: entry.key, found, moves }))
     }
 
-    /// The answer, once what the moves lead to is known.
+    /// Answers a question from the values of the states after its moves and spawns.
     fn answer(&self, question: Question, known: &Known) -> Result<Evaluation, QueryError> {
         let Question { board, key, found: place, moves } = question;
         let mut found = Vec::with_capacity(4);
@@ -116,7 +116,7 @@ impl Oracle {
         })
     }
 
-    /// An afterstate's value, by those of its spawns; `None` where one of them is not known.
+    /// The value of an afterstate, from the values after its spawns; `None` if one of them is not known.
     fn after_value(&self, after: Board, known: &Known) -> Option<Stored> {
         if self.is_won(after) {
             return Some(self.scale.won());

@@ -1,4 +1,5 @@
-//! Whole layers, by the kernels of the solver. This crate has none: they are handed in.
+//! Whole layers, which the kernels of the solver back up. This crate has no kernels; a program passes them to the
+//! oracle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -15,30 +16,30 @@ type Items = BTreeMap<ItemKey, Vec<u8>>;
 /// Items that a [`LayerSolver`] has computed for some layers.
 #[derive(Default, Debug)]
 pub struct LayerItems {
-    /// Which states there are, of the layers whose reach the run does not store.
+    /// The reachable states of the layers whose reach the run does not store.
     pub reach: Items,
-    /// The values of the states of all these layers.
+    /// The values of the states of all computed layers.
     pub values: Items,
 }
 
 /// A step that a [`LayerSolver`] has done with a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LayerStep {
-    /// Its states were found, since the run does not store them.
+    /// The layer was enumerated, because the run does not store its reach.
     Enumerated,
-    /// Its states have values.
+    /// The states of the layer have values.
     BackedUp,
 }
 
-/// Whether what follows a step is still wanted; asked after each.
+/// Whether the next steps are still wanted. The solver asks after each step.
 pub type WantedStep<'a> = &'a (dyn Fn(LayerStep, Layer) -> bool + Sync);
 
 /// Backs up whole layers that a run does not store.
 pub trait LayerSolver: Send + Sync {
-    /// Backs up a range of layers, and gives what it found of those up to `highest`. The values of the next two layers
-    /// above the range must be stored, as far as there are any. Layers whose reach is not stored are enumerated first,
-    /// from the next two layers below whose reach is. The threads are those of the rayon pool that this is called in.
-    /// After each step `goes_on` is asked; if it says no, the result is `None`.
+    /// Backs up a range of layers, and returns the items of the layers up to `highest`. The values of the next two
+    /// layers above the range must be stored, if the run has such layers. First enumerates layers whose reach is not
+    /// stored, from the nearest two layers below with stored reach. Uses the threads of the caller's rayon pool. Calls
+    /// `goes_on` after each step; if it returns false, the result is `None`.
     ///
     /// # Errors
     ///
@@ -50,21 +51,21 @@ pub trait LayerSolver: Send + Sync {
         goes_on: WantedStep<'_>,
     ) -> Result<Option<LayerItems>, ReadError>;
 
-    /// Bytes of memory that backing up a layer should have, beside what is given in the end.
+    /// Bytes of memory that the solver should have to back up a layer, without the returned items.
     fn bytes(&self, layer: Layer) -> u64;
 }
 
-/// Layers that a [`LayerSolver`] has worked out.
+/// Layers that a [`LayerSolver`] has computed.
 #[derive(Default, Debug)]
 pub(super) struct SolvedLayers {
     pub(super) layers: BTreeSet<Layer>,
-    /// Those among them whose reach the run does not store.
+    /// Those of the layers whose reach the run does not store.
     pub(super) lost: BTreeSet<Layer>,
     pub(super) items: LayerItems,
 }
 
 impl SolvedLayers {
-    /// Releases what is below a layer.
+    /// Removes all layers below a layer.
     pub(super) fn forget(&mut self, layer: Layer) {
         let first = ItemKey { layer: layer.0, ..ItemKey::default() };
         self.layers = self.layers.split_off(&layer);
@@ -79,7 +80,7 @@ impl SolvedLayers {
         self.items.reach.range(first..).map(|(key, _)| *key).take_while(move |key| key.layer == layer.0)
     }
 
-    /// Which entries of a part are reachable, row by row; `None` where none is, or where the run itself stores that.
+    /// The reachable entries of a part, row by row; `None` if there are none, or if the run itself stores them.
     pub(super) fn states(&self, key: ItemKey, parts: Parts) -> Result<Option<Vec<u64>>, ReadError> {
         Ok(self.items.reach.get(&key).map(|item| parts.reach_rows(key, item)).transpose()?)
     }

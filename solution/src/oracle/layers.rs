@@ -1,9 +1,9 @@
 //! Whole layers: all their states in the order of their canonical boards, with values.
 //!
-//! A question about a board looks up the entry of that board. Here each part of a layer is decoded once, and gives the
-//! boards of its entries. Values that are not stored are backed up from the next stored layers. The kernels of the
-//! solver do this where they are at hand ([`LayerSolver`]). Else the crate `exact2048-cone` backs up layer by layer,
-//! which takes several times as long.
+//! A question about a board looks up the entry of that board. This module instead decodes each part of a layer once,
+//! and lists the boards of its entries. Values that are not stored are backed up from the next stored layers. If the
+//! program has the kernels of the solver ([`LayerSolver`]), they do this. Else the crate `exact2048-cone` backs up
+//! layer by layer, which takes several times as long.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -40,14 +40,14 @@ pub struct LayerStates {
     pub layer: Layer,
     /// Canonical boards, ascending.
     pub boards: Vec<Board>,
-    /// Their values as they are stored, see [`Oracle::seen_from`].
+    /// The values of the boards in the form in which runs store them; see [`Oracle::seen_from`].
     pub values: Vec<Stored>,
 }
 
-/// Goes through the layers of a run, from the lowest on. A layer that was read or backed up for a lower one is not read
+/// Reads the layers of a run in ascending order. A layer that was read or backed up for a lower layer is not read
 /// again.
 ///
-/// Memory: [`StateReader::bytes`] of what is asked for.
+/// Memory: see [`StateReader::bytes`].
 pub struct StateReader<'a> {
     oracle: &'a Oracle,
     wanted: Wanted<'a>,
@@ -66,18 +66,18 @@ struct PartPlace {
     lane: Lane,
     parts: Parts,
     columns: Arc<Columns>,
-    /// Of all rows of the block, unless these are too many to be kept.
+    /// The skeletons of all rows of the block, unless there are too many to keep.
     skeletons: Option<Arc<Vec<RowSkeleton>>>,
 }
 
-/// Rows of a class that are kept for the blocks of all layers and lanes that have them.
+/// Most rows of a class whose skeletons are kept, for the blocks of all layers and lanes with this class.
 const KEPT_ROWS: u32 = 1 << 16;
 
-/// Rows that are kept of all classes together: 100 MB.
+/// Most rows whose skeletons are kept, of all classes together: 100 MB.
 const MOST_KEPT_ROWS: usize = 1 << 22;
 
 impl Oracle {
-    /// A reader of whole layers. Parts are decoded by the threads of the rayon pool that it is called in.
+    /// A reader of whole layers. It decodes parts with the threads of the caller's rayon pool.
     pub fn state_reader<'a>(&'a self, wanted: Wanted<'a>) -> StateReader<'a> {
         StateReader {
             oracle: self,
@@ -93,8 +93,8 @@ impl Oracle {
 
     /// The number that a stored value stands for, as seen from the state `board`.
     ///
-    /// The value is of that state or of one of its afterstates. The score of the move is part of the number. As seen
-    /// from the afterstate itself, it is not.
+    /// `stored` is the value of that state or of one of its afterstates. For an afterstate, the number includes the
+    /// score of the move, because it is seen from the state before the move.
     #[inline]
     pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
         self.number(stored, board)
@@ -106,8 +106,8 @@ impl StateReader<'_> {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`]; [`QueryError::ReachRemoved`] where the reach of the layer, or of one up to the next stored
-    /// ones, is not stored any more; [`QueryError::GivenUp`].
+    /// [`QueryError::Read`], [`QueryError::GivenUp`]. [`QueryError::ReachRemoved`] if the run no longer stores the
+    /// reach of the layer, or of a layer between it and the next stored layers.
     pub fn states(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         self.forget(layer);
         self.states_anew(layer)
@@ -141,8 +141,8 @@ impl StateReader<'_> {
         self.moves_of(layer, &states.boards)
     }
 
-    /// The best moves of the states of a layer, of a run that stores them: canonical boards, ascending, each with a best move
-    /// where one is legal.
+    /// The best moves of the states of a layer, from a run that stores them: canonical boards, ascending, each with a
+    /// best move if one is legal.
     ///
     /// # Errors
     ///
@@ -154,7 +154,7 @@ impl StateReader<'_> {
         Ok(boards.into_iter().zip(best).collect())
     }
 
-    /// Bytes that it takes at most to go through some layers.
+    /// Most bytes of memory that a reader of these layers takes.
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
         let kept = self.oracle.params.contents().kept();
         let last = self.oracle.params.last_layer();
@@ -172,13 +172,13 @@ impl StateReader<'_> {
                 }
             };
             let tables: u64 = (0..3).map(|up| LayerTable::bytes(counts(layer.up(up)).0)).sum();
-            // A sorted list beside what it is made from.
+            // The last term is a sorted list and the list from which it is made.
             listed + tables + LayerMoves::bytes(counts(layer).0, counts(layer).1) + 32 * counts(layer).0
         };
         layers.start().to(*layers.end()).map(of_layer).max().unwrap_or(0)
     }
 
-    /// Releases what is below a layer.
+    /// Removes the data of all layers below a layer.
     fn forget(&mut self, layer: Layer) {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);
@@ -187,14 +187,14 @@ impl StateReader<'_> {
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
 
-    /// A layer that is not stored and all from it to the next stored ones.
+    /// The layers from a layer that is not stored up to the next stored layers, without these.
     pub(super) fn between(&self, layer: Layer) -> Vec<Layer> {
         let cut =
             self.oracle.params.contents().kept().next_cut(layer).min(self.oracle.params.last_layer().up(1));
         layer.to(cut).filter(|&between| between < cut).collect()
     }
 
-    /// Has the kernels back up a layer and all between it and the next stored ones.
+    /// Calls the kernels to back up all layers from a layer up to the next stored layers.
     fn solve(&mut self, layer: Layer, solver: &dyn LayerSolver) -> Result<(), QueryError> {
         let between = self.between(layer);
         if let Some(&layer) = between.iter().find(|&&layer| !self.oracle.has_reach(layer)) {
@@ -208,7 +208,7 @@ impl StateReader<'_> {
         Ok(())
     }
 
-    /// Backs up a layer and all between it and the next stored ones.
+    /// Backs up all layers from a layer up to the next stored layers.
     fn back_up(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         let between = self.between(layer);
         if let Some(cut) = between.last().map(|last| last.up(1)) {
@@ -233,7 +233,7 @@ impl StateReader<'_> {
         found.ok_or_else(|| ReadError::NotCovered { kind: ShardKind::Values, layer: layer.0 }.into())
     }
 
-    /// The moves of the states of a layer, by the values of the two layers above.
+    /// The moves of the states of a layer, from the values of the two layers above.
     fn moves_of(&mut self, layer: Layer, states: &[Board]) -> Result<LayerMoves, QueryError> {
         let [two, four] =
             [self.table(layer.after(SpawnKind::Two))?, self.table(layer.after(SpawnKind::Four))?];
@@ -261,7 +261,7 @@ impl StateReader<'_> {
         Ok(table)
     }
 
-    /// The states of a layer that is needed for a lower one: keeps all that is known of other layers.
+    /// The states of a layer that a lower layer needs. Keeps the data of all other layers.
     fn above(&mut self, layer: Layer) -> Result<Arc<LayerStates>, QueryError> {
         let (known, tables) = (std::mem::take(&mut self.known), std::mem::take(&mut self.tables));
         let states = self.states_anew(layer);
@@ -270,7 +270,7 @@ impl StateReader<'_> {
         states
     }
 
-    /// The boards of a layer, ascending, each with its value or its best move where those are wanted.
+    /// The boards of a layer, ascending, each with its value or its best move if `kind` asks for it.
     fn decode(&mut self, layer: Layer, kind: ItemKind) -> Result<(Vec<Board>, Vec<u64>), QueryError> {
         let oracle = self.oracle;
         let keys = if self.solved.lost.contains(&layer) {
@@ -295,7 +295,7 @@ impl StateReader<'_> {
         Ok(sorted(&decoded?))
     }
 
-    /// The rows of a block: kept ones, or made anew.
+    /// The skeletons of the rows of a block, either kept or computed now.
     fn skeletons(&mut self, layer: Layer, lane: Lane) -> Option<Arc<Vec<RowSkeleton>>> {
         let id = ClassId::of(layer, lane)?;
         if let Some(kept) = self.skeletons.get(&id) {
@@ -320,7 +320,7 @@ impl StateReader<'_> {
     }
 }
 
-/// The boards of a part; see [`StateReader::decode`]. Of best moves, 4 stands for none.
+/// The boards of a part; see [`StateReader::decode`]. Among best moves, 4 stands for none.
 fn decode_part(
     oracle: &Oracle,
     place: &PartPlace,
@@ -368,16 +368,16 @@ fn decode_part(
 struct PartRows<'a> {
     oracle: &'a Oracle,
     place: &'a PartPlace,
-    /// The mask of the last row, and where it has the large tiles of each column.
+    /// The mask of the last row. For this mask, `large` has the large tiles of each column.
     of_mask: Option<usize>,
     large: Vec<Board>,
 }
 
 /// The boards of a row.
 enum BoardsOfRow<'a> {
-    /// Its small tiles, and the large ones by column: each entry is a board.
+    /// The small tiles of the row, and its large tiles by column. Each entry is a board.
     Plain(Board, &'a [Board]),
-    /// Of a row that symmetries may map to itself: some entries are images of others.
+    /// The boards of a row that symmetries may map to itself, so that some entries are images of others.
     Symmetric(RowBoards),
 }
 
@@ -401,7 +401,7 @@ impl PartRows<'_> {
 }
 
 impl BoardsOfRow<'_> {
-    /// The board of an entry; `None` where that is an image of another one of the row.
+    /// The board of an entry; `None` if it is an image of another board of the row.
     #[inline]
     fn board(&self, column: usize, sequence: Sequence) -> Option<Board> {
         match self {
@@ -411,7 +411,7 @@ impl BoardsOfRow<'_> {
     }
 }
 
-/// The answers in a part for its entries, in their order.
+/// The values or best moves of the entries of a part, in order.
 enum Answers {
     Nothing,
     Values(Precision, std::vec::IntoIter<u8>),
@@ -446,7 +446,7 @@ impl Answers {
         })
     }
 
-    /// How many there are.
+    /// Number of the remaining answers.
     fn len(&self) -> usize {
         match self {
             Self::Nothing => usize::MAX,
@@ -455,7 +455,7 @@ impl Answers {
         }
     }
 
-    /// The next one; 0 where there is none.
+    /// The next answer; 0 if there is none.
     #[inline]
     fn next(&mut self) -> u64 {
         fn word<const N: usize>(bytes: &mut std::vec::IntoIter<u8>) -> [u8; N] {

@@ -10,11 +10,11 @@ use crate::parts::{Parts, PayloadError};
 use crate::read_error::ReadError;
 
 impl Oracle {
-    /// The parts of a layer that have states, in their order; none where the run has no such layer.
+    /// The parts of a layer that have states, in their order; none if the run has no such layer.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::ReachRemoved`].
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::ReachRemoved`].
     pub fn parts_of(&self, layer: Layer) -> Result<Vec<ItemKey>, QueryError> {
         if layer > self.params.last_layer() || layer < Layer::FIRST {
             return Ok(Vec::new());
@@ -25,12 +25,12 @@ impl Oracle {
         Ok(self.catalog.parts_of(layer).map_err(ReadError::from)?.unwrap_or_default())
     }
 
-    /// The states of a part, as canonical boards: each once, in no order that means anything. Cost: that of reading the part
-    /// and of listing the columns of its lane; a microsecond a state, about.
+    /// The states of a part as canonical boards, each once, in no particular order. Cost: reading the part, listing the
+    /// columns of its lane, and about a microsecond per state.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read.
+    /// [`QueryError::Read`] if a shard cannot be read.
     pub fn states_of(&self, part: ItemKey) -> Result<Vec<Board>, QueryError> {
         let no_boards = || ReadError::from(PayloadError::no_boards(part));
         let (layer, lane) = (Layer(part.layer), Lane::from_code(part.lane).ok_or_else(no_boards)?);
@@ -41,7 +41,7 @@ impl Oracle {
         let mut boards = Vec::new();
         for (row, bits) in parts.occupied(part.part, &reach) {
             let row = self.locator.row_boards(layer, lane, row).ok_or_else(no_boards)?;
-            // Of the images of a state in this row one counts.
+            // If a row has several images of a state, `board` returns only one of them.
             for_each_bit(bits, |column| boards.extend(row.board(columns.sequences()[column])));
         }
         boards.iter_mut().for_each(|board| *board = self.cones.packed().canonical(*board));

@@ -1,18 +1,18 @@
-//! Boards of a layer in order, with what is known of each.
+//! Sorts the boards of a layer, each with a number such as its value.
 
 use exact2048_game::Board;
 use rayon::prelude::*;
 
-/// Most bits by which boards are dealt out to places before they are sorted. These are the highest bits in which boards
-/// differ, so most places get a few boards.
+/// Most bits that determine the *place* (bucket) to which a board is dealt before each place is sorted. They are the
+/// highest bits in which boards differ, so most places get few boards.
 const MOST_DEALT_BITS: u32 = 16;
 
 /// Places that a thread sorts at a time.
 const PLACES_AT_ONCE: usize = 256;
 
-/// All boards of some lists, ascending, each with what was beside it. No board may be in the lists twice.
+/// Sorts the boards of some lists together, each with its number. No board may be in the lists twice.
 ///
-/// Cost: some ten nanoseconds a board, of which threads share the greater part.
+/// Cost: about ten nanoseconds per board. Threads share most of this work.
 pub(super) fn sorted(lists: &[Vec<(Board, u64)>]) -> (Vec<Board>, Vec<u64>) {
     let mut dealt = vec![(Board::default(), 0); lists.iter().map(Vec::len).sum()];
     let mut ends = deal(lists, &mut dealt);
@@ -29,7 +29,7 @@ pub(super) fn sorted(lists: &[Vec<(Board, u64)>]) -> (Vec<Board>, Vec<u64>) {
     dealt.into_iter().unzip()
 }
 
-/// Copies boards so that all of one place come before all of the next; gives where places end.
+/// Copies boards so that all boards of a place precede those of the next place. Returns where the places end.
 fn deal(lists: &[Vec<(Board, u64)>], dealt: &mut [(Board, u64)]) -> Vec<usize> {
     let all = || lists.iter().flatten();
     let one = all().next().map_or(Board::default(), |&(board, _)| board);
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boards_ascend_with_what_was_beside_them() {
+    fn boards_are_sorted_with_their_numbers() {
         let board = |i: u64, bits: u32| Board(i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - bits));
         for (count, bits) in [(0, 8), (1, 36), (200, 11), (4000, 36), (100_000, 64)] {
             let mut all: Vec<(Board, u64)> = (0..count).map(|i| (board(i, bits), i)).collect();

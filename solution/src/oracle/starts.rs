@@ -9,11 +9,12 @@ use super::{CostSum, Oracle, QueryError, QuestionLimits};
 /// Values of the starts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StartValues {
-    /// Mean over all starts with their probabilities; where the worst tiles are spawned, the least.
+    /// Mean over all starts with their probabilities. If an adversary spawns the tiles, the least value of a start.
     pub expected: f64,
     /// Bound on the absolute error of any of these values.
     pub error_bound: f64,
-    /// Mean over the two-tile starts of layers 4, 6 and 8, each ordered placement counted once; or the least of these.
+    /// Mean over the starts in each of the layers 4, 6 and 8, with each ordered placement counted once. If an adversary
+    /// spawns the tiles, the least value in the layer.
     pub by_layer: Vec<(Layer, f64)>,
 }
 
@@ -25,7 +26,8 @@ struct Start {
 }
 
 impl Oracle {
-    /// Values of the starts of the game: in fixed point exact sums of the stored values, each divided once.
+    /// Values of the starts of the game. In fixed point, stored values are summed exactly, and each sum is divided
+    /// once.
     ///
     /// # Errors
     ///
