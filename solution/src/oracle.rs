@@ -88,7 +88,7 @@ pub struct Evaluation {
     pub is_known_reachable: bool,
     /// Expected score still to come, or the probability of reaching the tile, or of never reaching it.
     pub value: f64,
-    /// Bound on the absolute error of `value`; 0 where it is exact.
+    /// Bound on the absolute error of `value`; 0 if `value` is exact.
     pub error_bound: f64,
     /// The first of the best moves; `None` if no move is legal.
     pub best: Option<Move>,
@@ -242,7 +242,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`],
+    /// [`QueryError::Unreachable`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`],
     /// [`QueryError::GivenUp`].
     pub fn evaluate(&self, board: Board, wanted: Wanted<'_>) -> Result<Evaluation, QueryError> {
         self.evaluate_all(&[board], wanted)?.swap_remove(0)
@@ -253,7 +253,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn evaluate_all(
         &self,
         boards: &[Board],
@@ -297,14 +297,14 @@ impl Oracle {
         cells.map(move |cell| self.cones.packed().canonical(after.with(cell, spawn.exponent())))
     }
 
-    /// The values of many states, in their order; `None` where the run does not reach the board.
+    /// The values of many states, in their order; `None` if the run does not reach the board.
     ///
     /// Boards are processed part by part, so a board of a large batch costs less than a single board. The order of the
     /// boards does not matter.
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
         self.values_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
     }
@@ -401,7 +401,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Unreachable`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`].
+    /// [`QueryError::Unreachable`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
         let values = self.stored(&[board], &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;

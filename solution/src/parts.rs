@@ -52,7 +52,7 @@ impl ItemKind {
     pub fn key(self, part: ItemKey) -> ItemKey {
         match self {
             Self::Reach | Self::Values => part,
-            // Both are in the same shard, under different numbers.
+            // Values and best moves of a part are in the same shard, with different part numbers.
             Self::BestMoves => ItemKey { part: part.part | BEST_MOVES, ..part },
         }
     }

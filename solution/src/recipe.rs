@@ -31,7 +31,7 @@ impl LayerRange {
     }
 }
 
-/// Where the reach of a layer comes from.
+/// The source of the reach of a layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ReachSource {
     /// The reach is in shards.
@@ -149,7 +149,7 @@ impl<'a> Recipe<'a> {
         Self { params, holdings, layers }
     }
 
-    /// Where the reach of a layer comes from.
+    /// The source of the reach of a layer.
     pub fn reach(&self, layer: Layer) -> ReachSource {
         match self.layers.get(layer.index()) {
             Some(Standing { has_reach: true, .. }) => ReachSource::Stored,

@@ -27,7 +27,7 @@ use tempfile::TempDir;
 
 const ALWAYS: &(dyn Fn() -> bool + Sync) = &|| true;
 
-/// A run that holds only the states which some boards lead to, and some entries to fill the parts.
+/// A run that holds only the states to which some boards lead, and some entries to fill the parts.
 struct Made {
     place: TempDir,
     params: Params,

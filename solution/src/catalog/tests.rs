@@ -79,7 +79,7 @@ enum Step {
     Lose(ShardKind, Layer, usize),
     /// A shard that no longer counts is lost.
     LoseInVain(usize),
-    /// The shard that holds a layer is opened anew.
+    /// The shard that holds a layer is opened again.
     Reopen(ShardKind, Layer),
     /// Parameters change.
     Amend,

@@ -39,7 +39,7 @@ pub struct Advice {
     pub canonical: Board,
     /// Its layer.
     pub layer: Layer,
-    /// A best move; `None` where no move is legal.
+    /// A best move; `None` if no move is legal.
     pub best: Option<Move>,
     /// The legal moves, with the boards after them.
     pub moves: LegalMoves,
@@ -126,7 +126,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::NoBestMoves`], [`QueryError::Read`] where a shard cannot be read, [`QueryError::GivenUp`].
+    /// [`QueryError::NoBestMoves`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::GivenUp`].
     pub fn advise_all(
         &self,
         boards: &[Board],
@@ -166,7 +166,7 @@ impl Oracle {
     }
 }
 
-/// The move on a board that corresponds to a given move on its image; `None` where no move is legal.
+/// The move on a board that corresponds to a given move on its image; `None` if no move is legal.
 pub(super) fn best_on_image(
     rules: &PackedRules,
     board: Board,

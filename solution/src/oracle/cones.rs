@@ -178,7 +178,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub(super) fn settle(
         &self,
         mut states: Vec<(Layer, Board)>,

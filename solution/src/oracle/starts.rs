@@ -31,7 +31,7 @@ impl Oracle {
     ///
     /// # Errors
     ///
-    /// [`QueryError::Read`] where a shard cannot be read, [`QueryError::TooLarge`].
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn starts(&self) -> Result<StartValues, QueryError> {
         let (cells, spawn4) = (self.params.game().cells(), self.params.game().spawn4());
         let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
