@@ -63,7 +63,8 @@ struct CachedFrame {
 impl FrameCache {
     /// Adds a frame, and removes the least recently used frames to make space.
     ///
-    /// Does not add a large frame, which would replace many frames. A large frame is the single row of a very wide block.
+    /// Does not add a large frame, which would replace many frames. A large frame holds a single row of a very wide
+    /// block.
     fn add(&mut self, key: (u64, u32), frame: CachedFrame) {
         let bytes = frame.frame.len();
         if bytes > BYTES_KEPT / 4 {

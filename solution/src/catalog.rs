@@ -173,7 +173,7 @@ impl Catalog {
         self.read().all().iter().any(|range| range.commit.phase == Phase::BackUp)
     }
 
-    /// Removes all ranges for which `keep` is false from the catalog.
+    /// Removes from the catalog all ranges for which `keep` is false.
     fn retain(&self, keep: impl Fn(&Range) -> bool) {
         let mut ranges = self.write();
         let mut superseded = self.superseded.lock();
@@ -185,7 +185,8 @@ impl Catalog {
         }
     }
 
-    /// Records that the files of all shards that no longer count are removed, or will be when the run is next opened.
+    /// Records that the files of all shards that no longer count are removed, or that the next opening of the run
+    /// removes them.
     pub fn forget_superseded(&self) {
         self.superseded.lock().values_mut().for_each(|shard| *shard = None);
     }
@@ -293,7 +294,7 @@ impl Catalog {
         self.retain(|range| range.shards.iter().all(|other| other.serial != shard.serial));
     }
 
-    /// The shard that an error blames, if it counts.
+    /// The shard that an error blames, if the shard counts.
     pub fn blamed(&self, blame: &Blame) -> Option<Arc<CatalogShard>> {
         match blame {
             Blame::Shard(id) => {
@@ -341,7 +342,7 @@ impl Catalog {
         })
     }
 
-    /// Whether a layer is committed, and its shards count.
+    /// Whether shards that count hold a layer.
     pub fn covers(&self, kind: ShardKind, layer: u32) -> bool {
         !self.find_layer(kind, layer).is_empty()
     }

@@ -68,7 +68,7 @@ pub struct LayerCounts {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Commit {
-    /// Which pass.
+    /// The pass.
     pub phase: Phase,
     /// Lowest layer of the range.
     pub first: Layer,

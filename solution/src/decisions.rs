@@ -73,8 +73,7 @@ impl DecisionWriter {
         self.bytes
     }
 
-    /// Adds one to the written bytes. The carry always finds a byte that takes it, because the code is a number below
-    /// 1.
+    /// Adds one to the written bytes. Some byte always takes the carry, because the code is a number below one.
     #[cold]
     fn carry(&mut self) {
         for byte in self.bytes.iter_mut().rev() {

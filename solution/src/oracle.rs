@@ -1,7 +1,8 @@
 //! The value of a state: looked up if the run stores the values of its layer, else computed.
 //!
 //! The oracle backs up any other state from the kept layers above it, exactly as the solver did. The states that it
-//! needs for that are the *cone* (see the crate `exact2048-cone`). So every answer is the solver's own value, bit for bit.
+//! needs for that are the *cone* (see the crate `exact2048-cone`). So every answer is the solver's own value, bit for
+//! bit.
 
 use std::path::PathBuf;
 use std::sync::Arc;

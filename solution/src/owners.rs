@@ -16,7 +16,6 @@ use exact2048_game::{Lane, Params};
 /// The rule is part of the format of runs, because it determines which shard of a commit holds a lane. It depends only
 /// on the parameters and on the threads of the members. So members exchange no table of owners: each builds the same
 /// rule with [`assign`].
-/// [`assign`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owners {
     large: u8,

@@ -40,7 +40,8 @@ pub struct Record {
 
 /// Duration of the work of a commit, for human readers.
 ///
-/// It begins with the end of the previous commit, or with the start of the work. It ends when the last shard is written.
+/// It begins with the end of the previous commit, or with the start of the work. It ends when the last shard is
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkTime {

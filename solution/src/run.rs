@@ -207,7 +207,7 @@ impl Run {
         })
     }
 
-    /// Requires that this is the run of a job.
+    /// Requires that this run belongs to the job `wanted`.
     ///
     /// # Errors
     ///
@@ -225,7 +225,7 @@ impl Run {
     /// As for [`TypedRun::open_for_writing`]; also [`RunError::OlderFormat`] and [`RunError::Journal`].
     pub fn open_again(location: impl Into<Location>) -> Result<Self, RunError> {
         let location = location.into();
-        // This is checked before others are fenced off.
+        // The format is checked before other writers are fenced off.
         if let Some(found) = RunDir::find(&location)? {
             require_own_format(&location.place(), found.format_version)?;
         }
@@ -349,8 +349,9 @@ impl Run {
         }
     }
 
-    /// Removes the reach of ranges that a [`Recipe`] names: records that their shards no longer count, then deletes the
-    /// shards. After a failure or an interruption, the next opening of the run deletes the remaining shards.
+    /// Removes the reach of ranges that a [`Recipe`] names. First records that the shards of these ranges no longer
+    /// count, then deletes the shards. After a failure or an interruption, the next opening of the run deletes the
+    /// remaining shards.
     ///
     /// # Errors
     ///
@@ -505,7 +506,7 @@ fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
     if found == FORMAT_VERSION { Ok(()) } else { Err(RunError::OlderFormat { place: place.clone(), found }) }
 }
 
-/// Requires that a run has the parameters asked for.
+/// Requires that a run has the requested parameters.
 fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
     let (game, held, asked, wanted) = (held.game(), held.contents(), wanted.game(), wanted.contents());
     let until = |of: &RunContents| of.until().map_or("none".to_owned(), |layer| layer.to_string());

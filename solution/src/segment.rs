@@ -7,7 +7,7 @@ use crate::commit::Phase;
 /// A range of layers for one pass to process. Its inputs are published before the pass begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Segment {
-    /// Which pass.
+    /// The pass.
     pub phase: Phase,
     /// Lowest layer.
     pub first: Layer,

@@ -135,7 +135,7 @@ mod tests {
 
     /// The most recently requested shards stay open. The others are closed, and opened again on request.
     #[test]
-    fn shards_asked_for_longest_ago_are_closed() {
+    fn least_recently_used_shards_are_closed() {
         let place = tempfile::tempdir().unwrap();
         let params = Params::small("2x2");
         let run =
