@@ -13,7 +13,7 @@ const GROWTH: f64 = 8.6;
 /// Nanoseconds for a state of a cone until one was solved: on two cores of 4×3, 30 to 100 were measured.
 const NANOSECONDS: u64 = 60;
 
-/// Time that each cone takes in addition, mostly to read parts of the run.
+/// Fixed time of a cone, mostly to read parts of the run.
 const FIXED: Duration = Duration::from_millis(500);
 
 /// An estimate of the work for a cone.
