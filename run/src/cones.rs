@@ -4,7 +4,6 @@
 //! layers, whose values are looked up.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -18,6 +17,8 @@ use exact2048_worker::{BlockEngine, BlockTask, Holding, Sink, Tuning, least_heap
 use parking_lot::{Mutex, MutexGuard};
 use rayon::slice::ParallelSliceMut;
 use rustc_hash::FxHashMap;
+
+use crate::lanes::{OfLane, for_lanes};
 
 /// Smallest exponent of large tiles in cones, if memory suffices. Few sequences of large tiles occur in a cone, so rows are
 /// long only if many tiles are large. The engine allows no smaller exponent, because a spawned 4 stays in its lane.
@@ -281,33 +282,19 @@ impl<'a> Pass<'a> {
         Ok((occurring, found.iter().map(|(_, count)| count).sum()))
     }
 
-    /// Calls `of_lane` for each lane, side by side; returns the results in the order of the lanes.
+    /// Calls `of_lane` in parallel for each lane, while the answer is wanted.
     fn for_lanes<T: Send>(
         &self,
         lanes: BTreeSet<Lane>,
-        of_lane: &(dyn Fn(Lane, usize) -> Result<T, QueryError> + Sync),
+        of_lane: OfLane<'_, T, QueryError>,
     ) -> Result<Vec<T>, ConeError<QueryError>> {
-        if lanes.is_empty() {
-            return Ok(Vec::new());
-        }
         let lanes: Vec<Lane> = lanes.into_iter().collect();
-        let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
-        let found = Mutex::new(Vec::new());
-        rayon::broadcast(|_| {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&lane) = lanes.get(number) else { break };
-                if !(self.limits.wanted)() {
-                    break;
-                }
-                let of_this = of_lane(lane, helpers);
-                found.lock().push((number, of_this));
-            }
-        });
+        let wanted = |lane, helpers| {
+            if (self.limits.wanted)() { of_lane(lane, helpers) } else { Err(QueryError::GivenUp) }
+        };
+        let found = for_lanes(&lanes, &wanted);
         self.go_on()?;
-        let mut found = found.into_inner();
-        found.sort_unstable_by_key(|&(number, _)| number);
-        found.into_iter().map(|(_, of_lane)| of_lane).collect::<Result<_, _>>().map_err(ConeError::Stored)
+        found.map_err(ConeError::Stored)
     }
 
     fn go_on(&self) -> Result<(), ConeError<QueryError>> {
@@ -318,7 +305,7 @@ impl<'a> Pass<'a> {
 #[cfg(test)]
 mod tests {
     use std::hash::BuildHasher;
-    use std::sync::atomic::AtomicU32;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     use exact2048_game::backup::Backup;
     use exact2048_game::{KeptLayers, ParamsBuilder, Spawner, rules};

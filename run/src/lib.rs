@@ -13,6 +13,7 @@
 pub mod alone;
 mod cones;
 mod kernels;
+mod lanes;
 mod layers;
 pub mod machine;
 pub mod member;

@@ -2,7 +2,6 @@
 //! parallel.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer, Params};
@@ -11,15 +10,12 @@ use exact2048_storage::{ScratchPlace, ShardKind};
 use exact2048_worker::{
     BlockEngine, BlockTask, Holding, Outcome, Sink, Tuning, WorkerError, new_block_engine,
 };
-use parking_lot::Mutex;
 
 use super::archive::{SpanArchive, packed};
+use crate::lanes::{OfLane, for_lanes};
 
 /// Divisor of the memory limit that gives the limit for frames of computed items.
 const FRAMES_OF: usize = 8;
-
-/// A function that is called for each lane of a layer, with the number of other threads that may help.
-type OfLane<'a, T> = &'a (dyn Fn(Lane, usize) -> Result<T, WorkerError> + Sync);
 
 /// A worker that reads the shards of a run and the items that it has computed in addition.
 pub struct LayerPasses {
@@ -65,27 +61,17 @@ impl LayerPasses {
 
     /// Calls `of_lane` in parallel for each lane that may have boards in a layer. Returns the results in the order of
     /// the lanes.
-    pub fn for_lanes<T: Send>(&self, layer: Layer, of_lane: OfLane<'_, T>) -> Result<Vec<T>, WorkerError> {
+    pub fn for_lanes<T: Send>(
+        &self,
+        layer: Layer,
+        of_lane: OfLane<'_, T, WorkerError>,
+    ) -> Result<Vec<T>, WorkerError> {
         let is_there = |lane: &Lane| {
             let (first, last) = layer_range(&self.params, *lane);
             (first..=last).contains(&layer)
         };
         let lanes: Vec<Lane> = self.lanes.iter().copied().filter(is_there).collect();
-        let (helpers, next) = (rayon::current_num_threads() - 1, AtomicUsize::new(0));
-        let found = Mutex::new(Vec::new());
-        // Not a parallel iterator: with it, a thread that waits for pieces of a block could begin another block. That
-        // block might then wait for memory that the same thread holds.
-        rayon::broadcast(|_| {
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&lane) = lanes.get(number) else { break };
-                let of_this = of_lane(lane, helpers);
-                found.lock().push((number, of_this));
-            }
-        });
-        let mut found = found.into_inner();
-        found.sort_unstable_by_key(|&(number, _)| number);
-        found.into_iter().map(|(_, of_lane)| of_lane).collect()
+        for_lanes(&lanes, of_lane)
     }
 
     /// Enumerates the layers of a span whose reach is not stored.
