@@ -332,7 +332,7 @@ export function askAgain() {
 async function load(signal) {
   const { steps, at } = game;
   isAsked = true;
-  const waiting = window.setInterval(showWaiting, 1000, performance.now(), signal);
+  const waiting = window.setInterval(showComputing, 1000, performance.now(), signal);
   try {
     await learn(steps[at], true, signal).finally(() => window.clearInterval(waiting));
     if (signal.aborted) return;
@@ -365,7 +365,7 @@ async function load(signal) {
 }
 
 /** Shows how long the server has computed the values of the board. @param {number} begun @param {AbortSignal} signal */
-function showWaiting(begun, signal) {
+function showComputing(begun, signal) {
   const seconds = Math.round((performance.now() - begun) / 1000);
   if (seconds < 2 || signal.aborted) return;
   byId("answer-note").hidden = false;

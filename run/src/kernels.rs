@@ -1,6 +1,6 @@
 //! The kernels of a run, for an oracle.
 
-use exact2048_solution::{Kernels, Run};
+use exact2048_solution::{Run, RunKernels};
 use exact2048_worker::Tuning;
 
 use crate::cones::cone_kernels;
@@ -10,6 +10,6 @@ use crate::layers::layer_solver;
 /// does not fit into memory moves to files in the folder for temporary files.
 ///
 /// [`OracleOptions::kernels`]: exact2048_solution::OracleOptions::kernels
-pub fn kernels(run: &Run, tuning: Tuning) -> Kernels {
-    Kernels { cones: cone_kernels(run, tuning), layers: layer_solver(run, tuning) }
+pub fn kernels(run: &Run, tuning: Tuning) -> RunKernels {
+    RunKernels { cones: cone_kernels(run, tuning), layers: layer_solver(run, tuning) }
 }

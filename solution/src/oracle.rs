@@ -50,7 +50,7 @@ use decoded::{Part, PartCache};
 pub use error::QueryError;
 pub use estimate::ConeEstimate;
 use estimate::ConePace;
-pub use kernels::{ConeKernels, Kernels, KernelsOfRun, StoredValues};
+pub use kernels::{ConeKernels, KernelsOfRun, RunKernels, StoredValues};
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
 pub use starts::StartValues;
@@ -167,7 +167,7 @@ pub struct Oracle {
     cone_bytes: u64,
     solved: SolvedCones,
     cone_files: Option<ConeFiles>,
-    kernels: Option<Kernels>,
+    kernels: Option<RunKernels>,
     cone_pace: ConePace,
 }
 

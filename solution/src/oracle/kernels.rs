@@ -17,7 +17,7 @@ use super::layer_solver::LayerSolver;
 use crate::run::Run;
 
 /// The kernels for a run.
-pub struct Kernels {
+pub struct RunKernels {
     /// For questions about states.
     pub cones: Box<dyn ConeKernels>,
     /// For whole layers.
@@ -26,15 +26,15 @@ pub struct Kernels {
 
 /// Makes the kernels for a run.
 #[derive(Clone)]
-pub struct KernelsOfRun(Arc<dyn Fn(&Run) -> Kernels + Send + Sync>);
+pub struct KernelsOfRun(Arc<dyn Fn(&Run) -> RunKernels + Send + Sync>);
 
 impl KernelsOfRun {
     /// Makes kernels by calling a function.
-    pub fn new(make: impl Fn(&Run) -> Kernels + Send + Sync + 'static) -> Self {
+    pub fn new(make: impl Fn(&Run) -> RunKernels + Send + Sync + 'static) -> Self {
         Self(Arc::new(make))
     }
 
-    pub(super) fn of(&self, run: &Run) -> Kernels {
+    pub(super) fn of(&self, run: &Run) -> RunKernels {
         (self.0)(run)
     }
 }

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
-use super::kernels::Kernels;
+use super::kernels::RunKernels;
 use super::layer_solver::{LayerSolver, SolvedLayers};
 use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
@@ -164,7 +164,7 @@ impl StateReader<'_> {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
             let listed: u64 = match &self.oracle.kernels {
                 None => above.map(|layer| 16 * counts(layer).0).sum(),
-                Some(Kernels { layers: solver, .. }) => {
+                Some(RunKernels { layers: solver, .. }) => {
                     let solved = above.clone().filter(|&layer| !kept.keeps(layer));
                     let values = solved.clone().map(|layer| value_bytes * counts(layer).0).sum::<u64>();
                     let listed = above.take(3).map(|layer| 16 * counts(layer).0).sum::<u64>();

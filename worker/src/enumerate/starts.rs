@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 
 /// A state at which an enumeration begins, in its block.
 #[derive(Clone, Copy, Debug)]
-pub struct Start {
+pub struct StartEntry {
     pub row: Row,
     sequence: Sequence,
 }
 
-impl Start {
+impl StartEntry {
     /// Its column; `None` for a board with more large tiles than any game makes.
     pub fn column(&self, columns: &Columns) -> Option<Column> {
         let mut finder = columns.finder();
@@ -26,7 +26,7 @@ impl Start {
 
 /// The states at which an enumeration begins: the starts of games, or those that a caller sets.
 #[derive(Debug)]
-pub struct Starts(RwLock<FxHashMap<(Layer, Lane), Vec<Start>>>);
+pub struct Starts(RwLock<FxHashMap<(Layer, Lane), Vec<StartEntry>>>);
 
 impl Starts {
     /// The starts of games: two tiles on an empty board.
@@ -40,15 +40,15 @@ impl Starts {
 
     /// Replaces the states.
     pub fn set(&self, space: &Space, boards: &[Board]) {
-        let mut starts = FxHashMap::<_, Vec<Start>>::default();
+        let mut starts = FxHashMap::<_, Vec<StartEntry>>::default();
         for (lane, layer, row, sequence) in boards.iter().filter_map(|&board| space.locate(board)) {
-            starts.entry((layer, lane)).or_default().push(Start { row, sequence });
+            starts.entry((layer, lane)).or_default().push(StartEntry { row, sequence });
         }
         *self.0.write() = starts;
     }
 
     /// The states of a block.
-    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<Start> {
+    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<StartEntry> {
         self.0.read().get(&(layer, lane)).cloned().unwrap_or_default()
     }
 }

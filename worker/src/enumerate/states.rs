@@ -10,7 +10,7 @@ use exact2048_game::{Layer, SpawnKind};
 
 use super::afterstates::FindAfterstates;
 use super::found::{Found, close, rows_of};
-use super::starts::Start;
+use super::starts::StartEntry;
 use crate::blocks::{Entries, ReachBlock};
 use crate::error::WorkerError;
 use crate::footprint::{enumerate_need, shape};
@@ -37,7 +37,7 @@ pub struct SpawnSource<'a> {
 }
 
 impl<'a, V: Value> BlockStage for FindStates<'a, V> {
-    type Inputs = (Vec<Start>, Vec<SpawnSource<'a>>);
+    type Inputs = (Vec<StartEntry>, Vec<SpawnSource<'a>>);
     type Made = Found;
 
     fn need_to_gather(&self) -> Need {
