@@ -15,7 +15,7 @@ const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 /** Number of boards whose values the page requests at the same time. */
 const TOGETHER = 8;
 
-/** Time limit for the values of the shown board: the longest that a server accepts. */
+/** Longest time limit that a server accepts. */
 const MOST_SECONDS = 600;
 
 /** @type {any} */
@@ -364,13 +364,12 @@ async function load(signal) {
   }
 }
 
-/** Shows how long the server has computed the values of the board. @param {number} begun @param {AbortSignal} signal */
+/** Shows how long the server has computed. @param {number} begun @param {AbortSignal} signal */
 function showComputing(begun, signal) {
   const seconds = Math.round((performance.now() - begun) / 1000);
   if (seconds < 2 || signal.aborted) return;
   byId("answer-note").hidden = false;
-  byId("answer-note").textContent =
-    `The run does not store these values. The server computes them from the next stored layers: ${seconds} s so far. Another board stops it.`;
+  byId("answer-note").textContent = `Computing values that are not stored: ${seconds} s. Another board stops this.`;
 }
 
 /** Whether the answer for a board is complete, with its spawns. @param {import("./game.js").Step} step */

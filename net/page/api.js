@@ -4,11 +4,8 @@ import { byId } from "./dom.js";
 
 const TOKEN = "exact2048-token";
 
-/** Default time limit of an answer in seconds. */
-const USUAL_SECONDS = 30;
-
-/** Seconds after the time limit before a server counts as unreachable. */
-const GRACE_SECONDS = 5;
+/** Default time limit of an answer in seconds, and the time after it until a server counts as unreachable. */
+const [USUAL_SECONDS, GRACE_SECONDS] = [30, 5];
 
 /** Interval in milliseconds between checks of an unreachable server. */
 const LOOK_EVERY = 1_500;
