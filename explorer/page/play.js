@@ -23,7 +23,7 @@ let run;
 /** @type {Game} */
 let game;
 /**
- * Edited cells, or a move that waits for its tile. The user places the tile, or the values determine the worst tile.
+ * Edited cells, or a move that waits for its tile from the user or from the values.
  * @type {{board: number[], move?: Move, isByHand?: boolean} | null}
  */
 let open = null;
