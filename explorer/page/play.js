@@ -328,7 +328,7 @@ export function askAgain() {
   if (game) load(asking.signal);
 }
 
-/** Requests the values of the board, and then of the earlier boards. @param {AbortSignal} signal */
+/** Requests the values of the board, then of earlier boards. @param {AbortSignal} signal */
 async function load(signal) {
   const { steps, at } = game;
   isAsked = true;
@@ -372,7 +372,7 @@ function showComputing(begun, signal) {
   byId("answer-note").textContent = `Computing values that are not stored: ${seconds} s. Another board stops this.`;
 }
 
-/** Whether the answer for a board is complete, with its spawns. @param {import("./game.js").Step} step */
+/** Whether the answer for a board has its spawns. @param {import("./game.js").Step} step */
 function isKnown({ answer }) {
   return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
 }
@@ -386,21 +386,21 @@ async function learn(step, isShown, signal) {
     const asked = { run: run.name, board, spawns: isShown ? true : undefined };
     step.answer = await ask("values", asked, signal, isShown ? MOST_SECONDS : undefined);
   } catch (error) {
-    // A board that is unreachable in the run stays unreachable; other failures may be temporary.
+    // An unreachable board stays unreachable; other failures may be temporary.
     const isFinal = error instanceof Refused && (error.code === "NOT_FOUND" || error.code === "INVALID_ARGUMENT");
     if (!isFinal) throw error;
     step.answer = { refused: error.message };
   }
 }
 
-/** Records the time from the key press to the values, for measurements of the page. */
+/** Records the time from the key press to the values. */
 function measure() {
   if (pressedAt === null) return;
   performance.measure("key to values", { start: pressedAt, end: performance.now() });
   pressedAt = null;
 }
 
-/** Announces the values of the board again, after this view is reopened. */
+/** Announces the values after this view is reopened. */
 export function sayAgain() {
   if (game?.now.answer !== undefined && open === null) sayValues();
 }

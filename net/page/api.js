@@ -4,7 +4,7 @@ import { byId } from "./dom.js";
 
 const TOKEN = "exact2048-token";
 
-/** Default time limit of an answer in seconds, and the time after it until a server counts as unreachable. */
+/** Default time limit of an answer, and the wait after it, in seconds. */
 const [USUAL_SECONDS, GRACE_SECONDS] = [30, 5];
 
 /** Interval in milliseconds between checks of an unreachable server. */
