@@ -12,7 +12,7 @@ import { axisText, count, lossText, valueText } from "./numbers.js";
 
 const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 
-/** Number of boards whose values the page requests at the same time. */
+/** Number of boards whose values the page requests together. */
 const TOGETHER = 8;
 
 /** Longest time limit that a server accepts. */
@@ -323,7 +323,7 @@ function changedBoard() {
   load(asking.signal);
 }
 
-/** Repeats unanswered requests after the server has returned. */
+/** Repeats requests after the server has returned. */
 export function askAgain() {
   if (game) load(asking.signal);
 }
@@ -369,7 +369,7 @@ function showComputing(begun, signal) {
   const seconds = Math.round((performance.now() - begun) / 1000);
   if (seconds < 2 || signal.aborted) return;
   byId("answer-note").hidden = false;
-  byId("answer-note").textContent = `Computing values that are not stored: ${seconds} s. Another board stops this.`;
+  byId("answer-note").textContent = `Computing values for ${seconds} s. Another board stops this.`;
 }
 
 /** Whether the answer for a board has its spawns. @param {import("./game.js").Step} step */
