@@ -24,7 +24,7 @@ pub enum QueueError {
         /// The process that has the queue open, if its id is readable.
         pid: Option<u32>,
     },
-    /// The place contains something else than a queue.
+    /// The place contains something other than a queue.
     #[error("{place} is not the queue of a coordinator; choose another place")]
     NotAQueue {
         /// The intended place of the queue.
@@ -32,8 +32,8 @@ pub enum QueueError {
     },
     /// The store would lie within a run.
     #[error(
-        "expected a store at {place}, found a run; choose the place that contains this run, or \
-         another one"
+        "expected a store at {place}, found a run; choose the folder or prefix above this run, or \
+         another place"
     )]
     IsARun {
         /// The intended store.
@@ -89,8 +89,8 @@ impl Journal for TypedRun<QueueRecord> {
 
 /// Fences off earlier writers. `last` is the last record with its number, if there is any.
 ///
-/// Opening records count as entries too. So this coordinator notices if another one has owned the queue in between. In
-/// that case the epochs of this coordinator are no longer valid.
+/// Opening records count as entries too. So this coordinator notices if another coordinator has owned the queue since
+/// its last append. In that case the epochs of this coordinator are no longer valid.
 fn opened(
     mut journal: TypedRun<QueueRecord>,
     last: Option<(u64, QueueRecord)>,
@@ -197,7 +197,7 @@ impl Queue {
         }
     }
 
-    /// Interprets a failure. A coordinator that another one has replaced stops writing for good.
+    /// Interprets a failure. A coordinator that another one has replaced never writes again.
     fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
         let reason = match broken {
             Broken::Failed(error) if is_taken_over(&error) => error.to_string(),
