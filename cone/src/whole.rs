@@ -1,7 +1,7 @@
 //! Values of the boards of whole layers.
 //!
-//! A caller that needs all values of a layer already has the layer's states, and the values of the two layers above. So it
-//! needs no enumeration and no cone.
+//! A caller that needs all values of a layer already has the layer's states, and the values of the two layers above. So
+//! it needs no enumeration and no cone.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -19,7 +19,8 @@ const AT_ONCE: usize = 1024;
 
 /// Additional capacity of a table of afterstates.
 ///
-/// With this capacity, the last steps of a layer have enough states for all threads.
+/// A step lists at most a quarter as many states as the table has free slots. With this capacity, even the last steps
+/// of a layer have enough states for all threads.
 const SPARE: usize = 16 * AT_ONCE;
 
 /// Lookup table of the canonical boards of a layer with their stored values.
@@ -31,7 +32,7 @@ pub struct LayerTable {
 }
 
 impl LayerTable {
-    /// Creates a table of boards and their values. Boards must be distinct and not empty.
+    /// Creates a table of boards and their values. The boards must be distinct, and each must have a tile.
     pub fn new(boards: &[Board], values: &[Stored]) -> Self {
         let mut table = Boards::default();
         table.reserve(boards.len());
@@ -63,7 +64,7 @@ impl LayerTable {
         Ok(values)
     }
 
-    /// The value of a board outside its first slot.
+    /// The value of a board that is not in its first slot.
     fn search(&self, board: Board) -> Result<Stored, Board> {
         let mut at = first_slot(board, self.slots.len());
         loop {
@@ -135,8 +136,8 @@ impl LayerMoves {
 impl Solver {
     /// Computes the moves of all states of a layer. `afterstates` estimates the number of afterstates without won ones.
     ///
-    /// `above` has the layers after a spawned 2 and after a spawned 4. A state costs about a tenth of a microsecond of one
-    /// core.
+    /// `above` has the layers after a spawned 2 and after a spawned 4. A state costs about a tenth of a microsecond of
+    /// one core.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
-//! Cones of asked states, by the kernels that solve runs.
+//! Solves cones with the kernels that solve runs.
 //!
-//! A cone is a small solve. It begins at the asked states in place of the starts of games, and ends at the next stored
-//! layers, whose values are looked up.
+//! A cone is a small solve. It begins at the *asked* states, which a caller asks about, in place of the starts of
+//! games. It ends at the next stored layers, and the caller supplies their values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -20,14 +20,15 @@ use rustc_hash::FxHashMap;
 
 use crate::lanes::{OfLane, for_lanes};
 
-/// Smallest exponent of large tiles in cones, if memory suffices. Few sequences of large tiles occur in a cone, so rows are
-/// long only if many tiles are large. The engine allows no smaller exponent, because a spawned 4 stays in its lane.
+/// Smallest exponent of large tiles in cones, if memory suffices. Few sequences of large tiles occur in a cone, so rows
+/// are long only if many tiles are large. The engine allows no smaller exponent, because a spawned 4 must not be a
+/// large tile.
 const LARGE: u8 = 3;
 
 /// Time after which a waiting question checks whether its answer is still wanted.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The kernels for cones of a run. They are set up when the first cone is large.
+/// The kernels for cones of a run. The first cone that they solve creates their engine.
 pub fn cone_kernels(run: &Run, tuning: Tuning) -> Box<dyn ConeKernels> {
     let params = run.params().without_best_moves();
     Box::new(ConeSolver { params, tuning, engine: OnceLock::new() })
@@ -37,7 +38,7 @@ pub fn cone_kernels(run: &Run, tuning: Tuning) -> Box<dyn ConeKernels> {
 struct ConeSolver {
     params: Params,
     tuning: Tuning,
-    /// The engine, or the least memory in bytes that one can do with.
+    /// The engine, or the least memory in bytes that an engine needs.
     engine: OnceLock<Result<Mutex<Engine>, u64>>,
 }
 
@@ -59,7 +60,7 @@ impl ConeKernels for ConeSolver {
 }
 
 impl ConeSolver {
-    /// The engine, when no other cone is being solved.
+    /// Waits until no other cone is being solved, and locks the engine.
     fn lock(
         &self,
         asked: &[(Layer, Board)],
@@ -85,17 +86,17 @@ impl ConeSolver {
     }
 }
 
-/// The block engine, with what it keeps for the next cone.
+/// The block engine, and data that later cones reuse.
 struct Engine {
     params: Params,
     blocks: Arc<dyn BlockEngine>,
-    /// The lanes that moves lead to from a lane, itself included.
+    /// For each lane, the lane and the target lanes of its moves.
     targets: FxHashMap<Lane, Vec<Lane>>,
 }
 
 impl Engine {
-    /// An engine with the smallest large tiles whose blocks fit into the memory. Other data moves to scratch files, so the
-    /// size of a cone does not matter. Fails with the least memory in bytes if no blocks fit.
+    /// An engine with the smallest exponent of large tiles at which the blocks fit into the memory. Other data moves to
+    /// scratch files, so the size of a cone does not matter. Fails with the least memory in bytes if no blocks fit.
     fn new(params: &Params, tuning: Tuning) -> Result<Self, u64> {
         let large = params.split().large();
         let splits = (LARGE.min(large)..=large)
@@ -124,7 +125,7 @@ impl Engine {
 /// The lanes of each layer that have entries.
 type Occurring = BTreeMap<Layer, BTreeSet<Lane>>;
 
-/// The solution of one cone.
+/// The computation of one cone.
 struct Pass<'a> {
     engine: &'a mut Engine,
     limits: Limits<'a>,
@@ -132,7 +133,7 @@ struct Pass<'a> {
     cut: Layer,
     states: Occurring,
     afterstates: Occurring,
-    /// States of each layer.
+    /// Number of states of each layer.
     counts: BTreeMap<Layer, u64>,
 }
 
@@ -200,8 +201,8 @@ impl<'a> Pass<'a> {
         Ok(())
     }
 
-    /// Backs up the values of the cone. Lists those of the lowest layers that take at most `keep_bytes`, and of the asked
-    /// states.
+    /// Backs up the values of the cone. Returns the values of the asked states and of the lowest layers that fit in
+    /// `keep_bytes` bytes, and the number of computed states.
     fn back_up(
         &mut self,
         asked: &[(Layer, Board)],
@@ -353,7 +354,7 @@ mod tests {
         found.into_iter().collect()
     }
 
-    /// The kernels find the states and the values of the hash tables, whatever the stored values are.
+    /// The kernels find the same states and values as the hash tables, for any stored values.
     #[test]
     fn cones_are_those_of_the_tables() {
         let job = |board: &str, objective: &str| Params::usual(board, objective);
@@ -375,7 +376,7 @@ mod tests {
             let params = builder.build().unwrap();
             let (rules, backup) = (PackedRules::new(params.game().board()), Backup::new(params.game()));
             let stored = |_: Layer, boards: &[Board]| {
-                // A value has at least the part that is past.
+                // No stored value is less than that of a dead state with the same potential.
                 let past = |board| backup.terminal::<u64>(rules::potential(board) as u32).stored().0;
                 let some = |board| FxBuildHasher.hash_one(rules.canonical(board)) >> 48;
                 let value = |&board: &Board| Stored(past(board) + some(board));
@@ -395,7 +396,7 @@ mod tests {
                     let (found, states) = solve(u64::MAX);
                     assert_eq!(states, expected.states(), "{case}");
                     assert!(found == expected, "the values differ: {case}");
-                    // If only the lower layers are kept, the asked states have values all the same.
+                    // If only the lower layers are kept, the asked states still have values.
                     let (few, states) = solve(expected.bytes() / 4);
                     assert_eq!(states, expected.states(), "{case}");
                     assert!(few.states() < states, "{case}");
@@ -423,7 +424,7 @@ mod tests {
             let given_up = kernels.solve(&asked, limits(&patient), u64::MAX, &stored);
             assert!(matches!(given_up, Err(ConeError::GivenUp)), "{most} of {all}");
         }
-        // Nothing that was left behind changes the next cone.
+        // Data of abandoned cones does not change the next cone.
         assert_eq!(kernels.solve(&asked, limits(&|| true), u64::MAX, &stored).unwrap().0, whole);
     }
 

@@ -1,4 +1,5 @@
-//! Values of any states of a run: looked up if they are stored, else from cones, which are kept for later questions.
+//! Finds the values of any states of a run. Looks up stored values, and computes the others from cones. Keeps solved
+//! cones for later questions.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,8 +20,8 @@ use super::estimate::{ConeEstimate, states_of_cone};
 use super::{Entry, Oracle, QueryError, Wanted};
 use crate::read_error::ReadError;
 
-/// Most states whose cones are solved together if the next cut is near. The number is large enough that their common
-/// parts are read once, and small enough that their successors take some MiB.
+/// Largest number of states whose cones are solved together if the next cut is near. The number is large enough that
+/// their common parts are read once, and small enough that their successors take some MiB.
 const SHALLOW_TOGETHER: usize = 512;
 
 /// Number of layers below a cut whose computed values are kept with the decoded parts of the run. Values of lower
@@ -30,21 +31,22 @@ const SHALLOW_LAYERS: u32 = 2;
 /// Least number of states of a cone that is kept. Solving a smaller cone takes no longer than finding it.
 const LEAST_KEPT_STATES: u64 = 256;
 
-/// Most solved cones in memory. Each look-up of a state may search all of them.
+/// Largest number of solved cones in memory. Each look-up of a state may search all of them.
 const MOST_IN_MEMORY: usize = 64;
 
-/// A cone that takes more memory is solved by the kernels. They take longer for smaller cones, whose blocks have few entries.
+/// Size in bytes above which the kernels solve a cone. For a smaller cone, hash tables are faster, because its blocks
+/// have few entries.
 const SMALL_BYTES: u64 = 8 << 20;
 
-/// Bytes of the lower layers of a cone that the kernels list for later questions. The states that follow an asked one are
-/// among them. Listing all states would take longer than solving the cone.
+/// Largest size in bytes of the lower layers of a cone that the kernels list for later questions. These layers contain
+/// the states that follow an asked state. Listing all states would take longer than solving the cone.
 const MOST_KEPT_BYTES: u64 = 48 << 20;
 
 /// From this number of states on, threads share the search for their entries.
 const SHARED_STATES: usize = 4096;
 
-/// States that one thread looks up together: many, because those of one part are often far apart, and few enough that their
-/// places take some MiB.
+/// Number of states that one thread looks up together. The number is large, because states of one part are often far
+/// apart in the list. It is small enough that the places of the states take some MiB.
 const LOOKED_UP_TOGETHER: usize = 1 << 14;
 
 /// The place of a state of a layer in the order of the run, and the index of its board among the requested ones. There
@@ -73,8 +75,8 @@ pub struct QuestionLimits<'a> {
 }
 
 impl<'a> QuestionLimits<'a> {
-    /// Limits without a report of progress. The answer is wanted until `wanted` says no, with `cone_bytes` bytes for
-    /// each cone.
+    /// Limits without a report of progress. The answer is wanted until `wanted` returns false. Each cone may take
+    /// `cone_bytes` bytes.
     pub fn new(wanted: Wanted<'a>, cone_bytes: u64, spent: &'a CostSum) -> Self {
         Self { wanted, progress: &|_| (), cone_bytes, spent, deadline: None }
     }
@@ -242,8 +244,8 @@ impl Oracle {
         if open.is_empty() { Ok(()) } else { self.solve(&open, known, question) }
     }
 
-    /// Solves the cone of some states, or all layers that the cone lies in. If that takes too much memory, solves the
-    /// cones of the two halves of the states, one after the other.
+    /// Solves the cone of some states. If that takes too much memory, solves the cones of the two halves of the states,
+    /// one after the other.
     fn solve(
         &self,
         states: &[(Layer, Board)],

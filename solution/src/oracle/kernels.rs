@@ -1,6 +1,6 @@
 //! The kernels of the solver, for values that a run does not store.
 //!
-//! This crate has no kernels. A program that links them hands them in, with [`OracleOptions::kernels`]. Without kernels,
+//! This crate has no kernels. A program that links kernels passes them in [`OracleOptions::kernels`]. Without kernels,
 //! hash tables do the same work, and take ten times as long.
 //!
 //! [`OracleOptions::kernels`]: super::OracleOptions::kernels
@@ -53,10 +53,11 @@ pub trait ConeKernels: Send + Sync {
     /// Computes the values of the states in `asked`, and of all states between them and the next stored layers.
     ///
     /// `asked` is ascending, and lists canonical boards of unstored layers below one cut. Returns the values of the
-    /// asked states, and of the lower layers that take at most `keep_bytes`. The number counts the computed states.
+    /// asked states and of the lowest layers that fit in `keep_bytes` bytes, and the number of computed states.
     ///
-    /// One cone is solved at a time, by all threads of the caller's rayon pool. The calling thread must not belong to
-    /// that pool if several threads call: a thread that waits for its turn cannot help.
+    /// One cone is solved at a time, by all threads of the current rayon pool. If several threads call, none of them
+    /// may belong to that pool, because each cone needs every thread of the pool. A thread that waits for its turn
+    /// would block the others.
     ///
     /// # Errors
     ///
