@@ -1,7 +1,7 @@
 //! Positions of many boards in their blocks.
 //!
-//! Boards that come one after the other often have the same skeleton or the same sequence. A [`Placer`] computes the row of
-//! a skeleton and the column of a sequence once.
+//! Consecutive boards often have the same skeleton or the same sequence. A [`Placer`] computes the row of a skeleton
+//! and the column of a sequence once.
 
 use rustc_hash::FxHashMap;
 
@@ -75,7 +75,7 @@ impl<'a> Placer<'a> {
 /// Returns a board with [`LARGE`] in place of each large tile.
 #[inline]
 fn marked(board: Board, large: u8) -> Board {
-    // Adds to each nibble, in a separate byte, so that bit 4 is set in those of large tiles.
+    // Adds 16 - `large` to each nibble, in a separate byte. Bit 4 of the sum is set exactly for large tiles.
     const LOW: u64 = 0x0f0f_0f0f_0f0f_0f0f;
     const ONES: u64 = 0x0101_0101_0101_0101;
     let carries = |nibbles: u64| ((nibbles + ONES * u64::from(16 - large)) >> 4 & ONES) * LARGE;
@@ -117,7 +117,7 @@ mod tests {
     use crate::huge::LEAST_HUGE;
     use crate::params::Params;
 
-    /// Boards with any tiles, also with more large ones than games make.
+    /// Places boards with arbitrary tiles, including more large tiles than any game can have.
     #[test]
     fn places_are_those_of_the_locator() {
         let splits = [("3x3", 3, None), ("4x3", 4, Some(LEAST_HUGE)), ("2x4", 3, None), ("4x4", 3, None)];

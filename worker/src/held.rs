@@ -1,4 +1,4 @@
-//! Held blocks as lists of boards and values, for callers that know no rows and columns.
+//! Held blocks as lists of boards and values, for callers that do not use rows and columns.
 
 use exact2048_game::bitset::for_each_bit;
 use exact2048_game::locate::with_tiles;
@@ -42,7 +42,7 @@ pub fn values<V: Value>(shared: &Shared<V>, layer: Layer, lane: Lane) -> Vec<Sto
     found
 }
 
-/// Holds values of the held states of a block, in the order of [`boards`].
+/// Adds values to the held states of a block, in the order of [`boards`].
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ use rayon::prelude::*;
 use crate::error::WorkerError;
 use crate::memory::Memory;
 
-/// The most item bytes of a frame, unless a single item is larger.
+/// Largest number of item bytes in a frame, unless a single item is larger.
 const FRAME_BYTES: usize = 256 << 10;
 
 /// Compression levels, measured on a whole run: see `docs/dev/performance.md`.
@@ -173,7 +173,8 @@ impl Sealer {
         Self { memory, reach, values, best_moves }
     }
 
-    /// Packs the items of a block's parts, whose lengths are given. A part of length 0 has none.
+    /// Packs the items of a block's parts. `lengths` has the length of each part's item; a part with length 0 has no
+    /// item.
     ///
     /// # Errors
     ///
@@ -363,8 +364,8 @@ mod tests {
         assert_eq!(frames_of(&[7, 3 * FRAME_BYTES, 7]), [[0], [1], [2]]);
     }
 
-    /// A shard has every item once: values before best moves, and those of a lane before those of the next. Neither the
-    /// order of the blocks nor the place of waiting frames changes its bytes.
+    /// A shard has every item once: values before best moves, and those of a lane before those of the next. Its bytes
+    /// do not depend on the order of the blocks, nor on whether waiting frames are in memory or in a scratch file.
     #[test]
     fn a_shard_follows_from_its_items() {
         let place = tempfile::tempdir().unwrap();
