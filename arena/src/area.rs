@@ -16,7 +16,7 @@ const LEAST_BYTES: usize = 16 << 10;
 /// Largest number of kept lists.
 const MOST_KEPT: usize = 256;
 
-/// Length in words up to which a kept list serves requests of half its length and more, even if memory is scarce.
+/// Length in words up to which a kept list serves requests for at least half its length, even if memory is scarce.
 const SHORT_WORDS: usize = 1 << 17;
 
 /// Size of the smallest lists that are pages of the arena. Such a list fills at least one page.

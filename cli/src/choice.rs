@@ -37,8 +37,8 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Choices for a run with these parameters. The kept layers in `params` are ignored. `scratch_bytes` is 0 if scratch
-    /// files are on another disk.
+    /// Choices for a run with these parameters. The kept layers in `params` are ignored. `scratch_bytes` is 0 if
+    /// scratch files are on another disk.
     pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
         Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
     }
@@ -277,7 +277,7 @@ impl Choice {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test may end at the first surprise")]
+    #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
     use super::*;
     use crate::limits;
@@ -302,7 +302,7 @@ mod tests {
             periods.push(choice.kept.period());
         }
         assert!(periods.is_sorted_by(|less, more| less >= more), "{periods:?}");
-        assert_eq!(periods.last(), Some(&1), "all of it");
+        assert_eq!(periods.last(), Some(&1), "all layers are kept");
         assert!(choices("5x2", 60_000_000).best().unwrap().is_tight, "reach alone takes 100 MB");
         assert!(!choices("5x2", 200_000_000).best().unwrap().is_tight);
     }

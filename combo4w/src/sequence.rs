@@ -65,10 +65,10 @@ impl Key {
     }
 }
 
-/// All outlooks with a given number of previews, by number, and their transitions.
+/// All outlooks with a given number of previews, and their transitions. Outlooks are numbered.
 ///
-/// The outlooks form *levels*: a draw leads from each level to the next one, and from the last level to level 0. With a bag,
-/// the level is the number of pieces drawn from the bag. Otherwise, there is one level.
+/// The outlooks form *levels*: a draw leads from each level to the next one, and from the last level to level 0. With a
+/// bag, the level is the number of pieces drawn from the bag. Otherwise, there is one level.
 #[derive(Clone, Debug)]
 pub struct Sequences {
     previews: usize,

@@ -70,7 +70,7 @@ pub struct ExactEvaluation {
     pub moves: f64,
     /// Exponents in descending order, each with the share of games that reach it.
     ///
-    /// They range from the largest to the smallest exponent of a game's largest tile, without gaps.
+    /// Over all games, they range from the largest to the smallest exponent of the largest tile, without gaps.
     pub reached: Vec<(u8, f64)>,
     /// Losses of the moves, if [`EvaluationLimits::losses`] is set.
     pub losses: Option<LossTable>,
