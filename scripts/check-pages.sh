@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks the types in the comments of all pages' JavaScript, with TypeScript and without a build. Fetches the pinned version
-# of TypeScript with npm.
+# Checks the syntax of all pages' JavaScript with Node.js, and the types in its comments with TypeScript, without a build.
+# Fetches the pinned version of TypeScript with npm.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,15 @@ check() {
 }
 check scripts/pages.tsconfig.json
 
-# Checks that the checker finds a deliberate mistake.
+# TypeScript accepts two functions of one name in a module; browsers do not load such a page.
+parse() {
+    node --input-type=module --check < "$1"
+}
+for page in {explorer,cluster,net}/page/*.js; do
+    parse "$page"
+done
+
+# Checks that the checkers find deliberate mistakes.
 wrong=$(mktemp -d)
 trap 'rm -rf "$wrong"' EXIT
 printf '/** @param {number} n */\nexport function twice(n) { return 2 * n; }\ntwice("two");\n' > "$wrong/wrong.js"
@@ -24,4 +32,9 @@ if check "$wrong/tsconfig.json" >/dev/null; then
     printf 'error: the checker accepts a text as a number\n' >&2
     exit 1
 fi
-printf 'The types of the pages are correct.\n'
+printf 'export function twice() {}\nfunction twice() {}\n' > "$wrong/wrong.js"
+if parse "$wrong/wrong.js" 2>/dev/null; then
+    printf 'error: the checker accepts two functions of one name\n' >&2
+    exit 1
+fi
+printf 'The syntax and the types of the pages are correct.\n'
