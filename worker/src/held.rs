@@ -1,24 +1,26 @@
 //! Held blocks as lists of boards and values, for callers that do not use rows and columns.
 
-use exact2048_game::bitset::for_each_bit;
+use std::sync::Arc;
+
+use exact2048_game::bitset::{Number, for_each_bit};
 use exact2048_game::locate::with_tiles;
 use exact2048_game::rowset::Slot;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, Lane, Layer};
 
-use crate::blocks::{Entries, ReachBlock};
+use crate::bits::Source;
 use crate::error::WorkerError;
 use crate::footprint::{means_input_need, shape};
 use crate::open_block::OpenBlock;
 use crate::shared::Shared;
 
-/// The canonical boards of the held states of a block, in the order of its entries.
+/// An image of each held state of a block, in the order of the block's entries. A state in a symmetric row has several.
 pub fn boards<V: Value>(shared: &Shared<V>, layer: Layer, lane: Lane) -> Vec<Board> {
     let open = OpenBlock::new(&shared.tables, layer, lane, 0);
     let Some((open, block)) = open.zip(shared.store.states(layer, lane)) else { return Vec::new() };
     let (space, sequences) = (&shared.tables.space, open.tables.columns.sequences());
     let mut boards = Vec::with_capacity(block.summary.ones as usize);
-    for (slot, bits) in rows(&block) {
+    for (slot, bits) in rows(block.source()) {
         let (small, large_cells) = space.skeleton(open.class, block.rows.row(slot));
         for_each_bit(bits, |column| {
             boards.push(with_tiles(small, large_cells, sequences[column]));
@@ -33,10 +35,10 @@ pub fn values<V: Value>(shared: &Shared<V>, layer: Layer, lane: Lane) -> Vec<Sto
     let (Some(block), Some(held)) = (store.states(layer, lane), store.state_values(layer, lane)) else {
         return found;
     };
-    let held = held.unpacked(store.memory()).map_or(held, std::sync::Arc::new);
-    for (slot, bits) in rows(&block) {
+    let held = held.unpacked(store.memory()).map_or(held, Arc::new);
+    for (slot, bits) in rows(block.source()) {
         let row = held.rows.slot(block.rows.row(slot));
-        let of_row = &held.values[row.0 as usize * held.stride..][..held.stride];
+        let of_row = &held.values[row.index() * held.stride..][..held.stride];
         for_each_bit(bits, |column| found.push(of_row[column].stored()));
     }
     found
@@ -53,16 +55,16 @@ pub fn hold_values<V: Value>(
     lane: Lane,
     values: &[Stored],
 ) -> Result<(), WorkerError> {
-    let (store, open) = (&shared.store, OpenBlock::new(&shared.tables, layer, lane, 0));
-    let Some((open, block)) = open.zip(store.states(layer, lane)) else { return Ok(()) };
-    let Some(entries) = Entries::of_block(&block) else { return Ok(()) };
+    let store = &shared.store;
     let mut reserved = store.reserve(means_input_need::<V>(shape(&shared.tables, layer, lane), 1))?;
-    let stride = open.tables.stride();
-    let (mut area, mut next) = (reserved.area::<V>(block.rows.len() * stride), values.iter());
-    for (slot, bits) in rows(&block) {
-        let row = &mut area[slot.0 as usize * stride..][..stride];
+    let entries = shared.sources.occurring_states(layer, lane)?;
+    let Some((entries, tables)) = entries.zip(shared.tables.lane(lane)) else { return Ok(()) };
+    let (stride, mut next) = (tables.stride(), values.iter());
+    let mut area = reserved.area::<V>(entries.matrix.rows().len() * stride);
+    for (slot, bits) in rows(entries.source()) {
+        let row = &mut area[slot.index() * stride..][..stride];
         for_each_bit(bits, |column| {
-            row[column] = next.next().map_or(V::default(), |&value| V::of_stored(value))
+            row[column] = next.next().map_or(V::default(), |&value| V::of_stored(value));
         });
     }
     store.hold_state_values(layer, lane, store.settle_state_values(entries, stride, area)?);
@@ -70,7 +72,7 @@ pub fn hold_values<V: Value>(
 }
 
 /// The rows of a block that have entries, with their bits.
-fn rows(block: &ReachBlock) -> impl Iterator<Item = (Slot, &[u64])> {
+fn rows(block: Source<'_>) -> impl Iterator<Item = (Slot, &[u64])> {
     let rows = (0..).map(Slot).zip(block.bits.chunks_exact(block.words.max(1)));
-    rows.filter(|(slot, _)| block.summary.occupied.contains(*slot))
+    rows.filter(move |(slot, _)| block.occupied.contains(*slot))
 }

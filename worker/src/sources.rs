@@ -44,7 +44,7 @@ impl<V: Value> Sources<V> {
         if let Some(block) = self.store.states(layer, lane) {
             return Ok(block);
         }
-        let entries = if self.archive.has_items() { self.read_states(layer, lane)? } else { None };
+        let entries = self.read_states(layer, lane)?;
         Ok(self.store.hold_states(layer, lane, entries)?)
     }
 
@@ -86,8 +86,8 @@ impl<V: Value> Sources<V> {
         self.store.state_values(layer, lane).is_some_and(|block| !block.is_packed)
     }
 
-    /// The reachable states of a block, read from its shard. A large block has only its occurring rows if these are
-    /// few.
+    /// The reachable states of a block: a copy of the held ones, or read from its shard. A large block has only its
+    /// occurring rows if these are few.
     ///
     /// The task must have reserved memory to read them. A task that waits for more memory while it holds some might
     /// wait for ever.
@@ -96,15 +96,11 @@ impl<V: Value> Sources<V> {
     ///
     /// If they cannot be read.
     pub fn occurring_states(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
-        if let Some(block) = self.store.states(layer, lane) {
-            return Ok(Entries::of_block(&block));
-        }
-        if !self.archive.has_items() {
-            return Ok(None);
-        }
-        let (Some(entries), Some(tables)) = (self.read_states(layer, lane)?, self.tables.lane(lane)) else {
-            return Ok(None);
+        let entries = match self.store.states(layer, lane) {
+            Some(block) => Entries::of_block(&block),
+            None => self.read_states(layer, lane)?,
         };
+        let (Some(entries), Some(tables)) = (entries, self.tables.lane(lane)) else { return Ok(None) };
         let (rows, occurring) = (entries.matrix.rows().len(), entries.summary.occupied.len());
         let is_sparse = self.piece_length.is_sparse::<V>(rows, tables.stride(), occurring);
         Ok(Some(if is_sparse { entries.of_occurring_rows() } else { entries }))
@@ -122,6 +118,10 @@ impl<V: Value> Sources<V> {
 
     /// Reads the reachable states of a block from its shard; `None` if it has none.
     fn read_states(&self, layer: Layer, lane: Lane) -> Result<Option<Entries>, WorkerError> {
+        // Listing the columns of a lane takes long.
+        if !self.archive.has_items() {
+            return Ok(None);
+        }
         let Some(open) = OpenBlock::new(&self.tables, layer, lane, 0) else { return Ok(None) };
         let parts = open.parts();
         let read = |part: u32, bits: &mut [u64]| -> Result<bool, ReadError> {

@@ -103,8 +103,8 @@ pub trait BlockEngine: Send + Sync {
     /// The lane of a board; `None` for a board with more large tiles than any game makes.
     fn lane_of(&self, board: Board) -> Option<Lane>;
 
-    /// The canonical boards of the held states of a block, in the order of its entries. Of a state with several entries in
-    /// a symmetric row, each entry counts.
+    /// An image of each held state of a block, in the order of the block's entries. A state in a symmetric row has
+    /// several.
     fn held_boards(&self, layer: Layer, lane: Lane) -> Vec<Board>;
 
     /// The held values of the states of a block, in the order of [`BlockEngine::held_boards`].
