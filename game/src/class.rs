@@ -338,14 +338,9 @@ impl Space {
 
     /// Returns the board of a row and a sequence of large exponents.
     pub fn board(&self, class: &Class, row: Row, sequence: Sequence) -> Board {
-        let index = class.first_row.partition_point(|&first| first <= row.0) - 1;
-        let mask = &self.masks.canonical(class.id.k as usize)[index];
-        let last = mask.large_cells.len();
-        let board = self.small_tiles(class, index, row);
-        mask.large_cells
-            .iter()
-            .enumerate()
-            .fold(board, |b, (i, &cell)| b.with(cell as usize, (sequence >> (4 * (last - 1 - i))) as u8 & 15))
+        let (small, large_cells) = self.skeleton(class, row);
+        let places = large_cells.iter().rev().enumerate();
+        places.fold(small, |b, (i, &cell)| b.with(cell as usize, (sequence >> (4 * i)) as u8 & 15))
     }
 }
 
