@@ -13,6 +13,7 @@ use exact2048_net::client::{ClientOptions, Connected, connect};
 use exact2048_net::gate::Allowed;
 use exact2048_net::keepalive::KeepAlive;
 use exact2048_net::limits::ServerLimits;
+use exact2048_net::requests::deadline;
 use exact2048_net::serve::{Bound, ServerOptions};
 use exact2048_net::services::Services;
 use exact2048_net::shutdown::Stop;
@@ -31,7 +32,7 @@ use tower::{Service, ServiceExt};
 /// Timeout for operations that must not hang.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Answers with more bytes than any HTTP/2 window accepts, in pieces.
+/// Answers with more bytes than any HTTP/2 window accepts, in pieces. A header has the seconds until the deadline.
 #[derive(Clone)]
 struct Flood;
 
@@ -52,7 +53,10 @@ impl Service<Request<Body>> for Flood {
         let pieces = if request.uri().path().ends_with("Little") { 1 } else { 64 };
         let pieces = std::iter::repeat_n(Ok::<_, Infallible>(Bytes::from_static(&[0; 64 << 10])), pieces);
         let body = axum::body::Body::from_stream(tokio_stream::iter(pieces));
-        ready(Ok(Response::new(Body::new(body))))
+        let mut response = Response::new(Body::new(body));
+        let left = deadline().unwrap().saturating_duration_since(Instant::now());
+        response.headers_mut().insert("left", left.as_secs().into());
+        ready(Ok(response))
     }
 }
 
@@ -165,6 +169,21 @@ async fn clients_that_do_not_read_lose_their_connection() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     drop(unread);
+}
+
+/// A service knows the deadline of its request: the client's, up to ten minutes, or that of the server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn services_know_the_deadline() {
+    let server = serve(quick(), TlsFiles::default()).await;
+    for (timeout, expected) in
+        [(None, 8..=30), (Some("7S"), 0..=7), (Some("90S"), 31..=90), (Some("99999999H"), 91..=600)]
+    {
+        let request = Request::post("http://server/test.Flood/Little");
+        let request = timeout.into_iter().fold(request, |request, time| request.header("grpc-timeout", time));
+        let answer = client(&server).await.oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
+        let left: u64 = answer.headers()["left"].to_str().unwrap().parse().unwrap();
+        assert!(expected.contains(&left), "{timeout:?}: {left} s");
+    }
 }
 
 /// Silent calls: two calls that accept one message, and one call that accepts many.
