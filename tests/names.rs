@@ -1,8 +1,10 @@
-//! Names: a public name belongs to one type of the workspace, and tests wait for log messages that exist.
+//! Names: a public name belongs to one type of the workspace, and tests name log messages and expected texts that exist.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use regex::Regex;
 
 use crate::common::events;
 
@@ -78,4 +80,28 @@ fn messages_that_tests_know_are_logged() {
     for message in events::ALL {
         assert!(sources.iter().any(|text| text.contains(message)), "no source has the message {message:?}");
     }
+}
+
+/// Without this check, a test that needs a server could lack its expected text until a run with a server.
+#[test]
+fn tests_and_expected_texts_have_the_same_sections() {
+    let named = Regex::new(r#"(?:assert_section|prints)\(\s*"([^"]+)""#).unwrap();
+    let mut count = 0;
+    for file in super::common::files(&root().join("tests/snapshots")) {
+        if !file.is_file() || file.file_name().is_some_and(|name| name == "help.txt") {
+            continue;
+        }
+        let test = root().join("tests").join(file.file_stem().unwrap()).with_extension("rs");
+        let source = fs::read_to_string(&test).unwrap_or_else(|_| panic!("no test uses {}", file.display()));
+        let expected = fs::read_to_string(&file).unwrap();
+        let sections: Vec<&str> = expected.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        for name in &sections {
+            assert!(source.contains(&format!("{name:?}")), "{} does not name {name:?}", test.display());
+        }
+        for (_, [name]) in named.captures_iter(&source).map(|found| found.extract()) {
+            assert!(sections.contains(&name), "{} lacks the section {name:?}", file.display());
+        }
+        count += sections.len();
+    }
+    assert!(count > 100, "only {count} sections were found");
 }
