@@ -5,25 +5,18 @@
 //! bit.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use exact2048_cone::Solver;
 use exact2048_game::backup::Backup;
-use exact2048_game::bitset::Number;
 use exact2048_game::board::Board;
 use exact2048_game::fixed::Scale;
-use exact2048_game::locate::{EntryPlace, Locator};
+use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Stored;
-use exact2048_game::{Layer, Params, SpawnKind, why_unreachable};
-use exact2048_storage::ItemKey;
+use exact2048_game::{Layer, Params, SpawnKind};
 
-use crate::archive::Archive;
-use crate::catalog::Catalog;
 use crate::commit::LayerCounts;
-use crate::parts::{PART_ENTRIES, Parts};
 use crate::read_error::ReadError;
-use crate::recipe::{ReachSource, Recipe};
 use crate::run::Run;
 
 mod best;
@@ -34,26 +27,31 @@ mod error;
 mod estimate;
 mod evaluate;
 mod kernels;
+mod ladder;
 mod layer_solver;
 mod layers;
+mod question;
+mod solved_cones;
 mod some_states;
 mod sorting;
 mod starts;
+mod stored;
 
 pub use best::Advice;
 use best::BestMoves;
 use cone_files::ConeFiles;
-pub use cones::{CostSum, QuestionLimits};
-use cones::{Known, SolvedCones};
+use cones::Cones;
 pub use decoded::CacheUse;
-use decoded::{Part, PartCache};
 pub use error::QueryError;
 pub use estimate::ConeEstimate;
 use estimate::ConePace;
 pub use kernels::{ConeKernels, KernelsOfRun, RunKernels, StoredValues};
 pub use layer_solver::{LayerItems, LayerSolver, LayerStep, WantedStep};
 pub use layers::{LayerStates, StateReader};
+pub use question::{CostSum, QuestionLimits, Wanted};
+use solved_cones::SolvedCones;
 pub use starts::StartValues;
+use stored::{Entry, StoredStates};
 
 /// Default limit on bytes of decoded parts that an oracle keeps.
 const CACHE_BYTES: u64 = 256 << 20;
@@ -70,10 +68,6 @@ const TOGETHER: usize = 1 << 16;
 
 /// Like [`TOGETHER`], for questions that also ask about moves. Each such board leads to some tens of states.
 const EVALUATED_TOGETHER: usize = 1 << 10;
-
-/// Whether the answer to a question is still wanted. The oracle calls it for every part of the run that it reads, and
-/// every few thousand states of a cone.
-pub type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,23 +146,14 @@ impl Default for OracleOptions {
 /// Memory: the limits in the [options](OracleOptions), some tens of MiB of frames, and a cone for each question that is
 /// being answered.
 pub struct Oracle {
-    params: Params,
-    scale: Scale,
-    locator: Locator,
-    backup: Backup,
-    parts: PartCache,
+    stored: StoredStates,
+    cones: Cones,
     /// `None` unless the run stores best moves.
     best: Option<BestMoves>,
-    catalog: Arc<Catalog>,
-    /// Whether the reach of each layer is stored, by layer number. For other layers, the run does not store which
-    /// boards games reach.
-    has_reach: Vec<bool>,
-    cones: Solver,
-    cone_bytes: u64,
-    solved: SolvedCones,
-    cone_files: Option<ConeFiles>,
-    kernels: Option<RunKernels>,
-    cone_pace: ConePace,
+    /// `None` if the program has no kernels.
+    layers: Option<Box<dyn LayerSolver>>,
+    scale: Scale,
+    backup: Backup,
 }
 
 impl Oracle {
@@ -190,53 +175,52 @@ impl Oracle {
         if let Some(reason) = run.why_not_solved() {
             return Err(reason.into());
         }
-        let params = run.params().clone();
-        let archive: Arc<dyn Archive> = Arc::clone(run.archive()) as Arc<dyn Archive>;
-        let width = params.game().precision().bytes() as usize;
+        let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files, kernels } = options;
+        let stored = StoredStates::new(run, cache_bytes);
+        let (game, contents) = (stored.params.game(), stored.params.contents());
         let mut key = [0; 48];
         key[..32].copy_from_slice(run.dir().run_id().to_string().as_bytes());
         key[32..].copy_from_slice(&run.fingerprint().unwrap_or_default().to_le_bytes());
-        let OracleOptions { cache_bytes, cone_bytes, solved_bytes, cone_files, kernels } = options;
-        let holdings = run.holdings();
-        let recipe = Recipe::new(&params, &holdings);
-        let layers = Layer::FIRST.to(params.last_layer());
+        let width = game.precision().bytes() as usize;
+        let open = |(folder, most_bytes)| ConeFiles::open(folder, most_bytes, key, width);
+        let (kernels, layers) = kernels
+            .map(|kernels| kernels.of(run))
+            .map_or((None, None), |RunKernels { cones, layers }| (Some(cones), Some(layers)));
         Ok(Self {
-            has_reach: layers.map(|layer| recipe.reach(layer) == ReachSource::Stored).collect(),
-            scale: Scale::new(params.game()),
-            locator: Locator::new(&params),
-            backup: Backup::new(params.game()),
-            parts: PartCache::new(archive, params.game().precision(), params.contents().kept(), cache_bytes),
-            best: params.contents().stores_best_moves().then(|| BestMoves::new(&params)),
-            catalog: Arc::clone(run.catalog()),
-            cones: Solver::new(params.game(), params.contents().kept()),
-            cone_bytes,
-            solved: SolvedCones::new(solved_bytes),
-            cone_files: cone_files
-                .map(|(folder, most_bytes)| ConeFiles::open(folder, most_bytes, key, width)),
-            kernels: kernels.map(|kernels| kernels.of(run)),
-            cone_pace: ConePace::default(),
-            params,
+            cones: Cones {
+                solver: Solver::new(game, contents.kept()),
+                kernels,
+                pace: ConePace::default(),
+                most_bytes: cone_bytes,
+                memory: SolvedCones::new(solved_bytes),
+                files: cone_files.map(open),
+            },
+            best: contents.stores_best_moves().then(|| BestMoves::new(&stored.params)),
+            layers,
+            scale: Scale::new(game),
+            backup: Backup::new(game),
+            stored,
         })
     }
 
     /// The parameters of the run.
     pub fn params(&self) -> &Params {
-        &self.params
+        &self.stored.params
     }
 
     /// The counts of the layers that have states, ascending.
     pub fn layer_counts(&self) -> Vec<LayerCounts> {
-        self.catalog.layer_counts()
+        self.stored.catalog.layer_counts()
     }
 
     /// Bytes of solved cones in memory.
     pub fn solved_bytes(&self) -> u64 {
-        self.solved.bytes()
+        self.cones.memory.bytes()
     }
 
     /// Statistics of the cache of decoded parts.
     pub fn cache_use(&self) -> CacheUse {
-        self.parts.usage()
+        self.stored.parts.usage()
     }
 
     /// The value of a state and of each of its moves. The board must be one that the run reaches.
@@ -260,7 +244,7 @@ impl Oracle {
         boards: &[Board],
         wanted: Wanted<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
-        self.evaluate_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
+        self.evaluate_as(boards, &QuestionLimits::new(wanted, self.cones.most_bytes, &CostSum::default()))
     }
 
     /// Like [`evaluate_all`](Self::evaluate_all), with the limits of `question`.
@@ -273,29 +257,39 @@ impl Oracle {
         boards: &[Board],
         question: &QuestionLimits<'_>,
     ) -> Result<Vec<Result<Evaluation, QueryError>>, QueryError> {
-        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
-        for entries in self.entries(boards).chunks(EVALUATED_TOGETHER) {
-            match self.evaluate_some(boards, entries, question, &mut answers) {
-                Err(error) if is_state_missing(&error) && entries.len() > 1 => {
-                    for entry in entries {
-                        match self.evaluate_some(boards, std::slice::from_ref(entry), question, &mut answers)
-                        {
-                            Err(error) if is_state_missing(&error) && !self.has_reach(entry.0.layer()) => {}
-                            done => done?,
-                        }
-                    }
-                }
-                Err(error) if is_state_missing(&error) && !self.has_reach(entries[0].0.layer()) => {}
-                done => done?,
-            }
+        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.stored.refusal(board))).collect();
+        for entries in self.stored.entries(boards).chunks(EVALUATED_TOGETHER) {
+            self.ask(entries, &mut |some| self.evaluate_some(boards, some, question, &mut answers))?;
         }
         Ok(answers)
     }
 
+    /// Asks about some entries together. If the run does not store the reach of their layer, one of them may lead to
+    /// states that the run does not reach. Then asks about each half, and omits a single entry of this kind.
+    fn ask(
+        &self,
+        entries: &[(Entry, usize)],
+        ask: &mut impl FnMut(&[(Entry, usize)]) -> Result<(), QueryError>,
+    ) -> Result<(), QueryError> {
+        let asked = ask(entries);
+        if !matches!(asked, Err(QueryError::Read(ReadError::StateMissing(_)))) {
+            return asked;
+        }
+        match entries {
+            [(entry, _)] if self.stored.has_reach(entry.layer()) => asked,
+            [_] => Ok(()),
+            _ => {
+                let (first, rest) = entries.split_at(entries.len() / 2);
+                self.ask(first, ask)?;
+                self.ask(rest, ask)
+            }
+        }
+    }
+
     /// The canonical states that a spawn of this kind can produce from an afterstate.
     fn spawned(&self, after: Board, spawn: SpawnKind) -> impl Iterator<Item = Board> + '_ {
-        let cells = rules::empty_cells(after, self.params.game().board());
-        cells.map(move |cell| self.cones.packed().canonical(after.with(cell, spawn.exponent())))
+        let cells = rules::empty_cells(after, self.params().game().board());
+        cells.map(move |cell| self.rules().canonical(after.with(cell, spawn.exponent())))
     }
 
     /// The values of many states, in their order; `None` if the run does not reach the board.
@@ -307,7 +301,7 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`], [`QueryError::GivenUp`].
     pub fn values(&self, boards: &[Board], wanted: Wanted<'_>) -> Result<Vec<Option<f64>>, QueryError> {
-        self.values_as(boards, &QuestionLimits::new(wanted, self.cone_bytes, &CostSum::default()))
+        self.values_as(boards, &QuestionLimits::new(wanted, self.cones.most_bytes, &CostSum::default()))
     }
 
     /// Like [`values`](Self::values), with the limits of `question`.
@@ -322,7 +316,7 @@ impl Oracle {
     ) -> Result<Vec<Option<f64>>, QueryError> {
         let mut values = vec![None; boards.len()];
         for (some, values) in boards.chunks(TOGETHER).zip(values.chunks_mut(TOGETHER)) {
-            let stored = self.stored(some, question)?;
+            let stored = self.stored_values(some, question)?;
             for ((value, &board), stored) in values.iter_mut().zip(some).zip(stored) {
                 *value = stored.map(|stored| self.number(stored, board));
             }
@@ -331,17 +325,30 @@ impl Oracle {
     }
 
     /// The values of boards in the form in which runs store them; `None` for a board that the run does not reach.
-    fn stored(
+    fn stored_values(
         &self,
         boards: &[Board],
         question: &QuestionLimits<'_>,
     ) -> Result<Vec<Option<Stored>>, QueryError> {
         let mut values = vec![None; boards.len()];
+        let entries = self.stored.entries(boards);
+        self.ask(&entries, &mut |some| self.value_some(boards, some, question, &mut values))?;
+        Ok(values)
+    }
+
+    /// Fills in the values of some entries.
+    fn value_some(
+        &self,
+        boards: &[Board],
+        entries: &[(Entry, usize)],
+        question: &QuestionLimits<'_>,
+        values: &mut [Option<Stored>],
+    ) -> Result<(), QueryError> {
         let (mut states, mut open) = (Vec::new(), Vec::new());
-        for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            self.check(question)?;
-            let part = self.part(&of_part[0].0)?;
-            if part.is_none() && self.has_reach(of_part[0].0.layer()) {
+        for of_part in entries.chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            question.check()?;
+            let part = self.stored.part(&of_part[0].0)?;
+            if part.is_none() && self.stored.has_reach(of_part[0].0.layer()) {
                 continue;
             }
             for (entry, i) in of_part {
@@ -350,52 +357,17 @@ impl Oracle {
                     values[*i] = part.value(rank)?;
                 }
                 if values[*i].is_none() {
-                    let state = self.cones.packed().canonical(boards[*i]);
-                    states.push((self.layer(state), state));
+                    let state = self.rules().canonical(boards[*i]);
+                    states.push((self.stored.layer(state), state));
                     open.push((*i, state));
                 }
             }
         }
-        let known = self.settle_questions(states, question)?;
+        let known = self.cones.settle(&self.stored, states, question)?;
         for (i, state) in open {
             values[i] = known.get(&state).copied();
         }
-        Ok(values)
-    }
-
-    /// Like [`settle`](Self::settle), but omits a state of a layer without stored reach if the state leads to boards
-    /// that the run does not reach.
-    fn settle_questions(
-        &self,
-        states: Vec<(Layer, Board)>,
-        question: &QuestionLimits<'_>,
-    ) -> Result<Known, QueryError> {
-        match self.settle(states.clone(), question) {
-            Err(error) if is_state_missing(&error) => {}
-            settled => return settled,
-        }
-        let mut known = Known::default();
-        for state in states {
-            match self.settle(vec![state], question) {
-                Err(error) if is_state_missing(&error) && !self.has_reach(state.0) => {}
-                settled => known.extend(settled?),
-            }
-        }
-        Ok(known)
-    }
-
-    /// Whether the run stores the reach of a layer.
-    pub(crate) fn has_reach(&self, layer: Layer) -> bool {
-        self.has_reach.get(layer.index()).is_some_and(|&has_reach| has_reach)
-    }
-
-    /// The entries of those boards that may be reachable, sorted by part, each with its index in `boards`.
-    fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
-        let in_range =
-            boards.iter().enumerate().filter(|&(_, &board)| why_unreachable(board, &self.params).is_none());
-        let mut entries: Vec<_> = in_range.filter_map(|(i, &board)| Some((self.entry(board)?, i))).collect();
-        entries.sort_unstable_by_key(|(entry, i)| (entry.key, entry.number, *i));
-        entries
+        Ok(())
     }
 
     /// The value of a state in the form in which runs store it. Any image of the board may be given.
@@ -405,22 +377,23 @@ impl Oracle {
     /// [`QueryError::Unreachable`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn stored_value(&self, board: Board) -> Result<Stored, QueryError> {
         let spent = CostSum::default();
-        let values = self.stored(&[board], &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;
-        values[0].ok_or_else(|| self.refusal(board))
+        let values =
+            self.stored_values(&[board], &QuestionLimits::new(&|| true, self.cones.most_bytes, &spent))?;
+        values[0].ok_or_else(|| self.stored.refusal(board))
     }
 
     /// Whether no item of the run is known to be unreadable.
     pub fn is_sound(&self) -> bool {
-        self.parts.unreadable().is_empty()
+        self.stored.parts.unreadable().is_empty()
     }
 
     /// Opens the shards of unreadable items again, because they may have been repaired. Then reads these items again,
     /// up to the first that fails. Blocks on files.
     pub fn read_again(&self) {
-        let unreadable = self.parts.unreadable();
-        unreadable.iter().for_each(|&(kind, key)| self.catalog.reopen(kind, key));
+        let unreadable = self.stored.parts.unreadable();
+        unreadable.iter().for_each(|&(kind, key)| self.stored.catalog.reopen(kind, key));
         for (kind, key) in unreadable {
-            if self.parts.read_again(kind, key).is_err() {
+            if self.stored.parts.read_again(kind, key).is_err() {
                 break;
             }
         }
@@ -428,45 +401,18 @@ impl Oracle {
 
     /// Bytes that a cone may take, unless a question has its own limit.
     pub fn cone_bytes(&self) -> u64 {
-        self.cone_bytes
+        self.cones.most_bytes
     }
 
-    /// The layer of a board.
-    pub(crate) fn layer(&self, board: Board) -> Layer {
-        Layer(board.tile_sum(self.params.game().cells()))
-    }
-
-    /// The error for a board that the run does not reach.
-    fn refusal(&self, board: Board) -> QueryError {
-        let why = why_unreachable(board, &self.params).map(|why| format!(": {why}"));
-        self.unreachable(board, &why.unwrap_or_default())
-    }
-
-    fn unreachable(&self, board: Board, reason: &str) -> QueryError {
-        QueryError::Unreachable {
-            board: board.to_text(self.params.game().board()),
-            reason: reason.to_owned(),
-        }
-    }
-
-    /// The entry of a board, reachable or not; `None` if no block has an entry for the board.
-    pub(crate) fn entry(&self, board: Board) -> Option<Entry> {
-        self.locator.place(board).map(Entry::of)
-    }
-
-    /// The decoded part of an entry; `None` if none of its entries is reachable, or if the reach of the layer is not
-    /// stored.
-    pub(crate) fn part(&self, entry: &Entry) -> Result<Option<Arc<Part>>, QueryError> {
-        if !self.has_reach(entry.layer()) && !self.params.contents().stores_reachability(entry.layer()) {
-            return Ok(None);
-        }
-        Ok(self.parts.get(entry.key, entry.parts, entry.keeps_values())?)
+    /// The rules of the game, on packed boards.
+    fn rules(&self) -> &PackedRules {
+        self.cones.solver.packed()
     }
 
     /// Whether a board holds a tile that wins.
     pub(crate) fn is_won(&self, board: Board) -> bool {
-        let wins = self.params.game().winning_exponent();
-        wins.is_some_and(|e| (0..self.params.game().cells()).any(|cell| board.get(cell) >= e))
+        let wins = self.params().game().winning_exponent();
+        wins.is_some_and(|e| (0..self.params().game().cells()).any(|cell| board.get(cell) >= e))
     }
 
     /// The part of a stored value that stands for the score made so far; the whole value if no move is legal.
@@ -479,42 +425,5 @@ impl Oracle {
     #[inline]
     fn number(&self, stored: Stored, board: Board) -> f64 {
         self.scale.number(stored.future_value(self.past(board)))
-    }
-}
-
-/// Whether the error says that a successor of the given boards is not marked as reachable.
-fn is_state_missing(error: &QueryError) -> bool {
-    matches!(error, QueryError::Read(ReadError::StateMissing(_)))
-}
-
-/// The place of an entry in its block.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: ItemKey,
-    parts: Parts,
-    /// Row × columns + column, within the part.
-    pub(crate) number: usize,
-}
-
-impl Entry {
-    /// The entry at a place.
-    pub(crate) fn of(place: EntryPlace) -> Self {
-        let EntryPlace { layer, lane, row, rows, column, columns } = place;
-        let (row, columns) = (row.index(), columns as usize);
-        let parts = Parts::new(rows as usize, columns);
-        let part = parts.of_row(row);
-        let number = (row - parts.rows(part).start) * columns + column.0 as usize;
-        Self { key: Parts::key(layer, lane, part), parts, number }
-    }
-
-    /// The layer.
-    pub(crate) fn layer(&self) -> Layer {
-        Layer(self.key.layer)
-    }
-
-    /// Whether computed values of the part are kept with the decoded part. If a single row has more entries than a
-    /// usual part, queries ask for few of them, so memory for all would be wasted.
-    pub(crate) fn keeps_values(&self) -> bool {
-        self.parts.columns() <= PART_ENTRIES
     }
 }

@@ -133,12 +133,14 @@ impl Oracle {
         wanted: Wanted<'_>,
     ) -> Result<Vec<Result<Advice, QueryError>>, QueryError> {
         let stored = self.best.as_ref().ok_or(QueryError::NoBestMoves)?;
-        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.refusal(board))).collect();
-        for of_part in self.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
+        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.stored.refusal(board))).collect();
+        for of_part in self.stored.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
             if !wanted() {
                 return Err(QueryError::GivenUp);
             }
-            let Some(part) = stored.part(&self.parts, &self.locator, &of_part[0].0)? else { continue };
+            let Some(part) = stored.part(&self.stored.parts, &self.stored.locator, &of_part[0].0)? else {
+                continue;
+            };
             for (entry, i) in of_part {
                 let Some(rank) = part.marked.rank(entry.number) else { continue };
                 let best = *part
@@ -153,13 +155,13 @@ impl Oracle {
 
     /// The advice on a board, from the best move on its stored image.
     fn advice_for(&self, board: Board, best: Direction) -> Advice {
-        let rules = self.cones.packed();
+        let rules = self.rules();
         let moves = rules.moves(board);
-        let image = self.locator.stored_image(board).unwrap_or(board);
+        let image = self.stored.locator.stored_image(board).unwrap_or(board);
         Advice {
             board,
             canonical: rules.canonical(board),
-            layer: self.layer(board),
+            layer: self.stored.layer(board),
             best: best_on_image(rules, board, &moves, image, best),
             moves,
         }

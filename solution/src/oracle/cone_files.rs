@@ -17,6 +17,9 @@ use exact2048_game::{Board, Layer};
 use exact2048_storage::{StorageError, remove_abandoned, replace_file, temp_target};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
+use super::ladder::ValueSource;
+use super::{QueryError, QuestionLimits};
+
 /// First bytes of a file, which include the version of its format.
 const MAGIC: [u8; 8] = *b"EX2048C1";
 
@@ -59,47 +62,15 @@ impl ConeFiles {
         self.most_bytes
     }
 
-    /// The values of canonical boards, in their order; `None` for boards that no solved cone has. All boards are of
-    /// layers below the same cut.
-    pub fn values(&self, states: &[(Layer, Board)]) -> Vec<Option<Stored>> {
-        let mut values = vec![None; states.len()];
-        let (Some(first), Some(last)) = (states.iter().map(|s| s.0).min(), states.iter().map(|s| s.0).max())
-        else {
-            return values;
-        };
-        for path in self.files() {
-            let of = path.file_name().and_then(|name| layers_of(name.to_str()?));
-            if of.is_none_or(|(from, to)| last < from || to < first) {
-                continue;
-            }
-            match self.read(&path, states, &mut values) {
-                Ok(true) => touch(&path),
-                Ok(false) => {}
-                Err(error) if is_damaged(&error) => drop(fs::remove_file(&path)),
-                // Another process removed the file, or it cannot be read at present.
-                Err(_) => {}
-            }
-            if values.iter().all(Option::is_some) {
-                break;
-            }
-        }
-        values
-    }
-
-    /// Fills in the missing values that a file has. Returns whether it had any.
-    fn read(
-        &self,
-        path: &Path,
-        states: &[(Layer, Board)],
-        values: &mut [Option<Stored>],
-    ) -> io::Result<bool> {
-        let Some(mut file) = ConeFile::open(path, &self.run, self.width)? else { return Ok(false) };
-        let mut was_used = false;
+    /// Fills in the missing values that a file has, and returns their number.
+    fn read(&self, path: &Path, states: &[(Layer, Board)], values: &mut [Option<Stored>]) -> io::Result<u64> {
+        let Some(mut file) = ConeFile::open(path, &self.run, self.width)? else { return Ok(0) };
+        let mut found = 0;
         for (&(layer, board), value) in states.iter().zip(values).filter(|(_, value)| value.is_none()) {
             *value = file.value(layer, board)?;
-            was_used |= value.is_some();
+            found += u64::from(value.is_some());
         }
-        Ok(was_used)
+        Ok(found)
     }
 
     /// Writes a solved cone, and removes the least recently used ones if it needs their space.
@@ -171,6 +142,38 @@ impl ConeFiles {
             let _ = fs::remove_file(path);
             (total, count) = (total - size, count - 1);
         }
+    }
+}
+
+impl ValueSource for ConeFiles {
+    fn fill(
+        &self,
+        states: &[(Layer, Board)],
+        values: &mut [Option<Stored>],
+        question: &QuestionLimits<'_>,
+    ) -> Result<(), QueryError> {
+        let (Some((first, _)), Some((last, _))) = (states.first(), states.last()) else { return Ok(()) };
+        for path in self.files() {
+            let of = path.file_name().and_then(|name| layers_of(name.to_str()?));
+            if of.is_none_or(|(from, to)| *last < from || to < *first) {
+                continue;
+            }
+            question.check()?;
+            match self.read(&path, states, values) {
+                Ok(0) => {}
+                Ok(found) => {
+                    question.spent.add_found(found);
+                    touch(&path);
+                }
+                Err(error) if is_damaged(&error) => drop(fs::remove_file(&path)),
+                // Another process removed the file, or it cannot be read at present.
+                Err(_) => {}
+            }
+            if values.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -368,6 +371,7 @@ mod tests {
     use exact2048_cone::Values;
     use tempfile::TempDir;
 
+    use super::super::CostSum;
     use super::*;
 
     const LAYER: Layer = Layer(40);
@@ -411,7 +415,9 @@ mod tests {
 
     /// Whether the state of a board is known.
     fn knows(files: &ConeFiles, board: u64) -> bool {
-        let value = files.values(&[(LAYER, Board(board))])[0];
+        let (mut values, spent) = ([None], CostSum::default());
+        files.fill(&[(LAYER, Board(board))], &mut values, &QuestionLimits::new(&|| true, 0, &spent)).unwrap();
+        let value = values[0];
         assert!(value.is_none_or(|value| value == Stored(board - 1)), "{board}: {value:?}");
         value.is_some()
     }

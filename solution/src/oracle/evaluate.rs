@@ -34,10 +34,10 @@ impl Oracle {
     ) -> Result<(), QueryError> {
         let (mut states, mut questions) = (Vec::new(), Vec::with_capacity(entries.len()));
         for (entry, i) in entries {
-            self.check(question)?;
+            question.check()?;
             questions.extend(self.question(boards[*i], entry, &mut states)?.map(|question| (question, *i)));
         }
-        let known = self.settle(states, question)?;
+        let known = self.cones.settle(&self.stored, states, question)?;
         for (question, i) in questions {
             answers[i] = Ok(self.answer(question, &known)?);
         }
@@ -52,18 +52,18 @@ impl Oracle {
         entry: &Entry,
         states: &mut Vec<(Layer, Board)>,
     ) -> Result<Option<Question>, QueryError> {
-        let found = match self.part(entry)? {
+        let found = match self.stored.part(entry)? {
             Some(part) => match part.rank(entry.number) {
                 Some(rank) => Some((part, rank)),
                 None => return Ok(None),
             },
-            None if self.has_reach(entry.layer()) => return Ok(None),
+            None if self.stored.has_reach(entry.layer()) => return Ok(None),
             None => None,
         };
-        let moves = self.cones.packed().moves(board);
+        let moves = self.rules().moves(board);
         for (_, after, _) in moves.iter().filter(|(_, after, _)| !self.is_won(*after)) {
             for spawn in SpawnKind::ALL {
-                let layer = self.layer(board).after(spawn);
+                let layer = self.stored.layer(board).after(spawn);
                 states.extend(self.spawned(after, spawn).map(|state| (layer, state)));
             }
         }
@@ -82,7 +82,7 @@ impl Oracle {
             found.push(moves.get(direction).map(value).transpose()?);
         }
         let most = found.iter().flatten().map(|&(.., stored)| stored).max();
-        let layer = self.layer(board);
+        let layer = self.stored.layer(board);
         let bound = |stored| most.map_or(0.0, |_| self.scale.error_bound(layer, stored));
         // In fixed point the bound of the best move covers all moves.
         let of_all = self.scale.fraction_bits().and(most);
@@ -103,7 +103,7 @@ impl Oracle {
         }
         Ok(Evaluation {
             board,
-            canonical: self.cones.packed().canonical(board),
+            canonical: self.rules().canonical(board),
             layer,
             is_known_reachable,
             value: self.number(stored, board),
@@ -129,7 +129,7 @@ impl Oracle {
             *values_of_kind = values(spawn)?;
         }
         let spawned = spawned.each_ref().map(Vec::as_slice);
-        Some(match self.params.game().precision() {
+        Some(match self.params().game().precision() {
             Precision::Bits32 => self.backup.of_spawns::<u32>(spawned),
             Precision::Bits64 => self.backup.of_spawns::<u64>(spawned),
         })
@@ -137,21 +137,18 @@ impl Oracle {
 
     /// See [`MoveOutcome::worst_spawn`].
     fn worst_spawn(&self, after: Board, known: &Known) -> Option<Board> {
-        if self.params.game().spawner() == Spawner::Random || self.is_won(after) {
+        if self.params().game().spawner() == Spawner::Random || self.is_won(after) {
             return None;
         }
-        let spawn4 = self.params.game().spawn4();
+        let spawn4 = self.params().game().spawn4();
         // The potential counts points for a spawned tile that the player did not score.
         let kinds = SpawnKind::ALL
             .map(|spawn| (spawn, spawn.weight(spawn4), self.scale.points(spawn.unscored_potential())));
-        let spawns = rules::empty_cells(after, self.params.game().board()).flat_map(|cell| {
+        let spawns = rules::empty_cells(after, self.params().game().board()).flat_map(|cell| {
             kinds.iter().filter(|(_, weight, _)| *weight > 0).filter_map(
                 move |&(spawn, _, unscored_potential)| {
                     let board = after.with(cell, spawn.exponent());
-                    Some((
-                        board,
-                        known.get(&self.cones.packed().canonical(board))?.future_value(unscored_potential),
-                    ))
+                    Some((board, known.get(&self.rules().canonical(board))?.future_value(unscored_potential)))
                 },
             )
         });

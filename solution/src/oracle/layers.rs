@@ -25,7 +25,6 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use super::best::best_on_image;
-use super::kernels::RunKernels;
 use super::layer_solver::{LayerSolver, SolvedLayers};
 use super::sorting::sorted;
 use super::{Entry, Oracle, QueryError, Wanted};
@@ -84,7 +83,7 @@ impl Oracle {
             wanted,
             columns: FxHashMap::default(),
             skeletons: FxHashMap::default(),
-            counts: self.catalog.holdings().counts(),
+            counts: self.stored.catalog.holdings().counts(),
             known: BTreeMap::new(),
             tables: BTreeMap::new(),
             solved: SolvedLayers::default(),
@@ -118,9 +117,9 @@ impl StateReader<'_> {
         if let Some(known) = self.known.get(&layer) {
             return Ok(Arc::clone(known));
         }
-        if !self.oracle.params.contents().kept().keeps(layer) && !self.solved.layers.contains(&layer) {
-            match &self.oracle.kernels {
-                Some(kernels) => self.solve(layer, &*kernels.layers)?,
+        if !self.oracle.stored.params.contents().kept().keeps(layer) && !self.solved.layers.contains(&layer) {
+            match &self.oracle.layers {
+                Some(solver) => self.solve(layer, &**solver)?,
                 None => return self.back_up(layer),
             }
         }
@@ -156,15 +155,15 @@ impl StateReader<'_> {
 
     /// Most bytes of memory that a reader of these layers takes.
     pub fn bytes(&self, layers: RangeInclusive<Layer>) -> u64 {
-        let kept = self.oracle.params.contents().kept();
-        let last = self.oracle.params.last_layer();
-        let value_bytes = self.oracle.params.game().precision().bytes();
+        let kept = self.oracle.stored.params.contents().kept();
+        let last = self.oracle.stored.params.last_layer();
+        let value_bytes = self.oracle.stored.params.game().precision().bytes();
         let counts = |layer| self.counts.get(&layer).map_or((0, 0), |of| (of.states, of.afterstates));
         let of_layer = |layer: Layer| {
             let above = layer.to(kept.next_cut(layer.up(1)).up(1).min(last));
-            let listed: u64 = match &self.oracle.kernels {
+            let listed: u64 = match &self.oracle.layers {
                 None => above.map(|layer| 16 * counts(layer).0).sum(),
-                Some(RunKernels { layers: solver, .. }) => {
+                Some(solver) => {
                     let solved = above.clone().filter(|&layer| !kept.keeps(layer));
                     let values = solved.clone().map(|layer| value_bytes * counts(layer).0).sum::<u64>();
                     let listed = above.take(3).map(|layer| 16 * counts(layer).0).sum::<u64>();
@@ -183,21 +182,28 @@ impl StateReader<'_> {
         self.known = self.known.split_off(&layer);
         self.tables = self.tables.split_off(&layer);
         self.solved.forget(layer);
-        let small = (self.oracle.params.game().cells() as u32) << (self.oracle.params.split().large() - 1);
+        let small = (self.oracle.stored.params.game().cells() as u32)
+            << (self.oracle.stored.params.split().large() - 1);
         self.columns.retain(|lane, _| lane.large_sum + small >= layer.0);
     }
 
     /// The layers from a layer that is not stored up to the next stored layers, without these.
     pub(super) fn between(&self, layer: Layer) -> Vec<Layer> {
-        let cut =
-            self.oracle.params.contents().kept().next_cut(layer).min(self.oracle.params.last_layer().up(1));
+        let cut = self
+            .oracle
+            .stored
+            .params
+            .contents()
+            .kept()
+            .next_cut(layer)
+            .min(self.oracle.stored.params.last_layer().up(1));
         layer.to(cut).filter(|&between| between < cut).collect()
     }
 
     /// Calls the kernels to back up all layers from a layer up to the next stored layers.
     fn solve(&mut self, layer: Layer, solver: &dyn LayerSolver) -> Result<(), QueryError> {
         let between = self.between(layer);
-        if let Some(&layer) = between.iter().find(|&&layer| !self.oracle.has_reach(layer)) {
+        if let Some(&layer) = between.iter().find(|&&layer| !self.oracle.stored.has_reach(layer)) {
             return Err(QueryError::ReachRemoved(layer));
         }
         if let (Some(&first), Some(&last)) = (between.first(), between.last()) {
@@ -221,8 +227,9 @@ impl StateReader<'_> {
             let (boards, _) = self.decode(layer, ItemKind::Reach)?;
             let moves = self.moves_of(layer, &boards)?;
             let values = boards.par_iter().enumerate();
-            let values =
-                values.map(|(at, &state)| self.oracle.cones.whole_state(state, moves.values(at))).collect();
+            let values = values
+                .map(|(at, &state)| self.oracle.cones.solver.whole_state(state, moves.values(at)))
+                .collect();
             let states = LayerStates { layer, boards, values };
             let states = Arc::new(states);
             self.known.insert(layer, Arc::clone(&states));
@@ -238,7 +245,7 @@ impl StateReader<'_> {
         let [two, four] =
             [self.table(layer.after(SpawnKind::Two))?, self.table(layer.after(SpawnKind::Four))?];
         let afterstates = self.counts.get(&layer).map_or(0, |of| of.afterstates as usize);
-        let found = self.oracle.cones.whole_layer(states, afterstates, [&two, &four]);
+        let found = self.oracle.cones.solver.whole_layer(states, afterstates, [&two, &four]);
         found.map_err(|board| self.missing(board))
     }
 
@@ -247,7 +254,7 @@ impl StateReader<'_> {
         if let Some(table) = self.tables.get(&layer) {
             return Ok(Arc::clone(table));
         }
-        let table = if layer > self.oracle.params.last_layer() {
+        let table = if layer > self.oracle.stored.params.last_layer() {
             LayerTable::new(&[], &[])
         } else {
             let states = match self.known.get(&layer) {
@@ -282,9 +289,11 @@ impl StateReader<'_> {
         for key in keys {
             let no_boards = || ReadError::from(PayloadError::no_boards(key));
             let lane = Lane::from_code(key.lane).ok_or_else(no_boards)?;
-            let columns =
-                self.columns.entry(lane).or_insert_with(|| Arc::new(Columns::new(&oracle.params, lane)));
-            let rows = oracle.locator.rows(layer, lane).ok_or_else(no_boards)?;
+            let columns = self
+                .columns
+                .entry(lane)
+                .or_insert_with(|| Arc::new(Columns::new(&oracle.stored.params, lane)));
+            let rows = oracle.stored.locator.rows(layer, lane).ok_or_else(no_boards)?;
             let (columns, parts) = (Arc::clone(columns), Parts::new(rows as usize, columns.len()));
             let skeletons = (rows <= KEPT_ROWS).then(|| self.skeletons(layer, lane)).flatten();
             places.push(PartPlace { key, lane, parts, columns, skeletons });
@@ -301,7 +310,7 @@ impl StateReader<'_> {
         if let Some(kept) = self.skeletons.get(&id) {
             return Some(Arc::clone(kept));
         }
-        let skeletons = Arc::new(self.oracle.locator.row_skeletons(layer, lane)?);
+        let skeletons = Arc::new(self.oracle.stored.locator.row_skeletons(layer, lane)?);
         let kept: usize = self.skeletons.values().map(|of_class| of_class.len()).sum();
         if kept + skeletons.len() > MOST_KEPT_ROWS {
             self.skeletons.clear();
@@ -311,11 +320,12 @@ impl StateReader<'_> {
     }
 
     fn missing(&self, board: Board) -> QueryError {
-        match self.oracle.entry(board) {
+        match self.oracle.stored.entry(board) {
             Some(entry) => ReadError::StateMissing(entry.key).into(),
-            None => {
-                self.oracle.unreachable(board, ": a board leads to it, so a shard of a lower layer is wrong")
-            }
+            None => self
+                .oracle
+                .stored
+                .unreachable(board, ": a board leads to it, so a shard of a lower layer is wrong"),
         }
     }
 }
@@ -333,12 +343,12 @@ fn decode_part(
     }
     let PartPlace { key, parts, ref columns, .. } = *place;
     let states = match solved.states(key, parts)? {
-        None => oracle.parts.states(key, parts)?,
+        None => oracle.stored.parts.states(key, parts)?,
         states => states,
     };
     let Some(states) = states else { return Ok(Vec::new()) };
     let mut answers = Answers::read(oracle, place, kind, solved)?;
-    let (count, rules) = (ones(&states) as usize, oracle.cones.packed());
+    let (count, rules) = (ones(&states) as usize, oracle.rules());
     if answers.len() < count {
         return Err(ReadError::ItemMissing { kind, part: key }.into());
     }
@@ -384,7 +394,7 @@ enum BoardsOfRow<'a> {
 impl PartRows<'_> {
     fn boards(&mut self, row: Row) -> Result<BoardsOfRow<'_>, ReadError> {
         let PartPlace { key, lane, ref columns, ref skeletons, .. } = *self.place;
-        let locator = &self.oracle.locator;
+        let locator = &self.oracle.stored.locator;
         let skeleton = skeletons.as_ref().map(|rows| rows[row.index()]).filter(|row| !row.is_symmetric);
         let Some(RowSkeleton { small, mask, .. }) = skeleton else {
             let boards = locator.row_boards(Layer(key.layer), lane, row);
@@ -431,16 +441,18 @@ impl Answers {
             ItemKind::Values => {
                 let item = match solved.items.values.get(&key) {
                     Some(item) => item.clone(),
-                    None => {
-                        oracle.parts.read(kind, key)?.ok_or(ReadError::ItemMissing { kind, part: key })?
-                    }
+                    None => oracle
+                        .stored
+                        .parts
+                        .read(kind, key)?
+                        .ok_or(ReadError::ItemMissing { kind, part: key })?,
                 };
-                Self::Values(oracle.params.game().precision(), item.into_iter())
+                Self::Values(oracle.stored.params.game().precision(), item.into_iter())
             }
             ItemKind::BestMoves => {
                 let stored = oracle.best.as_ref().ok_or(QueryError::NoBestMoves)?;
                 let entry = Entry { key, parts, number: 0 };
-                let part = stored.part(&oracle.parts, &oracle.locator, &entry)?;
+                let part = stored.part(&oracle.stored.parts, &oracle.stored.locator, &entry)?;
                 Self::Best(part.map(|part| part.best.to_vec()).unwrap_or_default().into_iter())
             }
         })

@@ -16,13 +16,13 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::ReachRemoved`].
     pub fn parts_of(&self, layer: Layer) -> Result<Vec<ItemKey>, QueryError> {
-        if layer > self.params.last_layer() || layer < Layer::FIRST {
+        if layer > self.params().last_layer() || layer < Layer::FIRST {
             return Ok(Vec::new());
         }
-        if !self.has_reach(layer) {
+        if !self.stored.has_reach(layer) {
             return Err(QueryError::ReachRemoved(layer));
         }
-        Ok(self.catalog.parts_of(layer).map_err(ReadError::from)?.unwrap_or_default())
+        Ok(self.stored.catalog.parts_of(layer).map_err(ReadError::from)?.unwrap_or_default())
     }
 
     /// The states of a part as canonical boards, each once, in no particular order. Cost: reading the part, listing the
@@ -34,17 +34,17 @@ impl Oracle {
     pub fn states_of(&self, part: ItemKey) -> Result<Vec<Board>, QueryError> {
         let no_boards = || ReadError::from(PayloadError::no_boards(part));
         let (layer, lane) = (Layer(part.layer), Lane::from_code(part.lane).ok_or_else(no_boards)?);
-        let columns = Columns::new(&self.params, lane);
-        let rows = self.locator.rows(layer, lane).ok_or_else(no_boards)?;
+        let columns = Columns::new(self.params(), lane);
+        let rows = self.stored.locator.rows(layer, lane).ok_or_else(no_boards)?;
         let parts = Parts::new(rows as usize, columns.len());
-        let Some(reach) = self.parts.states(part, parts)? else { return Ok(Vec::new()) };
+        let Some(reach) = self.stored.parts.states(part, parts)? else { return Ok(Vec::new()) };
         let mut boards = Vec::new();
         for (row, bits) in parts.occupied(part.part, &reach) {
-            let row = self.locator.row_boards(layer, lane, row).ok_or_else(no_boards)?;
+            let row = self.stored.locator.row_boards(layer, lane, row).ok_or_else(no_boards)?;
             // If a row has several images of a state, `board` returns only one of them.
             for_each_bit(bits, |column| boards.extend(row.board(columns.sequences()[column])));
         }
-        boards.iter_mut().for_each(|board| *board = self.cones.packed().canonical(*board));
+        boards.iter_mut().for_each(|board| *board = self.rules().canonical(*board));
         Ok(boards)
     }
 }

@@ -33,14 +33,15 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let (cells, spawn4) = (self.params.game().cells(), self.params.game().spawn4());
+        let (cells, spawn4) = (self.params().game().cells(), self.params().game().spawn4());
         let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
-        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params.game().board()).unzip();
+        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params().game().board()).unzip();
         let spent = CostSum::default();
-        let values = self.stored(&boards, &QuestionLimits::new(&|| true, self.cone_bytes, &spent))?;
+        let values =
+            self.stored_values(&boards, &QuestionLimits::new(&|| true, self.cones.most_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
         for ((board, [first, second]), stored) in boards.into_iter().zip(spawns).zip(values) {
-            let stored = stored.ok_or_else(|| self.refusal(board))?;
+            let stored = stored.ok_or_else(|| self.stored.refusal(board))?;
             let layer = Layer(board.tile_sum(cells));
             error_bound = self.scale.error_bound(layer, stored).max(error_bound);
             starts.push(Start {
@@ -50,7 +51,7 @@ impl Oracle {
             });
         }
         let worth =
-            |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params.game().spawner() {
+            |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params().game().spawner() {
                 Spawner::Random => self.scale.mean(weighted),
                 Spawner::Worst => {
                     self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default())
