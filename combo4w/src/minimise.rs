@@ -1,10 +1,13 @@
-//! The greatest bisimulation: merges states with the same choices among merged states, at the same probabilities.
+//! Merges equivalent states of a graph (the greatest bisimulation).
 //!
-//! The method is partition refinement. At first, all states form one class. In each round, a state's *signature* has a set
-//! of classes for each branch: the classes of the branch's successors. It also has the probability of each set. A round
-//! splits each class by signature; the method ends when a round splits no class. The number of rounds is at most the number
-//! of classes, and the time of a round is proportional to the number of edges. Symmetries, such as mirror images and
-//! swapped pieces, need no special treatment.
+//! Equivalent states give the player the same choices among classes of equivalent states, with the same probabilities.
+//! In each state, chance picks a *branch*, then the player picks a successor of this branch.
+//!
+//! The method is partition refinement. At first, all states form one class. In each round, each branch of a state has a
+//! set of classes: those of its successors. The state's *signature* lists the distinct sets with their probabilities. A
+//! round splits each class by signature; the method ends when a round splits no class. The number of rounds is at most
+//! the number of classes, and the time of a round is proportional to the number of edges. Symmetries, such as mirror
+//! images and swapped pieces, need no special treatment.
 
 use rayon::prelude::*;
 use rustc_hash::FxHasher;

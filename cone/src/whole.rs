@@ -19,8 +19,8 @@ const AT_ONCE: usize = 1024;
 
 /// Additional capacity of a table of afterstates.
 ///
-/// A step lists at most a quarter as many states as the table has free slots. With this capacity, even the last steps
-/// of a layer have enough states for all threads.
+/// A state has up to four afterstates, so a step lists at most one state per four free slots. With this capacity, even
+/// the last steps of a layer have enough states for all threads.
 const SPARE: usize = 16 * AT_ONCE;
 
 /// Lookup table of the canonical boards of a layer with their stored values.

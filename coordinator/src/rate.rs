@@ -24,8 +24,8 @@ pub struct Rate {
 const MEMORY: f64 = 1.0 / 3.0;
 const MEMORY_S: (f64, f64) = (0.3, 20.0);
 
-/// Fraction of the memory within which events may belong to one batch of reports. The rate spreads the
-/// events of a batch evenly over the time since the previous batch.
+/// Longest duration of one batch of reports, as a fraction of the memory. The rate spreads the events of a batch evenly
+/// over the time since the previous batch.
 const TAKEN: f64 = 0.1;
 
 /// Observed time in seconds that an estimate requires.

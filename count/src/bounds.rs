@@ -39,7 +39,7 @@ pub struct Count {
 /// Kind of boards to count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// All boards, as in the published baseline formula.
+    /// All boards, as in Lees-Miller's published baseline formula.
     All,
     /// Boards in layers that a game can reach.
     ///
@@ -79,8 +79,8 @@ impl Bounds {
         let largest = target.map_or(cells as u8 + 1, |target| target - 1);
         let tile_bound = |e: u8| if e < 3 { cells } else { (cells + 2).saturating_sub(usize::from(e)) };
         let types = cycle_types(size);
-        // For each kind of boards and each type of symmetry, two counts place the tiles. The second count omits 2s and
-        // 4s.
+        // `counts` runs twice: for all boards, and within the tile bound. Each run places the tiles twice for each type
+        // of symmetry and twice for the identity: once with all tiles, once without 2s and 4s.
         let steps = 2 * (types.len() + 1) * (usize::from(largest) + usize::from(largest.saturating_sub(2)));
         let mut done = 0;
         let mut placed = || {
@@ -150,7 +150,7 @@ impl Bounds {
     }
 }
 
-/// Half the sum of the first layer, 4.
+/// Half the tile sum of the first layer. That sum is 4.
 const FIRST_HALF_SUM: usize = 2;
 
 fn exponent_of(tile: u64) -> Result<u8, CountError> {

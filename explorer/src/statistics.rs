@@ -52,7 +52,7 @@ pub struct PerfectPlay {
 /// Method and limits of the computation.
 #[derive(Clone, Copy, Debug)]
 pub struct PlayLimits {
-    /// Creates a follower of games through a run.
+    /// Creates the object that computes the probabilities of perfect play in a run.
     pub follower: FollowerOfRun,
     /// Number of threads.
     pub threads: usize,

@@ -162,7 +162,7 @@ pub fn for_each_bit(row: &[u64], mut visit: impl FnMut(usize)) {
     }
 }
 
-/// Number of bits of a row that are set before each of its words.
+/// For each word of a row, the number of bits set in all earlier words.
 ///
 /// With these numbers, counting the set bits before a bit takes constant time. Finding the set bit with a given number
 /// takes logarithmic time.

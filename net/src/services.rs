@@ -33,7 +33,8 @@ pub struct Services {
 
 impl Services {
     /// Adds to a server: `service`, health, and reflection of all these services. `descriptors` describe the service.
-    /// Clients need the token for all but health, because supervisors call it. [`Self::with_guarded_health`] closes it.
+    /// Clients need the token for every service except health, because supervisors ask for health without a token.
+    /// [`Self::with_guarded_health`] requires the token for health, too.
     ///
     /// # Errors
     ///
@@ -69,8 +70,8 @@ impl Services {
         let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
         let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
         let mut methods = Vec::new();
-        // The methods of reflection are left out. So a client that opens their stream and stays silent is cut off,
-        // like a client of an unknown method.
+        // `methods` omits reflection. So the server disconnects a client that opens a reflection stream and sends
+        // nothing, as for an unknown method.
         for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
             methods.extend(methods_of(set, &served).map_err(|error| unusable(&error))?);
         }

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct LayerStatistics {
     /// The layer.
     pub layer: u32,
-    /// Number of followed states, up to symmetry.
+    /// Number of states with a probability of at least the cutoff, up to symmetry. Only these states are *followed*.
     pub states: u64,
     /// Share of games that reach a state of the layer.
     pub reached: f64,
@@ -30,7 +30,7 @@ impl LayerStatistics {
 pub struct PlayStatistics {
     /// The layers that games reach, ascending.
     pub layers: Vec<LayerStatistics>,
-    /// Expected score, or the probability of reaching the tile, computed from these shares.
+    /// Expected score, or the probability of reaching the tile, computed from the probabilities of states.
     pub value: f64,
     /// Bound on the error of `value` from rounding and from probabilities that were not followed.
     pub value_error: f64,

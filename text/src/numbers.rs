@@ -148,7 +148,9 @@ pub fn value(value: f64, error: f64) -> String {
     mean(value, decimals.ceil().clamp(0.0, MOST_DECIMALS) as usize)
 }
 
-/// Formats a number with an error of at most `error` as [`value`] does, and a bound on the error of the printed number.
+/// Formats a number as [`value`] does, and a bound on the error of the printed number.
+///
+/// The error of `number` is at most `error`.
 ///
 /// The bound includes the rounding to the printed digits, so the printed number differs from the true number by at
 /// most the bound. The bound is `None` if the printed number is exact. All code that prints a value with a bound uses

@@ -36,7 +36,7 @@ pub struct Start {
 
 /// Runs epochs.
 pub struct Runner {
-    /// Opener of the runs of jobs.
+    /// Opens the run of each job.
     pub jobs: Jobs,
     /// Reports to the coordinator.
     pub outbox: Arc<Outbox>,
@@ -79,7 +79,7 @@ impl Runner {
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
             self.report_failure(&share, failure);
-            // This follows the report, because the process may end as soon as the epoch counts as left.
+            // Sets `left` after the report, because the process may end as soon as `left` has this epoch.
             self.left.store(epoch.0, Ordering::Relaxed);
             if is_full {
                 let Some(meanwhile) = self.wait_for_space(starts) else { return };

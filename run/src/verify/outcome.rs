@@ -3,7 +3,8 @@
 use exact2048_game::Layer;
 use exact2048_storage::{Place, StorageError};
 
-/// The most reported problems of one layer, or of the shards. Further problems usually have the same cause.
+/// Largest number of problems that a check reports for one layer, or for the shards. Further problems usually have the
+/// same cause.
 pub(super) const MOST_PROBLEMS: usize = 8;
 
 /// A fault of the run.
@@ -17,7 +18,7 @@ pub enum Problem {
     Content {
         /// The file with the contents, or the folder of the journal.
         file: Place,
-        /// Offset of the frame with the contents in the file, if it is a single frame.
+        /// Offset in the file of the frame with the contents; `None` if the problem is not in a single frame.
         offset: Option<u64>,
         /// The wrong property.
         what: String,

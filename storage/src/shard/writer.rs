@@ -35,7 +35,8 @@ pub struct ShardRecord {
     pub frames: u64,
     /// Number of items.
     pub items: u64,
-    /// Checksum of the header, which covers every byte of the file. 16 hex digits in JSON.
+    /// Checksum of the header, 16 hex digits in JSON. It covers the whole file, because the header has the checksum of
+    /// the index, and the index has the checksums of the frames.
     #[serde(with = "as_hex64")]
     pub header_checksum: u64,
 }
@@ -73,7 +74,8 @@ pub(crate) enum Target {
 impl Target {
     /// Creates the temporary file of the shard.
     ///
-    /// In a run directory, the temporary name contains the final name of the shard, which identifies the writer.
+    /// In a run directory, the temporary name contains the final name of the shard. In a cluster, the final name
+    /// identifies the writer.
     fn create_temp(&self) -> Result<TempFile, StorageError> {
         match self {
             Self::Folder { folder, file, run } => {
@@ -174,7 +176,7 @@ impl ShardWriter {
         self.append(&bytes)?;
         let header = Header {
             identity: self.identity,
-            frames: u32::try_from(self.index.frames()).unwrap_or(u32::MAX), // `check_room` keeps it lower
+            frames: u32::try_from(self.index.frames()).unwrap_or(u32::MAX), // `check_room` keeps the number far lower
             items: self.index.items() as u64,
             index_offset,
             index_bytes: index.block_bytes(),

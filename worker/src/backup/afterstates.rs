@@ -89,7 +89,7 @@ impl<V: Value> BlockStage for BackUpAfterstates<'_, V> {
         let computed = pieces.map_of(&mut values, stride, |slots, values| {
             let first = slots.start;
             let computed = shared.kernels.means(&plan, slots, values);
-            // The padding that index maps lead to: nothing, and a won game.
+            // Fills the two padding columns. Index maps refer to them for columns without a value, and for won games.
             computed.for_each(|slot| {
                 let padding = &mut values[(slot.index() - first) * stride + columns..][..2];
                 padding.copy_from_slice(&[V::default(), backup.won()]);

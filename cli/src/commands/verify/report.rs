@@ -57,7 +57,8 @@ pub struct Report {
     fingerprints: u64,
     fingerprint: Option<String>,
     missing: Vec<Missing>,
-    /// Layers that cannot be checked as a whole because their reach was removed; empty for a sample.
+    /// Layers that cannot be checked as a whole, because the data about their reachable states was removed; empty for a
+    /// sample.
     removed: Vec<[u32; 2]>,
     problems: Vec<ProblemRow>,
     /// Reasons why possibly intact files could not be read.
@@ -67,7 +68,7 @@ pub struct Report {
     seconds: f64,
 }
 
-/// The missing items of layers that are not enumerated.
+/// Name of the items that layers lack before they are enumerated.
 const STATES: &str = "states";
 
 /// Layers that are not committed.
