@@ -536,6 +536,40 @@ async fn boards_that_may_not_be_reachable_have_values_and_a_note() {
     server.stop();
 }
 
+/// The page shows the server's estimate of a long computation. The user starts and stops the computation.
+#[tokio::test]
+async fn long_computations_are_offered_and_stopped() {
+    // Refuses the first request as a server that would need 65 s, and answers others after three seconds.
+    const SLOW: &str = "void (() => { const real = window.fetch; window.fetch = async (url, options) => { \
+        if (!String(url).includes('api/v1/values')) return real(url, options); \
+        const slow = { error: { code: 'DEADLINE_EXCEEDED', message: 'slow', seconds: 65 } }; \
+        if (options.headers.get('grpc-timeout') === '10S') return new Response(JSON.stringify(slow), { status: 504 }); \
+        await new Promise((resolve) => setTimeout(resolve, 3000)); \
+        return real(url, options); }; })()";
+    const OFFERED: &str = "document.querySelector('#compute').textContent === 'Compute' \
+        && !document.querySelector('#compute').hidden \
+        && document.querySelector('#answer-note').textContent.includes('about 65 s')";
+    let Some(browser) = Browser::open(1100, 900).await else { return };
+    let solved = Solved::new("--board 3x2");
+    let server = Server::start(&solved.run(), &HTTP);
+    browser.goto(&server.page.clone().unwrap()).await;
+    browser.until(SHOWN).await;
+    browser.js(SLOW).await;
+    browser.click("#new").await;
+    browser.until(OFFERED).await;
+    browser.click("#compute").await;
+    browser.until("document.querySelector('#compute').textContent === 'Stop'").await;
+    let note = browser.text("answer-note").await;
+    assert!(note.starts_with("Computing values: ") && note.ends_with(" s of about 65 s."), "{note}");
+    browser.click("#compute").await;
+    browser.until(OFFERED).await;
+    browser.click("#compute").await;
+    browser.until(SHOWN).await;
+    assert_eq!(browser.js("document.querySelector('#compute').hidden").await, true);
+    browser.close().await;
+    server.stop();
+}
+
 #[tokio::test]
 async fn best_moves_alone_are_shown_without_values_and_tokens_are_asked_for() {
     let Some(browser) = Browser::open(1100, 900).await else { return };

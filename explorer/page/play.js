@@ -15,6 +15,9 @@ const ARROWS = { left: "←", right: "→", up: "↑", down: "↓" };
 /** Number of boards whose values the page requests together. */
 const TOGETHER = 8;
 
+/** Seconds that the server may compute before the page asks the user. */
+const QUICK_SECONDS = 10;
+
 /** Longest time limit that a server accepts. */
 const MOST_SECONDS = 600;
 
@@ -36,6 +39,8 @@ let isPlaying = false;
 let asking = new AbortController();
 /** Whether an answer for the shown board may still arrive. */
 let isAsked = false;
+/** Estimated seconds of an answer for the shown board, if the user decides about it. @type {number | null} */
+let offered = null;
 let drawing = 0;
 /** Time of the last move, until the page shows the values of the new board. @type {number | null} */
 let pressedAt = null;
@@ -315,8 +320,8 @@ function showPlacing() {
 
 /** Shows the board, and requests its value. */
 function changedBoard() {
-  asking.abort();
-  asking = new AbortController();
+  stop();
+  offered = null;
   shownMove = null;
   showAll();
   changed();
@@ -328,13 +333,19 @@ export function askAgain() {
   if (game) load(asking.signal);
 }
 
-/** Requests the values of the board, then of earlier boards. @param {AbortSignal} signal */
-async function load(signal) {
+/** Cancels the requests about the board. */
+function stop() {
+  asking.abort();
+  asking = new AbortController();
+}
+
+/** Requests the values of the board, then of earlier boards. @param {AbortSignal} signal @param {number} [seconds] */
+async function load(signal, seconds = open === null ? QUICK_SECONDS : MOST_SECONDS) {
   const { steps, at } = game;
   isAsked = true;
   const waiting = window.setInterval(showComputing, 1000, performance.now(), signal);
   try {
-    await learn(steps[at], true, signal).finally(() => window.clearInterval(waiting));
+    await learn(steps[at], seconds, signal).finally(() => window.clearInterval(waiting));
     if (signal.aborted) return;
     if (open?.isByHand === false) {
       putWorst();
@@ -346,7 +357,7 @@ async function load(signal) {
     if (isPlaying) window.setTimeout(() => !signal.aborted && playOn(), Number(byId("speed").value));
     const unknown = steps.filter((step, i) => i < at && step.answer === undefined);
     for (let i = 0; i < unknown.length && !signal.aborted; i += TOGETHER) {
-      await Promise.all(unknown.slice(i, i + TOGETHER).map((step) => learn(step, false, signal)));
+      await Promise.all(unknown.slice(i, i + TOGETHER).map((step) => learn(step, 0, signal)));
     }
     if (unknown.length > 0 && !signal.aborted) showAll();
   } catch (error) {
@@ -354,6 +365,10 @@ async function load(signal) {
     isAsked = false;
     setPlaying(false);
     const { message } = /** @type {Error} */ (error);
+    if (error instanceof Refused && error.seconds !== undefined && seconds < MOST_SECONDS) {
+      offer(error.seconds);
+      return;
+    }
     if (open?.isByHand === false) {
       open = null;
       showAll();
@@ -368,8 +383,30 @@ async function load(signal) {
 function showComputing(begun, signal) {
   const seconds = Math.round((performance.now() - begun) / 1000);
   if (seconds < 2 || signal.aborted) return;
+  const of = offered === null ? "" : ` of about ${offered} s`;
+  showNote(`Computing values: ${seconds} s${of}.`, "Stop", () => {
+    stop();
+    offer(offered ?? QUICK_SECONDS);
+  });
+}
+
+/** Lets the user decide about a long computation. @param {number} seconds the server's estimate */
+function offer(seconds) {
+  offered = seconds;
+  isAsked = false;
+  showNote(`The run does not store these values. Computing them takes about ${seconds} s.`, "Compute", () => {
+    byId("compute").hidden = true;
+    load(asking.signal, MOST_SECONDS);
+  });
+}
+
+/** Shows a note below the moves, with a button. @param {string} note @param {string} label @param {() => void} act */
+function showNote(note, label, act) {
   byId("answer-note").hidden = false;
-  byId("answer-note").textContent = `Computing values for ${seconds} s. Another board stops this.`;
+  byId("answer-note").textContent = note;
+  byId("compute").hidden = false;
+  byId("compute").textContent = label;
+  byId("compute").onclick = act;
 }
 
 /** Whether the answer for a board has its spawns. @param {import("./game.js").Step} step */
@@ -377,14 +414,15 @@ function isKnown({ answer }) {
   return answer !== undefined && (answer.spawns !== undefined || run.best_moves || answer.refused !== undefined);
 }
 
-/** Requests the value of a board, unless known. @param {import("./game.js").Step} step @param {boolean} isShown
- * @param {AbortSignal} signal */
-async function learn(step, isShown, signal) {
+/** Requests the value of a board, unless known. @param {import("./game.js").Step} step
+ * @param {number} seconds time limit of the shown board; 0 for another board @param {AbortSignal} signal */
+async function learn(step, seconds, signal) {
+  const isShown = seconds > 0;
   if (isShown ? isKnown(step) : step.answer !== undefined) return;
   try {
     const board = boards.toText(step.board, run.size);
     const asked = { run: run.name, board, spawns: isShown ? true : undefined };
-    step.answer = await ask("values", asked, signal, isShown ? MOST_SECONDS : undefined);
+    step.answer = await ask("values", asked, signal, isShown ? seconds : undefined);
   } catch (error) {
     // An unreachable board stays unreachable; other failures may be temporary.
     const isFinal = error instanceof Refused && (error.code === "NOT_FOUND" || error.code === "INVALID_ARGUMENT");
@@ -459,6 +497,8 @@ function showAll() {
   const note = noteOf(answer);
   byId("answer-note").hidden = note === undefined;
   byId("answer-note").textContent = note ?? "";
+  byId("compute").hidden = true;
+  if (note === undefined && offered !== null && !isAsked) offer(offered);
   const losses = game.past.map((_, i) => (i === 0 ? undefined : game.loss(i))).filter((loss) => loss !== undefined);
   const lost = losses.reduce((a, b) => a + b, 0);
   byId("lost").textContent = isShown && losses.length > 0 ? lossText(lost, run.isChance) : "–";

@@ -18,10 +18,12 @@ const SENDABLE = /^[!-~]+$/;
 
 /** Error with the reason why a request got no answer. */
 export class Refused extends Error {
-  /** @param {string} code @param {string} message */
-  constructor(code, message) {
+  /** @param {string} code @param {string} message @param {number} [seconds] */
+  constructor(code, message, seconds) {
     super(message);
     this.code = code;
+    /** Estimated time of the answer, if it exceeds the time limit. */
+    this.seconds = seconds;
   }
 }
 
@@ -56,7 +58,8 @@ export async function ask(path, asked = {}, signal, seconds = USUAL_SECONDS) {
       continue;
     }
     if (answer.ok) return body;
-    throw new Refused(body.error?.code ?? "", body.error?.message ?? `The server answered ${answer.status}.`);
+    const { code = "", message = `The server answered ${answer.status}.`, seconds: estimate } = body.error ?? {};
+    throw new Refused(code, message, estimate);
   }
 }
 

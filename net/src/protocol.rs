@@ -10,7 +10,7 @@ use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
 use crate::headers::with_headers;
-use crate::status::field_of;
+use crate::status::{field_of, seconds_of};
 
 /// Number of seconds after which refused clients should try again.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
@@ -43,7 +43,8 @@ impl Protocol {
     }
 }
 
-/// Converts a status to an HTTP answer: `{"error": {"code": …, "message": …}}`, with the invalid field, if any.
+/// Converts a status to an HTTP answer: `{"error": {"code": …, "message": …}}`, with the invalid field or the estimated
+/// seconds, if any.
 #[must_use]
 pub fn http_refusal(status: &Status) -> Response<String> {
     let (code, name) = http_status_of(status.code());
@@ -51,6 +52,9 @@ pub fn http_refusal(status: &Status) -> Response<String> {
     if let Some(field) = field_of(status) {
         // Unlike fields of messages, parameters of a URL have no parts.
         error["field"] = field.split('.').next().into();
+    }
+    if let Some(seconds) = seconds_of(status) {
+        error["seconds"] = seconds.into();
     }
     let mut response = Response::new(serde_json::json!({ "error": error }).to_string());
     *response.status_mut() = code;
@@ -99,6 +103,9 @@ mod tests {
         assert_eq!(answer.body(), expected);
         assert_eq!(Protocol::Http.code_of(&answer), Some(Code::InvalidArgument));
         assert_eq!(Protocol::Http.code_of(&Response::new(())), Some(Code::Ok));
+        let slow = http_refusal(&status::too_slow("about 65 s", 65));
+        let expected = r#"{"error":{"code":"DEADLINE_EXCEEDED","message":"about 65 s","seconds":65}}"#;
+        assert_eq!((slow.status(), slow.body().as_str()), (StatusCode::GATEWAY_TIMEOUT, expected));
         let again = http_refusal(&status::exhausted("256 requests are running"));
         assert_eq!(again.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(again.headers()[RETRY_AFTER], "1");

@@ -1,5 +1,6 @@
 //! Statuses with google.rpc details.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use tonic::{Code, Status};
@@ -7,6 +8,11 @@ use tonic_types::{ErrorDetails, StatusExt};
 
 /// Time after which refused clients should try again.
 const RETRY_AFTER: Duration = Duration::from_millis(500);
+
+/// Reason and domain of a `google.rpc.ErrorInfo` with an estimate, and the key of the estimate.
+const TOO_SLOW: &str = "TOO_SLOW";
+const DOMAIN: &str = "exact2048";
+const SECONDS: &str = "seconds";
 
 /// Returns INVALID_ARGUMENT for a field.
 pub fn invalid_argument(field: &str, what: impl std::fmt::Display) -> Status {
@@ -25,6 +31,19 @@ pub fn unavailable(what: impl Into<String>) -> Status {
 pub fn exhausted(what: impl Into<String>) -> Status {
     let details = ErrorDetails::with_retry_info(Some(RETRY_AFTER));
     Status::with_error_details(Code::ResourceExhausted, what, details)
+}
+
+/// Returns DEADLINE_EXCEEDED for an answer that would take `seconds` seconds, which is longer than the client waits.
+pub fn too_slow(what: impl Into<String>, seconds: u64) -> Status {
+    let metadata = HashMap::from([(SECONDS.to_owned(), seconds.to_string())]);
+    let details = ErrorDetails::with_error_info(TOO_SLOW, DOMAIN, metadata);
+    Status::with_error_details(Code::DeadlineExceeded, what, details)
+}
+
+/// Returns the estimated time in seconds of an answer, from the status of [`too_slow`].
+pub fn seconds_of(status: &Status) -> Option<u64> {
+    let info = status.get_details_error_info().filter(|info| info.reason == TOO_SLOW)?;
+    info.metadata.get(SECONDS)?.parse().ok()
 }
 
 /// Returns the message of a status, or the meaning of its code if the message is empty. Many servers answer

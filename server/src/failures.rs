@@ -27,7 +27,7 @@ pub fn of_query(error: &QueryError) -> Status {
             of_read(unread)
         }
         QueryError::TooLarge(_) => Status::resource_exhausted(error.to_string()),
-        QueryError::TooSlow(_) => Status::deadline_exceeded(error.to_string()),
+        QueryError::TooSlow(estimate) => status::too_slow(error.to_string(), estimate.time.as_secs() + 1),
         QueryError::GivenUp => Status::cancelled("the client cancelled the request"),
     }
 }

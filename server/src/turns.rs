@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use exact2048_net::requests::deadline;
+use exact2048_net::shutdown::Stop;
 use exact2048_net::status;
 use exact2048_proto::v1;
 use exact2048_solution::{CostSum, Oracle, QueryError, QuestionLimits};
@@ -32,14 +33,20 @@ pub struct Turns {
     working: Arc<Semaphore>,
     /// One permit per waiting or running request.
     waiting: Arc<Semaphore>,
+    /// Cancelled when the server stops.
+    stop: CancellationToken,
 }
 
 impl Turns {
-    /// Creates turns for `at_once` concurrent requests.
+    /// Creates turns for `at_once` concurrent requests, until the server stops.
     #[must_use]
-    pub fn new(at_once: usize) -> Self {
+    pub fn new(at_once: usize, stop: &Stop) -> Self {
         let waiting = at_once.saturating_mul(1 + WAITING).min(Semaphore::MAX_PERMITS);
-        Self { working: Arc::new(Semaphore::new(at_once)), waiting: Arc::new(Semaphore::new(waiting)) }
+        Self {
+            working: Arc::new(Semaphore::new(at_once)),
+            waiting: Arc::new(Semaphore::new(waiting)),
+            stop: stop.begun.clone(),
+        }
     }
 
     /// Queries an oracle outside the threads that serve connections. Returns the answer and its cost. `threads` limits the
@@ -59,7 +66,8 @@ impl Turns {
             Some(threads) => Some(Arc::clone(threads).acquire_owned().await.map_err(|_| stopping())?),
             None => None,
         };
-        match work(Arc::clone(&oracle), trial, deadline, thread, question.clone()).await? {
+        let time = Time { deadline, stop: self.stop.clone() };
+        match work(Arc::clone(&oracle), trial, time.clone(), thread, question.clone()).await? {
             (Err(QueryError::TooLarge(_)), _) if trial < oracle.cone_bytes() => {}
             (answer, cost) => return Ok((answer.map_err(|error| failures::of_query(&error))?, cost)),
         }
@@ -70,7 +78,7 @@ impl Turns {
         })?;
         let turn = Arc::clone(&self.working).acquire_owned().await.map_err(|_| stopping())?;
         let all = oracle.cone_bytes();
-        let (answer, cost) = work(oracle, all, deadline, (place, turn), question).await?;
+        let (answer, cost) = work(oracle, all, time, (place, turn), question).await?;
         Ok((answer.map_err(|error| failures::of_query(&error))?, cost))
     }
 }
@@ -79,12 +87,29 @@ fn stopping() -> Status {
     status::unavailable("the server is stopping")
 }
 
-/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation, and holds
-/// the permits in `allowed` until then.
+/// The time for a query.
+#[derive(Clone)]
+struct Time {
+    deadline: Option<Instant>,
+    stop: CancellationToken,
+}
+
+impl Time {
+    /// Whether a query goes on that began at `begun` and whose request has ended. If the deadline ended it, the query
+    /// gets as much time again, so that its result answers the next request. If the client went away, the query ends.
+    fn is_extended(&self, begun: Instant) -> bool {
+        let now = Instant::now();
+        let is_late = |deadline: Instant| now >= deadline && now - deadline < deadline.duration_since(begun);
+        self.deadline.is_some_and(is_late) && !self.stop.is_cancelled()
+    }
+}
+
+/// Runs one query. A cancelled request drops this future. The work ends at its next check for cancellation, unless the
+/// deadline has just passed, and holds the permits in `allowed` until then.
 async fn work<T: Send + 'static>(
     oracle: Arc<Oracle>,
     cone_bytes: u64,
-    deadline: Option<Instant>,
+    time: Time,
     allowed: impl Send + 'static,
     question: impl FnOnce(&Oracle, &QuestionLimits<'_>) -> Result<T, QueryError> + Send + 'static,
 ) -> Result<(Result<T, QueryError>, v1::Cost), Status> {
@@ -92,8 +117,9 @@ async fn work<T: Send + 'static>(
     let _guard = given_up.clone().drop_guard();
     let work = move || {
         let (begun, spent) = (Instant::now(), CostSum::default());
-        let wanted = || !given_up.is_cancelled();
-        let limits = QuestionLimits { deadline, ..QuestionLimits::new(&wanted, cone_bytes, &spent) };
+        let wanted = || !given_up.is_cancelled() || time.is_extended(begun);
+        let limits =
+            QuestionLimits { deadline: time.deadline, ..QuestionLimits::new(&wanted, cone_bytes, &spent) };
         let answer = question(&oracle, &limits);
         drop(allowed);
         counter!(observe::CONE_STATES).increment(spent.computed_states());
@@ -106,4 +132,25 @@ async fn work<T: Send + 'static>(
         (answer, cost)
     };
     tokio::task::spawn_blocking(work).await.map_err(|error| failures::of_panic(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn queries_go_on_after_the_deadline_and_not_without_a_client() {
+        let second = Duration::from_secs(1);
+        let time = |deadline| Time { deadline, stop: CancellationToken::new() };
+        let now = Instant::now();
+        let past = time(Some(now - second));
+        assert!(past.is_extended(now - 3 * second), "a third more than its time");
+        assert!(!past.is_extended(now - 2 * second + second / 2), "more than twice its time");
+        assert!(!time(Some(now + second)).is_extended(now - second), "the client went away");
+        assert!(!time(None).is_extended(now));
+        past.stop.cancel();
+        assert!(!past.is_extended(now - 3 * second), "the server stops");
+    }
 }

@@ -122,7 +122,7 @@ async fn serve(args: &Args, threads: usize) -> Result<()> {
         Some(address) => Some(bound.bind_http(address).await?),
         None => None,
     };
-    let turns = Turns::new(args.cones.into());
+    let turns = Turns::new(args.cones.into(), &stop);
     let of_run = Arc::clone(runs.first());
     args.server.serve_metrics(Arc::new(move || of_run.record_metrics()), &stop).await?;
     exact2048_server::describe();
