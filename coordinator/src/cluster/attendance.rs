@@ -7,32 +7,21 @@ use super::messages::EpochStage;
 /// Time for a member to open a run. It is long because a large journal in a distant store takes minutes to read.
 const PREPARING: Duration = Duration::from_secs(180);
 
+/// Last known activity of the members of an epoch.
+#[derive(Debug)]
+pub(super) struct Attendance {
+    members: Vec<Presence>,
+    /// Time when a member last finished a layer or a shard.
+    progressed: Duration,
+}
+
 /// Last known activity of a member.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attendance {
+struct Presence {
     /// The last reported stage; `None` before the member enters the epoch.
     stage: Option<EpochStage>,
     /// Time when the member last finished something or got work.
     moved: Duration,
-}
-
-impl Attendance {
-    /// Creates the record of a member that gets the epoch at this time.
-    pub fn new(now: Duration) -> Self {
-        Self { stage: None, moved: now }
-    }
-
-    /// Records the stage that the member reports.
-    pub fn record_stage(&mut self, stage: EpochStage, now: Duration) {
-        if self.stage.replace(stage) != Some(stage) {
-            self.moved = now;
-        }
-    }
-
-    /// Records that the member has finished something.
-    pub fn record_progress(&mut self, now: Duration) {
-        self.moved = now;
-    }
 }
 
 /// A member that blocks all others.
@@ -65,35 +54,61 @@ pub(super) struct Limits {
     pub patience: Duration,
 }
 
-/// Returns the members that block all others. If members have not started to work, all of these are returned. So many
-/// such members cost only one epoch. Otherwise only the first blocking member is returned, because the others may be
-/// waiting for it. `ordered` is the time when the range being written was ordered.
-///
-/// A member in the stage [`EpochStage::Waiting`] without a shard to write does not block the others. If no member has
-/// written its shard of the ordered range, no member is blamed, because the store is at fault.
-pub(super) fn blocking_members(
-    members: &[(Attendance, Duty)],
-    ordered: Duration,
-    limits: Limits,
-    now: Duration,
-) -> Vec<Culprit> {
-    let Limits { least, patience } = limits;
-    let none_has_written = members.iter().all(|(_, duty)| duty.must_write);
-    let wrong = |(at, (member, duty)): (usize, &(Attendance, Duty))| {
-        let (limit, what) = match member.stage {
-            None => (least, "has not started its share"),
-            Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
-            Some(EpochStage::Working | EpochStage::Waiting) if duty.must_write && !none_has_written => {
-                (patience, "has not written its shard")
-            }
-            Some(EpochStage::Working) if duty.is_last => (patience, "has finished nothing"),
-            Some(EpochStage::Working | EpochStage::Waiting) => return None,
+impl Attendance {
+    /// Creates the records of members that get their epoch at this time.
+    pub fn new(members: usize, now: Duration) -> Self {
+        Self { members: vec![Presence { stage: None, moved: now }; members], progressed: now }
+    }
+
+    /// Records the stage that a member reports.
+    pub fn record_stage(&mut self, member: usize, stage: EpochStage, now: Duration) {
+        let presence = &mut self.members[member];
+        if presence.stage.replace(stage) != Some(stage) {
+            presence.moved = now;
+        }
+    }
+
+    /// Records that a member has finished a layer or a shard.
+    pub fn record_progress(&mut self, member: usize, now: Duration) {
+        (self.members[member].moved, self.progressed) = (now, now);
+    }
+
+    /// Returns the time when a member last finished a layer or a shard.
+    pub fn progressed(&self) -> Duration {
+        self.progressed
+    }
+
+    /// Returns the members that block all others. If members have not started to work, all of these are returned. So
+    /// many such members cost only one epoch. Otherwise only the first blocking member is returned, because the others may be
+    /// waiting for it. `ordered` is the time when the range being written was ordered.
+    ///
+    /// A member in the stage [`EpochStage::Waiting`] without a shard to write does not block the others. If no member has
+    /// written its shard of the ordered range, no member is blamed, because the store is at fault.
+    pub fn blocking_members(
+        &self,
+        duties: &[Duty],
+        ordered: Duration,
+        limits: Limits,
+        now: Duration,
+    ) -> Vec<Culprit> {
+        let Limits { least, patience } = limits;
+        let none_has_written = duties.iter().all(|duty| duty.must_write);
+        let wrong = |(at, (member, duty)): (usize, (&Presence, &Duty))| {
+            let (limit, what) = match member.stage {
+                None => (least, "has not started its share"),
+                Some(EpochStage::Preparing) => (PREPARING.max(least), "has not opened the run"),
+                Some(EpochStage::Working | EpochStage::Waiting) if duty.must_write && !none_has_written => {
+                    (patience, "has not written its shard")
+                }
+                Some(EpochStage::Working) if duty.is_last => (patience, "has finished nothing"),
+                Some(EpochStage::Working | EpochStage::Waiting) => return None,
+            };
+            let since = if duty.must_write { member.moved.max(ordered) } else { member.moved };
+            let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
+            (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
         };
-        let since = if duty.must_write { member.moved.max(ordered) } else { member.moved };
-        let at_work = matches!(member.stage, Some(EpochStage::Working | EpochStage::Waiting));
-        (now.saturating_sub(since) > limit).then_some(Culprit { member: at, what, limit, at_work })
-    };
-    let culprits = members.iter().enumerate().filter_map(wrong);
-    let (at_work, absent): (Vec<Culprit>, Vec<Culprit>) = culprits.partition(|culprit| culprit.at_work);
-    if absent.is_empty() { at_work.into_iter().take(1).collect() } else { absent }
+        let culprits = self.members.iter().zip(duties).enumerate().filter_map(wrong);
+        let (at_work, absent): (Vec<Culprit>, Vec<Culprit>) = culprits.partition(|culprit| culprit.at_work);
+        if absent.is_empty() { at_work.into_iter().take(1).collect() } else { absent }
+    }
 }

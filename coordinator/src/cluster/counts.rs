@@ -3,7 +3,7 @@
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
-use super::job::Plan;
+use super::plan::Plan;
 use crate::task::Totals;
 
 /// Bound on the states of a layer, as a multiple of its estimated entries ([`Workload`](crate::Workload)).

@@ -1,19 +1,18 @@
 //! One epoch: the progress of its members, and the range that they write.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, Segment};
 
-use super::attendance::{Attendance, Culprit, Duty, Limits, blocking_members};
+use super::attendance::{Attendance, Culprit, Duty, Limits};
 use super::counts::PossibleCounts;
 use super::ids::EpochId;
+use super::layer_checks::LayerChecks;
 use super::messages::{EpochProgress, EpochStage, LayerPart, MemberShard, Share, WriteShard};
 use crate::ranges::{RangeOrder, RangePolicy, Ranges};
 use crate::room;
-use crate::task::Totals;
 
 /// The work of all members on one segment.
 #[derive(Debug)]
@@ -22,25 +21,24 @@ pub(super) struct Epoch {
     pub started: Duration,
     /// Time when the last range was written or, before that, when the epoch started.
     counted: Duration,
-    /// Time when a member last finished a layer or a shard.
-    pub progressed: Duration,
-    /// Time when the range being written was ordered.
-    pub ordered: Duration,
-    /// Last known activity of each member.
-    pub members: Vec<Attendance>,
+    attendance: Attendance,
     /// Whether the epoch orders no further range. It then ends once the ordered range is committed.
     pub closing: bool,
     /// Number of layers that were finished when the job's cancellation was requested. These layers are ordered before
     /// the epoch closes.
     to_order: Option<u32>,
     ranges: Ranges,
-    /// Checksums of the blocks that members sent and received, by layer. The first entry is the first layer that
-    /// some member has not finished.
-    exchanged: VecDeque<Exchanged>,
-    /// Journal records of the ordered range's shards, by member.
+    checks: LayerChecks,
+    order: Order,
+}
+
+/// The order to write a range.
+#[derive(Debug)]
+struct Order {
+    /// Time of the order.
+    given: Duration,
+    /// Journal records of the range's shards, by member.
     records: Vec<Option<String>>,
-    /// Possible counts of each layer, ascending.
-    possible: Vec<PossibleCounts>,
 }
 
 /// An invalid report of a layer.
@@ -50,13 +48,6 @@ pub(super) enum ReportFault {
     Report(String),
     /// The reports contradict each other, so any member may be wrong.
     Layer(String),
-}
-
-/// Sums over the members of [`LayerPart::sent`] and [`LayerPart::received`].
-#[derive(Clone, Copy, Default, Debug)]
-struct Exchanged {
-    sent: u64,
-    received: u64,
 }
 
 /// A range with all its shards in the store.
@@ -70,20 +61,18 @@ impl Epoch {
     /// Begins an epoch. `possible` contains the possible counts of each layer of its segment, ascending.
     /// `disk_limit` is the run's disk limit.
     pub fn new(share: Share, possible: Vec<PossibleCounts>, disk_limit: Option<u64>, now: Duration) -> Self {
-        let ranges = Ranges::new(share.segment, share.params.contents().kept(), share.members.len(), now);
+        let members = share.members.len();
+        let ranges = Ranges::new(share.segment, share.params.contents().kept(), members, now);
         Self {
-            members: vec![Attendance::new(now); share.members.len()],
+            attendance: Attendance::new(members, now),
             ranges: ranges.apart(room::least_apart(disk_limit)),
-            records: vec![None; share.members.len()],
+            checks: LayerChecks::new(share.segment.first, possible),
+            order: Order { given: now, records: vec![None; members] },
             share: Arc::new(share),
             started: now,
             counted: now,
-            progressed: now,
-            ordered: now,
             closing: false,
             to_order: None,
-            exchanged: VecDeque::new(),
-            possible,
         }
     }
 
@@ -126,14 +115,19 @@ impl Epoch {
 
     /// Records the stage that a member reports.
     pub fn record_stage(&mut self, member: usize, stage: EpochStage, now: Duration) {
-        self.members[member].record_stage(stage, now);
+        self.attendance.record_stage(member, stage, now);
     }
 
     /// Returns the members that block all others.
     pub fn blocking_members(&self, limits: Limits, now: Duration) -> Vec<Culprit> {
         let duty = |at| Duty { must_write: self.order_for(at).is_some(), is_last: self.is_last(at) };
-        let members = self.members.iter().enumerate().map(|(at, member)| (*member, duty(at)));
-        blocking_members(&members.collect::<Vec<_>>(), self.ordered, limits, now)
+        let duties: Vec<Duty> = (0..self.share.members.len()).map(duty).collect();
+        self.attendance.blocking_members(&duties, self.order.given, limits, now)
+    }
+
+    /// Returns the time when a member last finished a layer or a shard.
+    pub fn progressed(&self) -> Duration {
+        self.attendance.progressed()
     }
 
     /// Returns whether a member has work left and no other member has finished fewer layers.
@@ -155,7 +149,7 @@ impl Epoch {
     /// Adds a member's part of its next layer. The last part completes the layer. Then the received blocks must
     /// equal the sent blocks, and the counts must be possible.
     pub fn layer_done(&mut self, member: usize, part: LayerPart, now: Duration) -> Result<(), ReportFault> {
-        let LayerPart { layer, totals, sent, received } = part;
+        let LayerPart { layer, totals, .. } = part;
         let position = self.ranges.finished(member);
         let worker = self.share.members[member].worker;
         if position >= self.len() || layer != self.segment().layer(position) {
@@ -164,54 +158,29 @@ impl Epoch {
                 "worker {worker}: expected layer {expected}, found {layer}"
             )));
         }
-        if let Some(reason) = self.possible(layer).and_then(|possible| possible.exceeded(layer, totals)) {
+        if let Some(reason) = self.checks.exceeded(&part) {
             return Err(ReportFault::Report(format!("worker {worker}: {reason}")));
         }
-        self.members[member].record_progress(now);
-        self.progressed = now;
-        let at = (position - self.ranges.frontier()) as usize;
-        if at == self.exchanged.len() {
-            self.exchanged.push_back(Exchanged::default());
-        }
-        let sum = &mut self.exchanged[at];
-        sum.sent = sum.sent.wrapping_add(sent);
-        sum.received = sum.received.wrapping_add(received);
+        self.attendance.record_progress(member, now);
+        self.checks.add((position - self.ranges.frontier()) as usize, &part);
         let Some(totals) = self.ranges.layer_done(member, totals) else { return Ok(()) };
-        let exchanged = self.exchanged.pop_front().unwrap_or_default();
-        self.check_layer(layer, totals, exchanged).map_err(ReportFault::Layer)
-    }
-
-    /// Checks that the members' reports of a layer agree.
-    fn check_layer(&self, layer: Layer, totals: Totals, exchanged: Exchanged) -> Result<(), String> {
-        let Exchanged { sent, received } = exchanged;
-        if sent != received {
-            return Err(format!(
-                "expected the members to receive the blocks of layer {layer} that were sent: checksum {sent:016x}, \
-                 found {received:016x}"
-            ));
-        }
-        let refused = self.possible(layer).and_then(|possible| possible.refuse(layer, totals));
-        refused.map_or(Ok(()), Err)
-    }
-
-    /// Returns the possible counts of a layer of the segment.
-    fn possible(&self, layer: Layer) -> Option<&PossibleCounts> {
-        self.possible.get((layer.number() - self.segment().first.number()) as usize)
+        self.checks.complete(layer, totals).map_err(ReportFault::Layer)
     }
 
     /// Orders the next range to be written if a range is large enough or `all` is set.
     pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
         let ordered = self.ranges.order(policy, all, now);
         if let RangeOrder::Range(_) = ordered {
-            self.ordered = now;
-            self.records.fill(None);
+            self.order.given = now;
+            self.order.records.fill(None);
         }
         ordered
     }
 
-    /// Returns an upper bound on the frame bytes of the range being written.
-    pub fn ordered_bytes(&self) -> Option<u64> {
-        self.has_order().then(|| self.ranges.ordered_bytes())
+    /// Returns an upper bound on the bytes that members may leave without a commit if the epoch ends now.
+    pub fn stray_bytes(&self) -> u64 {
+        let members = self.share.members.len() as u64;
+        if self.has_order() { self.ranges.ordered_bytes() + members * room::BESIDE_FRAMES } else { 0 }
     }
 
     /// Orders the layers that were finished at the first call, and then closes the epoch. Leaves out layers at the end
@@ -235,7 +204,7 @@ impl Epoch {
 
     /// Returns the order that a member has not carried out yet.
     pub fn order_for(&self, member: usize) -> Option<WriteShard> {
-        self.ordered().filter(|_| self.records[member].is_none())
+        self.ordered().filter(|_| self.order.records[member].is_none())
     }
 
     /// Records that a member has written its shard of the ordered range. Returns the commit once all members have
@@ -251,15 +220,14 @@ impl Epoch {
         if self.ordered() != Some(shard) {
             return None;
         }
-        self.progressed = now;
-        self.members[member].record_progress(now);
-        self.records[member] = Some(record);
-        if self.records.iter().any(Option::is_none) {
+        self.attendance.record_progress(member, now);
+        self.order.records[member] = Some(record);
+        if self.order.records.iter().any(Option::is_none) {
             return None;
         }
         let commit = self.ranges.complete(now)?;
         let members = self.share.members.iter();
-        let shards = members.zip(self.records.iter_mut().filter_map(Option::take));
+        let shards = members.zip(self.order.records.iter_mut().filter_map(Option::take));
         let shards = shards.map(|(member, record)| MemberShard {
             worker: member.worker,
             threads: member.threads,
@@ -274,9 +242,9 @@ mod tests {
     use exact2048_game::Params;
     use exact2048_solution::Phase;
 
-    use super::super::{EpochMember, JobId, Secret};
     use super::*;
-    use crate::cluster::WorkerId;
+    use crate::cluster::{EpochMember, JobId, Secret, WorkerId};
+    use crate::task::Totals;
 
     fn epoch() -> Epoch {
         let params = Params::small("2x2");

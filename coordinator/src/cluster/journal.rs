@@ -14,6 +14,8 @@ pub(super) struct Journal {
     queue: VecDeque<Pending>,
     /// The append that the shell is making.
     asked: Option<Ticket>,
+    /// Appends that the shell has not taken yet.
+    to_take: Vec<Append>,
     next_ticket: Ticket,
 }
 
@@ -30,12 +32,14 @@ struct Pending {
 
 impl Journal {
     /// Returns a new ticket.
-    pub fn ticket(&mut self) -> Ticket {
+    fn ticket(&mut self) -> Ticket {
         self.next_ticket = self.next_ticket.next();
         self.next_ticket
     }
 
-    pub fn push(&mut self, append: Append) {
+    /// Adds the append that `append` creates for a new ticket.
+    pub fn push(&mut self, append: impl FnOnce(Ticket) -> Append) {
+        let append = append(self.ticket());
         self.queue.push_back(Pending { append, not_before: Duration::ZERO, failed: None, is_stuck: false });
     }
 
@@ -50,17 +54,24 @@ impl Journal {
         first.is_some_and(|pending| pending.is_stuck && Some(pending.append.ticket()) != self.asked)
     }
 
-    /// Returns the append for the shell to make now. A waiting append of one job does not delay other jobs.
-    pub fn due(&mut self, now: Duration) -> Option<Append> {
+    /// Requests the next append, unless the shell is still making one. A waiting append of one job does not delay
+    /// other jobs.
+    pub fn request_next(&mut self, now: Duration) {
         if self.asked.is_some() {
-            return None;
+            return;
         }
         let is_first = |at: usize, job: &JobId| self.queue.iter().take(at).all(|a| a.append.job() != job);
         let mut due = self.queue.iter().enumerate();
-        let (_, pending) =
-            due.find(|(at, pending)| pending.not_before <= now && is_first(*at, pending.append.job()))?;
-        self.asked = Some(pending.append.ticket());
-        Some(pending.append.clone())
+        let next = due.find(|(at, pending)| pending.not_before <= now && is_first(*at, pending.append.job()));
+        if let Some((_, pending)) = next {
+            self.asked = Some(pending.append.ticket());
+            self.to_take.push(pending.append.clone());
+        }
+    }
+
+    /// Returns the appends for the shell to make now.
+    pub fn take_requested(&mut self) -> Vec<Append> {
+        std::mem::take(&mut self.to_take)
     }
 
     /// Removes an append with a known outcome.

@@ -3,18 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::errors::ClusterError;
+use super::health::Health;
 use super::holding::LastReply;
-use super::ids::{EpochId, Incarnation};
+use super::ids::Incarnation;
+use super::job::Job;
+use super::memory::LeastMemory;
 use super::messages::{Pull, Refusal, WorkerId, WorkerReport};
-
-/// Maximum number of doublings of a worker's back-off.
-const MOST_DOUBLINGS: u32 = 6;
-
-/// Number of complaints about peers that a worker may make without a commit. Further complaints blame the worker too.
-const MOST_COMPLAINTS: u32 = 2;
-
-/// Factor on the back-off of a hanging worker, because every hang costs the other workers up to a minute.
-const HANG: u32 = 30;
 
 /// A worker that has registered.
 #[derive(Debug)]
@@ -29,29 +24,23 @@ pub(super) struct Registered {
     pub next_report: u64,
     /// Content of the last answer to the worker.
     pub last_reply: Option<LastReply>,
-    /// Reason why the worker cannot work, until it reports that it is well.
-    pub unwell: Option<String>,
-    /// Time before which the worker gets no work.
-    pub not_before: Duration,
-    /// Whether a peer could not reach the worker and the worker has not pulled since. Such a worker is probably
-    /// dead although its lease is not over.
-    doubted: bool,
-    /// Epoch in which the worker hung, until it leaves that epoch.
-    pub hangs_in: Option<EpochId>,
-    /// Number of failures since the worker's last commit.
-    failures: u32,
-    /// Number of epochs that the worker ended by a complaint about a peer since its last commit.
-    complaints: u32,
+    pub health: Health,
 }
 
-#[derive(Default, Debug)]
+#[derive(Debug)]
 pub(super) struct Roster {
     pub workers: BTreeMap<WorkerId, Registered>,
     /// Time of the last registration.
-    pub last_joined: Duration,
+    last_joined: Duration,
+    /// Time without work for a worker after its first failure.
+    backoff: Duration,
 }
 
 impl Roster {
+    pub fn new(backoff: Duration) -> Self {
+        Self { workers: BTreeMap::new(), last_joined: Duration::ZERO, backoff }
+    }
+
     /// Records a pull. Returns whether the pull's process is registered.
     pub fn hear(&mut self, pull: &Pull, now: Duration) -> Result<bool, Refusal> {
         let Some(known) = self.workers.get_mut(&pull.worker) else { return Ok(false) };
@@ -66,10 +55,7 @@ impl Roster {
             return Ok(false);
         }
         known.heard = now;
-        known.doubted = false;
-        if pull.epoch.is_none() {
-            known.hangs_in = None;
-        }
+        known.health.pulled(pull.epoch);
         known.leaving |= pull.leaving;
         Ok(true)
     }
@@ -85,12 +71,7 @@ impl Roster {
             heard: now,
             next_report: pull.first_report,
             last_reply: None,
-            unwell: None,
-            not_before: now,
-            doubted: false,
-            hangs_in: None,
-            failures: 0,
-            complaints: 0,
+            health: Health::new(self.backoff, now),
         };
         self.last_joined = now;
         self.workers.insert(pull.worker, worker).is_some()
@@ -116,50 +97,62 @@ impl Roster {
         self.workers.values_mut().for_each(|worker| worker.heard += silence);
     }
 
-    /// Suspends a worker for a limited time. The time doubles with each failure.
-    pub fn back_off(&mut self, worker: WorkerId, base: Duration, now: Duration) {
-        if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.not_before = now + base * 2u32.pow(worker.failures.min(MOST_DOUBLINGS));
-            worker.failures += 1;
+    /// Removes a worker. Returns whether it was registered.
+    pub fn remove(&mut self, worker: WorkerId) -> bool {
+        self.workers.remove(&worker).is_some()
+    }
+
+    /// Returns the time of the last registration; `None` without workers.
+    pub fn last_joined(&self) -> Option<Duration> {
+        (!self.workers.is_empty()).then_some(self.last_joined)
+    }
+
+    /// Returns the health of a worker, if it is registered.
+    pub fn health(&mut self, worker: WorkerId) -> Option<&mut Health> {
+        self.workers.get_mut(&worker).map(|worker| &mut worker.health)
+    }
+
+    /// Suspends a worker for a limited time.
+    pub fn back_off(&mut self, worker: WorkerId, now: Duration) {
+        if let Some(health) = self.health(worker) {
+            health.back_off(now);
         }
     }
 
-    /// Records that a worker's complaint about a peer ended their epoch. The peer is blamed. The worker is blamed
-    /// too if it complains repeatedly without a commit in between.
-    pub fn blame(&mut self, peer: WorkerId, by: WorkerId, base: Duration, now: Duration) {
-        self.back_off(peer, base, now);
-        if let Some(peer) = self.workers.get_mut(&peer) {
-            peer.doubted = true;
+    /// Records that a worker's complaint about a peer ended their epoch.
+    pub fn blame(&mut self, peer: WorkerId, by: WorkerId, now: Duration) {
+        if let Some(health) = self.health(peer) {
+            health.blame(now);
         }
-        let Some(complainer) = self.workers.get_mut(&by) else { return };
-        complainer.complaints += 1;
-        if complainer.complaints > MOST_COMPLAINTS {
-            self.back_off(by, base, now);
+        if let Some(health) = self.health(by) {
+            health.note_complaint(now);
         }
     }
 
-    /// Records that a worker blocks an epoch. The worker gets no work for a long time, and none before it has left
-    /// this epoch.
-    pub fn hangs(&mut self, worker: WorkerId, epoch: EpochId, base: Duration, now: Duration) {
-        self.back_off(worker, HANG * base, now);
-        if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.hangs_in = Some(epoch);
-        }
+    /// Returns whether a worker is leaving.
+    pub fn is_leaving(&self, worker: WorkerId) -> bool {
+        self.workers.get(&worker).is_some_and(|worker| worker.leaving)
     }
 
-    /// Clears the failures of a worker that took part in a commit.
-    pub fn forgive(&mut self, worker: WorkerId) {
-        if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.failures = 0;
-            worker.complaints = 0;
-        }
+    /// Returns the workers that may get work and have enough memory for a job.
+    pub fn available(&self, job: &Job, now: Duration) -> impl Iterator<Item = (WorkerId, &Registered)> {
+        let is_available = move |worker: &Registered| {
+            !worker.leaving && worker.health.is_good(now) && job.fits(worker.threads, worker.memory_bytes)
+        };
+        self.workers.iter().filter(move |(_, worker)| is_available(worker)).map(|(&id, worker)| (id, worker))
     }
-}
 
-impl Registered {
-    /// Returns whether the worker may get work.
-    pub fn is_available(&self, now: Duration) -> bool {
-        let is_free = !self.leaving && self.unwell.is_none() && self.hangs_in.is_none();
-        is_free && !self.doubted && now >= self.not_before
+    /// Returns an error if a job fits none of the workers. A job fits if no worker is registered.
+    pub fn check_memory(&self, least: &LeastMemory) -> Result<(), ClusterError> {
+        let missing = |worker: &Registered| least.bytes(worker.threads).saturating_sub(worker.memory_bytes);
+        let nearest = self.workers.values().min_by_key(|worker| missing(worker));
+        match nearest.filter(|worker| missing(worker) > 0) {
+            Some(nearest) => Err(ClusterError::DoesNotFit {
+                needed_bytes: least.bytes(nearest.threads),
+                threads: nearest.threads,
+                memory_bytes: nearest.memory_bytes,
+            }),
+            None => Ok(()),
+        }
     }
 }

@@ -1,17 +1,19 @@
 //! Status of a cluster, for people and dashboards.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use exact2048_game::Layer;
 use exact2048_solution::{Phase, Segment};
 
+use super::disk::DiskUse;
+use super::epoch::Epoch;
 use super::ids::EpochId;
-use super::job::{DiskUse, Job, JobState, Plan};
+use super::job::{Job, JobState};
 use super::messages::{EpochProgress, JobId, WorkerId, WriteShard};
+use super::plan::Plan;
 use super::roster::Registered;
+use super::schedule::Schedule;
 use super::summary::JobSummary;
-use super::{Cluster, Epoch};
 use crate::rate::is_enough;
 
 /// The whole visible state.
@@ -143,131 +145,85 @@ pub enum Activity {
     Leaving,
 }
 
-impl Cluster {
-    /// Returns the status of the cluster. Cost: linear in jobs and workers.
-    pub fn status(&self, now: Duration) -> Status {
-        let mut jobs: Vec<(&JobId, &Job)> = self.jobs.iter().collect();
-        jobs.sort_by_key(|(_, job)| job.place);
-        Status {
-            fenced: self.fenced,
-            jobs: jobs.into_iter().map(|(id, job)| self.status_of(id, job, now)).collect(),
-            workers: self.worker_statuses(now),
-            states: self.states,
-        }
-    }
+/// Returns the status of all jobs, in the order of their turns.
+pub(super) fn jobs(schedule: &Schedule, now: Duration) -> Vec<JobStatus> {
+    let mut jobs: Vec<(&JobId, &Job)> = schedule.jobs.iter().collect();
+    jobs.sort_by_key(|(_, job)| job.standing.place);
+    jobs.into_iter().map(|(id, found)| job(schedule, id, found, now)).collect()
+}
 
-    /// Returns the status of one job.
-    pub fn job_status(&self, id: &JobId, now: Duration) -> Option<JobStatus> {
-        self.jobs.get(id).map(|job| self.status_of(id, job, now))
-    }
+/// Returns the status of all workers.
+pub(super) fn workers(schedule: &Schedule, now: Duration) -> Vec<WorkerStatus> {
+    let workers = schedule.roster.workers.iter();
+    workers.map(|(&id, worker)| worker_status(schedule, id, worker, now)).collect()
+}
 
-    /// Returns the state of a job.
-    pub fn job_state(&self, id: &JobId) -> Option<&JobState> {
-        self.jobs.get(id).map(|job| &job.state)
+/// Returns the status of one job.
+pub(super) fn job(schedule: &Schedule, id: &JobId, job: &Job, now: Duration) -> JobStatus {
+    let (epoch, standing, progress) = (schedule.epochs.of(id), &job.standing, &job.progress);
+    let now_at = progress.plan.as_ref().map(|plan| At::new(job, plan, epoch, now));
+    let summary = now_at.as_ref().map_or(&progress.summary, |at| &at.summary);
+    let next = progress.remaining();
+    let start = next.map(|segment| match segment.phase {
+        Phase::Enumerate => segment.first,
+        Phase::BackUp => segment.last,
+    });
+    JobStatus {
+        job: id.clone(),
+        place: standing.place,
+        state: standing.state.clone(),
+        cancelling: standing.cancelling,
+        checking: job.awaited.check.is_under_way(),
+        obstacle: standing.obstacle.clone().or_else(|| job.awaited.check.trouble()),
+        phase: summary.phase,
+        segment: epoch.map(Epoch::segment).or(next),
+        layer: epoch.map(Epoch::frontier_layer).or(start),
+        states_done: summary.states_done,
+        states_total: summary.states_total,
+        states_per_second: progress.states_rate.per_second(now),
+        done: summary.done,
+        eta: now_at.as_ref().and_then(|at| at.eta).filter(|_| epoch.is_some()),
+        bytes: summary.bytes,
+        disk: job.disk.usage,
+        retries: summary.retries,
+        epochs: summary.epochs,
+        workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),
+        fingerprint: summary.fingerprint,
     }
+}
 
-    /// Returns the progress of a job, as the queue stores it.
-    pub fn job_summary(&self, id: &JobId) -> Option<&JobSummary> {
-        self.jobs.get(id).map(|job| &job.summary)
+fn worker_status(schedule: &Schedule, id: WorkerId, worker: &Registered, now: Duration) -> WorkerStatus {
+    WorkerStatus {
+        worker: id,
+        threads: worker.threads,
+        memory_bytes: worker.memory_bytes,
+        address: worker.address.clone(),
+        activity: activity(schedule, id, worker, now),
+        silent: now.saturating_sub(worker.heard),
     }
+}
 
-    /// Returns the status of all workers.
-    pub fn worker_statuses(&self, now: Duration) -> Vec<WorkerStatus> {
-        let workers = self.roster.workers.iter();
-        workers.map(|(&id, worker)| self.worker_status(id, worker, now)).collect()
+fn activity(schedule: &Schedule, id: WorkerId, worker: &Registered, now: Duration) -> Activity {
+    if let Some((epoch, member)) = schedule.epochs.with_member(id) {
+        let job = epoch.share.job.clone();
+        return match epoch.order_for(member) {
+            Some(shard) => Activity::Writing { job, first: shard.first, last: shard.last },
+            None => Activity::Working { job, layer: epoch.member_layer(member) },
+        };
     }
-
-    /// Returns the number of states that workers have finished in all jobs and epochs, committed or not.
-    pub fn states(&self) -> u64 {
-        self.states
-    }
-
-    /// Returns the jobs that may have changed status since the last call, including the active job.
-    pub fn take_changed(&mut self) -> BTreeSet<JobId> {
-        let mut changed = std::mem::take(&mut self.changed);
-        changed.extend(self.active.clone());
-        changed
-    }
-
-    /// Returns the current news for workers.
-    pub fn signal(&self) -> Signal {
-        let epoch = self.epoch.as_ref();
-        Signal {
-            epoch: epoch.map(Epoch::number),
-            write: epoch.and_then(Epoch::ordered),
-            progress: epoch.map(Epoch::progress),
-            fenced: self.fenced,
-        }
-    }
-
-    fn status_of(&self, id: &JobId, job: &Job, now: Duration) -> JobStatus {
-        let epoch: Option<&Epoch> = self.epoch.as_ref().filter(|epoch| epoch.share.job == *id);
-        let now_at = job.plan.as_ref().map(|plan| At::new(job, plan, epoch, now));
-        let summary = now_at.as_ref().map_or(&job.summary, |at| &at.summary);
-        let next = job.plan.as_ref().and_then(|plan| plan.remaining);
-        let start = next.map(|segment| match segment.phase {
-            Phase::Enumerate => segment.first,
-            Phase::BackUp => segment.last,
-        });
-        JobStatus {
-            job: id.clone(),
-            place: job.place,
-            state: job.state.clone(),
-            cancelling: job.cancelling,
-            checking: job.check.is_under_way(),
-            obstacle: job.obstacle.clone().or_else(|| job.check.trouble()),
-            phase: summary.phase,
-            segment: epoch.map(Epoch::segment).or(next),
-            layer: epoch.map(Epoch::frontier_layer).or(start),
-            states_done: summary.states_done,
-            states_total: summary.states_total,
-            states_per_second: job.states_rate.per_second(now),
-            done: summary.done,
-            eta: now_at.as_ref().and_then(|at| at.eta).filter(|_| epoch.is_some()),
-            bytes: summary.bytes,
-            disk: job.disk,
-            retries: summary.retries,
-            epochs: summary.epochs,
-            workers: epoch.map_or(0, |epoch| epoch.share.members.len() as u32),
-            fingerprint: summary.fingerprint,
-        }
-    }
-
-    fn worker_status(&self, id: WorkerId, worker: &Registered, now: Duration) -> WorkerStatus {
-        WorkerStatus {
-            worker: id,
-            threads: worker.threads,
-            memory_bytes: worker.memory_bytes,
-            address: worker.address.clone(),
-            activity: self.activity(id, worker, now),
-            silent: now.saturating_sub(worker.heard),
-        }
-    }
-
-    fn activity(&self, id: WorkerId, worker: &Registered, now: Duration) -> Activity {
-        if let Some(epoch) = &self.epoch
-            && let Some(member) = epoch.share.member(id)
-        {
-            let job = epoch.share.job.clone();
-            return match epoch.order_for(member) {
-                Some(shard) => Activity::Writing { job, first: shard.first, last: shard.last },
-                None => Activity::Working { job, layer: epoch.member_layer(member) },
-            };
-        }
-        let active = self.active.as_ref().and_then(|job| self.jobs.get(job));
-        if worker.leaving {
-            Activity::Leaving
-        } else if let Some(reason) = &worker.unwell {
-            Activity::Unwell(reason.clone())
-        } else if let Some(epoch) = worker.hangs_in {
-            Activity::Unwell(format!("hung in epoch {epoch} and has not left it"))
-        } else if now < worker.not_before {
-            Activity::BackingOff(worker.not_before - now)
-        } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {
-            Activity::TooSmall
-        } else {
-            Activity::Waiting
-        }
+    let (active, health) = (schedule.jobs.active(), &worker.health);
+    if worker.leaving {
+        Activity::Leaving
+    } else if let Some(reason) = &health.unwell {
+        Activity::Unwell(reason.clone())
+    } else if let Some(epoch) = health.hangs_in {
+        Activity::Unwell(format!("hung in epoch {epoch} and has not left it"))
+    } else if now < health.not_before {
+        Activity::BackingOff(health.not_before - now)
+    } else if active.is_some_and(|job| !job.fits(worker.threads, worker.memory_bytes)) {
+        Activity::TooSmall
+    } else {
+        Activity::Waiting
     }
 }
 
@@ -286,11 +242,11 @@ impl At {
             ahead.map_or(0.0, |(segment, epoch)| plan.cost.of_finished(segment, epoch.frontier_layer()));
         let (left, whole) = plan.work_left(work_ahead);
         let later = plan.left.later;
-        let time = |work: f64| job.pace.time_for(work, now);
+        let time = |work: f64| job.progress.pace.time_for(work, now);
         let is_known = is_enough(whole - left, whole + later);
         let eta = time(left).zip(time(left + later)).map(|(pass, job)| Eta { pass, job });
         let eta = eta.filter(|_| is_known);
-        let summary = plan.summary(&job.params, &job.summary, work_ahead, states_ahead);
+        let summary = plan.summary(&job.progress.summary, work_ahead, states_ahead);
         Self { summary, eta }
     }
 }

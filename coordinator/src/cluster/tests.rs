@@ -8,8 +8,8 @@ mod turns;
 
 use std::sync::Arc;
 
-use exact2048_game::Params;
-use exact2048_solution::{Holdings, Segment};
+use exact2048_game::{Layer, Params};
+use exact2048_solution::{Commit, Holdings, Phase, Segment};
 
 use super::*;
 use crate::pass_cost::PassCost;
