@@ -50,10 +50,7 @@ pub enum RangeOrder {
 /// All times are relative to the same moment.
 #[derive(Debug)]
 pub struct Ranges {
-    segment: Segment,
-    kept: KeptLayers,
-    /// Minimum size at which removable reach gets separate shards; `None` if it never does.
-    least_apart: Option<u64>,
+    ends: RangeEnds,
     /// Number of positions that each member has finished.
     finished: Vec<u32>,
     /// Totals over the members by position, starting at `written`.
@@ -62,14 +59,28 @@ pub struct Ranges {
     frontier: u32,
     /// Bytes of the positions from `written` to `frontier`, including those being written.
     ready_bytes: u64,
-    /// Bytes of the positions being written.
-    ordered_bytes: u64,
     /// Number of written positions.
     written: u32,
-    /// Position after the last position being written.
-    ordered: Option<u32>,
+    /// The range being written.
+    ordered: Option<OrderedRange>,
     /// Time when the last range was written or, before that, when the segment started.
     last_written: Duration,
+}
+
+/// The positions of a segment in which a range may or should end.
+#[derive(Debug)]
+struct RangeEnds {
+    segment: Segment,
+    kept: KeptLayers,
+    /// Minimum size at which removable reach gets separate shards; `None` if it never does.
+    least_apart: Option<u64>,
+}
+
+/// A range from the first unwritten position to the position before `end`.
+#[derive(Clone, Copy, Debug)]
+struct OrderedRange {
+    end: u32,
+    bytes: u64,
 }
 
 #[derive(Clone, Copy, Default, Debug)]
@@ -82,14 +93,11 @@ impl Ranges {
     /// Starts tracking a segment of `members` members, in a run that keeps the layers `kept`.
     pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
         Self {
-            segment,
-            kept,
-            least_apart: None,
+            ends: RangeEnds { segment, kept, least_apart: None },
             finished: vec![0; members],
             sums: VecDeque::new(),
             frontier: 0,
             ready_bytes: 0,
-            ordered_bytes: 0,
             written: 0,
             ordered: None,
             last_written: now,
@@ -99,18 +107,19 @@ impl Ranges {
     /// Separates the shards of kept layers from the shards of other layers with at least `least_bytes` bytes of
     /// reach. The reason is that a shard can only be removed as a whole.
     #[must_use]
-    pub fn apart(self, least_bytes: Option<u64>) -> Self {
-        Self { least_apart: least_bytes, ..self }
+    pub fn apart(mut self, least_bytes: Option<u64>) -> Self {
+        self.ends.least_apart = least_bytes;
+        self
     }
 
     /// Returns the tracked segment.
     pub fn segment(&self) -> Segment {
-        self.segment
+        self.ends.segment
     }
 
     /// Returns whether all layers are written.
     pub fn is_written(&self) -> bool {
-        self.written == self.segment.layers()
+        self.written == self.segment().layers()
     }
 
     /// Returns the number of written layers.
@@ -139,7 +148,7 @@ impl Ranges {
     ///
     /// If the member has already finished all layers.
     pub fn layer_done(&mut self, member: usize, totals: Totals) -> Option<Totals> {
-        assert!(self.finished[member] < self.segment.layers(), "no layer is left");
+        assert!(self.finished[member] < self.segment().layers(), "no layer is left");
         let at = (self.finished[member] - self.written) as usize;
         self.finished[member] += 1;
         if at == self.sums.len() {
@@ -161,10 +170,10 @@ impl Ranges {
     /// Orders the next range to be written. The range must be large enough or end the segment, unless `all` is set
     /// or the policy's interval is over. A range that exceeds the available disk space is shortened to fit.
     pub fn order(&mut self, policy: &RangePolicy, all: bool, now: Duration) -> RangeOrder {
-        let layers = self.segment.layers();
+        let layers = self.segment().layers();
         let all = all || now.saturating_sub(self.last_written) >= policy.interval;
         let worth_a_look = all
-            || self.ready_bytes >= policy.least_bytes.min(self.least_apart.unwrap_or(u64::MAX))
+            || self.ready_bytes >= policy.least_bytes.min(self.ends.least_apart.unwrap_or(u64::MAX))
             || self.frontier == layers;
         if self.ordered.is_some() || !worth_a_look {
             return RangeOrder::Nothing;
@@ -174,9 +183,10 @@ impl Ranges {
         let (mut end, mut fitting, mut bytes) = (None, None, 0);
         for (position, sum) in (self.written..self.frontier).zip(&self.sums) {
             bytes += sum.totals.sealed_bytes;
-            if self.segment.may_end_at(self.segment.layer(position), self.kept) {
-                let is_worth_it =
-                    bytes >= wanted || position + 1 == layers || self.ends_apart(position, bytes);
+            if self.ends.is_allowed(position) {
+                let is_worth_it = bytes >= wanted
+                    || position + 1 == layers
+                    || self.ends.is_apart(self.written, position, bytes);
                 let here = Some((position + 1, bytes));
                 if bytes > room_bytes && (is_worth_it || all) {
                     let Some(fitting) = fitting else { return RangeOrder::NoRoom };
@@ -191,57 +201,64 @@ impl Ranges {
             }
         }
         let Some((end, bytes)) = end else { return RangeOrder::Nothing };
-        (self.ordered, self.ordered_bytes) = (Some(end), bytes);
+        self.ordered = Some(OrderedRange { end, bytes });
         self.ordered().map_or(RangeOrder::Nothing, RangeOrder::Range)
-    }
-
-    /// Returns whether a range of `bytes` bytes must end after this position so that kept layers get separate
-    /// shards.
-    fn ends_apart(&self, position: u32, bytes: u64) -> bool {
-        let keeps = |position| self.kept.keeps(self.segment.layer(position));
-        let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
-        let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
-        // The range contains only kept layers, or enough bytes of the layers before kept layers.
-        if keeps(position) { (self.written..position).all(keeps) } else { bytes >= least_bytes }
     }
 
     /// Returns the range being written.
     pub fn ordered(&self) -> Option<Segment> {
-        self.ordered.map(|end| self.segment.range(self.written..end))
+        self.ordered.map(|range| self.segment().range(self.written..range.end))
     }
 
     /// Returns the size in bytes of the range being written, or 0.
     pub fn ordered_bytes(&self) -> u64 {
-        self.ordered_bytes
+        self.ordered.map_or(0, |range| range.bytes)
     }
 
     /// Returns whether the finished data after the range being written fills at least `ranges` more ranges of that
     /// size. Returns false while no range is being written.
     pub fn is_behind(&self, ranges: u64, policy: &RangePolicy) -> bool {
-        let range_bytes = self.ordered_bytes.max(policy.least_bytes);
-        self.ordered.is_some() && self.ready_bytes - self.ordered_bytes >= ranges * range_bytes
+        self.ordered.is_some_and(|range| {
+            self.ready_bytes - range.bytes >= ranges * range.bytes.max(policy.least_bytes)
+        })
     }
 
     /// Records that the ordered range is written, and returns its commit; `None` if no range was ordered.
     pub fn complete(&mut self, now: Duration) -> Option<Commit> {
         let Segment { phase, first, last } = self.ordered()?;
-        let end = self.ordered.take()?;
+        let end = self.ordered.take()?.end;
         let sums = self.sums.drain(..(end - self.written) as usize).zip(self.written..);
         let (mut layers, mut whole) = (Vec::new(), Totals::default());
         for (Sum { totals, .. }, position) in sums {
             let Totals { states, afterstates, .. } = totals;
-            layers.push(LayerCounts { layer: self.segment.layer(position), states, afterstates });
+            layers.push(LayerCounts { layer: self.ends.segment.layer(position), states, afterstates });
             whole += totals;
         }
         (self.written, self.last_written) = (end, now);
         self.ready_bytes -= whole.sealed_bytes;
-        self.ordered_bytes = 0;
         Some(match phase {
             Phase::Enumerate => Commit { phase, first, last, layers, fingerprint: None },
             Phase::BackUp => {
                 Commit { phase, first, last, layers: Vec::new(), fingerprint: Some(whole.fingerprint) }
             }
         })
+    }
+}
+
+impl RangeEnds {
+    /// Returns whether a range may end after this position.
+    fn is_allowed(&self, position: u32) -> bool {
+        self.segment.may_end_at(self.segment.layer(position), self.kept)
+    }
+
+    /// Returns whether a range of `bytes` bytes from `first` on must end after this position so that kept layers get
+    /// separate shards.
+    fn is_apart(&self, first: u32, position: u32, bytes: u64) -> bool {
+        let keeps = |position| self.kept.keeps(self.segment.layer(position));
+        let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
+        let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
+        // The range contains only kept layers, or enough bytes of the layers before kept layers.
+        if keeps(position) { (first..position).all(keeps) } else { bytes >= least_bytes }
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tests that plans have the properties of `README.md` for any number of workers and any order of work.
 
 use super::*;
-use exact2048_game::KeptLayers;
+use exact2048_game::{KeptLayers, lane};
 use proptest::prelude::*;
+use rustc_hash::FxHashMap;
 use std::collections::HashSet;
 
 fn params(board: &str, until_layer: Option<u32>) -> Params {
