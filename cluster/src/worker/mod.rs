@@ -6,6 +6,7 @@
 //! | `claims` | the memory that workers of one machine may use |
 //! | [`identity`] | the identity of a worker, which survives restarts |
 //! | `process` | pulls: sends reports, follows answers |
+//! | `assigned` | the assigned epochs, from their assignment to their end |
 //! | `runner` | the thread that runs epochs and reports their failures |
 //! | `jobs` | opens the runs of jobs |
 //! | `epoch`, `leader` | one epoch: this worker as a member, and the coordinator as the leader |
@@ -16,6 +17,7 @@
 //! | `outage` | decides when to log that the coordinator does not answer |
 //! | `observe` | metrics |
 
+mod assigned;
 mod claims;
 mod copies;
 mod epoch;

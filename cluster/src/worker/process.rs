@@ -5,12 +5,10 @@ mod tests;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::Sender as Channel;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use exact2048_coordinator::cluster::{EpochId, EpochStage, JobId, PROTOCOL_VERSION, Pull, Refusal};
+use exact2048_coordinator::cluster::{PROTOCOL_VERSION, Pull, Refusal};
 use exact2048_net::client::{ClientOptions, ConnectError, Connected, connect};
 use exact2048_net::logs::seconds;
 use exact2048_net::serve::{Bound, Capacity};
@@ -23,24 +21,25 @@ use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use exact2048_storage::{Peers, StoreSettings};
 use exact2048_worker::Tuning;
-use metrics::{counter, gauge, histogram};
+use metrics::{gauge, histogram};
 use tokio::sync::watch;
 use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
+use super::assigned::{AssignedEpochs, RunnerEpochs};
 use super::copies::Copies;
 use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
 use super::links::Sender;
-use super::membership::{Joined, Membership};
+use super::membership::Joined;
 use super::observe;
 use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
-use super::runner::{Runner, Start};
-use crate::wire::{Answer, Assignment, pull_message, refusal_of};
+use super::runner::Runner;
+use crate::wire::{Answer, pull_message, refusal_of};
 
 /// Time limit for an answer to a pull. The coordinator delays answers by less than a second.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -121,7 +120,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation.0, threads = options.threads,
         address = options.advertise, "worker starts");
 
-    let (taken, left) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let epochs = Arc::new(RunnerEpochs::default());
     let (starts, received) = std::sync::mpsc::channel();
     let sender = Sender { worker: identity.id, client: options.client.clone() };
     let peers = Arc::new(PeerCopies::new(sender.clone()));
@@ -134,8 +133,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         peers,
         threads: options.threads,
         current: Arc::clone(&current),
-        taken: Arc::clone(&taken),
-        left: Arc::clone(&left),
+        epochs: Arc::clone(&epochs),
         scratch: options.folder.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
@@ -150,28 +148,16 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let served = Stop { begun: stop.over.clone(), over: stop.over.clone() };
     let copies = Copies::new(options.store.clone());
     let admitting = (Arc::clone(&joined), Arc::clone(&current));
-    let service = ExchangeService::new(admitting, options.memory_bytes, copies);
+    let service = ExchangeService::new(admitting.clone(), options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
-    let mut process = Process {
-        options,
-        identity,
-        outbox,
-        current,
-        taken,
-        left,
-        joined,
-        starts,
-        capacity,
-        epoch: None,
-        begun: None,
-        last_needed_memory: None,
-        outage: Outage::default(),
-    };
+    let epochs = AssignedEpochs::new(identity.id, admitting, epochs, starts);
+    let (outage, last_needed_memory) = (Outage::default(), None);
+    let mut process = Process { options, identity, outbox, epochs, capacity, last_needed_memory, outage };
     let ended = tokio::select! {
         ended = process.pull_until(&stop) => ended,
         () = stop.over.cancelled() => Ok(WorkerEnd::CutOff),
     };
-    process.leave_epoch();
+    process.epochs.leave();
     drop(process);
     if matches!(ended, Ok(WorkerEnd::HandedBack)) {
         // The thread first finishes its current task or shard.
@@ -195,30 +181,13 @@ async fn serve(bound: Bound, exchange: ExchangeService, stop: Stop) -> Result<()
     Ok(())
 }
 
-/// An epoch that this worker has begun and not left.
-struct Begun {
-    number: EpochId,
-    job: JobId,
-    stop: Arc<AtomicBool>,
-}
-
 struct Process {
     options: WorkerOptions,
     identity: Identity,
     outbox: Arc<Outbox>,
-    current: Arc<Current>,
-    /// Number of the epoch that the runner is in; 0 for none.
-    taken: Arc<AtomicU64>,
-    /// Number of the epoch that the runner has left last.
-    left: Arc<AtomicU64>,
-    joined: Arc<Joined>,
-    starts: Channel<Start>,
+    epochs: AssignedEpochs,
     /// Limits of connections and requests, which grow with the number of peers.
     capacity: Capacity,
-    epoch: Option<Begun>,
-    /// The epoch that this worker has begun last. It may be over, but answers assign it until the coordinator knows
-    /// that it was begun.
-    begun: Option<Membership>,
     /// Memory in bytes that the current job needs according to the last answer; `None` if this worker has enough.
     last_needed_memory: Option<u64>,
     /// The current outage of the coordinator, if any.
@@ -241,7 +210,7 @@ impl Process {
                 Ok(Some(answer)) => {
                     self.take(answer);
                     // The coordinator knows that this worker is leaving, and has no work for it.
-                    if leaving && self.epoch.is_none() {
+                    if leaving && self.epochs.current().is_none() {
                         return Ok(WorkerEnd::HandedBack);
                     }
                     client = Some(connected);
@@ -253,14 +222,14 @@ impl Process {
                     // The next pull uses another connection, which may not have the fault.
                     if leaving {
                         // No coordinator is available to hand work back to.
-                        let is_idle = self.epoch.is_none();
+                        let is_idle = self.epochs.current().is_none();
                         return Ok(if is_idle { WorkerEnd::HandedBack } else { WorkerEnd::CutOff });
                     }
                     stop.begun.run_until_cancelled(tokio::time::sleep(RETRY)).await;
                 }
             }
             histogram!(observe::PULL_SECONDS).record(begun.elapsed());
-            if self.epoch.is_some() {
+            if self.epochs.current().is_some() {
                 let rest = PACE.saturating_sub(begun.elapsed());
                 tokio::select! {
                     () = tokio::time::sleep(rest) => {}
@@ -310,11 +279,10 @@ impl Process {
         }
     }
 
-    /// Creates the next pull. The pull names an epoch only after the runner has entered the epoch. Otherwise an epoch
-    /// would look active while the runner hangs in the epoch before.
+    /// Creates the next pull.
     fn pull(&self, leaving: bool) -> Pull {
         let (first_report, reports) = self.outbox.pending();
-        let epoch = Some(self.taken.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0).map(EpochId);
+        let (epoch, stage) = self.epochs.named();
         Pull {
             version: PROTOCOL_VERSION,
             worker: self.identity.id,
@@ -324,60 +292,25 @@ impl Process {
             address: self.options.advertise.clone(),
             leaving,
             epoch,
-            stage: epoch.map_or(EpochStage::Preparing, |epoch| self.stage(epoch)),
+            stage,
             first_report,
             reports,
         }
     }
 
-    /// Returns the stage of the runner in its epoch.
-    fn stage(&self, epoch: EpochId) -> EpochStage {
-        match self.current.borrow().as_ref().filter(|running| running.number() == epoch) {
-            None => EpochStage::Preparing,
-            Some(running) if running.is_waiting() => EpochStage::Waiting,
-            Some(_) => EpochStage::Working,
-        }
-    }
-
     /// Follows an answer.
-    fn take(&mut self, answer: Answer) {
+    fn take(&mut self, mut answer: Answer) {
         self.answered();
         self.outbox.acknowledged(answer.acknowledged);
-        if answer.withdrawn.is_some() && answer.withdrawn == self.epoch.as_ref().map(|epoch| epoch.number) {
-            self.leave_epoch();
-        }
-        let is_new = |assignment: &Assignment| self.begun != Some(Membership::of(&assignment.share));
-        if let Some(assignment) = answer.assignment.filter(is_new) {
-            self.leave_epoch();
+        self.epochs.withdraw(answer.withdrawn);
+        if let Some(assignment) = answer.assignment.take_if(|assignment| self.epochs.is_new(assignment)) {
             self.capacity.for_peers(assignment.share.members.len());
-            let (number, job) = (assignment.share.epoch, assignment.share.job.clone());
-            let membership = Membership::of(&assignment.share);
-            self.begun = Some(membership);
-            self.joined.send_replace(Some(membership));
-            // A coordinator of another store may use the number of an epoch that the runner has left.
-            self.left.store(0, Ordering::Relaxed);
-            let stop = Arc::new(AtomicBool::new(false));
-            self.epoch = Some(Begun { number, job, stop: Arc::clone(&stop) });
-            counter!(observe::EPOCHS).increment(1);
-            // Without a receiver, the process is ending.
-            let _ = self.starts.send(Start { assignment, stop });
+            self.epochs.begin(assignment);
         }
-        // After a failure, the runner leaves its epoch. Pulls no longer name that epoch, so the coordinator does not
-        // withdraw it.
-        let left = EpochId(self.left.load(Ordering::Relaxed));
-        if self.epoch.as_ref().is_some_and(|epoch| epoch.number == left) {
-            self.leave_epoch();
-        }
+        self.epochs.leave_if_failed();
         self.too_small(answer.needed_memory);
-        gauge!(observe::IN_EPOCH).set(if self.epoch.is_some() { 1.0 } else { 0.0 });
-        let running = self.current.borrow().clone();
-        let Some(running) = running else { return };
-        if let Some(progress) = answer.progress.filter(|progress| progress.epoch == running.number()) {
-            running.progress(progress);
-        }
-        if let Some(write) = answer.write.filter(|write| write.epoch == running.number()) {
-            running.order(write);
-        }
+        gauge!(observe::IN_EPOCH).set(if self.epochs.current().is_some() { 1.0 } else { 0.0 });
+        self.epochs.pass_on(&answer);
     }
 
     /// Logs that this worker has too little memory for the current job, unless the last answer named the same need.
@@ -399,7 +332,7 @@ impl Process {
             Refusal::Superseded { .. } => {}
             Refusal::Fenced => {
                 tracing::warn!(worker = %self.identity.id, reason = status.message(), "pull refused");
-                self.leave_epoch();
+                self.epochs.leave();
             }
             Refusal::Version { .. } | Refusal::OldIncarnation { .. } => return Err(refusal.into()),
         }
@@ -433,19 +366,6 @@ impl Process {
         if let Some(silence) = self.outage.note_answer(Instant::now()) {
             let (worker, seconds) = (self.identity.id, seconds(silence));
             tracing::info!(%worker, seconds, "coordinator answers again");
-        }
-    }
-
-    /// Stops work on the epoch at once.
-    fn leave_epoch(&mut self) {
-        if let Some(epoch) = self.epoch.take() {
-            self.joined.send_replace(None);
-            epoch.stop.store(true, Ordering::Relaxed);
-            if let Some(running) = self.current.borrow().as_ref().filter(|r| r.number() == epoch.number) {
-                running.stop();
-            }
-            tracing::info!(worker = %self.identity.id, job = %epoch.job, epoch = %epoch.number,
-                "epoch ends");
         }
     }
 }

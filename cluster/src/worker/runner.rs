@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use exact2048_run::member::CrewError;
 use exact2048_storage::{Attempt, ErrorKind, Scratch};
 use metrics::counter;
 
+use super::assigned::{RunnerEpochs, Start};
 use super::epoch::{Epoch, EpochFailure, EpochParts, Running};
 use super::exchange::Current;
 use super::jobs::{Jobs, OpenJob};
@@ -25,14 +26,6 @@ use crate::wire::Assignment;
 /// Interval at which a worker with a full disk checks for free space, and the bytes that must be free.
 const FULL_PAUSE: Duration = Duration::from_secs(5);
 const FULL_BYTES: usize = 64 << 20;
-
-/// An epoch that the runner must run.
-pub struct Start {
-    /// The share of this worker, and the location of the run.
-    pub assignment: Assignment,
-    /// Becomes true when the epoch must end.
-    pub stop: Arc<AtomicBool>,
-}
 
 /// Runs epochs.
 pub struct Runner {
@@ -48,10 +41,8 @@ pub struct Runner {
     pub threads: usize,
     /// The running epoch, which receives blocks and orders from other threads.
     pub current: Arc<Current>,
-    /// Number of the epoch that the runner is in; 0 for none.
-    pub taken: Arc<AtomicU64>,
-    /// Number of the epoch that the runner has left last, by request or by failure.
-    pub left: Arc<AtomicU64>,
+    /// The runner's epochs, as other threads see them.
+    pub epochs: Arc<RunnerEpochs>,
     /// Folder of scratch files.
     pub scratch: std::path::PathBuf,
 }
@@ -66,21 +57,21 @@ impl Runner {
             }
             let share = Arc::new(assignment.share.clone());
             let epoch = share.epoch;
-            self.taken.store(epoch.0, Ordering::Relaxed);
+            self.epochs.enter(epoch);
             self.peers.join(&share.members, Membership::of(&share));
             let ended = self.run_epoch(&share, &assignment, &stop);
             self.peers.leave();
             self.current.send_replace(None);
-            self.taken.store(0, Ordering::Relaxed);
+            self.epochs.exit();
             let Err(failure) = ended else {
-                self.left.store(epoch.0, Ordering::Relaxed);
+                self.epochs.leave(epoch);
                 continue;
             };
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
             self.report_failure(&share, failure);
-            // Sets `left` after the report, because the process may end as soon as `left` has this epoch.
-            self.left.store(epoch.0, Ordering::Relaxed);
+            // Leaves the epoch after the report, because the process may then end at once.
+            self.epochs.leave(epoch);
             if is_full {
                 let Some(meanwhile) = self.wait_for_space(starts) else { return };
                 early.extend(meanwhile);

@@ -1,6 +1,8 @@
 //! Tests of the content of pulls, without a coordinator.
 
-use exact2048_coordinator::cluster::{Secret, Share};
+use std::sync::atomic::Ordering;
+
+use exact2048_coordinator::cluster::{EpochId, JobId, Secret, Share};
 use exact2048_game::Params;
 use exact2048_net::gate::Allowed;
 use exact2048_net::limits::ServerLimits;
@@ -10,11 +12,12 @@ use exact2048_net::token::RequiredToken;
 use exact2048_solution::{Holdings, Recipe};
 use exact2048_worker::Heap;
 
+use super::super::assigned::Start;
 use super::*;
-use crate::wire::OpeningId;
+use crate::wire::{Assignment, OpeningId};
 
-/// A worker without a runner, and the epochs that the runner would start.
-async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receiver<Start>) {
+/// A worker without a runner, the epochs that the runner would have, and those that it would start.
+async fn process(folder: &std::path::Path) -> (Process, Arc<RunnerEpochs>, std::sync::mpsc::Receiver<Start>) {
     let client = ClientOptions {
         server: "http://127.0.0.1:1".to_owned(),
         tls: TlsFiles::default(),
@@ -30,6 +33,11 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
         allowed: Allowed::default(),
     };
     let (starts, received) = std::sync::mpsc::channel();
+    let (joined, current) = (watch::Sender::new(None), watch::Sender::new(None));
+    let identity = Identity::take(folder).unwrap();
+    let admitting = (Arc::new(joined), Arc::new(current));
+    let runner = Arc::new(RunnerEpochs::default());
+    let epochs = AssignedEpochs::new(identity.id, admitting, Arc::clone(&runner), starts);
     let process = Process {
         options: WorkerOptions {
             client,
@@ -45,20 +53,14 @@ async fn process(folder: &std::path::Path) -> (Process, std::sync::mpsc::Receive
             store: StoreSettings::default(),
             folder: folder.to_path_buf(),
         },
-        identity: Identity::take(folder).unwrap(),
+        identity,
         outbox: Arc::default(),
-        current: Arc::new(watch::Sender::new(None)),
-        taken: Arc::default(),
-        left: Arc::default(),
-        joined: Arc::new(watch::Sender::new(None)),
-        starts,
+        epochs,
         capacity: Bound::new(listening).await.unwrap().capacity(),
-        epoch: None,
-        begun: None,
         last_needed_memory: None,
         outage: Outage::default(),
     };
-    (process, received)
+    (process, runner, received)
 }
 
 /// Creates an answer that withdraws an epoch and assigns the next one.
@@ -87,19 +89,19 @@ fn assigned(number: u64) -> Answer {
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, starts) = process(folder.path()).await;
+    let (mut process, runner, starts) = process(folder.path()).await;
     let named = |process: &Process| process.pull(false).epoch;
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     assert_eq!((first.assignment.share.epoch, named(&process)), (EpochId(1), None));
-    process.taken.store(1, Ordering::Relaxed);
+    runner.enter(EpochId(1));
     assert_eq!(named(&process), Some(EpochId(1)));
     // The next epoch begins, but the runner does not leave the first.
     process.take(assigned(2));
     assert!(first.stop.load(Ordering::Relaxed));
     let second = starts.try_recv().unwrap().assignment.share.epoch;
     assert_eq!((second, named(&process)), (EpochId(2), Some(EpochId(1))));
-    process.taken.store(2, Ordering::Relaxed);
+    runner.enter(EpochId(2));
     assert_eq!(named(&process), Some(EpochId(2)));
 }
 
@@ -107,29 +109,29 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
 #[tokio::test]
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, starts) = process(folder.path()).await;
+    let (mut process, runner, starts) = process(folder.path()).await;
     let nothing = || Answer { assignment: None, withdrawn: None, ..assigned(1) };
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     process.take(nothing());
-    assert!(process.epoch.is_some());
-    process.left.store(1, Ordering::Relaxed);
+    assert!(process.epochs.current().is_some());
+    runner.leave(EpochId(1));
     process.take(nothing());
-    assert!(process.epoch.is_none() && first.stop.load(Ordering::Relaxed));
+    assert!(process.epochs.current().is_none() && first.stop.load(Ordering::Relaxed));
     // A late share does not begin the epoch again. The share of the next epoch begins that epoch.
     process.take(assigned(1));
-    assert!(process.epoch.is_none());
+    assert!(process.epochs.current().is_none());
     process.take(assigned(2));
-    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(2)));
+    assert_eq!(process.epochs.current(), Some(EpochId(2)));
 }
 
 /// A coordinator of another store does not know the epochs of the coordinator before, and may use their numbers again.
 #[tokio::test]
 async fn a_coordinator_of_another_store_may_reuse_numbers_of_epochs() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, starts) = process(folder.path()).await;
+    let (mut process, runner, starts) = process(folder.path()).await;
     process.take(assigned(1));
-    process.left.store(1, Ordering::Relaxed);
+    runner.leave(EpochId(1));
     process.take(assigned(7));
     let mut other = assigned(1);
     other.withdrawn = Some(EpochId(7));
@@ -137,7 +139,7 @@ async fn a_coordinator_of_another_store_may_reuse_numbers_of_epochs() {
         assignment.share.secret = Secret::new([2; 16]);
     }
     process.take(other.clone());
-    assert_eq!(process.epoch.as_ref().map(|epoch| epoch.number), Some(EpochId(1)));
+    assert_eq!(process.epochs.current(), Some(EpochId(1)));
     process.take(other);
     let begun = starts.try_iter().map(|start| start.assignment.share.epoch.0);
     assert_eq!(begun.collect::<Vec<_>>(), [1, 7, 1]);
