@@ -1,21 +1,8 @@
-//! Limits of a server, and the settings of its transport.
+//! Limits of a server.
 
 use std::time::Duration;
 
-use tonic::transport::Server;
-
 use crate::keepalive::KeepAlive;
-use crate::protocol::Protocol;
-
-/// Maximum size of a request's headers, in bytes. The longest token fits into this size.
-const HEADER_BYTES: u32 = 16 << 10;
-
-/// Flow-control windows of a stream and of a connection, in received bytes.
-const STREAM_WINDOW: u32 = 2 << 20;
-const CONNECTION_WINDOW: u32 = 4 << 20;
-
-/// Largest accepted frame, in bytes. It is large so that blocks of other workers arrive in few frames.
-const FRAME_BYTES: u32 = 512 << 10;
 
 /// Limits of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,22 +55,5 @@ impl ServerLimits {
     #[must_use]
     pub fn of_cluster() -> Self {
         Self { connections: 8192, requests: 4096, connection_time: None, ..Self::default() }
-    }
-
-    /// Returns the transport of a server, with the limits that the transport enforces.
-    pub(crate) fn transport(&self, protocol: Protocol) -> Server {
-        let server = Server::builder()
-            .accept_http1(protocol == Protocol::Http)
-            .max_concurrent_streams(self.streams_per_connection)
-            .http2_max_header_list_size(HEADER_BYTES)
-            .http2_keepalive_interval(Some(self.keepalive.interval))
-            .http2_keepalive_timeout(Some(self.keepalive.timeout))
-            .initial_stream_window_size(STREAM_WINDOW)
-            .initial_connection_window_size(CONNECTION_WINDOW)
-            .max_frame_size(FRAME_BYTES);
-        match self.connection_time {
-            Some(time) => server.max_connection_age(time).max_connection_age_grace(time),
-            None => server,
-        }
     }
 }

@@ -10,6 +10,7 @@ use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_stream::StreamExt;
 use tonic::service::Routes;
+use tonic::transport::Server;
 
 use crate::accept::Accept;
 use crate::gate::{Allowed, Gate};
@@ -27,6 +28,16 @@ use crate::{connections, descriptors};
 
 /// Time for sending the final statuses of requests that are cut off.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Maximum size of a request's headers, in bytes. The longest token fits into this size.
+const HEADER_BYTES: u32 = 16 << 10;
+
+/// Flow-control windows of a stream and of a connection, in received bytes.
+const STREAM_WINDOW: u32 = 2 << 20;
+const CONNECTION_WINDOW: u32 = 4 << 20;
+
+/// Largest accepted frame, in bytes. It is large so that blocks of other workers arrive in few frames.
+const FRAME_BYTES: u32 = 512 << 10;
 
 /// Failure of a server, at its start or later.
 #[derive(Debug, thiserror::Error)]
@@ -250,7 +261,7 @@ impl Bound {
         let gate = Gate::new(self.protocol, self.address, protection, allowed.clone());
         let Capacity { connections, requests, .. } = self.capacity;
         let requests = RequestsLayer::new(methods, self.protocol, limits, guard, requests, stop.over.clone());
-        let mut server = limits.transport(self.protocol).layer(requests);
+        let mut server = transport(&limits, self.protocol).layer(requests);
         let accept = Accept::new(self.listener, connections, limits.keepalive);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
         let protocol = self.protocol;
@@ -285,4 +296,21 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeE
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// Returns the transport of a server, with the limits that the transport enforces.
+fn transport(limits: &ServerLimits, protocol: Protocol) -> Server {
+    let server = Server::builder()
+        .accept_http1(protocol == Protocol::Http)
+        .max_concurrent_streams(limits.streams_per_connection)
+        .http2_max_header_list_size(HEADER_BYTES)
+        .http2_keepalive_interval(Some(limits.keepalive.interval))
+        .http2_keepalive_timeout(Some(limits.keepalive.timeout))
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(FRAME_BYTES);
+    match limits.connection_time {
+        Some(time) => server.max_connection_age(time).max_connection_age_grace(time),
+        None => server,
+    }
 }

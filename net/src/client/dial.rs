@@ -21,7 +21,7 @@ use tonic::codegen::Bytes;
 use tonic::transport::Uri;
 use tower::Service;
 
-use super::ConnectError;
+use super::error::ConnectError;
 use crate::keepalive::KeepAlive;
 use crate::reasons::{Reason, Reasons};
 use crate::tls::{TlsFiles, explain};
@@ -107,7 +107,7 @@ impl Dialer {
         let reading = poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut read));
         match timeout(FIRST_BYTES_TIMEOUT, reading).await {
             Ok(Err(error)) => Err(match explain::tls_error(&error) {
-                Some(error) => explain::to_client(error, &self.files),
+                Some(error) => self.files.explain(error),
                 None => format!(
                     "the server closed the connection after the TLS handshake: {error}; see the server's log"
                 )
@@ -141,7 +141,7 @@ impl Dialer {
         match timeout(HANDSHAKE_TIMEOUT, connector.connect(name.clone(), stream)).await {
             Ok(Ok(stream)) => Ok(Either::Right(Box::new(stream))),
             Ok(Err(error)) => Err(match explain::tls_error(&error) {
-                Some(error) => explain::to_client(error, &self.files),
+                Some(error) => self.files.explain(error),
                 None => format!(
                     "the connection ended before the TLS handshake: {error}; check that the server uses TLS"
                 )
@@ -208,7 +208,7 @@ impl AsyncRead for Dialed {
         match &read {
             Err(error) => {
                 if let Some(error) = explain::tls_error(error) {
-                    this.dialer.reasons.note(explain::to_client(error, &this.dialer.files));
+                    this.dialer.reasons.note(this.dialer.files.explain(error));
                 } else if is_plain {
                     closed_at_once(!first, &this.dialer.reasons);
                 }

@@ -2,6 +2,7 @@
 
 mod channel;
 mod dial;
+mod error;
 
 use std::sync::Arc;
 
@@ -9,54 +10,16 @@ use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Endpoint, Uri};
 
 use crate::keepalive::KeepAlive;
-use crate::tls::{TlsError, TlsFiles};
+use crate::tls::TlsFiles;
 use crate::token::{ShowToken, Token};
 use dial::Dialer;
 
 pub use crate::reasons::{MissingTls, Reason};
 pub use channel::ExplainedChannel;
+pub use error::ConnectError;
 
 /// A connection that adds its token to every request.
 pub type Connected = InterceptedService<ExplainedChannel, ShowToken>;
-
-/// Failure of a connection attempt.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectError {
-    /// The text is not the URL of a server.
-    #[error(
-        "{url:?} is not the URL of a server; write http://HOST:PORT, or https://HOST:PORT for a server with TLS"
-    )]
-    Url {
-        /// The text, without any user name or password.
-        url: String,
-    },
-    /// Certificates for a connection without TLS.
-    #[error("expected https:// with certificates, found {url}; write https:// if the server uses TLS")]
-    NoTls {
-        /// The URL.
-        url: String,
-    },
-    /// The token would be sent unencrypted.
-    #[error(
-        "refusing to send a token unencrypted to {url}; use https://, or allow it if the network is \
-         trusted"
-    )]
-    PlainToken {
-        /// The URL.
-        url: String,
-    },
-    /// Invalid certificate or key.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// No server answers at the URL, or it answers with another protocol.
-    #[error("cannot connect to {url}: {}", reason.text)]
-    Transport {
-        /// The URL.
-        url: String,
-        /// Cause and remedy.
-        reason: Reason,
-    },
-}
 
 /// Address of a server, and the credentials for it.
 #[derive(Clone, Debug)]

@@ -1,9 +1,10 @@
 //! Explanations of TLS errors, with remedies.
 
+use std::path::Path;
+
 use rustls::{AlertDescription as Alert, CertificateError as Bad, Error, InvalidMessage};
 use time::OffsetDateTime;
 
-use super::TlsFiles;
 use crate::reasons::{MissingTls, Reason};
 use crate::text::chain;
 
@@ -18,13 +19,13 @@ fn date_of(time: rustls::pki_types::UnixTime) -> String {
     OffsetDateTime::from_unix_timestamp(seconds).map_or_else(|_| "a distant day".to_owned(), date)
 }
 
-/// Explains a TLS error to a client with these files.
+/// Explains a TLS error to a client that has this certificate and was given this CA.
 #[must_use]
-pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
-    let shown = files.cert.as_ref().map(|path| path.display());
+pub(super) fn to_client(error: &Error, cert: Option<&Path>, ca: Option<&Path>) -> Reason {
+    let shown = cert.map(Path::display);
     let lacks = |lack, text: String| Reason { text, lacks: Some(lack) };
     match error {
-        Error::InvalidCertificate(bad) => of_server(bad, files),
+        Error::InvalidCertificate(bad) => of_server(bad, ca),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             "the server does not speak TLS; write http:// instead of https://, or give the server a certificate"
                 .into()
@@ -72,12 +73,12 @@ pub fn to_client(error: &Error, files: &TlsFiles) -> Reason {
 }
 
 /// Explains why a client refuses a server's certificate.
-fn of_server(bad: &Bad, files: &TlsFiles) -> Reason {
+fn of_server(bad: &Bad, ca: Option<&Path>) -> Reason {
     // A bad signature also means the wrong CA: a CA with the same name signed another certificate.
     if !matches!(bad, Bad::UnknownIssuer | Bad::BadSignature) {
         return format!("the server's certificate cannot be trusted: {}", of_certificate(bad)).into();
     }
-    let text = match &files.ca {
+    let text = match ca {
         Some(ca) => format!(
             "the server's certificate is not signed by the CA in {}; give the certificate of the CA that signed it",
             ca.display()
@@ -205,6 +206,7 @@ mod tests {
 
     use rustls::OtherError;
 
+    use super::super::TlsFiles;
     use super::*;
 
     #[test]
@@ -240,7 +242,7 @@ mod tests {
             (Error::AlertReceived(Alert::InternalError), &none, None, &["internal error", "log"]),
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), &none, None, &["http://"]),
         ] {
-            let reason = to_client(&error, files);
+            let reason = files.explain(&error);
             assert_eq!(reason.lacks, lacks, "{error:?}");
             let text = reason.text;
             assert!(words.iter().all(|word| text.contains(word)), "{error:?}: {text}");

@@ -12,6 +12,7 @@ use rustls::server::WebPkiClientVerifier;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use time::OffsetDateTime;
 
+use crate::reasons::Reason;
 use certificate::Facts;
 
 /// Maximum size of a PEM file, in bytes. A wrong path must not fill the memory.
@@ -133,6 +134,12 @@ struct Identity {
 }
 
 impl TlsFiles {
+    /// Explains a TLS error of a client with these files.
+    #[must_use]
+    pub(crate) fn explain(&self, error: &rustls::Error) -> Reason {
+        explain::to_client(error, self.cert.as_deref(), self.ca.as_deref())
+    }
+
     /// Returns the server's settings; `None` without a certificate. With a CA, clients must show a certificate
     /// that this CA signed.
     ///
