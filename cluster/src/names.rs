@@ -43,37 +43,33 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 /// Derives a job's name from its parameters. Parameters that change results or stored data change the name.
 #[must_use]
 pub fn of_params(params: &Params) -> JobId {
-    let mut name = params.game().board().to_string();
-    match params.game().objective() {
+    let (game, contents) = (params.game(), params.contents());
+    let mut name = game.board().to_string();
+    match game.objective() {
         Objective::Score => {}
         Objective::Reach { exponent } => name += &format!("-reach{}", 1u64 << exponent),
         Objective::Lose { exponent } => name += &format!("-lose{}", 1u64 << exponent),
     }
-    if params.game().discount() != Discount::NONE {
-        name += &format!(
-            "-discount{}.{}",
-            params.game().discount().numerator(),
-            params.game().discount().denominator()
-        );
+    if game.discount() != Discount::NONE {
+        name += &format!("-discount{}.{}", game.discount().numerator(), game.discount().denominator());
     }
-    if params.game().spawner() == Spawner::Worst {
+    if game.spawner() == Spawner::Worst {
         name += "-worst";
     }
-    if params.game().spawn4() != Spawn4::default() {
-        name +=
-            &format!("-spawn{}.{}", params.game().spawn4().weight4(), params.game().spawn4().denominator());
+    if game.spawn4() != Spawn4::default() {
+        name += &format!("-spawn{}.{}", game.spawn4().weight4(), game.spawn4().denominator());
     }
-    if params.game().precision() == Precision::Bits64 {
+    if game.precision() == Precision::Bits64 {
         name += "-64bit";
     }
-    if params.contents().stores_best_moves() {
+    if contents.stores_best_moves() {
         name += "-moves";
     }
-    if let Some(layer) = params.contents().until() {
+    if let Some(layer) = contents.until() {
         name += &format!("-to{layer}");
     }
-    if params.contents().kept() != KeptLayers::default() {
-        name += &format!("-keep{}", params.contents().kept().to_string().replace('/', "."));
+    if contents.kept() != KeptLayers::default() {
+        name += &format!("-keep{}", contents.kept().to_string().replace('/', "."));
     }
     JobId(name)
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
-    Append, AppendFailure, Claim, Examined, JobId, OpenFailure, OpenTicket, Opened, RunBytes, RunTrouble,
-    StoreCheck, TroubleKind, WorkerId,
+    Append, AppendFailure, Claim, Errand, Examined, JobId, OpenFailure, OpenTicket, Opened, RunBytes,
+    RunTrouble, StoreCheck, TroubleKind, WorkerId,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -40,7 +40,7 @@ impl Carrier {
     pub async fn carry_out(self, mut work: UnboundedReceiver<Work>) {
         let stop = self.driver.stop();
         while let Some(Some(work)) = stop.run_until_cancelled(work.recv()).await {
-            if let Work::Examine(claim) = work {
+            if let Work::Errand(Errand::Examine(claim)) = work {
                 // Reading a shard takes long, so other orders do not wait for it.
                 tokio::spawn(self.clone().examine(claim));
                 continue;
@@ -48,12 +48,12 @@ impl Carrier {
             let (carrier, ordered) = (self.clone(), work.clone());
             let done = tokio::task::spawn_blocking(move || match ordered {
                 Work::Append(append) => carrier.append_for(&append),
-                Work::Open { ticket, job, times, may_make } => {
+                Work::Errand(Errand::Open { ticket, job, times, may_make }) => {
                     carrier.open_for(ticket, &job, times, may_make)
                 }
-                Work::Look(job) => carrier.find_run(&job),
+                Work::Errand(Errand::Look(job)) => carrier.find_run(&job),
+                Work::Errand(Errand::Examine(_)) => {}
                 Work::Release => carrier.release(),
-                Work::Examine(_) => {}
             });
             if let Err(panic) = done.await {
                 tracing::error!(%panic, "work on a journal panicked");
@@ -69,9 +69,11 @@ impl Carrier {
             Work::Append(append) => {
                 state.cluster.append_failed(now, append.ticket(), AppendFailure::Journal(why()));
             }
-            Work::Open { ticket, .. } => state.cluster.not_opened(now, *ticket, OpenFailure::Never(why())),
-            Work::Look(job) => state.cluster.store_checked(now, job, StoreCheck::There),
-            Work::Examine(_) | Work::Release => {}
+            Work::Errand(Errand::Open { ticket, .. }) => {
+                state.cluster.not_opened(now, *ticket, OpenFailure::Never(why()));
+            }
+            Work::Errand(Errand::Look(job)) => state.cluster.store_checked(now, job, StoreCheck::There),
+            Work::Errand(Errand::Examine(_)) | Work::Release => {}
         });
     }
 
@@ -190,11 +192,11 @@ impl Carrier {
         let Some((location, params, limit_bytes)) = found else { return Ok(None) };
         self.ledger.confirm()?;
         let limit = limit_bytes.map(|bytes| DiskLimit { bytes, times });
-        let opened = if may_make {
-            JobRun::begin(&location, &params, limit)?
-        } else {
-            JobRun::resume(&location, &params, limit).map_err(|error| missing_run(job, error))?
-        };
+        let opened = JobRun::open(&location, &params, limit, may_make);
+        let opened = opened.map_err(|error| match error.kind() {
+            ErrorKind::NotFound if !may_make => AppendError::Foreign(gone(job)),
+            _ => AppendError::Failed(error),
+        })?;
         if may_make {
             self.ledger.append(&QueueRecord::Begun { job: job.clone() })?;
         }
@@ -289,13 +291,5 @@ pub(super) fn trouble_kind(error: &RunError) -> TroubleKind {
         ErrorKind::Full => TroubleKind::Full,
         ErrorKind::Busy | ErrorKind::Fenced | ErrorKind::Unavailable => TroubleKind::Passing,
         _ => TroubleKind::Other,
-    }
-}
-
-/// Converts the error of opening a run that was created before.
-fn missing_run(job: &JobId, error: RunError) -> AppendError {
-    match error.kind() {
-        ErrorKind::NotFound => AppendError::Foreign(gone(job)),
-        _ => AppendError::Failed(error),
     }
 }

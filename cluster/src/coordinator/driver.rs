@@ -63,7 +63,7 @@ impl Driver {
             self.follow(event);
         }
         let appends = state.cluster.take_appends().into_iter().map(Work::Append);
-        let errands = state.cluster.take_errands().into_iter().map(Work::from);
+        let errands = state.cluster.take_errands().into_iter().map(Work::Errand);
         appends.chain(errands).for_each(|work| self.orders.order(work));
         let signal = state.cluster.signal();
         drop(state);

@@ -120,43 +120,27 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Opens or creates the run of a job, and fences off every process that has it open.
+    /// Opens the run of a job, and fences off every process that has it open. Creates a missing run if `may_make` is set.
     ///
     /// Removes shards that no record names, and retracts commits with missing shards. With a disk limit, also frees
     /// space for the remaining layers. Returns the estimated number of bytes that are still missing after that.
     ///
     /// # Errors
     ///
-    /// As for [`Run::open_or_create`], [`Run::share`] and [`disk::make_room`].
-    pub fn begin(
+    /// As for [`Run::open_or_create`] or [`Run::resume`], [`Run::share`] and [`disk::make_room`].
+    pub fn open(
         location: &Location,
         params: &Params,
         limit: Option<DiskLimit>,
-    ) -> Result<(Self, Contents, u64), RunError> {
-        Self::prepare(location, limit, || Run::open_or_create(location, params, UnnamedPolicy::Refuse))
-    }
-
-    /// Opens an existing run as [`begin`](Self::begin) does. Creates no run in place of a missing one.
-    ///
-    /// # Errors
-    ///
-    /// As for [`Run::resume`], [`Run::share`] and [`disk::make_room`].
-    pub fn resume(
-        location: &Location,
-        params: &Params,
-        limit: Option<DiskLimit>,
-    ) -> Result<(Self, Contents, u64), RunError> {
-        Self::prepare(location, limit, || Run::resume(location, params, UnnamedPolicy::Refuse))
-    }
-
-    fn prepare(
-        location: &Location,
-        limit: Option<DiskLimit>,
-        open: impl FnOnce() -> Result<Run, RunError>,
+        may_make: bool,
     ) -> Result<(Self, Contents, u64), RunError> {
         // The peak includes the files of killed workers, which the opening removes.
         let found_bytes = limit.map_or(Ok(0), |_| found_bytes(location))?;
-        let mut run = open()?;
+        let mut run = if may_make {
+            Run::open_or_create(location, params, UnnamedPolicy::Refuse)?
+        } else {
+            Run::resume(location, params, UnnamedPolicy::Refuse)?
+        };
         run.share()?;
         for retracted in run.absent()? {
             tracing::warn!(run = %location, phase = retracted.phase.name(), first = %retracted.first,
@@ -357,7 +341,7 @@ mod tests {
     fn an_append_whose_answer_was_lost_is_made_once() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, contents, _) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, contents, _) = JobRun::open(&location, &params(), None, true).unwrap();
         let empty = (params(), Holdings::default(), RunBytes::default());
         assert_eq!((contents.params, contents.holdings, contents.stored), empty);
         run.append(&record(8), || panic!("nothing has failed")).unwrap();
@@ -394,7 +378,7 @@ mod tests {
     fn only_shards_that_match_their_records_are_committed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), None, true).unwrap();
         type Change = fn(&mut ShardRecord);
         let changes: [(Change, &str); 5] = [
             (|shard| shard.file = shard.file.replace("1.1.shard", "1.2.shard"), "1.2.shard"),
@@ -421,7 +405,8 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let limit = DiskLimit { bytes: 1 << 20, times: 1 };
-        let (mut run, contents, missing_bytes) = JobRun::begin(&location, &params(), Some(limit)).unwrap();
+        let (mut run, contents, missing_bytes) =
+            JobRun::open(&location, &params(), Some(limit), true).unwrap();
         assert_eq!(missing_bytes, 0);
         let disk = |stored: RunBytes| {
             let disk = stored.disk.unwrap();
@@ -463,14 +448,14 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let limit = Some(DiskLimit { bytes: 1 << 20, times: 1 });
-        let (run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let (run, ..) = JobRun::open(&location, &params(), limit, true).unwrap();
         let uncommitted = commit(&run, |_| {});
         let JournalRecord::Commit(Record { shards, .. }) = &uncommitted else { panic!() };
         drop(run);
         let folder = place.path().join("job/shards");
         let part = folder.join(format!(".tmp-{}-{:032x}", shards[0].file, 7));
         std::fs::write(&part, [0; 130_000]).unwrap();
-        let (run, contents, _) = JobRun::begin(&location, &params(), limit).unwrap();
+        let (run, contents, _) = JobRun::open(&location, &params(), limit, true).unwrap();
         assert!(!part.exists() && !folder.join(&shards[0].file).exists());
         for disk in [contents.stored.disk.unwrap(), run.stored().disk.unwrap()] {
             assert!(disk.peak_bytes >= disk.taken_bytes + 130_000, "{disk:?}");
@@ -482,7 +467,7 @@ mod tests {
     fn different_counts_do_not_blame_the_journal() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), None, true).unwrap();
         let fine = || panic!("nothing has failed");
         run.append(&commit(&run, |_| {}), fine).unwrap();
         let removed = vec![LayerRange { first: Layer(4), last: Layer(4) }];
@@ -504,9 +489,9 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (folder, aside) = (place.path().join("job"), place.path().join("aside"));
         let location = Location::from(&folder);
-        let missing = JobRun::resume(&location, &params(), None).unwrap_err();
+        let missing = JobRun::open(&location, &params(), None, false).unwrap_err();
         assert!(missing.kind() == ErrorKind::NotFound && !folder.exists(), "{missing}");
-        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), None, true).unwrap();
         std::fs::rename(&folder, &aside).unwrap();
         for _ in 0..2 {
             let refused = run.append(&record(8), || Ok(())).unwrap_err();
@@ -516,7 +501,7 @@ mod tests {
         std::fs::rename(&aside, &folder).unwrap();
         run.append(&record(8), || Ok(())).unwrap();
         drop(run);
-        JobRun::resume(&location, &params(), None).unwrap();
+        JobRun::open(&location, &params(), None, false).unwrap();
         assert_eq!(journal(&location), [json!(record(8))]);
     }
 
@@ -527,7 +512,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
         let limit = Some(DiskLimit { bytes: 1 << 20, times: 1 });
-        let (mut run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), limit, true).unwrap();
         let sound = commit(&run, |_| {});
         run.journal.lose_answer(&sound, true);
         // The run is reopened. Then the shard has other contents for a moment.
@@ -541,7 +526,7 @@ mod tests {
         run.append(&sound, || Ok(())).unwrap();
         let taken = run.stored().disk.unwrap().taken_bytes;
         drop(run);
-        let (run, ..) = JobRun::begin(&location, &params(), limit).unwrap();
+        let (run, ..) = JobRun::open(&location, &params(), limit, true).unwrap();
         let counted = run.stored().disk.unwrap().taken_bytes;
         // The opening has added a file that takes as much as the shard. So both sums would be equal if the shard had
         // counted twice.
@@ -552,7 +537,7 @@ mod tests {
     fn a_process_that_does_not_own_the_store_opens_nothing() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), None, true).unwrap();
         run.journal.lose_answer(&record(8), true);
         let opening = run.opening();
         let taken_over = || Err(AppendError::Fenced("another".to_owned()));
@@ -565,7 +550,7 @@ mod tests {
     fn records_that_others_wrote_are_noticed() {
         let place = tempfile::tempdir().unwrap();
         let location = Location::from(place.path()).child("job").unwrap();
-        let (mut run, ..) = JobRun::begin(&location, &params(), None).unwrap();
+        let (mut run, ..) = JobRun::open(&location, &params(), None, true).unwrap();
         run.append(&record(8), || Ok(())).unwrap();
         run.journal.lose_answer(&record(24), false);
         let (mut other, _) = JobRun::reopen(&location, None).unwrap();

@@ -219,12 +219,8 @@ pub struct WantedJob {
     pub params: Params,
     /// Disk limit of the run in bytes, if any.
     pub disk_limit: Option<u64>,
-    /// Whether an existing run may keep other layers.
-    pub any_kept: bool,
-    /// Whether an existing run may store best moves where this job does not, or the reverse.
-    pub any_values: bool,
-    /// Whether values of an existing run may have another precision.
-    pub any_precision: bool,
+    /// Choices that an existing run decides.
+    pub open: OpenChoices,
     /// Whether the run must exist.
     pub must_exist: bool,
 }
@@ -232,14 +228,7 @@ pub struct WantedJob {
 impl WantedJob {
     /// Creates a job without a disk limit. An existing run must match its parameters.
     pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            disk_limit: None,
-            any_kept: false,
-            any_values: false,
-            any_precision: false,
-            must_exist: false,
-        }
+        Self { params, disk_limit: None, open: OpenChoices::default(), must_exist: false }
     }
 }
 
@@ -257,13 +246,12 @@ struct Found {
 /// Checks for an existing run in the place of a job's run. Changes nothing.
 async fn look(location: Location, wanted: WantedJob) -> Result<Found, Status> {
     let found = spawn_blocking(move || {
-        let WantedJob { params: wanted, any_kept, any_values, any_precision, must_exist, .. } = wanted;
+        let WantedJob { params: wanted, open, must_exist, .. } = wanted;
         if RunDir::find(&location)?.is_none() {
             RunDir::require_unused(&location)?;
             return Ok((!must_exist).then_some(Found { params: wanted, summary: None, has_run: false }));
         }
         let run = Run::open(&location)?;
-        let open = OpenChoices { kept: any_kept, best_moves: any_values, precision: any_precision };
         let wanted = wanted.resuming(run.params(), open);
         let params = run.continued_as(&wanted)?;
         // A finished run is accepted under any limit, because it keeps its contents.

@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{ClusterError, JobId, Pull, WorkerReport};
+use exact2048_game::OpenChoices;
 use exact2048_net::status::{invalid_argument, unavailable};
 use exact2048_proto::v1::coordinator_server::Coordinator;
 use exact2048_proto::v1::{
@@ -74,7 +75,8 @@ impl Coordinator for CoordinatorService {
                 "expected a limit above 0, found 0; omit it for no limit",
             ));
         }
-        let wanted = WantedJob { params, disk_limit, any_kept, any_values, any_precision, must_exist };
+        let open = OpenChoices { kept: any_kept, best_moves: any_values, precision: any_precision };
+        let wanted = WantedJob { params, disk_limit, open, must_exist };
         let job = Arc::clone(&self.requests).submit(job, wanted).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))
     }
@@ -216,14 +218,11 @@ impl Watcher {
             self.ended = true;
             return Err(cluster_status(&ClusterError::Unknown(job.clone())));
         };
-        self.ended = has_stopped(found);
+        // Only a request can change a job that has ended.
+        self.ended =
+            !found.checking && !matches!(found.state(), v1::JobState::Queued | v1::JobState::Running);
         Ok(WatchResponse { jobs: vec![v1::Job::clone(found)], workers })
     }
-}
-
-/// Returns whether a job has stopped: only a request can change it from now on.
-fn has_stopped(job: &v1::Job) -> bool {
-    !job.checking && !matches!(job.state(), v1::JobState::Queued | v1::JobState::Running)
 }
 
 #[cfg(test)]

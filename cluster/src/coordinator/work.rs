@@ -1,35 +1,15 @@
 //! Work that the pure code orders, on its way to the code that carries it out.
 
-use exact2048_coordinator::cluster::{Append, Claim, Errand, JobId, OpenTicket};
+use exact2048_coordinator::cluster::{Append, Errand, JobId};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Work on the journals and shards of jobs.
 #[derive(Clone)]
 pub(super) enum Work {
     Append(Append),
-    /// Opens the run of a job. With a disk limit, the opening leaves the usual free space, multiplied by `times`.
-    Open {
-        ticket: OpenTicket,
-        job: JobId,
-        times: u64,
-        may_make: bool,
-    },
-    /// Checks that the store and the run of a job are in their place.
-    Look(JobId),
-    /// Reads a shard that a worker cannot read.
-    Examine(Claim),
+    Errand(Errand),
     /// Releases the runs that are no longer needed, so that other processes can open them.
     Release,
-}
-
-impl From<Errand> for Work {
-    fn from(errand: Errand) -> Self {
-        match errand {
-            Errand::Open { ticket, job, times, may_make } => Self::Open { ticket, job, times, may_make },
-            Errand::Look(job) => Self::Look(job),
-            Errand::Examine(claim) => Self::Examine(claim),
-        }
-    }
 }
 
 /// Sender of orders.

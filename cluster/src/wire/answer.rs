@@ -97,14 +97,13 @@ fn assignment_of(message: v1::Share) -> Result<Assignment, WireError> {
         .ok_or_else(|| WireError::field("parameters", "expected parameters, found none"))?;
     let params = params_of(parameters).map_err(|error| error.within("parameters"))?;
     let (first, last) = layers_of(message.first_layer, message.last_layer)?;
-    if last > params.last_layer() {
-        let what = format!("expected at most {}, found {last}", params.last_layer());
-        return Err(WireError::field("last_layer", what));
-    }
-    if message.members.is_empty() || message.members.len() > MAX_MEMBERS {
-        let what = format!("expected 1 to {MAX_MEMBERS} members, found {}", message.members.len());
-        return Err(WireError::field("members", what));
-    }
+    WireError::unless(last <= params.last_layer(), "last_layer", || {
+        format!("expected at most {}, found {last}", params.last_layer())
+    })?;
+    let count = message.members.len();
+    WireError::unless((1..=MAX_MEMBERS).contains(&count), "members", || {
+        format!("expected 1 to {MAX_MEMBERS} members, found {count}")
+    })?;
     let members = message
         .members
         .into_iter()

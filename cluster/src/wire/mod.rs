@@ -89,6 +89,11 @@ impl WireError {
         Self::Field { field: field.to_owned(), what: what.to_string() }
     }
 
+    /// Returns an error about a field unless `is_valid` is set.
+    fn unless(is_valid: bool, field: &str, what: impl FnOnce() -> String) -> Result<(), Self> {
+        if is_valid { Ok(()) } else { Err(Self::field(field, what())) }
+    }
+
     /// Prefixes the field's name with the name of the message around it.
     fn within(self, outer: &str) -> Self {
         match self {
@@ -138,21 +143,18 @@ fn job_of(field: &str, name: &str) -> Result<JobId, WireError> {
 }
 
 fn threads_of(threads: u32) -> Result<u32, WireError> {
-    if (1..=MAX_THREADS).contains(&threads) {
-        return Ok(threads);
-    }
-    Err(WireError::field("threads", format!("expected 1 to {MAX_THREADS}, found {threads}")))
+    let is_valid = (1..=MAX_THREADS).contains(&threads);
+    WireError::unless(is_valid, "threads", || format!("expected 1 to {MAX_THREADS}, found {threads}"))?;
+    Ok(threads)
 }
 
 fn address_of(address: String) -> Result<String, WireError> {
-    if address.len() > MAX_ADDRESS_BYTES {
-        let what = format!("expected at most {MAX_ADDRESS_BYTES} bytes, found {}", address.len());
-        return Err(WireError::field("address", what));
-    }
-    if !is_address(&address) {
-        let what = format!("expected a URL such as http://HOST:PORT, found {:?}", plain_words(&address, 80));
-        return Err(WireError::field("address", what));
-    }
+    WireError::unless(address.len() <= MAX_ADDRESS_BYTES, "address", || {
+        format!("expected at most {MAX_ADDRESS_BYTES} bytes, found {}", address.len())
+    })?;
+    WireError::unless(is_address(&address), "address", || {
+        format!("expected a URL such as http://HOST:PORT, found {:?}", plain_words(&address, 80))
+    })?;
     Ok(address)
 }
 
@@ -176,18 +178,9 @@ fn pass_message(phase: Phase) -> v1::Pass {
 /// Checks that a range of layers consists of even tile sums from 4 on, with the lower sum first.
 fn layers_of(first: u32, last: u32) -> Result<(Layer, Layer), WireError> {
     let is_layer = |layer: u32| Layer::of_sum(layer).is_some();
-    if !is_layer(first) {
-        return Err(WireError::field(
-            "first_layer",
-            format!("expected an even number from 4 on, found {first}"),
-        ));
-    }
-    if !is_layer(last) || last < first {
-        return Err(WireError::field(
-            "last_layer",
-            format!("expected an even number from {first} on, found {last}"),
-        ));
-    }
+    let expected = |least: u32, found: u32| format!("expected an even number from {least} on, found {found}");
+    WireError::unless(is_layer(first), "first_layer", || expected(4, first))?;
+    WireError::unless(is_layer(last) && last >= first, "last_layer", || expected(first, last))?;
     Ok((Layer(first), Layer(last)))
 }
 

@@ -137,9 +137,9 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
     for (field, count) in
         [("states", done.states), ("afterstates", done.afterstates), ("sealed_bytes", done.sealed_bytes)]
     {
-        if count >= MAX_COUNT {
-            return Err(WireError::field(field, format!("expected less than {MAX_COUNT}, found {count}")));
-        }
+        WireError::unless(count < MAX_COUNT, field, || {
+            format!("expected less than {MAX_COUNT}, found {count}")
+        })?;
     }
     let totals = Totals {
         states: done.states,
@@ -153,10 +153,10 @@ fn part_of(done: &v1::LayerDone) -> Result<LayerPart, WireError> {
 fn written_of(written: v1::ShardWritten) -> Result<WorkerReport, WireError> {
     let shard = written.shard.ok_or_else(|| WireError::field("shard", "expected a shard, found none"))?;
     let shard = write_of(shard).map_err(|error| error.within("shard"))?;
-    if written.record.len() > MAX_RECORD_BYTES {
-        let what = format!("expected at most {MAX_RECORD_BYTES} bytes, found {}", written.record.len());
-        return Err(WireError::field("record", what));
-    }
+    let length = written.record.len();
+    WireError::unless(length <= MAX_RECORD_BYTES, "record", || {
+        format!("expected at most {MAX_RECORD_BYTES} bytes, found {length}")
+    })?;
     Ok(WorkerReport::ShardWritten { shard, record: written.record })
 }
 

@@ -44,11 +44,8 @@ pub fn run_unknown_status() -> Status {
 /// Returns whether a status is a [`run_unknown_status`].
 #[must_use]
 pub fn is_run_unknown(status: &Status) -> bool {
-    has_reason(status, RUN_UNKNOWN)
-}
-
-fn has_reason(status: &Status, reason: &str) -> bool {
-    status.get_details_error_info().is_some_and(|info| info.domain == DOMAIN && info.reason == reason)
+    let info = status.get_details_error_info();
+    info.is_some_and(|info| info.domain == DOMAIN && info.reason == RUN_UNKNOWN)
 }
 
 /// Returns the status of a refused pull.

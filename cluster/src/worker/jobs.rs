@@ -106,7 +106,10 @@ impl Jobs {
         let location =
             Location::parse(run_url.as_ref(), &self.settings).map_err(|error| failed(error.into()))?;
         let mut run = Run::open(&location).map_err(failed)?;
-        require_same(run.params(), &share.params)?;
+        if run.params() != &share.params {
+            let (held, wanted) = (run.params().clone().into(), share.params.clone().into());
+            return Err(JobError::OtherParams { held, wanted });
+        }
         wait_for_inputs(&mut run, share, stop)?;
         let (params, scratch) = (run.params(), self.scratch.clone());
         let worker =
@@ -120,17 +123,11 @@ impl Jobs {
     }
 }
 
-fn require_same(held: &Params, wanted: &Params) -> Result<(), JobError> {
-    if held == wanted {
-        return Ok(());
-    }
-    Err(JobError::OtherParams { held: Box::new(held.clone()), wanted: Box::new(wanted.clone()) })
-}
-
 /// Waits until the journal contains all inputs of a share, or until `stop`.
 fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<(), JobError> {
     let begun = Instant::now();
-    while !has_inputs(run, share.segment) && !stop.load(Ordering::Relaxed) {
+    let has_inputs = |run: &Run| Recipe::new(run.params(), &run.holdings()).has_inputs(share.segment);
+    while !has_inputs(run) && !stop.load(Ordering::Relaxed) {
         if begun.elapsed() >= PATIENCE {
             let Segment { first, last, .. } = share.segment;
             return Err(JobError::NotShown { place: run.dir().place().clone(), first, last });
@@ -139,11 +136,6 @@ fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<()
         run.reread()?;
     }
     Ok(())
-}
-
-/// Returns whether all inputs of a segment are committed.
-fn has_inputs(run: &Run, segment: Segment) -> bool {
-    Recipe::new(run.params(), &run.holdings()).has_inputs(segment)
 }
 
 #[cfg(test)]

@@ -41,21 +41,9 @@ enum Parcel {
 }
 
 /// The stream to one peer.
-#[derive(Debug)]
 pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
     room: Arc<Room>,
-}
-
-impl std::fmt::Debug for Parcel {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Block { layer, lane, payload, .. } => {
-                write!(f, "{layer} {lane:?}: {} bytes", payload.len())
-            }
-            Self::Frontier(layer) => write!(f, "at {layer}"),
-        }
-    }
 }
 
 /// Signals that end a link.

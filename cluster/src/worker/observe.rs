@@ -1,39 +1,23 @@
-//! The metrics of a worker, with their names and meanings.
+//! The metrics of a worker. [`describe`] explains their names.
 
 use exact2048_solution::Phase;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
 
-/// Finished states, by pass.
 pub const STATES: &str = "exact2048_states_total";
-/// Epochs that began.
 pub const EPOCHS: &str = "exact2048_epochs_total";
-/// Epochs that failed on this worker.
 pub const EPOCHS_FAILED: &str = "exact2048_epochs_failed_total";
-/// Whether this worker is in an epoch.
 pub const IN_EPOCH: &str = "exact2048_in_epoch";
-/// Bytes of blocks that wait to be sent.
 pub const SENDING_BYTES: &str = "exact2048_sending_bytes";
-/// Bytes of packed layers that wait to be written.
 pub const UNWRITTEN_BYTES: &str = "exact2048_unwritten_bytes";
-/// Reports that wait to be acknowledged.
 pub const REPORTS_WAITING: &str = "exact2048_reports_waiting";
-/// Bytes of blocks to other workers.
 pub const PUSHED_BYTES: &str = "exact2048_pushed_bytes_total";
-/// Bytes of blocks from other workers.
 pub const RECEIVED_BYTES: &str = "exact2048_received_bytes_total";
-/// Callers that did not know the secret of the epoch.
 pub const DENIED: &str = "exact2048_denied_total";
-/// Bytes of shards that were written.
 pub const WRITTEN_BYTES: &str = "exact2048_written_bytes_total";
-/// Bytes of copies to other workers.
 pub const GIVEN_BYTES: &str = "exact2048_given_bytes_total";
-/// Shards that were in the cache.
 pub const CACHED_SHARDS: &str = "exact2048_cached_shards_total";
-/// Shards that were not in the cache, by source.
 pub const FETCHED_SHARDS: &str = "exact2048_fetched_shards_total";
-/// The bytes of shards that were not in the cache.
 pub const FETCHED_BYTES: &str = "exact2048_fetched_bytes_total";
-/// Time of a pull.
 pub const PULL_SECONDS: &str = "exact2048_pull_seconds";
 
 /// Label of shards that a peer sent.
