@@ -39,7 +39,7 @@ let isPlaying = false;
 let asking = new AbortController();
 /** Whether an answer for the shown board may still arrive. */
 let isAsked = false;
-/** Estimated seconds of an answer for the shown board, if the user decides about it. @type {number | null} */
+/** Estimated seconds of an answer for the shown board, if the user decides about it; 0 if unknown. @type {number | null} */
 let offered = null;
 let drawing = 0;
 /** Time of the last move, until the page shows the values of the new board. @type {number | null} */
@@ -361,14 +361,16 @@ async function load(signal, seconds = open === null ? QUICK_SECONDS : MOST_SECON
     }
     if (unknown.length > 0 && !signal.aborted) showAll();
   } catch (error) {
-    if (signal.aborted) return;
+    const isSlow = error instanceof Refused && error.code === "DEADLINE_EXCEEDED";
+    // The losses of earlier moves are not worth a long computation.
+    if (signal.aborted || (isSlow && isKnown(steps[at]))) return;
     isAsked = false;
     setPlaying(false);
-    const { message } = /** @type {Error} */ (error);
-    if (error instanceof Refused && error.seconds !== undefined && seconds < MOST_SECONDS) {
-      offer(error.seconds);
+    if (isSlow && seconds < MOST_SECONDS) {
+      offer(error.seconds ?? 0);
       return;
     }
+    const { message } = /** @type {Error} */ (error);
     if (open?.isByHand === false) {
       open = null;
       showAll();
@@ -383,18 +385,19 @@ async function load(signal, seconds = open === null ? QUICK_SECONDS : MOST_SECON
 function showComputing(begun, signal) {
   const seconds = Math.round((performance.now() - begun) / 1000);
   if (seconds < 2 || signal.aborted) return;
-  const of = offered === null ? "" : ` of about ${offered} s`;
+  const of = offered ? ` of about ${offered} s` : "";
   showNote(`Computing values: ${seconds} s${of}.`, "Stop", () => {
     stop();
-    offer(offered ?? QUICK_SECONDS);
+    offer(offered ?? 0);
   });
 }
 
-/** Lets the user decide about a long computation. @param {number} seconds the server's estimate */
+/** Lets the user decide about a long computation. @param {number} seconds the server's estimate; 0 if unknown */
 function offer(seconds) {
   offered = seconds;
   isAsked = false;
-  showNote(`The run does not store these values. Computing them takes about ${seconds} s.`, "Compute", () => {
+  const time = seconds ? ` Computing them takes about ${seconds} s.` : "";
+  showNote(`The run does not store these values.${time}`, "Compute", () => {
     byId("compute").hidden = true;
     load(asking.signal, MOST_SECONDS);
   });
