@@ -12,7 +12,7 @@ use common::serving::Server;
 use common::{Place, Solved, exact2048, files, on_run, text, whole};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
-use exact2048_game::{Board, BoardSize};
+use exact2048_game::{Board, BoardSize, Layer, why_unreachable};
 use exact2048_solution::{
     CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, ReachSource,
     Recipe, Run,
@@ -211,6 +211,37 @@ fn cones_need_no_stored_states() {
         let (found, expected) = (kernels.evaluate(asked, &|| true), by_tables.evaluate(asked, &|| true));
         assert_eq!(format!("{found:?}"), format!("{expected:?}"));
     }
+}
+
+/// Where a run no longer stores which boards games reach, some boards of a batch may lead to states that the run lacks.
+/// The other boards of the batch get the same answers as alone.
+#[test]
+fn batches_leave_out_boards_that_lead_to_missing_states() {
+    let limited = Solved::new("--board 3x3 --objective reach:64 --keep 16 --disk 1MB");
+    let run = Run::open(&limited.run()).unwrap();
+    let (oracle, holdings) = (Oracle::new(&run).unwrap(), run.holdings());
+    let recipe = Recipe::new(run.params(), &holdings);
+    let is_stored = |layer| recipe.reach(layer) == ReachSource::Stored;
+    let boards: Vec<Board> = (0..40_000u64)
+        .map(|seed| (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 28, Board::default().with(8, 1)))
+        .map(|(bits, board)| {
+            (0..8).fold(board, |board, cell| board.with(cell, (bits >> (4 * cell) & 7) as u8 % 6))
+        })
+        .filter(|&board| why_unreachable(board, run.params()).is_none())
+        .filter(|board| {
+            let layer = Layer(board.tile_sum(9));
+            !is_stored(layer) && is_stored(layer.up(1))
+        })
+        .take(1_000)
+        .collect();
+    let alone: Vec<_> = boards.iter().map(|&board| oracle.evaluate(board, &|| true)).collect();
+    let refused = alone.iter().filter(|answer| answer.is_err()).count();
+    assert!(refused > 5 && refused < 500, "{refused} of {}", alone.len());
+    let together = oracle.evaluate_all(&boards, &|| true).unwrap();
+    assert_eq!(format!("{together:?}"), format!("{alone:?}"));
+    let expected: Vec<Option<f64>> =
+        boards.iter().map(|&board| oracle.values(&[board], &|| true).unwrap()[0]).collect();
+    assert_eq!(oracle.values(&boards, &|| true).unwrap(), expected);
 }
 
 /// A sample of such a run reports the covered part.
