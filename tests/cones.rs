@@ -46,6 +46,17 @@ fn with_kernels(run: &Run, tuning: Tuning) -> Oracle {
     Oracle::with_options(run, OracleOptions { kernels, ..OracleOptions::default() }).unwrap()
 }
 
+/// Threads that play games need cones at the same time. Their games are those of a run with all values.
+#[test]
+fn perfect_games_do_not_depend_on_the_stored_values() {
+    let [few, all] = ["64", "all"].map(|keep| Solved::new(&format!("--board 3x3 --keep {keep}")));
+    let options = ["--player", "perfect", "--games", "4", "--threads", "4", "--until", "64", "--json"];
+    let [few, all] = [few, all].map(|solved| on_run(&solved.run(), "play", &options).exits(0).json());
+    for field in ["games", "moves", "score", "merges_a_game"] {
+        assert_eq!(few[field], all[field], "{field}");
+    }
+}
+
 /// A reachable state of a layer. It depends on the seed.
 fn state(layer: u32, seed: u64) -> Board {
     let packed = PackedRules::new(size());
@@ -131,7 +142,7 @@ fn a_query_reports_its_cost_and_the_next_costs_nothing() {
 /// follow are known afterwards. Kernels that need more memory are not used. A caller that gives up gets an error.
 #[test]
 fn kernels_solve_large_cones() {
-    let run = Solved::new("--board 3x3 --objective reach:128 --keep starts");
+    let run = Solved::new("--board 3x3 --objective reach:256 --keep starts");
     let run = Run::open(&run.run()).unwrap();
     let size: BoardSize = "3x3".parse().unwrap();
     let [first, later] =
@@ -151,7 +162,7 @@ fn kernels_solve_large_cones() {
     assert!(known > 0);
     // Kernels without memory leave the cone to the hash tables, whose memory does not suffice either.
     let little = Tuning { limit_bytes: 1 << 20, ..UNLIMITED };
-    let refused = ask(&with_kernels(&run, little), first, 9 << 20, &|| true).unwrap_err();
+    let refused = ask(&with_kernels(&run, little), first, 33 << 20, &|| true).unwrap_err();
     assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
     // A cone that takes longer than its deadline is refused before the work.
     let spent = CostSum::default();
@@ -179,7 +190,7 @@ fn kernels_solve_large_cones() {
 /// the hash tables.
 #[test]
 fn cones_need_no_stored_states() {
-    let (job, size) = ("--board 3x3 --objective reach:128", "3x3".parse().unwrap());
+    let (job, size) = ("--board 3x3 --objective reach:256", "3x3".parse().unwrap());
     let whole = Solved::new(&format!("{job} --keep starts"));
     let alone = Oracle::new(&Run::open(&whole.run()).unwrap()).unwrap();
     let board = |text| Board::parse(text, size).unwrap();

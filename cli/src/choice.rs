@@ -1,7 +1,8 @@
 //! Chooses the kept layers under a disk limit, and estimates the effect on the time of solves and queries.
 
+use anyhow::Result;
 use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload, room};
-use exact2048_game::{BoardSize, KeptLayers, Params};
+use exact2048_game::{BoardSize, KeptLayers, Params, ValueStep, ValueUnit};
 use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
@@ -26,6 +27,8 @@ pub struct Choice {
     pub is_tight: bool,
     /// The next larger choice of layers, and the bytes that the larger choice needs.
     pub more: Option<(KeptLayers, u64)>,
+    /// Step to which values are rounded.
+    pub step: Option<ValueStep>,
 }
 
 /// Disk needs of a run under a limit for every choice of kept layers.
@@ -34,13 +37,64 @@ pub struct Choices {
     limit_bytes: u64,
     /// Number of bytes of scratch files that can occupy the disk until the run is solved.
     scratch_bytes: u64,
+    step: Option<ValueStep>,
+}
+
+/// Largest step of probabilities that [`choose`] tries: 2^-12, an error of about a hundredth of a percent.
+const LARGEST_OF_PROBABILITY: i16 = -12;
+
+/// Chooses what a new run stores under a disk limit: the kept layers unless `keep` gives them, and the step of rounded
+/// values if it is open. The chosen step is the smallest with which the most layers are kept. Returns the parameters with
+/// both. `scratch_bytes` is as in [`Choices::new`].
+///
+/// # Errors
+///
+/// A usage error with the smallest sufficient limit and the remedies.
+pub fn choose(
+    params: &Params,
+    (keep, is_step_open): (Option<KeptLayers>, bool),
+    limit_bytes: u64,
+    scratch_bytes: u64,
+) -> Result<(Params, Choice)> {
+    let with_step = |step: Option<ValueStep>| -> Result<(Params, Choice)> {
+        let params = params.to_builder().value_step(step).build()?;
+        let choices = Choices::new(&params, limit_bytes, scratch_bytes);
+        let choice = choices.choose(keep, params.game().board())?;
+        Ok((params.to_builder().kept(choice.kept).build()?, choice))
+    };
+    if !is_step_open {
+        return with_step(params.contents().value_step());
+    }
+    let steps = steps(params);
+    // A choice that enumerates no layer twice is better than any other. Then more kept layers are better.
+    let worth = |step: Option<ValueStep>| -> (bool, f64) {
+        with_step(step).map_or((false, -1.0), |(_, choice)| (!choice.is_tight, choice.kept.share()))
+    };
+    let best = worth(steps.last().copied().flatten());
+    let at = steps.partition_point(|&step| worth(step) < best);
+    with_step(steps.get(at).or(steps.last()).copied().flatten())
+}
+
+/// The steps that a run may choose, ascending, after `None` for all bits.
+fn steps(params: &Params) -> Vec<Option<ValueStep>> {
+    let [least, most] = ValueStep::limits(params.game());
+    let largest = match params.game().objective().unit() {
+        ValueUnit::Points => most,
+        ValueUnit::Probability => ValueStep::of_exponent(LARGEST_OF_PROBABILITY),
+    };
+    let halves = std::iter::successors(Some(largest), |step| Some(step.half()));
+    let mut steps: Vec<_> = halves.take_while(|&step| step >= least).map(Some).collect();
+    steps.push(None);
+    steps.reverse();
+    steps
 }
 
 impl Choices {
     /// Choices for a run with these parameters. The kept layers in `params` are ignored. `scratch_bytes` is 0 if
     /// scratch files are on another disk.
     pub fn new(params: &Params, limit_bytes: u64, scratch_bytes: u64) -> Self {
-        Self { forecast: Forecast::new(params, &Workload::new(params)), limit_bytes, scratch_bytes }
+        let forecast = Forecast::new(params, &Workload::new(params));
+        Self { forecast, limit_bytes, scratch_bytes, step: params.contents().value_step() }
     }
 
     /// Number of bytes of scratch files that can occupy the disk until the run is solved.
@@ -61,7 +115,7 @@ impl Choices {
         let is_tight = needs.peak_bytes > self.limit_bytes;
         let of_more = candidates().filter(|more| more.share() > kept.share()).last();
         let more = of_more.map(|more| (more, self.needs(more).peak_bytes));
-        Ok(Choice { kept, needs, is_tight, more })
+        Ok(Choice { kept, needs, is_tight, more, step: self.step })
     }
 
     /// Chooses the layers of `keep`, or the largest number of layers that fits.
@@ -267,6 +321,12 @@ impl Choice {
             "note: this run takes at most about {peak} of the {limit} of --disk, and {end} in the end; {}",
             layer_cost.text(self.kept, self.is_tight)
         );
+        if let Some(step) = self.step {
+            text += &format!(
+                "; values are rounded to multiples of {step}, so they are within {} of the exact ones",
+                step.half()
+            );
+        }
         let more = self.more.map(|(kept, bytes)| (kept, sizes.at_least(bytes)));
         if let Some((kept, size)) = more.filter(|(_, size)| layer_cost.has_values && *size != limit) {
             text += &format!("; with {size} the run would keep {}", kept_text(kept, false));
@@ -305,6 +365,28 @@ mod tests {
         assert_eq!(periods.last(), Some(&1), "all layers are kept");
         assert!(choices("5x2", 60_000_000).best().unwrap().is_tight, "reach alone takes 100 MB");
         assert!(!choices("5x2", 200_000_000).best().unwrap().is_tight);
+    }
+
+    /// The step of rounded values is the smallest with which the most layers are kept.
+    #[test]
+    fn a_limit_chooses_the_step() {
+        let chosen = |step: Option<&str>, limit_bytes| {
+            let params = Params::usual("5x2", "score").value_step(step.map(|step| step.parse().unwrap()));
+            choose(&params.build().unwrap(), (None, step.is_none()), limit_bytes, 0).unwrap().1
+        };
+        let exact = choices("5x2", 500_000_000).best().unwrap();
+        let open = chosen(None, 500_000_000);
+        assert!(open.kept.share() > exact.kept.share(), "{open:?}, {exact:?}");
+        assert_eq!(open.kept, chosen(Some("4"), 500_000_000).kept, "the largest step keeps no more");
+        let less = open.step.unwrap().half().to_string();
+        assert!(
+            chosen(Some(&less), 500_000_000).kept.share() < open.kept.share(),
+            "a smaller step keeps less"
+        );
+        assert_eq!(chosen(None, 5_000_000_000).step, None, "all bits fit");
+        let open =
+            choose(&Params::small("5x2"), (Some(KeptLayers::TWO_IN_FOUR), true), 1_200_000_000, 0).unwrap().1;
+        assert!(open.kept == KeptLayers::TWO_IN_FOUR && open.step.is_some(), "{open:?}");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use bytesize::ByteSize;
 use exact2048_game::KeptLayers;
-use exact2048_solution::{ConeProgress, KernelsOfRun, Run};
+use exact2048_solution::{ConeProgress, KernelsOfRun, OracleOptions, Run};
 use exact2048_stats::KeptStatistics;
 use exact2048_storage::Location;
 use parking_lot::Mutex;
@@ -160,6 +160,12 @@ impl ConeWatch {
             line.finish();
         }
     }
+}
+
+/// Returns the options of an oracle with kernels, within a memory limit of the process. Several threads may ask at once, so
+/// each cone that the kernels cannot solve gets only the default memory.
+pub fn options(memory_bytes: u64) -> OracleOptions {
+    OracleOptions { kernels: Some(kernels(memory_bytes)), ..OracleOptions::default() }
 }
 
 /// Returns the kernels for values that a run does not store, within a memory limit of the process.

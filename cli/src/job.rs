@@ -1,8 +1,12 @@
 //! Options that define a job, shared by `solve`, `plan` and `submit`.
 
+use std::str::FromStr;
+
 use anyhow::Result;
+use exact2048_game::value_step::ParseValueStepError;
 use exact2048_game::{
     BoardSize, Discount, Game, KeptLayers, Objective, OpenChoices, Params, Precision, Spawn4, Spawner,
+    ValueStep, position,
 };
 use exact2048_stats::has_usual_rules;
 
@@ -14,10 +18,12 @@ pub struct JobArgs {
     /// Set the rows and columns, for example 3x3: 2 to 16 cells, sides of 1 to 8
     #[arg(long, value_name = "RxC", allow_negative_numbers = true)]
     board: BoardSize,
-    /// Choose the objective: score; reach:TILE for the highest probability of ever holding TILE; lose:TILE for the lowest
-    /// probability of never holding it, precise even if it is tiny
-    #[arg(long, default_value = "score", value_name = "WHAT")]
+    #[arg(long, default_value = "score", value_name = "WHAT", help = Objective::HELP)]
     objective: Objective,
+    /// Begin at this position instead of the starts of games, and solve all that follows from it. Rows are separated by /.
+    /// The position and its images are the same run. See docs/from.md
+    #[arg(long, value_name = "BOARD", allow_hyphen_values = true)]
+    from: Option<String>,
     /// Set the probability that a spawned tile is a 4: a decimal or a fraction, stored exactly. With 0 or 1, states that
     /// need the impossible tile are still enumerated and have values
     #[arg(long, default_value = "0.1", value_name = "P", allow_negative_numbers = true)]
@@ -51,6 +57,29 @@ pub struct JobArgs {
     /// results [default: layers, or as in the existing run]
     #[arg(long, value_name = "WHAT", value_enum)]
     values: Option<StoredValues>,
+    /// Round stored values to multiples of this number of points, or of probability, for example 0.25; rounded down to a
+    /// power of two. Takes less space, and adds half of the step to the error bound of answers. The run computes and
+    /// resumes with all bits. With auto, --disk chooses the smallest step that keeps the most layers [default: all bits,
+    /// or as in the existing run]
+    #[arg(long, value_name = "STEP|auto", allow_negative_numbers = true)]
+    value_step: Option<StepOption>,
+}
+
+/// Value of `--value-step`.
+#[derive(Clone, Copy, Debug)]
+enum StepOption {
+    /// The step that suits `--disk`.
+    Auto,
+    /// This step.
+    Step(ValueStep),
+}
+
+impl FromStr for StepOption {
+    type Err = ParseValueStepError;
+
+    fn from_str(text: &str) -> Result<Self, ParseValueStepError> {
+        if text == "auto" { Ok(Self::Auto) } else { text.parse().map(Self::Step) }
+    }
 }
 
 /// Choices of `--values`.
@@ -74,10 +103,35 @@ impl JobArgs {
         self.keep.or(params.contents().until().map(|_| params.contents().kept()))
     }
 
+    /// Whether `--disk` chooses the step of rounded values.
+    pub fn has_open_step(&self) -> bool {
+        matches!(self.value_step, Some(StepOption::Auto))
+    }
+
+    /// Requires that something decides the step of rounded values, if it is open: the disk limit of a whole game, or an
+    /// existing run.
+    ///
+    /// # Errors
+    ///
+    /// A usage error.
+    pub fn require_step(&self, has_limit: bool, has_run: bool) -> Result<(), Failure> {
+        if !self.has_open_step() || has_run || has_limit && self.from.is_none() {
+            return Ok(());
+        }
+        let what = "--value-step auto: expected --disk for a whole game, which decides the step; give --disk SIZE without \
+                    --from, or a step such as 0.25";
+        Err(Failure::usage(what.to_owned()))
+    }
+
     /// The parameters to resume an existing run. Omitted storage options take the values of that run.
     pub fn going_on(&self, params: Params, held: &Params) -> Params {
-        let (kept, best_moves) = (self.keep.is_none(), self.values.is_none());
-        params.resuming(held, OpenChoices { kept, best_moves, precision: self.precision.is_none() })
+        let open = OpenChoices {
+            kept: self.keep.is_none(),
+            best_moves: self.values.is_none(),
+            precision: self.precision.is_none(),
+            value_step: !self.has_value_step(),
+        };
+        params.resuming(held, open)
     }
 
     /// Whether `--precision` is given.
@@ -90,6 +144,11 @@ impl JobArgs {
     #[cfg(feature = "net")]
     pub fn has_values(&self) -> bool {
         self.values.is_some()
+    }
+
+    /// Whether `--value-step` gives a step.
+    pub fn has_value_step(&self) -> bool {
+        matches!(self.value_step, Some(StepOption::Step(_)))
     }
 
     /// Whether `--large` or `--huge` is given.
@@ -114,9 +173,20 @@ impl JobArgs {
             .large(self.large)
             .huge(self.huge)
             .kept(self.keep)
-            .best_moves(self.values == Some(StoredValues::BestMove));
-        params.build().map_err(|error| Failure::usage(exit::text(&error.into())).into())
+            .best_moves(self.values == Some(StoredValues::BestMove))
+            .value_step(match self.value_step {
+                Some(StepOption::Step(step)) => Some(step),
+                Some(StepOption::Auto) | None => None,
+            });
+        let from = self.from.as_deref().map(|text| position(text, self.board)).transpose();
+        let params = from.and_then(|from| params.from(from).build());
+        params.map_err(|error| Failure::usage(exit::text(&error.into())).into())
     }
+}
+
+/// The position from which a run begins, in canonical form.
+pub fn from_text(game: &Game) -> Option<String> {
+    game.from().map(|board| board.to_text(game.board()))
 }
 
 /// The objective of a run in words, with its discount and adversary.
@@ -155,7 +225,7 @@ pub fn require_usual_rules(game: &Game) -> Result<()> {
 
 /// The stored layers of a run in words, and whether it stores best moves.
 pub fn kept_text(kept: KeptLayers, best_moves: bool) -> String {
-    let values = match kept {
+    let values = match kept.policy() {
         KeptLayers::ALL => "all".to_owned(),
         KeptLayers::STARTS => "those of the starts".to_owned(),
         _ => format!("{} in every {}", kept.width(), kept.period()),

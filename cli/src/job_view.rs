@@ -222,6 +222,9 @@ pub fn write_one(out: &mut impl Write, job: &Job, workers: &[Worker]) -> io::Res
     write_field(out, "board", format!("{rows}x{columns}, {objective}, {rules}"))?;
     if parameters.until_layer.is_none() {
         write_field(out, "kept layers", kept_text(kept(&parameters), parameters.best_moves))?;
+        if !parameters.value_step.is_empty() {
+            write_field(out, "value step", plain(&parameters.value_step))?;
+        }
     }
     write_field(out, "run", &job.run_url)?;
     write_field(out, "state", doing_name(job, workers))?;

@@ -31,6 +31,7 @@ mod shell;
 mod signals;
 mod sparkline;
 mod summary;
+mod temporary;
 mod terminal;
 mod units;
 

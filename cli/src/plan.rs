@@ -128,7 +128,7 @@ mod tests {
         let room = |disk, memory| FreeRoom { disk_bytes: Some(disk), memory_bytes: Some(memory) };
         let said = notes(&needs, 12 << 30, &room(73 << 30, 3 << 30));
         assert!(
-            said[0].starts_with("warning: this run has about 1.2 T states and takes 790.7 GiB"),
+            said[0].starts_with("warning: this run has about 1.2 T states and takes 788.6 GiB"),
             "{said:?}"
         );
         assert!(said[0].contains("73.0 GiB are free"), "{said:?}");
@@ -136,7 +136,7 @@ mod tests {
         let said = notes(&needs, 1 << 30, &room(9 << 40, 3 << 30));
         assert_eq!(
             said,
-            ["note: this run has about 1.2 T states and takes 790.7 GiB on disk; 9.0 TiB are free there"]
+            ["note: this run has about 1.2 T states and takes 788.6 GiB on disk; 9.0 TiB are free there"]
         );
         assert_eq!(notes(&needs, 1, &FreeRoom::default()).len(), 1, "free space of a store is not known");
         let said = notes(&needs.within(60 << 30), 1 << 30, &room(73 << 30, 3 << 30));

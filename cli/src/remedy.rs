@@ -47,12 +47,18 @@ pub fn of(error: &anyhow::Error) -> Option<&'static str> {
 fn of_params(error: &ParamsError) -> Option<&'static str> {
     match error {
         ParamsError::TileTooLarge { .. } => Some("--objective reach:TILE, or --until-layer LAYER"),
-        ParamsError::BelowFirstLayer(_) | ParamsError::OddLayer(_) | ParamsError::AboveLastLayer { .. } => {
-            Some("--until-layer LAYER; omit it to solve the whole board")
-        }
+        ParamsError::BelowFirstLayer(_)
+        | ParamsError::OddLayer(_)
+        | ParamsError::AboveLastLayer { .. }
+        | ParamsError::BelowPosition { .. } => Some("--until-layer LAYER; omit it to solve the whole board"),
+        ParamsError::Position { .. } => Some("--from BOARD; see docs/from.md"),
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
         ParamsError::BestMovesTooFarApart { .. } => Some("--keep 1024 with --values best-move"),
+        ParamsError::StepTooSmall { .. } | ParamsError::StepTooLarge { .. } => {
+            Some("--value-step STEP; omit it to store all bits")
+        }
+        ParamsError::StepWithoutValues(_) => Some("--value-step without --until-layer"),
         ParamsError::OutOfReach { .. }
         | ParamsError::Large(_)
         | ParamsError::Huge(_)

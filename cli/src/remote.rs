@@ -181,6 +181,7 @@ fn evaluation(answer: &GetValueResponse) -> Evaluation {
             error_bound: m.error_bound.unwrap_or(answer.error_bound),
             worst_spawn: (m.packed_worst_spawn != 0).then_some(Board(m.packed_worst_spawn)),
             is_best: m.best,
+            may_be_best: m.may_be_best,
         });
         Some(MoveValue { direction: direction(m.direction())?, outcome })
     });

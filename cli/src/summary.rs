@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anyhow::{Result, bail};
-use exact2048_game::{BoardSize, Discount, Layer, Objective, Spawn4, Spawner, certainty};
+use exact2048_game::{BoardSize, Discount, Layer, Objective, Spawn4, Spawner, ValueStep, certainty};
 use exact2048_solution::{Oracle, PassTime, Phase, Run, StartValues};
 use serde::Serialize;
 
 use crate::display;
-use crate::job::rules_text;
+use crate::job::{from_text, rules_text};
 use crate::output::write_field;
 use crate::units::{self, SizeUnits};
 
@@ -18,6 +18,8 @@ use crate::units::{self, SizeUnits};
 pub struct RunSummary {
     board: BoardSize,
     objective: Objective,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
     spawn4: Spawn4,
     #[serde(skip_serializing_if = "is_default")]
     discount: Discount,
@@ -29,6 +31,9 @@ pub struct RunSummary {
     afterstates: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     start: Option<Start>,
+    /// Step to which stored values are rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_step: Option<ValueStep>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     seconds: Seconds,
@@ -120,6 +125,7 @@ impl RunSummary {
         Ok(Self {
             board: params.game().board(),
             objective: params.game().objective(),
+            from: from_text(params.game()),
             spawn4: params.game().spawn4(),
             discount: params.game().discount(),
             spawner: params.game().spawner(),
@@ -129,6 +135,7 @@ impl RunSummary {
             afterstates: layers.iter().map(|c| c.afterstates).sum(),
             start,
             start_text,
+            value_step: params.contents().value_step(),
             fingerprint: run.fingerprint().map(|f| format!("{f:032x}")),
             seconds: Seconds {
                 enumerate: seconds_of(Phase::Enumerate),
@@ -152,6 +159,9 @@ impl RunSummary {
         let rules = rules_text(&self.spawn4.to_string(), self.discount, self.spawner);
         let job = format!("{}, {}, {rules}", self.board, self.objective);
         write_field(out, "board", job)?;
+        if let Some(from) = &self.from {
+            write_field(out, "from", from)?;
+        }
         write_field(out, "phase", self.phase)?;
         self.write_counts(out)?;
         self.write_results(out)?;
@@ -174,9 +184,14 @@ impl RunSummary {
     pub fn write_results(&self, out: &mut impl Write) -> io::Result<()> {
         if let (Some(start), Some(text)) = (&self.start, &self.start_text) {
             write_field(out, "start", text)?;
-            for (layer, text) in start.layers(self.spawn4) {
+            // A run from a position has one start.
+            let layers = if self.from.is_some() { Vec::new() } else { start.layers(self.spawn4) };
+            for (layer, text) in layers {
                 write_field(out, &format!("  layer {layer}"), text)?;
             }
+        }
+        if let Some(step) = self.value_step {
+            write_field(out, "value step", format!("{step}, which the errors include"))?;
         }
         if let Some(fingerprint) = &self.fingerprint {
             write_field(out, "fingerprint", fingerprint)?;

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::backup::Backup;
 use exact2048_game::packed::PackedRules;
-use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::spawning::{SpawnRule, Spawning};
 use exact2048_game::value::{Stored, Value};
@@ -439,7 +438,7 @@ impl Work<'_> {
         self.map(states, V::default(), |slot, state| {
             let best =
                 edges[slot].iter().filter(|&&edge| edge != NOWHERE).map(|&edge| after[edge as usize]).max();
-            best.unwrap_or_else(|| solver.backup.terminal(potential(state) as u32))
+            best.unwrap_or_else(|| V::of_stored(solver.backup.terminal_of(state)))
         })
     }
 

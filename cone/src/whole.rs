@@ -5,7 +5,6 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use exact2048_game::rules::potential;
 use exact2048_game::spawn_images::Spawned;
 use exact2048_game::value::{Stored, Value};
 use exact2048_game::{Board, PerSpawn, Precision, SpawnKind};
@@ -247,15 +246,7 @@ impl Solver {
     /// The stored value of a state, from the values of its moves.
     #[inline]
     pub fn whole_state(&self, state: Board, moves: [Option<Stored>; 4]) -> Stored {
-        let over = || match self.precision() {
-            Precision::Bits32 => self.terminal::<u32>(state),
-            Precision::Bits64 => self.terminal::<u64>(state),
-        };
-        moves.into_iter().flatten().max().unwrap_or_else(over)
-    }
-
-    fn terminal<V: Value>(&self, state: Board) -> Stored {
-        self.backup().terminal::<V>(potential(state) as u32).stored()
+        moves.into_iter().flatten().max().unwrap_or_else(|| self.backup().terminal_of(state))
     }
 }
 

@@ -67,6 +67,7 @@ function followAddress() {
     setAddress(play.boardText());
     play.sayAgain();
   }
+  byId("from-here").textContent = `exact2048 stats --run DIR --from "${play.boardText()}"`;
   if (view in LATER) openLater(view).catch((error) => tell(error.message, "error"));
   byId(view === "quiz" ? "quiz-board" : "board").focus({ preventScroll: true });
 }
@@ -88,10 +89,10 @@ function openInPlay(board) {
 }
 
 function showFacts() {
-  const what = run.objective === "score" ? "score" : `${run.less_is_better ? "not to lose" : "to reach"} ${count(run.target)}`;
-  const facts = [`${run.rows}×${run.columns}`, what, `${count(run.states)} states`];
+  const facts = [`${run.rows}×${run.columns}`, run.goal, `${count(run.states)} states`];
   if (run.start !== null) facts.push(`value ${valueText(run.start.expected, run.isChance)} at the start`);
   if (run.discount !== 1) facts.push(`each move multiplies the value of a win by ${axisText(run.discount, false)}`);
+  if (run.from !== null) facts.push(`from ${run.from}`);
   if (run.spawner === "worst") facts.push("worst-case spawns");
   if (run.not_solved !== null) facts.push(`not solved: ${run.not_solved}`);
   byId("run-facts").textContent = facts.join(" · ");
@@ -111,7 +112,7 @@ async function readRuns() {
   const answer = await ask("runs");
   const before = run;
   runs = answer.runs.map((/** @type {any} */ of) => ({
-    discount: 1, ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.objective !== "score",
+    discount: 1, ...of, size: { rows: of.rows, columns: of.columns }, isChance: of.unit === "probability",
   }));
   byId("run").replaceChildren(...runs.map((of) => element("option", { value: of.name }, of.name)));
   byId("run-choice").hidden = runs.length < 2;

@@ -6,6 +6,8 @@ import { svg } from "./dom.js";
 const WIDTH = 640;
 const HEIGHT = 240;
 const SIDE = { left: 62, right: 12, top: 12, bottom: 34 };
+/** Width of a digit at the font size of charts. */
+const DIGIT = 6.5;
 
 /**
  * Draws a chart of lines over one axis. `label` describes the chart in words. A table next to it should list the numbers.
@@ -20,15 +22,16 @@ export function chart({ label, across, lines, isLog = false, text }) {
   const scale = (/** @type {number} */ y) => (isLog ? Math.log10(y) : y);
   const [left, right] = range(points.map(([x]) => x));
   const [low, high] = range(points.map(([, y]) => scale(y)));
+  const rows = ticks(low, high, 4, isLog).map((value) => (isLog ? 10 ** value : value));
+  const start = Math.max(SIDE.left, 12 + DIGIT * Math.max(...rows.map((y) => text(y).length)));
   const across_ = (/** @type {number} */ x) =>
-    SIDE.left + ((x - left) / (right - left)) * (width - SIDE.left - SIDE.right);
+    start + ((x - left) / (right - left)) * (width - start - SIDE.right);
   const up = (/** @type {number} */ y) =>
     HEIGHT - SIDE.bottom - ((scale(y) - low) / (high - low)) * (HEIGHT - SIDE.top - SIDE.bottom);
-  for (const value of ticks(low, high, 4, isLog)) {
-    const y = isLog ? 10 ** value : value;
+  for (const y of rows) {
     drawing.append(
-      svg("line", { x1: SIDE.left, x2: width - SIDE.right, y1: up(y), y2: up(y), class: "grid" }),
-      svg("text", { x: SIDE.left - 6, y: up(y) + 4, class: "end" }, text(y)),
+      svg("line", { x1: start, x2: width - SIDE.right, y1: up(y), y2: up(y), class: "grid" }),
+      svg("text", { x: start - 6, y: up(y) + 4, class: "end" }, text(y)),
     );
   }
   for (const x of ticks(left, right, 6)) {
@@ -43,7 +46,7 @@ export function chart({ label, across, lines, isLog = false, text }) {
       drawing.append(svg("circle", { cx: x, cy: y, r: 3, class: `dot l${i}` }));
     }
     if (lines.length > 1) {
-      drawing.append(svg("text", { x: SIDE.left + i * Math.min(130, (width - SIDE.left - 60) / lines.length), y: HEIGHT - 3, class: `name l${i}` }, line.name));
+      drawing.append(svg("text", { x: start + i * Math.min(130, (width - start - 60) / lines.length), y: HEIGHT - 3, class: `name l${i}` }, line.name));
     }
   });
   return drawing;

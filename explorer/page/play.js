@@ -71,7 +71,7 @@ export function openRun(opened, text) {
   setPlaying(false);
   open = null;
   byId("value-name").textContent = nameOfValue();
-  byId("worth-name").textContent = !run.isChance ? "Value with score" : run.discount === 1 ? "Probability" : nameOfValue();
+  byId("worth-name").textContent = nameOfWorth();
   if (text !== null) {
     try {
       openBoard(boards.parseBoard(text, run.size));
@@ -80,14 +80,18 @@ export function openRun(opened, text) {
       tell(`The link has no valid board: ${/** @type {Error} */ (error).message}`, "error");
     }
   }
-  openGame(Game.start(run.size, run.spawn4));
+  openGame(begin());
 }
 
 /** The name of a board's value. */
 function nameOfValue() {
-  if (!run.isChance) return "Remaining score";
-  if (run.less_is_better) return "Risk of losing";
-  return run.discount === 1 ? "Chance to win" : "Discounted win";
+  return run.discount === 1 ? run.value_name : "Discounted win";
+}
+
+/** The name of a move's value. */
+function nameOfWorth() {
+  if (run.unit === "points") return "Value with score";
+  return run.isChance && run.discount === 1 ? "Probability" : nameOfValue();
 }
 
 /** Opens a board as a new game. @param {number[]} board */
@@ -137,8 +141,14 @@ export function key(event) {
   return true;
 }
 
+/** A new game, from the position where the run begins or from two tiles. */
+function begin() {
+  if (run.from === null) return Game.start(run.size, run.spawn4);
+  return new Game(run.size, boards.parseBoard(run.from, run.size));
+}
+
 function startNew() {
-  openGame(Game.start(run.size, run.spawn4));
+  openGame(begin());
 }
 
 function undo() {
@@ -537,7 +547,9 @@ function showMoves(answer) {
       showSpawns(game.now.answer);
     };
     const isTie = answered?.best && bestOf(answer).length > 1;
-    if (answered?.best) button.append(element("span", { class: "badge" }, isTie ? "equally best" : "best"));
+    const isClose = answered?.may_be_best && answer.moves.filter((/** @type {any} */ other) => other.may_be_best).length > 1;
+    const badge = isClose ? "may be best" : !answered?.best ? "" : isTie ? "equally best" : "best";
+    if (badge) button.append(element("span", { class: "badge" }, badge));
     const value = answered?.value === undefined || answered.value === null ? "–" : worth(answered.value);
     return element("tr", { class: `${answered?.best ? "best" : ""} ${made === null ? "illegal" : ""}`, "data-move": move },
       element("td", {}, button),
@@ -563,7 +575,7 @@ function showSpawns(answer) {
   /** @type {string[][]} */
   const notes = after.map(() => []);
   // The value of a move is the discount times the mean (or the smallest) of the values after its spawns.
-  const expected = run.isChance ? made.value / run.discount : made.value - made.score;
+  const expected = run.unit === "points" ? made.value - made.score : made.value / run.discount;
   for (const { cell, tile, value } of spawns) {
     // Differences in the last bits are rounding errors.
     const change = Math.abs(value - expected) > 1e-12 * expected ? value - expected : 0;
@@ -581,10 +593,9 @@ function showSpawns(answer) {
 /** Shows the expected result at each board of the game, and the loss of each move. */
 function showCourse() {
   const past = game.past;
-  const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.isChance ? 0 : step.score));
+  const expected = past.map((step) => step.answer?.value === undefined ? undefined : step.answer.value + (run.unit === "points" ? step.score : 0));
   const points = /** @type {[number, number][]} */ (expected.flatMap((value, i) => (value === undefined ? [] : [[i, value]])));
-  const chance = run.discount === 1 ? "Probability, move by move" : "Discounted win, move by move";
-  const title = run.isChance ? chance : "Expected final score, move by move";
+  const title = `${run.unit === "points" ? "Expected final score" : nameOfWorth()}, move by move`;
   byId("course-title").textContent = title;
   byId("course-chart").replaceChildren(chart({
     label: points.length === 0 ? title : `${title}: from ${worth(points[0][1])} to ${worth(points[points.length - 1][1])} in ${points.length - 1} moves.`,

@@ -87,7 +87,7 @@ function answer(move) {
     return;
   }
   const loss = lossOf(now.position.moves, move);
-  const isRight = loss === 0 || now.position.moves.some((/** @type {any} */ other) => other.move === move && other.best);
+  const isRight = loss === 0 || now.position.moves.some((/** @type {any} */ other) => other.move === move && (other.best || other.may_be_best));
   now.isAnswered = true;
   answers += 1;
   right += isRight ? 1 : 0;

@@ -161,7 +161,8 @@ async function showLayers(signal) {
 /** Shows the values of states of some layers. @param {any[]} layers @param {AbortSignal} signal */
 async function showValues(layers, signal) {
   const step = Math.max(1, (layers.length - 1) / (LAYERS - 1));
-  const chosen = [...new Set(Array.from({ length: LAYERS }, (_, i) => Math.round(i * step)))].filter((i) => i < layers.length);
+  const wanted = Array.from({ length: LAYERS }, (_, i) => Math.min(Math.round(i * step), layers.length - 1));
+  const chosen = [...new Set(wanted.map((i) => nearStored(layers, i)))];
   const isBare = run.best_moves || run.not_solved !== null;
   const rows = isBare ? layers : chosen.map((i) => layers[i]);
   showTable(rows);
@@ -183,6 +184,13 @@ async function showValues(layers, signal) {
   }
   byId("value-note").textContent = notes.join(" ");
   if (!isBare) showTable(answers);
+}
+
+/** The number of the next lower layer whose values are stored, from number `i` on; `i` if there is none.
+ * @param {any[]} layers @param {number} i */
+function nearStored(layers, i) {
+  const stored = layers.slice(0, i + 1).findLastIndex((of) => of.stores_values);
+  return stored < 0 ? i : stored;
 }
 
 /** Values of states of a layer. If the layer's reach was removed, returns only the counts of the layer. @param {any} layer

@@ -51,7 +51,7 @@ pub async fn layer(
     let (layer, seed) = (Layer(asked.layer), asked.seed);
     let counts = run.layers.iter().find(|counts| counts.layer == layer);
     let last = run.layers.last().map(|last| last.layer);
-    let counts = *counts.ok_or_else(|| no_such_layer(layer, last))?;
+    let counts = *counts.ok_or_else(|| no_such_layer(layer, run.params.first_layer(), last))?;
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         oracle.values_as(&sample(oracle, layer, most, seed, limits.wanted)?, limits)
@@ -70,9 +70,9 @@ pub async fn layer(
 }
 
 /// The error for a layer that the run does not have.
-pub fn no_such_layer(layer: Layer, last: Option<Layer>) -> Status {
+pub fn no_such_layer(layer: Layer, first: Layer, last: Option<Layer>) -> Status {
     let expected = match last {
-        Some(last) => format!("an even number from {} to {last}", Layer::FIRST),
+        Some(last) => format!("an even number from {first} to {last}"),
         None => "a finished layer, and none is finished yet".to_owned(),
     };
     exact2048_net::status::invalid_argument(

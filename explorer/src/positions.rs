@@ -11,8 +11,7 @@ use exact2048_solution::{Advice, Evaluation, Oracle, QueryError, QuestionLimits,
 use serde::{Deserialize, Serialize};
 use tonic::Status;
 
-use crate::runs::less_is_better;
-use crate::sample::sample;
+use crate::sample::sample_or_play;
 use crate::state::Explorer;
 use crate::url_query::{UrlQuery, count_of};
 
@@ -96,7 +95,8 @@ pub async fn positions(
                     positions; kind=any returns positions with their best moves";
         return Err(Status::failed_precondition(what).into());
     }
-    let first = asked.first.unwrap_or(0);
+    let first_of_run = run.params.first_layer();
+    let first = asked.first.unwrap_or(0).max(if asked.first.is_some() { 0 } else { first_of_run.0 });
     let last_of_run = run.layers.last().map_or(0, |counts| counts.layer.0);
     let last = asked.last.unwrap_or(last_of_run).min(last_of_run);
     if first > last {
@@ -105,21 +105,23 @@ pub async fn positions(
         );
         return Err(status::invalid_argument("first", what).into());
     }
-    let range = Layer::at_least(first).zip(Layer::at_most(last)).filter(|(from, to)| from <= to);
+    let range =
+        Layer::at_least(first.max(first_of_run.0)).zip(Layer::at_most(last)).filter(|(from, to)| from <= to);
     let Some((from, to)) = range else {
         let what =
-            format!("found no layer from {first} to {last}; layers are even numbers from {}", Layer::FIRST);
+            format!("found no layer from {first} to {last}; layers are even numbers from {first_of_run}");
         return Err(status::invalid_argument("first", what).into());
     };
     let layers = layers_between(from.0, to.0, last_of_run, run.params.contents().kept());
     let most = count_of("sample", asked.sample, SAMPLE, MOST_SAMPLED)?;
     let limit = count_of("limit", asked.limit, LIMIT, MOST)?;
     let (kind, seed, size) = (asked.kind, asked.seed, run.params.game().board());
-    let is_less_better = less_is_better(run.params.game().objective());
+    let is_less_better = run.params.game().objective().is_less_better();
     let question = move |oracle: &Oracle, limits: &QuestionLimits<'_>| {
         let (mut found, mut sampled, mut layers_of, mut removed) = (Vec::new(), 0, Vec::new(), None);
         for &layer in &layers {
-            let boards = match sample(oracle, layer, most.div_ceil(layers.len()), seed, limits.wanted) {
+            let boards = match sample_or_play(oracle, layer, most.div_ceil(layers.len()), seed, limits.wanted)
+            {
                 Err(error @ QueryError::ReachRemoved(_)) => {
                     removed.get_or_insert(error);
                     continue;
@@ -252,6 +254,7 @@ mod tests {
             error_bound: 0.0,
             worst_spawn: None,
             is_best: false,
+            may_be_best: None,
         };
         let moves = Move::ALL.into_iter().zip(values);
         Evaluation {

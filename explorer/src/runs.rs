@@ -1,7 +1,7 @@
 //! Descriptions of the served runs and of their layers.
 
 use axum::extract::State;
-use exact2048_game::{Layer, Objective};
+use exact2048_game::ValueUnit;
 use exact2048_net::pages::{JsonReply, RequestFailure};
 use exact2048_proto::v1::RunPhase;
 use exact2048_server::{NamedRun, RunSnapshot};
@@ -18,6 +18,12 @@ pub struct RunView {
     rows: usize,
     columns: usize,
     objective: String,
+    /// Goal of the player in words.
+    goal: String,
+    /// Unit of the values.
+    unit: ValueUnit,
+    /// Name of a board's value without a discount.
+    value_name: &'static str,
     /// Whether the smaller of two values is better.
     less_is_better: bool,
     /// The tile that ends the game.
@@ -26,8 +32,13 @@ pub struct RunView {
     /// Factor of the value of a win for each further move.
     discount: f64,
     spawner: String,
+    /// Position from which the run begins; `None` for the starts of games.
+    from: Option<String>,
     /// Whether the run stores best moves. If so, the answer for a state has a best move, and values only on request.
     best_moves: bool,
+    /// Step to which stored values are rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_step: Option<String>,
     phase: &'static str,
     /// Reason why some or all states have no values.
     not_solved: Option<String>,
@@ -49,26 +60,32 @@ struct StartView {
 impl RunView {
     fn new(name: &str, run: &RunSnapshot) -> Self {
         let params = &run.params;
+        let words = params.game().objective().words();
         Self {
             name: name.to_owned(),
             run_id: run.run_id.clone(),
             rows: params.game().board().rows(),
             columns: params.game().board().cols(),
             objective: params.game().objective().to_string(),
-            less_is_better: less_is_better(params.game().objective()),
+            goal: words.goal,
+            unit: params.game().objective().unit(),
+            value_name: words.value,
+            less_is_better: params.game().objective().is_less_better(),
             target: params.game().winning_exponent().map(|exponent| 1 << exponent),
             spawn4: params.game().spawn4().probability(),
             discount: params.game().discount().factor(),
             spawner: params.game().spawner().to_string(),
+            from: params.game().from().map(|board| board.to_text(params.game().board())),
             best_moves: params.contents().stores_best_moves(),
+            value_step: params.contents().value_step().map(|step| step.to_string()),
             phase: match run.phase {
                 RunPhase::Solved => "solved",
                 RunPhase::Enumerated => "enumerated",
                 RunPhase::Unfinished | RunPhase::Unspecified => "unfinished",
             },
             not_solved: run.not_solved.clone(),
-            first_layer: Layer::FIRST.0,
-            last_layer: run.layers.last().map_or(Layer::FIRST.0, |counts| counts.layer.0),
+            first_layer: params.first_layer().0,
+            last_layer: run.layers.last().map_or(params.first_layer().0, |counts| counts.layer.0),
             layers: run.layers.len(),
             states: run.layers.iter().map(|counts| counts.states).sum(),
             afterstates: run.layers.iter().map(|counts| counts.afterstates).sum(),
@@ -79,11 +96,6 @@ impl RunView {
                 .map(|start| StartView { expected: start.expected, error_bound: start.error_bound }),
         }
     }
-}
-
-/// Whether the smaller of two values is better.
-pub(crate) fn less_is_better(objective: Objective) -> bool {
-    matches!(objective, Objective::Lose { .. })
 }
 
 #[derive(Serialize)]
@@ -113,6 +125,8 @@ struct LayerView {
     layer: u32,
     states: u64,
     afterstates: u64,
+    /// Whether a solved run stores the values of the layer.
+    stores_values: bool,
 }
 
 /// `GET /api/v1/layers`.
@@ -125,6 +139,7 @@ pub async fn layers(
         layer: counts.layer.0,
         states: counts.states,
         afterstates: counts.afterstates,
+        stores_values: run.params.contents().kept().keeps(counts.layer),
     });
     Ok(JsonReply(LayerList { layers: layers.collect() }))
 }

@@ -82,7 +82,9 @@ pub async fn search(
     let run = explorer.run(asked.run.as_deref())?;
     let (size, layer) = (run.params.game().board(), Layer(asked.layer));
     if !run.layers.iter().any(|counts| counts.layer == layer) {
-        return Err(no_such_layer(layer, run.layers.last().map(|last| last.layer)).into());
+        return Err(
+            no_such_layer(layer, run.params.first_layer(), run.layers.last().map(|last| last.layer)).into()
+        );
     }
     let pattern = BoardPattern::parse(&asked.pattern, size);
     let pattern = pattern.map_err(|what| status::invalid_argument("pattern", what))?;

@@ -99,7 +99,7 @@ impl<'a> Work<'a> {
     /// Determines the contents of an export, and checks the memory limit.
     pub(crate) fn new(run: &Run, oracle: &'a Oracle, options: &ExportOptions) -> Result<Self, ExportError> {
         let counts = run.layer_counts();
-        let all = Layer::FIRST..=run.params().last_layer();
+        let all = run.params().first_layer()..=run.params().last_layer();
         let wanted = options.layers.clone().unwrap_or_else(|| all.clone());
         let layers: Vec<LayerCounts> =
             counts.iter().filter(|counts| wanted.contains(&counts.layer)).copied().collect();

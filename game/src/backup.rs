@@ -1,9 +1,11 @@
 //! Constants of backward induction.
 
+use crate::board::Board;
 use crate::fixed::Scale;
 use crate::layer::{PerSpawn, SpawnKind};
-use crate::objective::Spawner;
+use crate::objective::{Spawner, ValueUnit};
 use crate::params::Game;
+use crate::rules::potential;
 use crate::spawning::{self, FixedMean, SpawnRule, WorstSpawn};
 use crate::value::{Divisor, Stored, Value};
 
@@ -37,7 +39,7 @@ impl Backup {
             )),
         };
         let can_win = game.winning_exponent().is_some();
-        let score_bits = scale.fraction_bits().filter(|_| !can_win);
+        let score_bits = scale.fraction_bits().filter(|_| game.objective().unit() == ValueUnit::Points);
         Self { divisors: divisors.collect(), rule, won: scale.won(), score_bits, can_win }
     }
 
@@ -58,6 +60,12 @@ impl Backup {
             Some(bits) => V::of_stored(Stored(u64::from(potential) << bits)),
             None => V::default(),
         }
+    }
+
+    /// Does the same as [`terminal`](Self::terminal) for a board, in the form in which values are stored.
+    #[inline]
+    pub fn terminal_of(&self, board: Board) -> Stored {
+        self.terminal::<u64>(potential(board) as u32).stored()
     }
 
     /// Rule that combines the values after spawns into the value of the afterstate.

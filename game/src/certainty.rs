@@ -50,24 +50,19 @@ pub fn proved_of_starts(game: &Game, value: f64, last: Layer) -> Option<Certaint
         // A move makes the tile from two halves, so the layer of the move is at least the value of the tile. If only
         // 2s spawn, a tile of 2^e needs e cells.
         let never_4 = SpawnKind::Four.weight(game.spawn4()) == 0;
-        if last.0 < 1 << target || never_4 && usize::from(target) > game.cells() {
+        let only_2s = never_4 && game.from().is_none();
+        if last.0 < 1 << target || only_2s && usize::from(target) > game.cells() {
             return Some(Certainty::Impossible);
         }
     }
-    let can_spawn = |spawn: &SpawnKind| spawn.weight(game.spawn4()) > 0;
-    let starts = rules::starts(game.board()).filter(|(_, spawns)| spawns.iter().all(can_spawn));
-    proved(game, value, starts.map(|(board, _)| board))
+    let starts = game.starts().into_iter().filter(|start| start.weight > 0);
+    proved(game, value, starts.map(|start| start.board))
 }
 
 /// Returns the fact that a value suggests. Values against the worst spawns are exact, so they need no proof.
 fn wanted(game: &Game, value: f64) -> Option<Certainty> {
-    let winning = match game.objective() {
-        Objective::Score => None,
-        _ if game.spawner() == Spawner::Worst => None,
-        Objective::Reach { .. } => Some(value),
-        Objective::Lose { .. } => Some(1.0 - value),
-    };
-    match winning {
+    let winning = game.objective().winning_probability(value);
+    match winning.filter(|_| game.spawner() == Spawner::Random) {
         Some(1.0) => Some(Certainty::Certain),
         Some(0.0) => Some(Certainty::Impossible),
         _ => None,

@@ -13,8 +13,8 @@
 use crate::discount::Discount;
 use crate::layer::Layer;
 use crate::move_bound::MoveBound;
-use crate::objective::{Objective, Spawner};
-use crate::params::{Game, Precision};
+use crate::objective::{Objective, Spawner, ValueUnit};
+use crate::params::{Game, Params, Precision};
 use crate::rules::exponent_potential;
 use crate::spawning::FloatingMean;
 use crate::value::{FutureValue, Stored, Value};
@@ -24,6 +24,8 @@ use crate::value::{FutureValue, Stored, Value};
 pub struct Scale {
     form: Form,
     last_layer: Layer,
+    /// Largest error of rounding a value when it was stored.
+    stored_error: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -83,7 +85,17 @@ impl Scale {
         } else {
             Form::Fixed(Fixed::new(game))
         };
-        Self { form, last_layer: game.last_layer() }
+        Self { form, last_layer: game.last_layer(), stored_error: 0.0 }
+    }
+
+    /// Creates the number format of the values that a run stores, which may be [rounded](crate::value_step). Only error
+    /// bounds differ from those of [`new`](Self::new).
+    pub fn of_stored(params: &Params) -> Self {
+        let scale = Self::new(params.game());
+        // Without chance and discount, all values are multiples of the largest step.
+        let is_exact = matches!(scale.form, Form::Fixed(Fixed { move_bound: None, .. }));
+        let step = params.contents().value_step().filter(|_| !is_exact);
+        Self { stored_error: step.map_or(0.0, |step| step.number() / 2.0), ..scale }
     }
 
     /// Number of bits after the binary point; `None` if values are floating-point numbers.
@@ -137,6 +149,12 @@ impl Scale {
         }
     }
 
+    /// Largest difference between two numbers that may be a rounding of equal values. If stored values are rounded, this
+    /// is their step; otherwise it is the [last place](Self::last_place).
+    pub fn resolution(self) -> f64 {
+        self.last_place().max(2.0 * self.stored_error)
+    }
+
     /// Weighted mean of at most 2^10 values, whose weights sum to at most 2^60.
     pub fn mean(self, of: impl Iterator<Item = (FutureValue, u64)>) -> f64 {
         match self.form {
@@ -161,10 +179,11 @@ impl Scale {
     ///
     /// In fixed point, the bound is half a unit in the last place times the largest expected number of remaining means
     /// under any policy. The error of printing as f64 is added. In floating point the bound is proportional to the
-    /// value.
+    /// value. If stored values are rounded, the bound adds half of their step.
     pub fn error_bound(self, layer: Layer, Stored(bits): Stored) -> f64 {
-        let value = self.number(FutureValue(bits));
-        match self.form {
+        // The unrounded value, from which the other errors follow, may be larger.
+        let value = self.number(FutureValue(bits)) + self.stored_error;
+        let of_means = match self.form {
             Form::Fixed(Fixed { move_bound: None, .. }) => 0.0,
             Form::Fixed(Fixed { fraction_bits, move_bound: Some(move_bound), largest_value, .. }) => {
                 let of_a_mean = MEAN_ERROR_ULP / (1u64 << fraction_bits) as f64;
@@ -179,13 +198,14 @@ impl Scale {
                 let relative = moves * move_error(precision);
                 value * (relative / (1.0 - relative) + SUM_ERROR) + moves * underflow(precision)
             }
-        }
+        };
+        of_means + self.stored_error
     }
 }
 
 impl Fixed {
     fn new(game: &Game) -> Self {
-        let scores = game.objective() == Objective::Score;
+        let scores = game.objective().unit() == ValueUnit::Points;
         let largest_value =
             if scores { game.tile_bound_board().map(exponent_potential).sum::<u64>() } else { 1 };
         let integer_bits = u64::BITS - largest_value.leading_zeros();

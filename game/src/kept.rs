@@ -10,7 +10,7 @@ use crate::layer::Layer;
 /// Policy for the layers whose values are stored.
 ///
 /// A run stores the first `width` of every `period` layers, counted from tile sum 0. If the period exceeds 4, the run
-/// also stores the layers of the starts, so queries for the values of starts need no search.
+/// also stores the lowest three layers of the run, so queries for the values of starts need no search.
 ///
 /// A spawn raises the layer by one or two. So two neighbouring stored layers are a *cut*: no path jumps over it, and
 /// its values determine the values of all layers below. Therefore the width is at least 2, unless all layers are
@@ -20,6 +20,8 @@ use crate::layer::Layer;
 pub struct KeptLayers {
     period: u32,
     width: u32,
+    /// Lowest layer of the run. It is no part of the policy, so manifests omit it.
+    first: Layer,
 }
 
 /// Number of neighbouring layers that make a cut.
@@ -27,6 +29,9 @@ const CUT_WIDTH: u32 = Layer::RISE;
 
 /// Longest period: more layers than any board has, so the period never repeats.
 const MOST_PERIOD: u32 = 1 << 20;
+
+/// Number of layers in which a game can begin: the sums of two tiles.
+const START_LAYERS: u32 = (Layer::LAST_START.0 - Layer::FIRST.0) / Layer::STEP + 1;
 
 /// Longest period for which the layers of the starts are not stored in addition.
 const MOST_PERIOD_WITHOUT_STARTS: u32 = 4;
@@ -52,17 +57,17 @@ struct Fields {
 
 impl KeptLayers {
     /// All layers.
-    pub const ALL: Self = Self { period: 1, width: 1 };
+    pub const ALL: Self = Self { period: 1, width: 1, first: Layer::FIRST };
 
     /// Two layers in every four: half of all values. A stored value is at most two spawns away from any state.
-    pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2 };
+    pub const TWO_IN_FOUR: Self = Self { period: 4, width: 2, first: Layer::FIRST };
 
     /// Policy of runs that store best moves: two layers in every 128. The values take little space compared with the
     /// moves, and an interrupted solve can resume from these values.
-    pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2 };
+    pub const KEPT_WITH_BEST_MOVES: Self = Self { period: 128, width: 2, first: Layer::FIRST };
 
     /// Only the layers of the starts. A run cannot store fewer layers. The period never repeats.
-    pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH };
+    pub const STARTS: Self = Self { period: MOST_PERIOD, width: CUT_WIDTH, first: Layer::FIRST };
 
     /// Creates the policy that stores the first `width` of every `period` layers.
     ///
@@ -71,9 +76,21 @@ impl KeptLayers {
     /// [`KeptLayersError`] unless `width` is at least 2 and below `period`, and `period` is at most 1,048,576. The
     /// exception is 1 of 1, which stores all layers.
     pub fn new(period: u32, width: u32) -> Result<Self, KeptLayersError> {
-        let kept = Self { period, width };
+        let kept = Self { period, width, first: Layer::FIRST };
         let is_cut_in_each = (CUT_WIDTH..period).contains(&width) && period <= MOST_PERIOD;
         if kept == Self::ALL || is_cut_in_each { Ok(kept) } else { Err(KeptLayersError { width, period }) }
+    }
+
+    /// Returns the policy for a run whose lowest layer is `first`.
+    #[must_use]
+    pub fn of_run_from(self, first: Layer) -> Self {
+        Self { first, ..self }
+    }
+
+    /// Returns the policy alone, to compare it with others, as for a run that begins with the starts of games.
+    #[must_use]
+    pub fn policy(self) -> Self {
+        self.of_run_from(Layer::FIRST)
     }
 
     /// Number of layers in a period.
@@ -89,7 +106,7 @@ impl KeptLayers {
     /// Whether the values of a layer are stored.
     pub fn keeps(self, layer: Layer) -> bool {
         self.place(layer) < self.width
-            || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= Layer::LAST_START
+            || self.period > MOST_PERIOD_WITHOUT_STARTS && layer <= self.first.up(START_LAYERS - 1)
     }
 
     /// Whether the values of a layer and of the next layer are stored. These values determine all layers below. A
@@ -137,11 +154,11 @@ impl TryFrom<Fields> for KeptLayers {
 /// Formats the policy for [`FromStr`]: `all`, `starts`, the period if the width is 2, or otherwise `width/period`.
 impl fmt::Display for KeptLayers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {
+        match self.policy() {
             Self::ALL => f.write_str("all"),
             Self::STARTS => f.write_str("starts"),
-            Self { period, width: CUT_WIDTH } => write!(f, "{period}"),
-            Self { period, width } => write!(f, "{width}/{period}"),
+            Self { period, width: CUT_WIDTH, .. } => write!(f, "{period}"),
+            Self { period, width, .. } => write!(f, "{width}/{period}"),
         }
     }
 }
@@ -241,6 +258,19 @@ mod tests {
         assert!(KeptLayers::STARTS.is_cut(Layer(4)) && KeptLayers::STARTS.next_cut(Layer(8)).0 > 1 << 20);
     }
 
+    /// A run from a position stores its lowest layers in place of those of the starts.
+    #[test]
+    fn the_lowest_layers_of_a_run_from_a_position_are_kept() {
+        let kept = KeptLayers::STARTS.of_run_from(Layer(120));
+        let layers: Vec<u32> =
+            Layer(120).to(Layer(3000)).map(|layer| layer.0).filter(|&n| kept.keeps(Layer(n))).collect();
+        assert_eq!(layers, [120, 122, 124]);
+        assert!(kept.is_cut(Layer(120)) && kept != KeptLayers::STARTS && kept.policy() == KeptLayers::STARTS);
+        assert_eq!(kept.to_string(), "starts");
+        let usual = KeptLayers::default().of_run_from(Layer(12));
+        assert!(!usual.keeps(Layer(12)) && usual.keeps(Layer(16)));
+    }
+
     #[test]
     fn policies_without_a_cut_are_refused() {
         for (period, width) in
@@ -257,8 +287,8 @@ mod tests {
             ("1/1", KeptLayers::ALL, "all"),
             ("starts", KeptLayers::STARTS, "starts"),
             ("4", KeptLayers::TWO_IN_FOUR, "4"),
-            ("2/128", KeptLayers { period: 128, width: 2 }, "128"),
-            ("3/7", KeptLayers { period: 7, width: 3 }, "3/7"),
+            ("2/128", KeptLayers { period: 128, width: 2, first: Layer::FIRST }, "128"),
+            ("3/7", KeptLayers { period: 7, width: 3, first: Layer::FIRST }, "3/7"),
         ] {
             assert_eq!(text.parse(), Ok(kept));
             assert_eq!(kept.to_string(), shown);

@@ -141,7 +141,12 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
         sets = next;
     }
     let last = params.last_layer().0;
-    found.extend(sets.into_iter().filter(|lane| usize::from(lane.k) <= most_large && lane.large_sum <= last));
+    let occurs = |lane: &Lane| {
+        let (first, last) = layer_range(params, *lane);
+        first <= last
+    };
+    let possible = |lane: &Lane| usize::from(lane.k) <= most_large && lane.large_sum <= last && occurs(lane);
+    found.extend(sets.into_iter().filter(possible));
     found.into_iter().collect()
 }
 
@@ -149,7 +154,7 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
 pub fn layer_range(params: &Params, lane: Lane) -> (Layer, Layer) {
     let most_small = (params.game().cells() as u32 - u32::from(lane.k)) << (params.split().large() - 1);
     let last = params.last_layer().0.min(lane.large_sum + most_small);
-    (Layer(lane.large_sum).max(Layer::FIRST), Layer(last - last % Layer::STEP))
+    (Layer(lane.large_sum).max(params.first_layer()), Layer(last - last % Layer::STEP))
 }
 
 #[cfg(test)]

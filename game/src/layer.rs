@@ -107,6 +107,8 @@ pub enum SpawnKind {
 
 impl SpawnKind {
     /// All kinds, in ascending order of the tile.
+    ///
+    /// The kernels, the planner and the statistics name single kinds, so a third kind needs changes there too.
     pub const ALL: [SpawnKind; 2] = [SpawnKind::Two, SpawnKind::Four];
 
     /// Position of the kind in [`ALL`](Self::ALL).

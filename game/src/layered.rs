@@ -87,7 +87,7 @@ impl LayeredGame for Params {
     type Lane = Lane;
 
     fn starts(&self) -> Vec<Board> {
-        rules::starts(self.game().board()).map(|(board, _)| board).collect()
+        self.game().starts().into_iter().map(|start| start.board).collect()
     }
 
     fn moves(&self, state: Board) -> Vec<(Board, u64)> {

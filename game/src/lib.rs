@@ -66,6 +66,7 @@ pub mod table;
 pub mod transitions;
 mod unreachable;
 pub mod value;
+pub mod value_step;
 
 pub use board::{Board, BoardError, BoardSize};
 pub use discount::Discount;
@@ -73,8 +74,10 @@ pub use huge::HugeTiles;
 pub use kept::KeptLayers;
 pub use lane::Lane;
 pub use layer::{Layer, PerSpawn, SpawnKind};
-pub use objective::{Objective, Spawn4, Spawner};
+pub use objective::{Objective, Spawn4, Spawner, ValueUnit};
 pub use params::{
-    Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, TileSplit,
+    Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, StartState,
+    TileSplit, position,
 };
 pub use unreachable::why_unreachable;
+pub use value_step::ValueStep;

@@ -5,7 +5,7 @@
 //! points than the value.
 
 use crate::layer::{Layer, SpawnKind};
-use crate::objective::Objective;
+use crate::objective::ValueUnit;
 use crate::params::Game;
 use crate::rules::exponent_potential;
 
@@ -34,7 +34,7 @@ impl MoveBound {
             last_layer: game.last_layer(),
             growth: two + (four - two) * spawn4,
             unscored: SpawnKind::Four.unscored_potential() as f64 * spawn4,
-            heights: (game.objective() == Objective::Score)
+            heights: (game.objective().unit() == ValueUnit::Points)
                 .then(|| std::array::from_fn(|i| height(game, i as u64 + 1) as f64)),
         }
     }

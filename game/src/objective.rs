@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use exact2048_text::numbers::{count, mean, probability};
 use serde::{Deserialize, Serialize};
 
 /// Quantity that the values of a run measure.
@@ -23,6 +24,27 @@ pub enum Objective {
         /// Exponent of the winning tile.
         exponent: u8,
     },
+}
+
+/// Unit of the values of an objective.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ValueUnit {
+    /// Points of the score. The value of a move includes the points that the move scores.
+    Points,
+    /// Probability of a win or of a loss.
+    Probability,
+}
+
+/// Words about an objective and its values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ObjectiveWords {
+    /// Goal of the player: `to reach 2,048`.
+    pub goal: String,
+    /// Short name of a value: `Chance to win`.
+    pub value: &'static str,
+    /// Description of a value: `probability of making 2048`.
+    pub description: String,
 }
 
 /// Rule that places new tiles.
@@ -66,7 +88,71 @@ impl fmt::Display for Objective {
     }
 }
 
+impl ValueUnit {
+    /// Formats a value. Points have this number of decimals, and probabilities have six digits.
+    #[must_use]
+    pub fn text(self, value: f64, decimals: usize) -> String {
+        match self {
+            ValueUnit::Points => mean(value, decimals),
+            ValueUnit::Probability => probability(value),
+        }
+    }
+}
+
+/// Properties of objectives. Other modules ask for these instead of matching on the objective.
 impl Objective {
+    /// Help of an option that takes an objective.
+    pub const HELP: &'static str = "Choose the objective: score; reach:TILE for the highest probability of ever \
+        holding TILE; lose:TILE for the lowest probability of never holding it, precise even if it is tiny";
+
+    /// Unit of the values.
+    pub fn unit(self) -> ValueUnit {
+        match self {
+            Objective::Score => ValueUnit::Points,
+            Objective::Reach { .. } | Objective::Lose { .. } => ValueUnit::Probability,
+        }
+    }
+
+    /// Whether the smaller of two values is better.
+    pub fn is_less_better(self) -> bool {
+        matches!(self, Objective::Lose { .. })
+    }
+
+    /// Whether the value is the mean score of games, or their share of wins. If so, played games measure it.
+    pub fn is_mean_of_games(self) -> bool {
+        matches!(self, Objective::Score | Objective::Reach { .. })
+    }
+
+    /// Converts a value to the probability of winning; `None` if values are not probabilities.
+    pub fn winning_probability(self, value: f64) -> Option<f64> {
+        match self {
+            Objective::Score => None,
+            Objective::Reach { .. } => Some(value),
+            Objective::Lose { .. } => Some(1.0 - value),
+        }
+    }
+
+    /// Words about the objective and its values.
+    pub fn words(self) -> ObjectiveWords {
+        let tile = self.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
+        let (goal, value, description) = match self {
+            Objective::Score => {
+                ("score".to_owned(), "Remaining score", "expected remaining score".to_owned())
+            }
+            Objective::Reach { .. } => (
+                format!("to reach {}", count(tile)),
+                "Chance to win",
+                format!("probability of making {tile}"),
+            ),
+            Objective::Lose { .. } => (
+                format!("not to lose {}", count(tile)),
+                "Risk of losing",
+                format!("probability of never making {tile}"),
+            ),
+        };
+        ObjectiveWords { goal, value, description }
+    }
+
     /// Exponent of the winning tile; `None` for the score.
     pub fn winning_exponent(self) -> Option<u8> {
         match self {
@@ -261,6 +347,38 @@ mod tests {
             ["1.1", "-0.1", "3/2", "1/0", "x", "", ".", "/", "1/", "0.1234567", "1/65537", "1e-1", "0,1"]
         {
             assert!(text.parse::<Spawn4>().is_err(), "{text}");
+        }
+    }
+
+    /// Interfaces show these texts, so they are the same in all of them.
+    #[test]
+    fn words_and_units_describe_objectives() {
+        for (objective, unit, less, of_games, goal, value, description) in [
+            ("score", "1,234.5", false, true, "score", "Remaining score", "expected remaining score"),
+            (
+                "reach:2048",
+                "1234.500000",
+                false,
+                true,
+                "to reach 2,048",
+                "Chance to win",
+                "probability of making 2048",
+            ),
+            (
+                "lose:64",
+                "1234.500000",
+                true,
+                false,
+                "not to lose 64",
+                "Risk of losing",
+                "probability of never making 64",
+            ),
+        ] {
+            let objective: Objective = objective.parse().unwrap();
+            assert_eq!(objective.unit().text(1234.5, 1), unit);
+            assert_eq!((objective.is_less_better(), objective.is_mean_of_games()), (less, of_games));
+            let words = objective.words();
+            assert_eq!((&*words.goal, words.value, &*words.description), (goal, value, description));
         }
     }
 

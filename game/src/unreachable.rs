@@ -27,6 +27,9 @@ pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
     if board.tile_sum(cells) > params.last_layer().0 {
         return Some("its tiles sum to more than any reachable board's");
     }
+    if board.tile_sum(cells) < params.first_layer().0 {
+        return Some("its tiles sum to less than those of the position from which the run begins");
+    }
     if SpawnKind::ALL.iter().all(|spawn| of_exponent[usize::from(spawn.exponent())] == 0) {
         return Some("it has neither a 2 nor a 4, but the last spawn is one of them");
     }

@@ -32,8 +32,10 @@ impl GameId {
 /// A played game.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PlayedGame {
-    /// The two start tiles, each as cell and exponent, in the order of their spawns.
-    pub start: [(u8, u8); 2],
+    /// The two start tiles, each as cell and exponent, in the order of their spawns. With [`Rules::from`], there are none.
+    pub start: Vec<(u8, u8)>,
+    /// The board at which the game began, if [`Rules::from`] sets it.
+    pub from: Option<Board>,
     /// The moves, each with the tile spawned after the move.
     pub steps: Vec<PlayedMove>,
     /// The board at the end.
@@ -74,6 +76,8 @@ pub struct Rules {
     pub target: Option<u8>,
     /// Engine for the spawns, if it differs from the player's engine.
     pub spawns: Option<Engine>,
+    /// Board at which games begin, instead of two tiles on an empty board.
+    pub from: Option<Board>,
     /// Whether a move that changes nothing is legal on a board with an empty cell. Such a move spawns a tile too.
     pub takes_idle_moves: bool,
 }
@@ -92,7 +96,7 @@ impl Rules {
     #[must_use]
     pub fn of_the_paper(engine: &Engine, target: Option<u8>) -> Self {
         let quarter = "1/4".parse().expect("a probability");
-        Self { target, spawns: Some(engine.with_spawn4(quarter)), takes_idle_moves: true }
+        Self { target, spawns: Some(engine.with_spawn4(quarter)), takes_idle_moves: true, from: None }
     }
 }
 
@@ -109,14 +113,22 @@ pub fn play(
 ) -> (PlayedGame, Option<PlayerError>) {
     let (mut spawns, mut lots) = (id.generator(false), id.generator(true));
     let spawning = rules.spawns.as_ref().unwrap_or(engine);
-    let mut start = [(0, 0); 2];
-    let mut board = Board::default();
-    for tile in &mut start {
+    let (mut start, mut board) = (Vec::new(), rules.from.unwrap_or_default());
+    while rules.from.is_none() && start.len() < 2 {
         let spawned = spawning.spawn(board, &mut spawns);
-        (board, *tile) = (spawned.0, (spawned.1, spawned.2));
+        board = spawned.0;
+        start.push((spawned.1, spawned.2));
     }
-    let mut game =
-        PlayedGame { start, steps: Vec::new(), last: board, score: 0, merges: [0; 16], cut_short: None };
+    let from = rules.from;
+    let mut game = PlayedGame {
+        start,
+        from,
+        steps: Vec::new(),
+        last: board,
+        score: 0,
+        merges: [0; 16],
+        cut_short: None,
+    };
     let mut failure = player.begin(engine).err();
     while failure.is_none() {
         seen(board, game.score);
@@ -185,8 +197,11 @@ pub struct GameRecord<'a> {
     player: &'a str,
     score: u64,
     cut_short: Option<EarlyEnd>,
-    /// Cell and value of each of the two tiles at the start.
-    start: [[u32; 2]; 2],
+    /// Cell and value of each of the two tiles at the start; none if the game began at a given board.
+    start: Vec<[u32; 2]>,
+    /// The board at which the game began, if it was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
     /// One letter per move: L, R, U, D.
     moves: String,
     /// Cell and value of the tile spawned after each move.
@@ -212,7 +227,8 @@ impl<'a> GameRecord<'a> {
             player,
             score: game.score,
             cut_short: game.cut_short,
-            start: game.start.map(|(cell, exponent)| spawn(cell, exponent)),
+            start: game.start.iter().map(|&(cell, exponent)| spawn(cell, exponent)).collect(),
+            from: game.from.map(|board| board.to_text(engine.size())),
             moves: game.steps.iter().map(letter).collect(),
             spawns: game.steps.iter().map(|step| spawn(step.cell, step.exponent)).collect(),
             last: game.last.to_text(engine.size()),

@@ -64,9 +64,11 @@ def solve(
     keep: str | None = None,
     precision: int | None = None,
     best_moves: bool | None = None,
+    value_step: float | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
     progress: bool | ProgressCall | None = None,
+    position: str | None = None,
 ) -> Run:
     """Solve a board in this process, and open the run.
 
@@ -82,9 +84,11 @@ def solve(
     keep: the layers to store: "4" for two in every four, "all", "starts". None: as in the existing run, or "4".
     precision: bits of a value, 32 or 64. None: as in the existing run, or 32.
     best_moves: whether to store the best move of every state. None: as in the existing run, or False.
+    value_step: round stored values to multiples of this number. None: as in the existing run, or not at all.
     threads: number of threads. None: all threads of the machine.
     memory_bytes: memory limit. None: half of the machine's memory.
     progress: True for a bar in a terminal or a notebook, or a function of phase, completed share, layer and state count.
+    position: a board at which the run begins, "64 8 2 / 16 4 0 / 2 0 0". None: at the starts of games.
     """
 
     def call(progress: ProgressCall | None) -> Run:
@@ -98,9 +102,11 @@ def solve(
             keep=keep,
             precision=precision,
             best_moves=best_moves,
+            value_step=value_step,
             threads=threads,
             memory_bytes=memory_bytes,
             progress=progress,
+            position=position,
         )
 
     if progress is True:

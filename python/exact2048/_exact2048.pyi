@@ -42,6 +42,7 @@ class MoveEvaluation(TypedDict):
     score: int
     after: Board
     is_best: bool
+    may_be_best: bool
 
 class Evaluation(TypedDict):
     board: Board
@@ -134,7 +135,9 @@ def solve(
     keep: str | None = None,
     precision: int | None = None,
     best_moves: bool | None = None,
+    value_step: float | None = None,
     threads: int | None = None,
     memory_bytes: int | None = None,
     progress: Callable[[str, float, int, int], Any] | None = None,
+    position: str | None = None,
 ) -> Run: ...

@@ -129,7 +129,7 @@ impl Client {
         (self.size.rows(), self.size.cols())
     }
 
-    /// The objective: "score", "reach:TILE" or "lose:TILE".
+    /// The objective, in the form that `solve` accepts.
     #[getter]
     fn objective(&self) -> &str {
         &self.parameters.objective

@@ -53,16 +53,13 @@ impl Games {
         let size = board.parse().map_err(|error: exact2048_game::BoardError| usage(error.to_string()))?;
         let goal: Objective = objective.parse().map_err(|error| usage(format!("{error}")))?;
         let spawn4: Spawn4 = spawn4.parse().map_err(|error| usage(format!("{error}")))?;
-        let target = match goal {
-            Objective::Score => None,
-            Objective::Reach { .. } => {
-                let params = Params::builder(size, goal).spawn4(spawn4).build();
-                params.map_err(|error| of_params(&error))?.game().winning_exponent()
-            }
-            Objective::Lose { .. } => {
-                return Err(usage(format!("expected the objective score or reach:TILE, found {objective}")));
-            }
-        };
+        if !goal.is_mean_of_games() {
+            return Err(usage(format!("expected the objective score or reach:TILE, found {objective}")));
+        }
+        let target = goal.winning_exponent();
+        if target.is_some() {
+            Params::builder(size, goal).spawn4(spawn4).build().map_err(|error| of_params(&error))?;
+        }
         if count == 0 {
             return Err(usage("expected at least one game, found 0".to_owned()));
         }

@@ -131,6 +131,7 @@ impl Run {
             fields.set_item("score", outcome.score)?;
             fields.set_item("after", Board { packed: outcome.after, size })?;
             fields.set_item("is_best", outcome.is_best)?;
+            fields.set_item("may_be_best", outcome.may_be_best.unwrap_or(outcome.is_best))?;
             moves.set_item(of_move.direction.name(), fields)?;
         }
         answer.set_item("moves", moves)?;
@@ -156,7 +157,7 @@ impl Run {
         (size.rows(), size.cols())
     }
 
-    /// The objective: "score", "reach:TILE" or "lose:TILE".
+    /// The objective, in the form that `solve` accepts.
     #[getter]
     fn objective(&self) -> String {
         self.oracle.params().game().objective().to_string()

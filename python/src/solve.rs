@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use exact2048_game::{Discount, KeptLayers, Layer, OpenChoices, Params, Precision, Spawner};
+use exact2048_game::{Discount, KeptLayers, Layer, OpenChoices, Params, Precision, Spawner, ValueStep};
 use exact2048_run::alone::{self, SolveWatch};
 use exact2048_run::machine::{MOST_THREADS, useful_threads};
 use exact2048_run::member::CrewError;
@@ -84,7 +84,7 @@ impl Progress {
 #[pyfunction]
 #[pyo3(signature = (
     board, run, *, objective="score", spawn4="0.1", discount="1", spawner="random", keep=None, precision=None,
-    best_moves=None, threads=None, memory_bytes=None, progress=None,
+    best_moves=None, value_step=None, threads=None, memory_bytes=None, progress=None, position=None,
 ))]
 #[expect(clippy::too_many_arguments, reason = "callers pass them by name")]
 pub fn solve(
@@ -98,9 +98,11 @@ pub fn solve(
     keep: Option<&str>,
     precision: Option<u32>,
     best_moves: Option<bool>,
+    value_step: Option<f64>,
     threads: Option<usize>,
     memory_bytes: Option<u64>,
     progress: Option<Bound<'_, PyAny>>,
+    position: Option<&str>,
 ) -> PyResult<Run> {
     let precision = match precision {
         None => None,
@@ -113,13 +115,18 @@ pub fn solve(
     let discount: Discount = parsed(discount)?;
     let spawner: Spawner = parsed(spawner)?;
     let keep = keep.map(parsed::<KeptLayers>).transpose()?;
-    let params = Params::builder(parsed(board)?, parsed(objective)?)
+    let value_step: Option<ValueStep> = value_step.map(|step| parsed(&step.to_string())).transpose()?;
+    let size = parsed(board)?;
+    let from = position.map(|text| exact2048_game::position(text, size)).transpose();
+    let params = Params::builder(size, parsed(objective)?)
+        .from(from.map_err(|error| of_params(&error))?)
         .spawn4(parsed(spawn4)?)
         .precision(precision.unwrap_or(Precision::Bits32))
         .discount(discount)
         .spawner(spawner)
         .kept(keep)
         .best_moves(best_moves.unwrap_or(false))
+        .value_step(value_step)
         .build()
         .map_err(|error| of_params(&error))?;
     let location =
@@ -127,8 +134,13 @@ pub fn solve(
     // Preserves the storage options of an existing run, unless the caller passes other options.
     let params = match OpenRun::find_params(&location).map_err(|error| of_run(&error))? {
         Some(held) => {
-            let (kept, best_moves) = (keep.is_none(), best_moves.is_none());
-            params.resuming(&held, OpenChoices { kept, best_moves, precision: precision.is_none() })
+            let open = OpenChoices {
+                kept: keep.is_none(),
+                best_moves: best_moves.is_none(),
+                precision: precision.is_none(),
+                value_step: value_step.is_none(),
+            };
+            params.resuming(&held, open)
         }
         None => params,
     };

@@ -7,7 +7,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::locate::Locator;
 use exact2048_game::packed::PackedRules;
-use exact2048_game::rules::{self, Move};
+use exact2048_game::rules::Move;
 use exact2048_game::{Board, Layer, Params};
 use exact2048_solution::{
     DeadStates, KernelsOfRun, LayerCounts, LayerMoves, LayerStates, Oracle, OracleOptions, Phase, QueryError,
@@ -158,7 +158,7 @@ fn identity(run: &Run) -> RunIdentity {
 fn canonical_starts(oracle: &Oracle) -> Result<f64, QueryError> {
     let rules = PackedRules::new(oracle.params().game().board());
     let starts: BTreeSet<Board> =
-        rules::starts(oracle.params().game().board()).map(|(board, _)| rules.canonical(board)).collect();
+        oracle.params().game().starts().into_iter().map(|start| rules.canonical(start.board)).collect();
     let values = oracle.values(&starts.into_iter().collect::<Vec<_>>(), &|| true)?;
     Ok(values.iter().flatten().sum::<f64>() / values.len() as f64)
 }
@@ -238,7 +238,7 @@ impl Work<'_> {
         let needed_bytes = match self.values {
             ReportedValues::All => {
                 let reader = self.oracle.state_reader(&|| true);
-                reader.bytes(Layer::FIRST..=self.run.params().last_layer())
+                reader.bytes(self.run.params().first_layer()..=self.run.params().last_layer())
             }
             // Memory of a layer and of its sorted copy.
             _ if self.values == ReportedValues::Stored

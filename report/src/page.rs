@@ -172,6 +172,9 @@ fn certificate(run: &RunReport) -> Numbers {
         Precision::Bits64 => 64,
     };
     add("precision", format!("{bits} bits a value"));
+    if let Some(step) = params.contents().value_step() {
+        add("value step", format!("{step}: stored values are rounded to multiples of it"));
+    }
     add("layers with stored values", kept_words(run));
     let best = if params.contents().stores_best_moves() { "of all states" } else { "none" };
     add("stored best moves", best.to_owned());

@@ -1,37 +1,27 @@
 //! Words and number formats of a report.
 
-use exact2048_game::{Discount, Game, KeptLayers, Objective, Spawner};
-use exact2048_text::numbers::{bound, count, mean, probability, rough};
+use exact2048_game::{Discount, Game, KeptLayers, Spawner};
+use exact2048_text::numbers::{bound, count, mean, rough};
 
 use crate::gathered::RunReport;
 
 /// Describes the values of a run in words.
 pub(crate) fn value_name(game: &Game) -> String {
-    let tile = game.winning_exponent().map_or(0, |exponent| 1u32 << exponent);
+    let discounted = if game.discount() == Discount::NONE { "" } else { "discounted " };
     let worst = if game.spawner() == Spawner::Worst { ", against the worst tiles" } else { "" };
-    match game.objective() {
-        Objective::Score => format!("expected remaining score{worst}"),
-        Objective::Reach { .. } if game.discount() != Discount::NONE => {
-            format!("discounted probability of making {tile}{worst}")
-        }
-        Objective::Reach { .. } => format!("probability of making {tile}{worst}"),
-        Objective::Lose { .. } => format!("probability of never making {tile}{worst}"),
-    }
+    format!("{discounted}{}{worst}", game.objective().words().description)
 }
 
 /// A value of a run, in few digits.
 pub(crate) fn value_text(game: &Game, value: f64) -> String {
-    match game.objective() {
-        Objective::Score => mean(value, 1),
-        Objective::Reach { .. } | Objective::Lose { .. } => probability(value),
-    }
+    game.objective().unit().text(value, 1)
 }
 
 /// Describes the layers whose values are stored.
 pub(crate) fn kept_words(run: &RunReport) -> String {
     let stored = run.layers.iter().filter(|layer| layer.is_stored).count();
     let of_all = format!("{} of {}", count(stored), count(run.layers.len()));
-    let kept = run.params.contents().kept();
+    let kept = run.params.contents().kept().policy();
     match kept {
         KeptLayers::ALL => "all".to_owned(),
         KeptLayers::STARTS => format!("those of the starts ({of_all})"),

@@ -146,6 +146,7 @@ fn move_value(of: &MoveValue) -> v1::MoveValue {
         message.value = outcome.value;
         message.packed_afterstate = outcome.after.0;
         message.best = outcome.is_best;
+        message.may_be_best = outcome.may_be_best;
         message.error_bound = Some(outcome.error_bound);
         message.packed_worst_spawn = outcome.worst_spawn.map_or(0, |board| board.0);
     }

@@ -223,9 +223,7 @@ mod tests {
             let layers = vec![LayerCounts { layer, states: 3, afterstates: 0 }];
             let commit =
                 Commit { phase: Phase::Enumerate, first: layer, last: layer, layers, fingerprint: None };
-            writer
-                .append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None }))
-                .unwrap();
+            writer.append(JournalRecord::Commit(Record::new(commit, shards))).unwrap();
             served.refresh().unwrap();
             assert_eq!(served.now().layers.last().map(|counts| counts.layer), Some(layer));
         }

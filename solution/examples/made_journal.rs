@@ -9,7 +9,7 @@
 use std::path::Path;
 
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, UnnamedPolicy};
+use exact2048_solution::{Commit, JournalRecord, LayerCounts, Phase, Record, Run, UnnamedPolicy, assign};
 use exact2048_storage::ShardRecord;
 
 fn main() {
@@ -19,6 +19,7 @@ fn main() {
     };
     let (records, workers): (u32, u64) = (records.parse().unwrap(), workers.parse().unwrap());
     let params = Params::small("4x3");
+    let owners = assign(&params, &vec![32; usize::try_from(workers).unwrap()]);
     let mut run = Run::open_or_create(Path::new(folder), &params, UnnamedPolicy::Refuse).unwrap();
     let step = params.last_layer().0 / 2 / records.div_ceil(2) * 2;
     for number in 0..records {
@@ -49,8 +50,9 @@ fn main() {
         };
         let fingerprint = (phase == Phase::BackUp).then_some(u128::from(number) << 90);
         let commit = Commit { phase, first, last, layers, fingerprint };
-        let threads = vec![32; usize::try_from(workers).unwrap()];
-        let record = Record { commit, shards: (0..workers).map(shard).collect(), threads, took: None };
+        let shards: Vec<ShardRecord> = (0..workers).map(shard).collect();
+        let lanes = owners.lanes_by_member(&params, shards.len(), (first, last));
+        let record = Record { lanes, ..Record::new(commit, shards) };
         run.append(JournalRecord::Commit(record)).unwrap();
     }
 }

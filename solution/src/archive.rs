@@ -2,18 +2,24 @@
 
 use std::sync::Arc;
 
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::{ItemKey, ShardKind, StorageError};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::catalog::{Catalog, CatalogShard};
-use crate::parts::ItemKind;
+use crate::parts::{ItemKind, Parts};
 use crate::read_error::ReadError;
 
 /// A source of published items, such as the shards of a run.
 pub trait Archive: Send + Sync {
     /// The item of a key; `None` if its shard lacks the item. Fails if no shard covers the key.
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError>;
+
+    /// Whether the source may have states of a block. `true` costs a read that finds none.
+    fn may_have(&self, _layer: Layer, _lane: Lane) -> bool {
+        true
+    }
 
     /// Whether the source has items at all.
     fn has_items(&self) -> bool {
@@ -108,7 +114,44 @@ impl ShardArchive {
     }
 }
 
+/// The items from which a solve resumes. If the run rounds values, these are the values of its checkpoint.
+#[derive(Debug)]
+pub struct ResumeArchive {
+    shards: Arc<ShardArchive>,
+    has_checkpoints: bool,
+}
+
+impl ResumeArchive {
+    /// The archive for solving a run with these parameters and shards.
+    pub fn new(params: &Params, shards: Arc<ShardArchive>) -> Self {
+        Self { shards, has_checkpoints: params.contents().value_step().is_some() }
+    }
+}
+
+impl Archive for ResumeArchive {
+    fn may_have(&self, layer: Layer, lane: Lane) -> bool {
+        self.shards.may_have(layer, lane)
+    }
+
+    fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
+        match kind {
+            ShardKind::Values if self.has_checkpoints => self.shards.read(ShardKind::Checkpoint, key),
+            _ => self.shards.read(kind, key),
+        }
+    }
+}
+
 impl Archive for ShardArchive {
+    fn may_have(&self, layer: Layer, lane: Lane) -> bool {
+        let key = Parts::key(layer, lane, 0);
+        let Some(shard) = self.catalog.find(ShardKind::Reach, key) else { return true };
+        // A shard that cannot be read fails when it is read.
+        let Ok(reader) = shard.reader() else { return true };
+        let items = reader.items();
+        let next = items.get(items.partition_point(|item| item.key < key));
+        next.is_some_and(|item| (item.key.layer, item.key.lane) == (key.layer, key.lane))
+    }
+
     fn read(&self, kind: ShardKind, key: ItemKey) -> Result<Option<Vec<u8>>, ReadError> {
         let Some(shard) = self.catalog.find(kind, key) else {
             return Err(ReadError::NotCovered { kind, layer: key.layer });

@@ -9,9 +9,9 @@ use exact2048_storage::{ItemKey, ShardIdentity, ShardKind, ShardRecord, Shards, 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::commit::{Commit, LayerCounts, Phase};
-use crate::owners::{Owners, assign};
+use crate::owners::{MOST_MEMBERS, Owners};
 use crate::read_error::Blame;
-use crate::recipe::{CommittedRange, Holdings, LayerRange, is_removed};
+use crate::recipe::{CommittedRange, Holdings, LayerRange, is_removed, needed_checkpoint};
 use crate::records::{JournalRecord, Record, Removal, Retraction, WorkTime};
 use open::OpenShards;
 use ranges::{Range, Ranges};
@@ -20,9 +20,6 @@ pub use shard::CatalogShard;
 mod open;
 mod ranges;
 mod shard;
-
-/// The most shards that a range may have: [`assign`] allows no more members.
-const MOST_SHARDS: usize = 1 << 16;
 
 /// Time that all committed work of a phase took.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,10 +41,18 @@ pub struct Catalog {
     next_serial: AtomicU64,
     /// Work times of repeated enumerations whose shards were removed later.
     again: Mutex<Vec<Option<WorkTime>>>,
-    /// The files of shards that no longer count, by name. `Some` as long as a file may still exist.
-    superseded: Mutex<HashMap<String, Option<Superseded>>>,
-    /// The members' threads of the last record with several shards, and the owners of lanes for these threads.
+    old: OldShards,
+    /// The members' threads of the last record that has them, and the owners of lanes for these threads.
     last_owners: Mutex<Option<(Vec<u32>, Arc<Owners>)>>,
+}
+
+/// The shards that no longer count.
+#[derive(Default, Debug)]
+struct OldShards {
+    /// Shards of checkpoints whose files may still exist.
+    dropped: Mutex<Vec<ShardRecord>>,
+    /// All of them, by the names of their files. `Some` as long as a replaced file may still exist.
+    superseded: Mutex<HashMap<String, Option<Superseded>>>,
 }
 
 /// A shard that no longer counts, and its range.
@@ -73,7 +78,7 @@ impl Catalog {
             open: Arc::default(),
             next_serial: AtomicU64::new(0),
             again: Mutex::default(),
-            superseded: Mutex::default(),
+            old: OldShards::default(),
             last_owners: Mutex::default(),
         }
     }
@@ -85,9 +90,15 @@ impl Catalog {
 
     /// The identity of a shard of this phase and range.
     pub fn identity(&self, phase: Phase, first: Layer, last: Layer) -> ShardIdentity {
+        self.identity_of(phase.shard_kind(), first, last)
+    }
+
+    /// The identity of a shard of this kind that belongs to a range. A checkpoint has the two lowest layers of its range.
+    pub fn identity_of(&self, kind: ShardKind, first: Layer, last: Layer) -> ShardIdentity {
+        let last = if kind == ShardKind::Checkpoint { first.up(1) } else { last };
         ShardIdentity {
             run: self.files.run_id(),
-            kind: phase.shard_kind(),
+            kind,
             rows: self.params.game().board().rows() as u8,
             cols: self.params.game().board().cols() as u8,
             first_layer: first.0,
@@ -124,17 +135,26 @@ impl Catalog {
                 return Ok(());
             }
         };
-        let Record { commit, shards, threads, took } = record;
+        let Record { commit, shards, lanes, threads, checkpoint, took } = record;
         if let Some(fault) = took.and_then(WorkTime::fault) {
             return Err(fault);
         }
-        let expected = threads.len().max(1);
-        if shards.len() != expected || threads.len() > MOST_SHARDS {
-            return Err(format!("expected {} shards, found {}", expected.min(MOST_SHARDS), shards.len()));
+        if !lanes.is_empty() && !threads.is_empty() {
+            return Err("expected lanes or threads of several shards, found both".to_owned());
+        }
+        let expected = lanes.len().max(threads.len()).max(1);
+        if shards.len() != expected || expected > MOST_MEMBERS {
+            return Err(format!("expected {} shards, found {}", expected.min(MOST_MEMBERS), shards.len()));
+        }
+        let has_checkpoint =
+            commit.phase == Phase::BackUp && self.params.contents().has_checkpoint(commit.first);
+        let expected = if has_checkpoint { expected } else { 0 };
+        if checkpoint.len() != expected {
+            return Err(format!("expected {expected} shards of a checkpoint, found {}", checkpoint.len()));
         }
         // A name must not lead out of the run's folder, because shards are read and removed by name.
         let is_name = |shard: &ShardRecord| !shard.file.is_empty() && shard.id().file() == shard.file;
-        if let Some(shard) = shards.iter().find(|shard| !is_name(shard)) {
+        if let Some(shard) = shards.iter().chain(&checkpoint).find(|shard| !is_name(shard)) {
             return Err(format!("expected the name of a shard in the run's folder, found {:?}", shard.file));
         }
         let Commit { first, last, .. } = commit;
@@ -144,24 +164,54 @@ impl Catalog {
         {
             return Err(format!("expected a range of layers of the board, found {first} to {last}"));
         }
-        let owners = (!threads.is_empty()).then(|| self.owners(threads));
+        let owners = match (lanes.is_empty(), threads.is_empty()) {
+            (true, true) => None,
+            (false, _) => Some(Arc::new(Owners::of_record(&lanes)?)),
+            (true, false) => Some(self.older_owners(threads)),
+        };
         let commit = Arc::new(commit);
-        let shards = shards.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect();
+        let cataloged = |records: Vec<ShardRecord>| -> Vec<Arc<CatalogShard>> {
+            records.into_iter().map(|record| Arc::new(self.shard(&commit, record))).collect()
+        };
+        let (shards, checkpoint) = (cataloged(shards), cataloged(checkpoint));
         self.retain(|old| {
             !old.is_stored() || !old.commit.has_any_of(commit.phase, commit.first, commit.last)
         });
-        self.write().all_mut().push(Range { commit, shards, owners, took });
+        self.write().all_mut().push(Range { commit, shards, checkpoint, owners, took });
+        self.drop_checkpoints();
         Ok(())
     }
 
-    /// Returns the owners of lanes for members with these threads. Keeps the result, because the next record usually
-    /// has the same members.
-    fn owners(&self, threads: Vec<u32>) -> Arc<Owners> {
+    /// Removes the checkpoints that no later step needs.
+    fn drop_checkpoints(&self) {
+        let mut ranges = self.write();
+        if ranges.all().iter().all(|range| range.checkpoint.is_empty()) {
+            return;
+        }
+        let all = ranges.all().iter().map(|range| (&*range.commit, !range.checkpoint.is_empty()));
+        let needed = needed_checkpoint(all);
+        let (mut dropped, mut superseded) = (self.old.dropped.lock(), self.old.superseded.lock());
+        for range in ranges.all_mut().iter_mut().filter(|range| Some(range.commit.first) != needed) {
+            for shard in range.checkpoint.drain(..) {
+                superseded.insert(shard.record.file.clone(), None);
+                dropped.push(shard.record.clone());
+            }
+        }
+    }
+
+    /// Returns the shards of checkpoints that no longer count, each only once, so that the caller can remove their files.
+    pub fn take_dropped(&self) -> Vec<ShardRecord> {
+        std::mem::take(&mut *self.old.dropped.lock())
+    }
+
+    /// Returns the owners of lanes in a record that names the members' threads. Keeps the result, because the next
+    /// record usually has the same members.
+    fn older_owners(&self, threads: Vec<u32>) -> Arc<Owners> {
         let mut last = self.last_owners.lock();
         match &*last {
             Some((same, owners)) if *same == threads => Arc::clone(owners),
             _ => {
-                let owners = Arc::new(assign(&self.params, &threads));
+                let owners = Arc::new(Owners::by_formula(&self.params, &threads));
                 *last = Some((threads, Arc::clone(&owners)));
                 owners
             }
@@ -176,9 +226,9 @@ impl Catalog {
     /// Removes from the catalog all ranges for which `keep` is false.
     fn retain(&self, keep: impl Fn(&Range) -> bool) {
         let mut ranges = self.write();
-        let mut superseded = self.superseded.lock();
+        let mut superseded = self.old.superseded.lock();
         for range in ranges.all_mut().extract_if(.., |range| !keep(range)) {
-            superseded.extend(range.shards.iter().map(|shard| {
+            superseded.extend(range.all_shards().map(|shard| {
                 let (commit, record) = (Arc::clone(&shard.commit), shard.record.clone());
                 (record.file.clone(), Some(Superseded { commit, record }))
             }));
@@ -188,20 +238,21 @@ impl Catalog {
     /// Records that the files of all shards that no longer count are removed, or that the next opening of the run
     /// removes them.
     pub fn forget_superseded(&self) {
-        self.superseded.lock().values_mut().for_each(|shard| *shard = None);
+        self.old.superseded.lock().values_mut().for_each(|shard| *shard = None);
+        self.old.dropped.lock().clear();
     }
 
     /// Returns the shards that a new commit replaces, each only once, so that the caller can remove their files. A
     /// shard that was only reported lost still counts in the journal until a commit replaces it.
     pub fn take_superseded(&self, by: &Commit) -> Vec<ShardRecord> {
         let ranges = self.read();
-        let mut superseded = self.superseded.lock();
+        let mut superseded = self.old.superseded.lock();
         let is_replaced = |shard: &mut Superseded| shard.commit.has_any_of(by.phase, by.first, by.last);
         let replaced = superseded.values_mut().filter_map(|shard| shard.take_if(is_replaced));
         let mut replaced: Vec<ShardRecord> = replaced.map(|shard| shard.record).collect();
         if !replaced.is_empty() {
             // A recomputed shard may have the name of the shard that it replaces.
-            let counting = ranges.all().iter().flat_map(|range| &range.shards);
+            let counting = ranges.all().iter().flat_map(Range::all_shards);
             let counting: HashSet<&str> = counting.map(|shard| shard.record.file.as_str()).collect();
             replaced.retain(|shard| !counting.contains(shard.file.as_str()));
         }
@@ -212,7 +263,7 @@ impl Catalog {
     /// stay, once for each layer.
     fn remove_reach(&self, removed: &[LayerRange]) {
         let mut ranges = self.write();
-        let mut superseded = self.superseded.lock();
+        let mut superseded = self.old.superseded.lock();
         let counted: HashSet<Layer> = ranges
             .all()
             .iter()
@@ -260,6 +311,7 @@ impl Catalog {
         let held = |range: &Range| CommittedRange {
             commit: Commit::clone(&range.commit),
             is_stored: range.is_stored(),
+            has_checkpoint: !range.checkpoint.is_empty(),
         };
         Holdings::new(self.read().all().iter().map(held).collect())
     }
@@ -267,14 +319,14 @@ impl Catalog {
     /// Returns those of the given files that no journal record names.
     pub fn unnamed<'a>(&self, files: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         let ranges = self.read();
-        let superseded = self.superseded.lock();
-        let shards = ranges.all().iter().flat_map(|range| &range.shards);
+        let superseded = self.old.superseded.lock();
+        let shards = ranges.all().iter().flat_map(Range::all_shards);
         let counting: HashSet<&str> = shards.map(|shard| shard.record.file.as_str()).collect();
         files.into_iter().filter(|file| !counting.contains(file) && !superseded.contains_key(*file)).collect()
     }
 
     fn shard(&self, commit: &Arc<Commit>, record: ShardRecord) -> CatalogShard {
-        let identity = self.identity(commit.phase, commit.first, commit.last);
+        let identity = self.identity_of(record.kind, commit.first, commit.last);
         let serial = self.next_serial.fetch_add(1, Ordering::Relaxed);
         CatalogShard::new((commit, record, serial), identity, &self.files, &self.open)
     }
@@ -285,12 +337,24 @@ impl Catalog {
         let Some(open) = self.find(kind, key) else { return };
         let unopened = Arc::new(self.shard(&open.commit, open.record.clone()));
         let mut ranges = self.write();
-        let shards = ranges.all_mut().iter_mut().flat_map(|range| &mut range.shards);
+        let shards = ranges
+            .all_mut()
+            .iter_mut()
+            .flat_map(|range| range.shards.iter_mut().chain(&mut range.checkpoint));
         shards.filter(|shard| shard.serial == open.serial).for_each(|shard| *shard = Arc::clone(&unopened));
     }
 
-    /// Removes the range of a lost or damaged shard from the catalog.
+    /// Removes the range of a lost or damaged shard from the catalog, or only the checkpoint if the shard is part of it.
     pub fn remove(&self, shard: &CatalogShard) {
+        let is_same = |other: &Arc<CatalogShard>| other.serial == shard.serial;
+        let mut ranges = self.write();
+        ranges.all_mut().iter_mut().for_each(|range| {
+            if range.checkpoint.iter().any(is_same) {
+                let lost = range.checkpoint.drain(..).map(|shard| (shard.record.file.clone(), None));
+                self.old.superseded.lock().extend(lost);
+            }
+        });
+        drop(ranges);
         self.retain(|range| range.shards.iter().all(|other| other.serial != shard.serial));
     }
 
@@ -302,7 +366,7 @@ impl Catalog {
                 ranges
                     .all()
                     .iter()
-                    .flat_map(|range| &range.shards)
+                    .flat_map(Range::all_shards)
                     .find(|shard| shard.record.id() == *id)
                     .cloned()
             }
@@ -312,7 +376,12 @@ impl Catalog {
 
     /// All shards, in order of phase and first layer.
     pub fn shards(&self) -> Vec<Arc<CatalogShard>> {
-        let mut shards: Vec<_> = self.read().all().iter().flat_map(|range| range.shards.clone()).collect();
+        let mut shards: Vec<_> = self
+            .read()
+            .all()
+            .iter()
+            .flat_map(|range| range.all_shards().cloned().collect::<Vec<_>>())
+            .collect();
         shards.sort_by_key(|shard| (shard.commit.phase, shard.commit.first));
         shards
     }
@@ -349,7 +418,7 @@ impl Catalog {
 
     /// The shards that hold a layer; none if no stored range covers it.
     pub fn find_layer(&self, kind: ShardKind, layer: u32) -> Vec<Arc<CatalogShard>> {
-        self.in_range(kind, layer, |range| range.shards.clone()).unwrap_or_default()
+        self.in_range(kind, layer, |range| range.of_kind(kind).to_vec()).unwrap_or_default()
     }
 
     /// The parts of a layer that have states, shard by shard and in order; `None` if the reach of the layer is not
@@ -378,7 +447,7 @@ impl Catalog {
                 Some(owners) => owners.owner(Lane::from_code(key.lane)?),
                 None => 0,
             };
-            range.shards.get(owner).cloned()
+            range.of_kind(kind).get(owner).cloned()
         };
         self.in_range(kind, key.layer, holder).flatten()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use exact2048_storage::ShardName;
+use exact2048_storage::{ShardKind, ShardName};
 
 /// Most published but uncommitted ranges of a process outside a cluster. The process commits each range before it
 /// begins the next.
@@ -23,6 +23,10 @@ pub fn shows_loss(unnamed: &[&str], journal_length: u64) -> bool {
     for name in unnamed.iter().filter_map(|file| ShardName::parse(file)) {
         if name.writer.is_some_and(|writer| writer >= journal_length) {
             return true;
+        }
+        // A checkpoint belongs to the range of a shard of values.
+        if name.kind == ShardKind::Checkpoint {
+            continue;
         }
         let range = (name.kind, name.first_layer, name.last_layer);
         attempts.entry((name.writer, name.epoch)).or_default().insert(range);

@@ -28,7 +28,7 @@ mod segment;
 mod sums;
 mod view;
 
-pub use archive::{Archive, NoItems, ShardArchive};
+pub use archive::{Archive, NoItems, ResumeArchive, ShardArchive};
 pub use catalog::{Catalog, CatalogShard, PassTime};
 pub use commit::{Commit, LayerCounts, Phase, fingerprint_of, fingerprint_text};
 pub use dead::DeadStates;
@@ -39,11 +39,11 @@ pub use oracle::{
     LayerStates, LayerStep, MoveOutcome, MoveValue, Oracle, OracleOptions, QueryError, QuestionLimits,
     RunKernels, StartValues, StateReader, StoredValues, Wanted, WantedStep,
 };
-pub use owners::{Owners, assign};
+pub use owners::{LaneWork, MOST_MEMBERS, Owners, assign};
 pub use parts::{ItemKind, PART_ENTRIES, Parts, PayloadError};
 pub use read_error::{Blame, ReadError};
 pub use recipe::{CommittedRange, Holdings, LayerRange, ReachSource, Recipe};
-pub use records::{Amended, Amendment, JournalRecord, Record, Removal, Retraction, WorkTime};
+pub use records::{Amended, Amendment, JournalRecord, Record, Removal, Retraction, WorkTime, WrittenShards};
 pub use run::{MissingValues, Run, RunError, UnnamedPolicy};
 pub use segment::Segment;
 pub use sums::ValueSums;

@@ -116,6 +116,10 @@ pub struct MoveOutcome {
     pub worst_spawn: Option<Board>,
     /// Whether no other move has a larger value, by the bits that are stored. Several moves may be best.
     pub is_best: bool,
+    /// Whether the error bounds do not prove that another move is better; `None` unless stored values are rounded.
+    ///
+    /// Two moves that lead to images of one afterstate are equally good, so both may be best.
+    pub may_be_best: Option<bool>,
 }
 
 /// Limits on the memory of an oracle, and on data that it keeps for later questions in memory and on disk.
@@ -197,7 +201,7 @@ impl Oracle {
             },
             best: contents.stores_best_moves().then(|| BestMoves::new(&stored.params)),
             layers,
-            scale: Scale::new(game),
+            scale: Scale::of_stored(&stored.params),
             backup: Backup::new(game),
             stored,
         })
@@ -415,7 +419,7 @@ impl Oracle {
         wins.is_some_and(|e| (0..self.params().game().cells()).any(|cell| board.get(cell) >= e))
     }
 
-    /// The part of a stored value that stands for the score made so far; the whole value if no move is legal.
+    /// The part of a stored value that stands for the score made so far.
     #[inline]
     pub(crate) fn past(&self, board: Board) -> Stored {
         self.scale.points(rules::potential(board))

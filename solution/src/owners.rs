@@ -1,179 +1,132 @@
-//! Which worker owns which lane in an epoch.
+//! Which member of an epoch owns which lane.
 
-use exact2048_game::{Lane, Params};
+use std::sync::Arc;
 
-/// The rule that gives every lane its one owner among the members of an epoch.
+use exact2048_game::lane::layer_range;
+use exact2048_game::{Lane, Layer, Params};
+
+mod deal;
+mod formula;
+mod work;
+
+pub use work::LaneWork;
+
+/// The most members of an epoch, and so the most shards of a commit.
+pub const MOST_MEMBERS: usize = 1 << 16;
+
+/// The owner of each lane among the members of an epoch.
 ///
-/// A layer has blocks of few lanes, and a few of these hold most of its states. So the rule gives lanes that are
-/// neighbours in the sum or the number of their large tiles to different members. In the simulation
-/// `coordinator/examples/scale`, 5x2 on two threads takes 1.2 times as long if one member owns all lanes of a sum.
-/// Members then push a quarter fewer blocks, but this does not help enough.
+/// A lane has one owner for a whole epoch, because each of its blocks needs its blocks of the two layers before.
 ///
-/// If lanes are split by huge tiles, all lanes with the same huge tiles are a *family*, and few moves lead from one
-/// family to another. So the rule then deals out families instead of lanes: each to one member, or to a few if there
-/// are many members.
-///
-/// The rule is part of the format of runs, because it determines which shard of a commit holds a lane. It depends only
-/// on the parameters and on the threads of the members. So members exchange no table of owners: each builds the same
-/// rule with [`assign`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// The owners of an epoch depend only on the parameters and on the threads of the members. So members exchange no table
+/// of owners: each makes the same with [`assign`]. Another version of the program may deal the lanes otherwise, because
+/// each commit of several members names the lanes of its shards.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Owners {
-    large: u8,
-    huge: u8,
-    /// Number of members that share a family.
-    split: usize,
-    /// The order in which members get lanes: their indices, each in proportion to the threads of the member.
-    turns: Vec<u16>,
+    /// The owner of each lane, lanes ascending. Empty if the first member owns all lanes.
+    owners: Arc<[(Lane, u16)]>,
 }
-
-/// Each family is shared by one in this many members of the epoch. A layer has about a dozen families, some of them
-/// large, so many members cannot each have whole families.
-const MEMBERS_A_SPLIT: usize = 4;
-
-/// Most members that share a family. With more of them, more moves inside the family would lead to another member.
-const MOST_SPLIT: usize = 4;
 
 /// Deals the lanes of a run to the members of an epoch. `threads` has the number of threads of each member.
 ///
 /// # Panics
 ///
-/// If there is no member, or if there are more than 65,536.
+/// If there is no member, or if there are more than [`MOST_MEMBERS`].
 pub fn assign(params: &Params, threads: &[u32]) -> Owners {
-    assert!(!threads.is_empty() && threads.len() <= 1 << 16, "an epoch has between 1 and 65,536 members");
-    let split = (threads.len() / MEMBERS_A_SPLIT).clamp(1, MOST_SPLIT);
-    Owners { large: params.split().large(), huge: params.split().huge(), split, turns: turns(threads) }
+    assert!((1..=MOST_MEMBERS).contains(&threads.len()), "an epoch has between 1 and {MOST_MEMBERS} members");
+    Owners { owners: if threads.len() == 1 { Arc::default() } else { deal::deal(params, threads).into() } }
 }
 
 impl Owners {
-    /// The member that owns a lane, by its index.
-    pub fn owner(&self, lane: Lane) -> usize {
-        let turn = (lane.large_sum >> self.large) as usize + usize::from(lane.k);
-        let turn = if lane.huge.is_empty() {
-            turn
-        } else {
-            let family = (lane.huge.sum() >> self.huge) as usize + usize::from(lane.huge.len());
-            family * self.split + turn % self.split
-        };
-        usize::from(self.turns[turn % self.turns.len()])
+    /// The owners of lanes in records that name no lanes. Such records are older than the dealing by size.
+    pub fn by_formula(params: &Params, threads: &[u32]) -> Self {
+        Self { owners: formula::owners(params, threads).into() }
     }
-}
 
-/// Turns of a smooth weighted round robin.
-///
-/// Each member has turns in proportion to its weight. The turns are spread out as evenly as possible, so even a few
-/// consecutive turns are divided about fairly.
-fn turns(threads: &[u32]) -> Vec<u16> {
-    let mut weights: Vec<u64> =
-        threads.iter().map(|&threads| u64::from(threads.clamp(1, MOST_WEIGHT))).collect();
-    let divisor = weights.iter().copied().fold(0, gcd);
-    weights.iter_mut().for_each(|weight| *weight /= divisor);
-    let total: u64 = weights.iter().sum();
-    let mut credit = vec![0i64; weights.len()];
-    (0..total)
-        .map(|_| {
-            let mut best = 0;
-            for (member, &weight) in weights.iter().enumerate() {
-                credit[member] += weight as i64;
-                if credit[member] > credit[best] {
-                    best = member;
-                }
+    /// The owners of the lanes of a record, which names the lanes of each shard.
+    ///
+    /// # Errors
+    ///
+    /// If a number is not the code of a lane, or is there twice.
+    pub(crate) fn of_record(lanes: &[Vec<u64>]) -> Result<Self, String> {
+        let named =
+            (0u16..).zip(lanes).flat_map(|(owner, codes)| codes.iter().map(move |&code| (code, owner)));
+        let mut owners = Vec::new();
+        for (code, owner) in named {
+            let lane = Lane::from_code(code);
+            owners.push((lane.ok_or_else(|| format!("expected the code of a lane, found {code}"))?, owner));
+        }
+        owners.sort_unstable();
+        if let Some(twice) = owners.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            return Err(format!("expected lane {} in one shard, found it in two", twice[0].0.code()));
+        }
+        Ok(Self { owners: owners.into() })
+    }
+
+    /// The member that owns a lane, by its index. Lanes without boards belong to the first member.
+    pub fn owner(&self, lane: Lane) -> usize {
+        let found = self.owners.binary_search_by_key(&lane, |&(lane, _)| lane);
+        found.map_or(0, |at| usize::from(self.owners[at].1))
+    }
+
+    /// The lanes of each member that can have boards in a range of layers, by their codes, for the record of a commit.
+    /// Empty if there is only one member.
+    pub fn lanes_by_member(
+        &self,
+        params: &Params,
+        members: usize,
+        (first, last): (Layer, Layer),
+    ) -> Vec<Vec<u64>> {
+        if members == 1 {
+            return Vec::new();
+        }
+        let mut lanes = vec![Vec::new(); members];
+        for &(lane, owner) in &*self.owners {
+            let (low, high) = layer_range(params, lane);
+            if low <= last && first <= high {
+                lanes[usize::from(owner)].push(lane.code());
             }
-            credit[best] -= total as i64;
-            best as u16
-        })
-        .collect()
-}
-
-/// Largest weight of a member, also for members with more threads. It bounds the number of turns.
-const MOST_WEIGHT: u32 = 256;
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+        }
+        lanes
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use exact2048_game::lane::lanes;
+    use proptest::prelude::*;
 
     use super::*;
-    use exact2048_game::class::Space;
-
-    use exact2048_game::{HugeTiles, Layer, lane};
-    use proptest::prelude::*;
 
     proptest! {
         #[test]
         fn every_lane_has_one_owner_and_all_members_agree(threads in prop::collection::vec(0u32..300, 1..40)) {
             let params = Params::small("3x3");
             let (here, there) = (assign(&params, &threads), assign(&params, &threads));
-            for lane in lane::lanes(&params) {
-                prop_assert!(here.owner(lane) < threads.len());
-                prop_assert_eq!(here.owner(lane), there.owner(lane));
-            }
+            prop_assert_eq!(&here, &there);
+            let owners: Vec<usize> = lanes(&params).into_iter().map(|lane| here.owner(lane)).collect();
+            prop_assert!(owners.iter().all(|&owner| owner < threads.len()));
+            let has_a_share = |&member: &usize| 20 * threads[member] >= threads.iter().sum();
+            let mut with_shares = (0..threads.len()).filter(has_a_share);
+            prop_assert!(with_shares.all(|member| owners.contains(&member)), "each has some lane");
         }
-    }
 
-    #[test]
-    fn the_lanes_of_a_layer_are_divided() {
-        let params = Params::small("4x3").without_huge_tiles();
-        for members in [2, 3, 4] {
+        /// A record names the owners of all lanes of its range.
+        #[test]
+        fn a_record_names_the_owners(members in 2usize..9, first in 2u32..900, count in 1u32..300) {
+            let params = Params::small("3x3");
             let owners = assign(&params, &vec![1; members]);
-            for layer in (100..16000).step_by(200).map(Layer) {
-                let range = |&lane: &Lane| lane::layer_range(&params, lane);
-                let alive = lane::lanes(&params).into_iter().filter(|lane| {
-                    let (first, last) = range(lane);
-                    (first..=last).contains(&layer)
-                });
-                let mut owned = vec![0; members];
-                alive.for_each(|lane| owned[owners.owner(lane)] += 1);
-                let (all, most): (u32, _) = (owned.iter().sum(), owned.iter().max());
-                assert!(
-                    most.is_some_and(|&most| most * members as u32 <= 2 * all),
-                    "layer {layer}: {owned:?}"
-                );
-            }
+            let range = (Layer(2 * first), Layer(2 * (first + count)).min(params.last_layer()));
+            let named = owners.lanes_by_member(&params, members, range);
+            prop_assert_eq!(named.len(), members);
+            let read = Owners::of_record(&named).unwrap();
+            let is_within = |&lane: &Lane| {
+                let (low, high) = layer_range(&params, lane);
+                low <= range.1 && range.0 <= high
+            };
+            let within: Vec<Lane> = lanes(&params).into_iter().filter(is_within).collect();
+            prop_assert_eq!(read.owners.len(), within.len());
+            prop_assert!(within.iter().all(|&lane| read.owner(lane) == owners.owner(lane)));
         }
-    }
-
-    #[test]
-    fn families_stay_together_and_are_divided() {
-        let params = Params::small("4x3");
-        let space = Space::new(&params);
-        for members in [2, 3, 7, 8] {
-            let owners = assign(&params, &vec![1; members]);
-            let mut families = BTreeMap::<HugeTiles, BTreeSet<usize>>::new();
-            let mut entries = vec![0.0; members];
-            for lane in lane::lanes(&params).into_iter().filter(|lane| !lane.huge.is_empty()) {
-                families.entry(lane.huge).or_default().insert(owners.owner(lane));
-                entries[owners.owner(lane)] +=
-                    space.estimate_entries(lane).map(|(_, n)| n as f64).sum::<f64>();
-            }
-            let split = if members < 8 { 1 } else { 2 };
-            assert!(families.values().all(|owners| owners.len() <= split), "{members}");
-            let (all, most) = (entries.iter().sum::<f64>(), entries.iter().copied().fold(0.0, f64::max));
-            assert!(most * members as f64 <= 1.25 * all, "{members}: {entries:?}");
-        }
-    }
-
-    #[test]
-    fn lanes_are_dealt_by_threads() {
-        let params = Params::small("4x3");
-        for threads in [vec![1, 1], vec![4, 2, 2], vec![3, 1], vec![1; 7], vec![2; 20], vec![1, 64]] {
-            let owners = assign(&params, &threads);
-            let mut lanes = vec![0f64; threads.len()];
-            lane::lanes(&params).into_iter().for_each(|lane| lanes[owners.owner(lane)] += 1.0);
-            let all: f64 = lanes.iter().sum();
-            for (member, &owned) in lanes.iter().enumerate() {
-                let fair = all * f64::from(threads[member]) / f64::from(threads.iter().sum::<u32>());
-                assert!(owned > 0.6 * fair && owned < 1.6 * fair, "{threads:?}: {lanes:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn turns_are_spread_out() {
-        assert_eq!(turns(&[2, 1, 1]), [0, 1, 2, 0]);
-        assert_eq!(turns(&[8, 8]), [0, 1]);
-        assert_eq!(turns(&[0]), [0], "0 threads count as one");
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use exact2048_game::bitset::{Number, any, for_each_bit, last_word, ones};
 use exact2048_game::rowset::{Row, RowSet};
 use exact2048_game::value::Value;
+use exact2048_game::value_step::Rounding;
 use exact2048_game::{Lane, Layer};
 use exact2048_storage::{ItemKey, ShardKind};
 
@@ -28,6 +29,8 @@ pub enum ItemKind {
     Values,
     /// The best moves of the reachable entries.
     BestMoves,
+    /// The values of the reachable entries with all their bits.
+    Checkpoint,
 }
 
 impl ItemKind {
@@ -36,6 +39,7 @@ impl ItemKind {
         match self {
             Self::Reach => ShardKind::Reach,
             Self::Values | Self::BestMoves => ShardKind::Values,
+            Self::Checkpoint => ShardKind::Checkpoint,
         }
     }
 
@@ -45,13 +49,14 @@ impl ItemKind {
             ShardKind::Reach => Self::Reach,
             ShardKind::Values if key.part & BEST_MOVES != 0 => Self::BestMoves,
             ShardKind::Values => Self::Values,
+            ShardKind::Checkpoint => Self::Checkpoint,
         }
     }
 
     /// The key of a part's item of this kind. `part` is the key of the part's reach and values items.
     pub fn key(self, part: ItemKey) -> ItemKey {
         match self {
-            Self::Reach | Self::Values => part,
+            Self::Reach | Self::Values | Self::Checkpoint => part,
             // Values and best moves of a part are in the same shard, with different part numbers.
             Self::BestMoves => ItemKey { part: part.part | BEST_MOVES, ..part },
         }
@@ -69,6 +74,7 @@ impl fmt::Display for ItemKind {
             Self::Reach => "states",
             Self::Values => "values",
             Self::BestMoves => "best moves",
+            Self::Checkpoint => "unrounded values",
         })
     }
 }
@@ -242,8 +248,8 @@ impl Parts {
         rows.map(|(_, row)| ones(row) as usize).sum::<usize>() * size_of::<V>()
     }
 
-    /// The values item of a part: the values of the reachable entries, row by row. `bits` and `values` hold
-    /// the rows of the set `held`.
+    /// The values item of a part: the values of the reachable entries, row by row, rounded if `rounding` is given.
+    /// `bits` and `values` hold the rows of the set `held`.
     pub fn encode_values<V: Value>(
         self,
         part: u32,
@@ -251,12 +257,16 @@ impl Parts {
         bits: &[u64],
         stride: usize,
         values: &[V],
+        rounding: Option<Rounding>,
     ) -> Vec<u8> {
         let rows = self.rows(part);
         let mut packed = Vec::new();
         let row_values = slots_in(held, rows.clone(), values, stride);
         for ((_, row_bits), (_, row_values)) in slots_in(held, rows, bits, self.words()).zip(row_values) {
             pack_row(&mut packed, &row_values[..self.columns], row_bits);
+        }
+        if let Some(rounding) = rounding {
+            rounding.round(&mut packed);
         }
         bytemuck::cast_slice(&packed).to_vec()
     }
@@ -352,7 +362,7 @@ mod tests {
                 let part_rows = parts.rows(part);
                 let part_bits = part_rows.start * parts.words()..part_rows.end * parts.words();
                 parts.decode_reach_part(key, &item, &mut bits_back[part_bits.clone()]).unwrap();
-                let values_item = parts.encode_values(part, &held, &bits, stride, &values);
+                let values_item = parts.encode_values(part, &held, &bits, stride, &values, None);
                 parts.decode_values(key, &values_item, &held, &bits, stride, &mut values_back).unwrap();
                 let cut = &item[..item.len() - 1];
                 assert!(parts.decode_reach_part(key, cut, &mut bits_back.clone()[part_bits]).is_err());

@@ -5,10 +5,10 @@
 //! from the nearest two neighbouring layers below whose reach is stored. Kept layers always have stored reach, so every
 //! cut is a checkpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use exact2048_game::{Layer, Params};
+use exact2048_game::{Layer, Params, RunContents};
 use serde::{Deserialize, Serialize};
 
 use crate::commit::{Commit, LayerCounts, Phase};
@@ -49,6 +49,8 @@ pub struct CommittedRange {
     pub commit: Commit,
     /// Whether the shards of the range count. They no longer do after the reach of the range was removed.
     pub is_stored: bool,
+    /// Whether the checkpoint of the range counts. Only runs that round values have checkpoints.
+    pub has_checkpoint: bool,
 }
 
 /// The committed ranges of a run.
@@ -63,9 +65,20 @@ impl Holdings {
         Self { ranges }
     }
 
-    /// Adds a range whose shards count.
-    pub fn add(&mut self, commit: Commit) {
-        self.ranges.push(CommittedRange { commit, is_stored: true });
+    /// Adds a range of a run with these contents. Its shards count.
+    pub fn add(&mut self, commit: Commit, contents: &RunContents) {
+        let has_checkpoint = commit.phase == Phase::BackUp && contents.has_checkpoint(commit.first);
+        self.ranges.push(CommittedRange { commit, is_stored: true, has_checkpoint });
+        self.drop_checkpoints();
+    }
+
+    /// Marks the checkpoints that no later step needs as no longer counting.
+    fn drop_checkpoints(&mut self) {
+        let ranges = self.ranges.iter().map(|range| (&range.commit, range.has_checkpoint));
+        let needed = needed_checkpoint(ranges);
+        for range in &mut self.ranges {
+            range.has_checkpoint &= Some(range.commit.first) == needed;
+        }
     }
 
     /// Removes and returns the commits whose shards count and for which `hit` is true.
@@ -103,7 +116,10 @@ impl From<Vec<Commit>> for Holdings {
     /// Commits whose shards all count.
     fn from(commits: Vec<Commit>) -> Self {
         Self {
-            ranges: commits.into_iter().map(|commit| CommittedRange { commit, is_stored: true }).collect(),
+            ranges: commits
+                .into_iter()
+                .map(|commit| CommittedRange { commit, is_stored: true, has_checkpoint: false })
+                .collect(),
         }
     }
 }
@@ -134,7 +150,10 @@ impl<'a> Recipe<'a> {
     /// The recipe of a run with these parameters and committed ranges. Cost: linear in the layers of all ranges.
     pub fn new(params: &'a Params, holdings: &'a Holdings) -> Self {
         let mut layers = vec![Standing::default(); params.last_layer().index() + 1];
-        for CommittedRange { commit, is_stored } in &holdings.ranges {
+        // No layer below the first has a state, so all that is to know of these layers is known.
+        let known = Standing { is_counted: true, has_reach: true, is_backed_up: true };
+        layers[..params.first_layer().index()].fill(known);
+        for CommittedRange { commit, is_stored, .. } in &holdings.ranges {
             let covered = (commit.last.index() + 1).saturating_sub(commit.first.index());
             for standing in layers.iter_mut().skip(commit.first.index()).take(covered) {
                 match commit.phase {
@@ -145,6 +164,9 @@ impl<'a> Recipe<'a> {
                     Phase::BackUp => standing.is_backed_up = true,
                 }
             }
+        }
+        if params.contents().value_step().is_some() {
+            repeat_rounded(&mut layers, &holdings.ranges);
         }
         Self { params, holdings, layers }
     }
@@ -184,7 +206,7 @@ impl<'a> Recipe<'a> {
     fn back_up(&self, gap: Gap, steps: &mut Steps) {
         let mut last = gap.last;
         while let Some(lost) = (gap.first..=last).rev().find(|&n| !steps.layers[n].has_reach) {
-            let end = self.params.contents().kept().next_cut(Layer::nth(lost + 1)).index();
+            let end = self.params.contents().next_resumable(Layer::nth(lost + 1)).index();
             if end <= last {
                 steps.push(Phase::BackUp, end, last);
                 last = end - 1;
@@ -239,10 +261,10 @@ impl<'a> Recipe<'a> {
         first.saturating_sub(LED_FROM)..first
     }
 
-    /// The layers that get their values next: from the highest layer without values down to the next cut.
+    /// The layers that get their values next: from the highest layer without values down to the next resumable layer.
     fn next_layers(&self) -> Range<usize> {
         let end = self.layers.iter().rposition(|layer| !layer.is_backed_up).map_or(0, |highest| highest + 1);
-        let cut = (0..end).rev().find(|&n| self.params.contents().kept().is_cut(Layer::nth(n)));
+        let cut = (0..end).rev().find(|&n| self.params.contents().is_resumable(Layer::nth(n)));
         cut.unwrap_or(0)..end
     }
 
@@ -286,6 +308,35 @@ impl<'a> Recipe<'a> {
     /// enumerates.
     fn stores_reachability(&self, number: usize) -> bool {
         self.params.contents().stores_reachability(Layer::nth(number))
+    }
+}
+
+/// The first layer of the range whose checkpoint a later step needs; `None` if none does.
+///
+/// It is the lowest range with a checkpoint above the lowest layer without values. The others are needed no more.
+pub fn needed_checkpoint<'a>(ranges: impl Iterator<Item = (&'a Commit, bool)> + Clone) -> Option<Layer> {
+    let of_values = || ranges.clone().filter(|(commit, _)| commit.phase == Phase::BackUp);
+    let mut covered: Vec<_> = of_values().map(|(commit, _)| (commit.first, commit.last)).collect();
+    covered.sort_unstable();
+    let mut lowest = Layer::FIRST;
+    for (first, last) in covered {
+        if first > lowest {
+            break;
+        }
+        lowest = lowest.max(last.up(1));
+    }
+    of_values().filter(|&(commit, has)| has && commit.first > lowest).map(|(commit, _)| commit.first).min()
+}
+
+/// Marks the layers that must be backed up again because values above a layer without values are rounded: all layers up
+/// to the next checkpoint, or to the last layer.
+fn repeat_rounded(layers: &mut [Standing], ranges: &[CommittedRange]) {
+    let checkpoints = ranges.iter().filter(|range| range.has_checkpoint);
+    let checkpoints: BTreeSet<usize> = checkpoints.map(|range| range.commit.first.index()).collect();
+    let gaps: Vec<Gap> = runs((0..layers.len()).filter(|&n| !layers[n].is_backed_up)).collect();
+    for gap in gaps {
+        let end = checkpoints.range(gap.last + 1..).next().copied().unwrap_or(layers.len());
+        layers[gap.last + 1..end].iter_mut().for_each(|layer| layer.is_backed_up = false);
     }
 }
 

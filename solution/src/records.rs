@@ -29,13 +29,38 @@ pub struct Record {
     pub commit: Commit,
     /// The shards: one, or one of each member of a cluster.
     pub shards: Vec<ShardRecord>,
-    /// The number of threads of each of these members. It determines which shard holds a lane
-    /// ([`assign`](crate::assign)).
+    /// The codes of the lanes in each of several shards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<Vec<u64>>,
+    /// In older records, in place of the lanes: the number of threads of each member. A formula of these numbers
+    /// determines which shard holds a lane.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<u32>,
+    /// The checkpoint, in as many shards: the unrounded values of the range's two lowest layers. Only in runs that round
+    /// values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checkpoint: Vec<ShardRecord>,
     /// Duration of the work, if the writer stated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took: Option<WorkTime>,
+}
+
+/// The shards that a member wrote for a range.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WrittenShards {
+    /// The shard of the range.
+    pub shard: ShardRecord,
+    /// The shard of unrounded values, if a solve may resume from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<ShardRecord>,
+}
+
+impl Record {
+    /// A record of one shard, which holds all lanes.
+    pub fn new(commit: Commit, shards: Vec<ShardRecord>) -> Self {
+        Self { commit, shards, lanes: Vec::new(), threads: Vec::new(), checkpoint: Vec::new(), took: None }
+    }
 }
 
 /// Duration of the work of a commit, for human readers.

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use exact2048_game::{Params, ParamsRecord, RunContents};
+use exact2048_game::{Game, Params, ParamsRecord, RunContents};
 use exact2048_storage::{
-    FORMAT_VERSION, Location, Place, RunDir, RunInfo, ShardRecord, StorageError, TypedRun,
+    FORMAT_VERSION, Location, Place, RunDir, RunInfo, ShardKind, ShardRecord, StorageError, TypedRun,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -326,7 +326,8 @@ impl Run {
         self.dir.commit(&record)?;
         self.take_records()?;
         if let JournalRecord::Commit(record) = &record {
-            let replaced = self.catalog.take_superseded(&record.commit);
+            let mut replaced = self.catalog.take_superseded(&record.commit);
+            replaced.extend(self.catalog.take_dropped());
             if !replaced.is_empty() {
                 // The commit counts even if this removal fails.
                 let _ = self.dir.remove_needless_shards(&replaced);
@@ -462,8 +463,11 @@ impl Run {
     /// As for [`Shards::look`](exact2048_storage::Shards::look).
     pub fn look(&self, record: &Record) -> Result<Vec<Result<(), StorageError>>, StorageError> {
         let Commit { phase, first, last, .. } = record.commit;
-        let identity = self.catalog.identity(phase, first, last);
-        let shards: Vec<_> = record.shards.iter().map(|shard| (shard, identity)).collect();
+        let of = |kind| self.catalog.identity_of(kind, first, last);
+        let [identity, of_checkpoint] = [phase.shard_kind(), ShardKind::Checkpoint].map(of);
+        let shards = record.shards.iter().map(|shard| (shard, identity));
+        let shards: Vec<_> =
+            shards.chain(record.checkpoint.iter().map(|shard| (shard, of_checkpoint))).collect();
         self.catalog.files().look(&shards)
     }
 
@@ -510,12 +514,15 @@ fn require_own_format(place: &Place, found: u32) -> Result<(), RunError> {
 fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), RunError> {
     let (game, held, asked, wanted) = (held.game(), held.contents(), wanted.game(), wanted.contents());
     let until = |of: &RunContents| of.until().map_or("none".to_owned(), |layer| layer.to_string());
+    let position = |of: &Game| of.from().map_or("none".to_owned(), |board| board.to_text(of.board()));
     let values = |of: &RunContents| if of.stores_best_moves() { "best-move" } else { "layers" }.to_owned();
+    let step = |of: &RunContents| of.value_step().map_or("none".to_owned(), |step| step.to_string());
     let of_job = [
         ("board", game.board().to_string(), asked.board().to_string()),
         ("objective", game.objective().to_string(), asked.objective().to_string()),
         ("spawn4", game.spawn4().to_string(), asked.spawn4().to_string()),
         ("precision", u8::from(game.precision()).to_string(), u8::from(asked.precision()).to_string()),
+        ("from", position(game), position(asked)),
         ("until-layer", until(held), until(wanted)),
         ("discount", game.discount().to_string(), asked.discount().to_string()),
         ("spawner", game.spawner().to_string(), asked.spawner().to_string()),
@@ -523,6 +530,7 @@ fn require_same(place: &Place, held: &Params, wanted: &Params) -> Result<(), Run
     let of_stored = [
         ("choice of values", values(held), values(wanted)),
         ("choice of kept layers", held.kept().to_string(), wanted.kept().to_string()),
+        ("value step", step(held), step(wanted)),
     ];
     let differs = |(_, found, wanted): &(&str, String, String)| found != wanted;
     if let Some((field, found, wanted)) = of_job.into_iter().find(differs) {

@@ -1,6 +1,6 @@
 //! Ranges of layers that one pass processes.
 
-use exact2048_game::{KeptLayers, Layer};
+use exact2048_game::{Layer, RunContents};
 
 use crate::commit::Phase;
 
@@ -53,18 +53,20 @@ impl Segment {
 
     /// Whether a shard may end with a layer.
     ///
-    /// In the upward pass, any layer may end a shard. In the downward pass, the lower layer of a cut may, because all
-    /// layers below follow from the cut. The last layer of the pass may too.
-    pub fn may_end_at(self, layer: Layer, kept: KeptLayers) -> bool {
+    /// In the upward pass, any layer may end a shard. In the downward pass, the lower layer of a cut may if a solve can
+    /// resume there, because all layers below follow from the cut. The last layer of the pass may too.
+    pub fn may_end_at(self, layer: Layer, contents: &RunContents) -> bool {
         match self.phase {
             Phase::Enumerate => true,
-            Phase::BackUp => kept.is_cut(layer) || layer == self.first,
+            Phase::BackUp => contents.is_resumable(layer) || layer == self.first,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use exact2048_game::KeptLayers;
+
     use super::*;
 
     /// The next range needs the last two layers of a range.
@@ -78,7 +80,7 @@ mod tests {
         ] {
             let ends_of = |phase| {
                 let segment = Segment { phase, first, last };
-                let may_end = move |&sum: &u32| segment.may_end_at(Layer(sum), kept);
+                let may_end = move |&sum: &u32| segment.may_end_at(Layer(sum), &kept.into());
                 (10..=60).step_by(2).filter(may_end).collect::<Vec<_>>()
             };
             assert_eq!(ends_of(Phase::BackUp), ends, "{kept}");
@@ -101,7 +103,9 @@ mod tests {
         assert_eq!((down.position(Layer(90)), down.position(Layer(2))), (0, 9));
         assert_eq!(down.range(1..3), Segment { first: Layer(16), last: Layer(18), ..down });
         let ends = |segment: Segment| {
-            (0..9).filter(|&at| segment.may_end_at(segment.layer(at), KeptLayers::TWO_IN_FOUR)).count()
+            (0..9)
+                .filter(|&at| segment.may_end_at(segment.layer(at), &KeptLayers::TWO_IN_FOUR.into()))
+                .count()
         };
         assert_eq!((ends(up), ends(down)), (9, 3), "at all layers; at 16, 8 and 4");
     }

@@ -60,6 +60,9 @@ pub struct MoveView {
     #[serde(skip_serializing_if = "Option::is_none")]
     worst_spawn: Option<String>,
     best: bool,
+    /// Whether the error bounds do not prove that another move is better; `None` unless the run rounds values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    may_be_best: Option<bool>,
 }
 
 impl StateView {
@@ -105,6 +108,7 @@ impl MoveView {
             afterstate: outcome.map(|outcome| outcome.after.to_text(size)),
             worst_spawn: outcome.and_then(|outcome| outcome.worst_spawn).map(|board| board.to_text(size)),
             best: outcome.is_some_and(|outcome| outcome.is_best),
+            may_be_best: outcome.and_then(|outcome| outcome.may_be_best),
         }
     }
 
@@ -119,6 +123,7 @@ impl MoveView {
             afterstate: made.map(|(after, _)| after.to_text(size)),
             worst_spawn: None,
             best: advice.best == Some(direction),
+            may_be_best: None,
         }
     }
 }

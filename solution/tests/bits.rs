@@ -48,14 +48,14 @@ fn answer(folder: &Path, params: &Params, values: &BTreeMap<&str, u64>) -> Evalu
             let (parts, all) = (Parts::new(rows, columns), RowSet::all(rows));
             let item = match phase {
                 Phase::Enumerate => parts.encode_reach(0, &all, bits),
-                Phase::BackUp => parts.encode_values(0, &all, bits, columns, of_rows),
+                Phase::BackUp => parts.encode_values(0, &all, bits, columns, of_rows, None),
             };
             writer.push(Frame::encode(&[(key, &item)], 1).unwrap()).unwrap();
         }
         let shards = vec![writer.finish().unwrap()];
         let fingerprint = (phase == Phase::BackUp).then_some(0);
         let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint };
-        let record = Record { commit, shards, threads: Vec::new(), took: None };
+        let record = Record::new(commit, shards);
         run.append(JournalRecord::Commit(record)).unwrap();
     }
     let asked = Board::parse(ASKED, params.game().board()).unwrap();

@@ -23,7 +23,7 @@ fn a_shard_that_a_list_omits_is_checked() {
     let shard = ShardWriter::create(run.dir(), identity).unwrap().finish().unwrap();
     let object = format!("run/shards/{}", shard.file);
     let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-    let record = Record { commit: commit.clone(), shards: vec![shard], threads: Vec::new(), took: None };
+    let record = Record::new(commit.clone(), vec![shard]);
     run.append(JournalRecord::Commit(record)).unwrap();
     assert!(run.absent().unwrap().is_empty());
 

@@ -182,7 +182,7 @@ fn commit(run: &mut Run, phase: Phase, items: &BTreeMap<ItemKey, Vec<u8>>) {
     let shards = vec![writer.finish().unwrap()];
     let fingerprint = (phase == Phase::BackUp).then_some(0);
     let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint };
-    run.append(JournalRecord::Commit(Record { commit, shards, threads: Vec::new(), took: None })).unwrap();
+    run.append(JournalRecord::Commit(Record::new(commit, shards))).unwrap();
 }
 
 /// Parameters with the split of version 0.1 and without huge tiles, which make the lanes of 4×3 the widest.
@@ -293,7 +293,9 @@ fn unwanted_questions_end_early() {
         let asked = AtomicUsize::new(0);
         let wanted = || asked.fetch_add(1, Ordering::Relaxed) < patience;
         assert!(matches!(oracle.evaluate(last, &wanted), Err(QueryError::GivenUp)));
-        assert_eq!(asked.load(Ordering::Relaxed), patience + 1);
+        // Each thread that looks values up asks once more at most.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((patience + 1..=patience + rayon::current_num_threads()).contains(&asked), "{asked} for {patience}");
         assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
     }
     // A batch of stored boards solves no cone, but it may be large, so it must end early too.

@@ -1,6 +1,6 @@
 //! Interface of the solver's follower of perfect play, and its progress.
 
-use exact2048_game::{Discount, Game, Objective, Spawner};
+use exact2048_game::{Discount, Game, Spawner};
 use exact2048_solution::{QueryError, Run};
 
 use crate::outcome::PlayStatistics;
@@ -13,8 +13,8 @@ pub const LEAST_FOLLOWED: f64 = 1e-18;
 /// Runs with a discount, worst-case spawns or probabilities of losing have no statistics.
 #[must_use]
 pub fn has_usual_rules(game: &Game) -> bool {
-    let is_loss = matches!(game.objective(), Objective::Lose { .. });
-    !is_loss && game.discount() == Discount::NONE && game.spawner() == Spawner::Random
+    let is_random = game.discount() == Discount::NONE && game.spawner() == Spawner::Random;
+    is_random && game.objective().is_mean_of_games()
 }
 
 /// Progress of the statistics.

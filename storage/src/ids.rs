@@ -80,11 +80,16 @@ pub enum ShardKind {
     Reach = 1,
     /// Values of the reachable states.
     Values = 2,
+    /// Values of two layers with all their bits, from which a solve resumes if the other values are rounded.
+    Checkpoint = 3,
 }
 
 impl ShardKind {
+    /// All kinds.
+    pub const ALL: [Self; 3] = [Self::Reach, Self::Values, Self::Checkpoint];
+
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Reach, Self::Values].into_iter().find(|kind| *kind as u8 == byte)
+        Self::ALL.into_iter().find(|kind| *kind as u8 == byte)
     }
 }
 
@@ -93,6 +98,7 @@ impl fmt::Display for ShardKind {
         f.pad(match self {
             Self::Reach => "reach",
             Self::Values => "values",
+            Self::Checkpoint => "checkpoint",
         })
     }
 }
@@ -208,8 +214,7 @@ impl ShardName {
     pub fn parse(file: &str) -> Option<Self> {
         let mut parts = file.strip_suffix(".shard")?.split('-');
         let kind = parts.next()?;
-        let kind =
-            [ShardKind::Reach, ShardKind::Values].into_iter().find(|known| known.to_string() == kind)?;
+        let kind = ShardKind::ALL.into_iter().find(|known| known.to_string() == kind)?;
         let (first_layer, last_layer) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let plain = Self { kind, first_layer, last_layer, writer: None, epoch: None, member: None };
         let Some(writer) = parts.next() else { return Some(plain) };

@@ -129,6 +129,23 @@ fn a_shard_written_by_hand_is_read() {
     assert_eq!(reader.read(key(4, 9, 7)).unwrap().unwrap(), b"three");
 }
 
+/// Codec 2: three integers of 4 bytes, multiples of 2^20, in two planes of which the second is compressed.
+#[test]
+fn planes_written_by_hand_are_read() {
+    let high = zstd::bulk::compress(&[1; 3], 3).unwrap();
+    let mut payload = vec![4, 20, 2, 0, 3, 0, 0, 0, 7, 8, 9];
+    payload.extend((high.len() as u32).to_le_bytes());
+    payload.extend(&high);
+    let mut forge = Forge { frames: vec![(Some(12), 2, payload)], ..Forge::default() };
+    forge.items = vec![(0, 5, 1, 0, 4), (0, 5, 2, 0, 8)];
+    let reader = forge.open().unwrap();
+    let words = [0x107u32 << 20, 0x108 << 20, 0x109 << 20].map(u32::to_le_bytes);
+    assert_eq!(reader.read(key(5, 1, 0)).unwrap().unwrap(), words[0]);
+    assert_eq!(reader.read(key(5, 2, 0)).unwrap().unwrap(), words[1..].concat());
+    forge.frames[0].2[1] = 24;
+    assert!(matches!(forge.open(), Err(StorageError::Damaged { .. })), "the integers exceed 4 bytes");
+}
+
 #[test]
 fn a_shard_that_contradicts_itself_is_damaged() {
     let base = Forge::default();
@@ -147,7 +164,7 @@ fn a_shard_that_contradicts_itself_is_damaged() {
     let swapped = Some(block(6, 2, 0, b"ONETWO"));
     // The forged shard, and the start of the expectation in its error.
     let cases = [
-        (Forge { kind: 3, ..base.clone() }, "kind 1 or 2"),
+        (Forge { kind: 4, ..base.clone() }, "kind 1 to 3"),
         (Forge { zero: 1, ..base.clone() }, "0"),
         (Forge { first_layer: 121, ..base.clone() }, "a last layer of at least 121"),
         (Forge { file_bytes: Some(1000), ..base.clone() }, "a file of 1000 bytes"),
@@ -166,7 +183,8 @@ fn a_shard_that_contradicts_itself_is_damaged() {
         (with_item(0, (0, 3, 1, 0, 3)), "an item of the layers 4..=120"),
         (with_item(1, (0, 5, 1, 0, 3)), "unique keys"),
         (with_more((9, 5, 3, 0, 0)), "4 items"),
-        (with_frame((None, 2, b"onetwo".to_vec())), "codec 0 or 1"),
+        (with_frame((None, 3, b"onetwo".to_vec())), "codec 0, 1 or 2"),
+        (with_frame((Some(6), 2, b"onetwo".to_vec())), "content of 6 bytes"),
         (with_frame((Some(7), 0, b"onetwo".to_vec())), "a content of at most 6 bytes"),
         (with_frame((Some(6), 0, b"onetwo!".to_vec())), "content of 6 bytes"),
         (with_frame((Some(6), 1, b"onetwo".to_vec())), "content of 6 bytes"),
@@ -219,6 +237,7 @@ fn huge_claims_are_refused_before_memory_is_reserved_for_them() {
         ("frame of 4 GiB", claim(u32::MAX, 1)),
         ("frame of 1 GiB", claim(1 << 30, 1)),
         ("raw frame of 1 GiB", claim(1 << 30, 0)),
+        ("planes of 1 GiB", claim(1 << 30, 2)),
         ("index of 4 GiB", Forge { index_raw_bytes: Some(u32::MAX), ..base.clone() }),
         (
             "50 million items in an index of a few bytes",

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use bytesize::ByteSize;
-use exact2048_game::Objective;
+use exact2048_game::{Objective, ValueUnit};
 use exact2048_players::evaluate::{
     EvaluateError, EvaluationLimits, EvaluationProgress, ExactEvaluation, LossTable, Sample, WorstMove,
     exactly, sampled,
@@ -21,7 +21,7 @@ use crate::display::ProgressLine;
 use crate::job::require_usual_rules;
 use crate::place::RunPlace;
 use crate::units::{self, SizeUnits, count};
-use crate::{Failure, display, limits, output};
+use crate::{Failure, cones, display, limits, output};
 
 /// Options of `evaluate`.
 #[derive(clap::Args, Debug)]
@@ -123,7 +123,8 @@ pub fn main(args: &Args) -> Result<()> {
         return Err(Failure::usage(message).into());
     }
     let run = Run::open(args.place.location_to_read()?)?;
-    let oracle = Arc::new(Oracle::new(&run)?);
+    let options = cones::options(limits::memory_or_half(args.memory));
+    let oracle = Arc::new(Oracle::with_options(&run, options)?);
     let params = run.params();
     require_usual_rules(params.game())?;
     let engine = Engine::new(params.game().board(), params.game().spawn4());
@@ -247,10 +248,7 @@ impl Estimate {
 impl Report<'_> {
     /// A loss in the units of the objective.
     fn loss(&self, loss: f64) -> String {
-        match self.objective {
-            Objective::Score => units::mean(loss, 3),
-            Objective::Reach { .. } | Objective::Lose { .. } => units::probability(loss),
-        }
+        self.objective.unit().text(loss, 3)
     }
 
     /// The narrower of two estimates of a sampled player's value.
@@ -265,15 +263,12 @@ impl Report<'_> {
             half_width,
             by,
         };
-        let found = match self.objective {
-            Objective::Score => {
-                let (mean, half_width) = sample.stats.mean_score();
-                around(mean, half_width, "scores")
-            }
-            Objective::Reach { .. } | Objective::Lose { .. } => {
-                let WonShare { share, low, high, .. } = sample.stats.won();
-                Estimate { value: share, low, high, half_width: (high - low) / 2.0, by: "games won" }
-            }
+        let found = if self.objective.unit() == ValueUnit::Points {
+            let (mean, half_width) = sample.stats.mean_score();
+            around(mean, half_width, "scores")
+        } else {
+            let WonShare { share, low, high, .. } = sample.stats.won();
+            Estimate { value: share, low, high, half_width: (high - low) / 2.0, by: "games won" }
         };
         let (lost, half_width) = sample.lost;
         let by_losses = around(self.perfect.value - lost, half_width, "losses");
@@ -326,7 +321,7 @@ impl Report<'_> {
         if stats.failed() > 0 {
             output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
         }
-        let decimals = if self.objective == Objective::Score { 1 } else { 6 };
+        let decimals = if self.objective.unit() == ValueUnit::Points { 1 } else { 6 };
         let of_player = self.estimate(sample);
         let value = format!("{}, by its {}", of_player.text(decimals), of_player.by);
         output::write_field(out, "player's", value)?;
@@ -358,10 +353,8 @@ impl Report<'_> {
         output::write_all_columns(out, &["largest tile", "moves a game", "best", "mean loss"], &[], &rows)?;
 
         writeln!(out)?;
-        let limits = losses.limits().map(|limit| match self.objective {
-            Objective::Score if limit >= 1.0 => count(limit as u64),
-            _ => limit.to_string(),
-        });
+        let limit = |limit: f64| if limit >= 1.0 { count(limit as u64) } else { limit.to_string() };
+        let limits = losses.limits().map(limit);
         let last = format!(">= {}", limits.last().map_or("", String::as_str));
         let sizes = limits.iter().map(|limit| format!("< {limit}")).chain([last]).enumerate();
         let sizes = sizes.map(|(i, size)| if i == 0 { format!("lose {size}") } else { size });

@@ -15,11 +15,10 @@ use exact2048_solution::{Oracle, OracleOptions, Run};
 use serde_json::json;
 
 use super::verify::parse_layers;
-use crate::cones::kernels;
 use crate::display::ProgressLine;
 use crate::place::RunPlace;
 use crate::units::{self, SizeUnits, count};
-use crate::{Failure, limits, output};
+use crate::{Failure, cones, limits, output};
 
 /// Options of `export`.
 #[derive(clap::Args, Debug)]
@@ -81,9 +80,7 @@ pub fn main(args: &Args) -> Result<()> {
     let begun = Instant::now();
     let run = Run::open(args.place.location_to_read()?)?;
     let memory = limits::memory_or_half(args.memory);
-    let kernels = Some(kernels(memory));
-    let oracle =
-        Oracle::with_options(&run, OracleOptions { cache_bytes: 0, kernels, ..OracleOptions::default() })?;
+    let oracle = Oracle::with_options(&run, OracleOptions { cache_bytes: 0, ..cones::options(memory) })?;
     let options = ExportOptions {
         table: table(args.what, run.params()),
         layers: args.layers.clone().map(|layers| Layer(*layers.start())..=Layer(*layers.end())),

@@ -3,12 +3,12 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use exact2048_game::{Discount, Layer, Params, Spawner};
+use exact2048_game::{Discount, Params, Spawner};
 use exact2048_solution::{Commit, PassTime, Phase, ReachSource, Recipe, Run};
 use exact2048_storage::FORMAT_VERSION;
 use serde::Serialize;
 
-use crate::job::kept_text;
+use crate::job::{from_text, kept_text};
 use crate::output::write_field;
 use crate::place::RunPlace;
 use crate::summary::pass_text;
@@ -118,8 +118,9 @@ fn pass(run: &Run, phase: Phase, lost: &[Commit]) -> Pass {
     let holdings = run.holdings();
     let recipe = Recipe::new(run.params(), &holdings);
     let with_reach = |source: ReachSource| {
-        let all = Layer::FIRST.to(run.params().last_layer());
-        units::joined(all.filter(|&layer| recipe.reach(layer) == source).map(|layer| [layer.0; 2]))
+        units::joined(
+            run.params().layers().filter(|&layer| recipe.reach(layer) == source).map(|layer| [layer.0; 2]),
+        )
     };
     let (missing, removed) = match phase {
         Phase::Enumerate => (with_reach(ReachSource::Missing), with_reach(ReachSource::Recomputed)),
@@ -149,6 +150,9 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
     write_field(out, "format", format!("version {}", info.format_version))?;
     write_field(out, "board", params.game().board())?;
     write_field(out, "objective", params.game().objective())?;
+    if let Some(from) = from_text(params.game()) {
+        write_field(out, "from", from)?;
+    }
     write_field(out, "spawn4", params.game().spawn4())?;
     if params.game().discount() != Discount::NONE {
         write_field(out, "discount", params.game().discount())?;
@@ -167,6 +171,9 @@ fn write_for_people(out: &mut impl Write, info: &Info<'_>) -> io::Result<()> {
             "kept layers",
             kept_text(params.contents().kept(), params.contents().stores_best_moves()),
         )?;
+        if let Some(step) = params.contents().value_step() {
+            write_field(out, "value step", step)?;
+        }
     }
     write_field(out, "progress", info.progress)?;
     if let Some(writer) = &info.writer {

@@ -143,6 +143,7 @@ fn frame(info: &FrameInfo) -> Frame {
         codec: match info.codec {
             Codec::Raw => "raw",
             Codec::Zstd => "zstd",
+            Codec::Planes => "planes",
         },
         checksum: format!("{:016x}", info.checksum),
     }

@@ -10,18 +10,16 @@ use bytesize::ByteSize;
 use exact2048_coordinator::{ForecastTotals, Knowledge, PassCost, Workload};
 use exact2048_count::{Bounds, Counted};
 use exact2048_game::{KeptLayers, Objective, Params};
-use exact2048_run::alone::{self, RunSolveError};
-use exact2048_solution::{Phase, Run, UnnamedPolicy};
+use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 use serde::Serialize;
 
-use crate::choice::{Choices, LayerCost, candidates};
+use crate::choice::{Choices, LayerCost, candidates, choose};
 use crate::job::JobArgs;
 use crate::output::{write_field, write_fitting, write_sentence};
-use crate::progress::{ProgressDisplay, unsolved};
 use crate::signals::stop_on_signals;
 use crate::units::{self, SizeUnits};
-use crate::{Failure, display, limits};
+use crate::{Failure, display, limits, temporary};
 
 /// Options of `plan`.
 #[derive(clap::Args, Debug)]
@@ -104,15 +102,27 @@ struct Policy {
 /// Runs the command.
 pub fn main(args: &Args) -> Result<()> {
     let asked = args.job.params()?;
+    if asked.game().from().is_some() {
+        let what = "--from: expected a whole game, found a position, whose number of states no estimate knows; to count \
+                    its lower layers, use solve --from with --until-layer (docs/from.md)";
+        return Err(Failure::usage(what.to_owned()).into());
+    }
     let threads = limits::useful_threads(args.threads, Some(asked.game().board()));
     let memory_bytes = limits::memory_or_half(args.memory);
     let tuning = limits::worker_tuning(memory_bytes, threads);
-    let params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
+    args.job.require_step(args.disk.is_some(), false)?;
+    let mut params = if args.job.has_split() { asked.clone() } else { tuning.split(asked.clone()) };
     let scratch_bytes = tuning.scratch_bytes(&params);
-    let choices = Choices::new(&params, args.disk.map_or(u64::MAX, |disk| disk.as_u64()), scratch_bytes);
+    let limit_bytes = args.disk.map_or(u64::MAX, |disk| disk.as_u64());
     let keep = args.job.keep_of(&params);
     // Refuse before the measurement, which takes seconds.
-    let chosen = args.disk.map(|_| choices.choose(keep, params.game().board())).transpose()?;
+    let open = (keep, args.job.has_open_step());
+    let chosen = args.disk.map(|_| choose(&params, open, limit_bytes, scratch_bytes)).transpose()?;
+    let chosen = chosen.map(|(_, choice)| choice);
+    if let Some(step) = chosen.and_then(|choice| choice.step) {
+        params = params.to_builder().value_step(step).build()?;
+    }
+    let choices = Choices::new(&params, limit_bytes, scratch_bytes);
     let stop = stop_on_signals("stopping; repeat the signal to stop at once")?;
     let rates = measure(threads, params.contents().stores_best_moves(), &stop)?;
     let seconds = rates.seconds(&PassCost::new(&params, tuning.for_run(&params).dense_rows));
@@ -146,9 +156,8 @@ pub fn main(args: &Args) -> Result<()> {
     } else {
         plan.write(&mut out)?;
         if let Some(choice) = chosen {
-            let limit = args.disk.map_or(0, |disk| disk.as_u64());
             writeln!(out)?;
-            write_sentence(&mut out, &choice.text(limit, &layer_cost))?;
+            write_sentence(&mut out, &choice.text(limit_bytes, &layer_cost))?;
         }
     }
     Ok(())
@@ -262,15 +271,9 @@ fn measure(threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<R
 fn solve_sample(folder: &Path, threads: usize, best_moves: bool, stop: &Arc<AtomicBool>) -> Result<Rates> {
     let params = Params::builder("3x3".parse()?, Objective::Score).kept(KeptLayers::default());
     let params = params.best_moves(best_moves).build()?;
-    let mut run = Run::open_or_create(folder, &params, UnnamedPolicy::Refuse)?;
     let tuning = limits::worker_tuning(MEASURED_MEMORY, threads);
-    let watch = ProgressDisplay::of(&run, tuning.dense_rows);
-    alone::solve(&mut run, tuning, threads, stop, &watch).map_err(|error| match error {
-        RunSolveError::Stopped(_) => {
-            Failure::interrupted("stopped before the measurement was finished".to_owned()).into()
-        }
-        error => unsolved(error, None),
-    })?;
+    let stopped = "stopped before the measurement was finished";
+    let run = temporary::solve(&folder.into(), &params, tuning, threads, stop, stopped)?;
     let took = |phase| run.catalog().took(phase).map(|took| took.seconds).context("no time was recorded");
     let seconds = [took(Phase::Enumerate)?, took(Phase::BackUp)?];
     let states = run.layer_counts().iter().map(|counts| counts.states as f64).sum();

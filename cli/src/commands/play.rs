@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 use crate::place::StoreOptions;
 use crate::units::{self, count};
-use crate::{Failure, display, limits, output, output_file};
+use crate::{Failure, cones, display, limits, output, output_file};
 
 /// Options of `play`.
 #[derive(clap::Args, Debug)]
@@ -30,6 +30,7 @@ Examples:
   exact2048 play --player expectimax:depth=3 --games 10
   exact2048 play --player perfect --run runs/3x3 --games 1000
   exact2048 play --player cmd:./mine --games 10
+  exact2048 play --player perfect --run runs/3x3 --from \"64 8 2 / 16 4 0 / 2 0 0\"
   exact2048 play --player greedy --games 5 --record games.jsonl
   exact2048 play --player monte-carlo --watch
 
@@ -60,6 +61,10 @@ pub struct Args {
     /// End a game when its board holds this tile [default: never, or at the tile of the run's objective]
     #[arg(long, value_name = "TILE", value_parser = tile)]
     until: Option<u8>,
+    /// Begin all games at this board. Rows are separated by / [default: the start of a game, or the position from which the
+    /// run begins]
+    #[arg(long, value_name = "BOARD", allow_hyphen_values = true)]
+    from: Option<String>,
     /// Play by the rules of the program printed in the win-fraction paper: one tile in four is a 4, and moves that change
     /// nothing are allowed
     #[arg(long, conflicts_with = "spawn4")]
@@ -104,13 +109,15 @@ fn table(args: &Args) -> Result<Table> {
             Failure::usage("the perfect player needs a solved run; give one with --run".to_owned()).into()
         );
     }
-    let at = |engine: Engine, oracle, until| {
+    let at = |engine: Engine, oracle, until, begin| -> Result<Table> {
         let of_the_paper = args.paper_rules.then(|| Rules::of_the_paper(&engine, until));
-        Table { engine, oracle, rules: of_the_paper.unwrap_or_else(|| Rules::until(until)) }
+        let rules = of_the_paper.unwrap_or_else(|| Rules::until(until));
+        let given = args.from.as_deref().map(|text| from(text, &engine, rules.target)).transpose()?;
+        Ok(Table { engine, oracle, rules: Rules { from: given.or(begin), ..rules } })
     };
     let Some(place) = &args.run else {
         let size = args.board.map_or_else(|| BoardSize::new(4, 4), Ok)?;
-        return Ok(at(Engine::new(size, args.spawn4.unwrap_or_default()), None, args.until));
+        return at(Engine::new(size, args.spawn4.unwrap_or_default()), None, args.until, None);
     };
     let run = Run::open(args.store.locate_to_read(place)?)?;
     let params = run.params();
@@ -127,8 +134,29 @@ fn table(args: &Args) -> Result<Table> {
         return Err(Failure::usage(message).into());
     }
     let engine = Engine::new(params.game().board(), params.game().spawn4());
-    let oracle = if args.player.needs_run() { Some(Arc::new(Oracle::new(&run)?)) } else { None };
-    Ok(at(engine, oracle, args.until.or(wanted)))
+    let options = cones::options(limits::memory_or_half(None));
+    let oracle =
+        if args.player.needs_run() { Some(Arc::new(Oracle::with_options(&run, options)?)) } else { None };
+    at(engine, oracle, args.until.or(wanted), params.game().from())
+}
+
+/// The board of `--from`. Games need a legal move there, and must not be won.
+fn from(text: &str, engine: &Engine, target: Option<u8>) -> Result<Board> {
+    let wrong = |why: String| Failure::usage(format!("--from: {why}"));
+    let board = Board::parse(text, engine.size()).map_err(|error| wrong(error.to_string()))?;
+    let text = board.to_text(engine.size());
+    if let Some(target) = target.filter(|&target| engine.largest(board) >= target) {
+        let (target, found) = (1u32 << target, 1u32 << engine.largest(board));
+        let why = format!(
+            "expected a board below the tile {target}, at which games end, found {found} in {text}; give an earlier board"
+        );
+        return Err(wrong(why).into());
+    }
+    if engine.moves(board).is_empty() {
+        let why = format!("expected a board with a legal move, found none in {text}; give an earlier board");
+        return Err(wrong(why).into());
+    }
+    Ok(board)
 }
 
 /// Shows one game, move by move.
@@ -289,6 +317,9 @@ fn write_for_people(
     let (mean, half) = stats.mean_score();
     output::write_field(out, "player", &args.player)?;
     output::write_field(out, "board", table.engine.size())?;
+    if let Some(from) = table.rules.from {
+        output::write_field(out, "from", from.to_text(table.engine.size()))?;
+    }
     output::write_field(out, "games", format!("{}, seed {}", count(stats.games()), args.seed))?;
     if stats.failed() > 0 {
         output::write_field(out, "failed", format!("{}, not counted below", count(stats.failed())))?;
@@ -333,6 +364,7 @@ fn summary(args: &Args, table: &Table, stats: &Stats, seconds: f64) -> Value {
         "player": args.player.to_string(),
         "board": table.engine.size().to_string(),
         "spawn4": table.engine.spawn4(),
+        "from": table.rules.from.map(|board| board.to_text(table.engine.size())),
         "paper_rules": args.paper_rules,
         "seed": args.seed,
         "games": stats.games(),

@@ -17,7 +17,7 @@ use exact2048_text::with_causes;
 use exact2048_worker::Tuning;
 
 use super::verify::Watch;
-use crate::choice::{Choices, LayerCost};
+use crate::choice::{LayerCost, choose};
 use crate::job::JobArgs;
 use crate::output::write_next;
 use crate::place::RunPlace;
@@ -176,21 +176,27 @@ fn params(args: &Args, location: &Location, threads: usize) -> Result<Params> {
     if let Some(held) = &held {
         params = args.job.going_on(params, held);
     }
-    if let (Some(limit), None) = (args.disk.map(|limit| limit.as_u64()), &held) {
+    args.job.require_step(args.disk.is_some(), held.is_some())?;
+    // Estimates hold for whole games, so they choose nothing for a run from a position.
+    let limit = args.disk.map(|limit| limit.as_u64()).filter(|_| params.game().from().is_none());
+    if let (Some(limit), None) = (limit, &held) {
         // The scratch files of a run in a store are on this machine, so the limit does not include them.
         let scratch_bytes =
             if location.place().as_path().is_some() { tuning.scratch_bytes(&params) } else { 0 };
-        let choices = Choices::new(&params, limit, scratch_bytes);
-        let choice = choices.choose(args.job.keep_of(&params), params.game().board())?;
+        let choice;
+        let keep = args.job.keep_of(&params);
+        (params, choice) = choose(&params, (keep, args.job.has_open_step()), limit, scratch_bytes)?;
         let layer_cost = LayerCost::usual(&params, &Workload::new(&params), tuning, threads);
         display::print_note(&choice.text(limit, &layer_cost));
-        params = params.to_builder().kept(choice.kept).build()?;
     }
     Ok(params)
 }
 
 /// Reports the disk and memory that the job needs and that are free.
 fn report_needs(run: &Run, missing: &[Segment], memory_limit: u64) {
+    if run.params().game().from().is_some() {
+        return; // Estimates hold for whole games only.
+    }
     let needs = Needs::of(run.params(), &Workload::new(run.params()), missing);
     let left_bytes = run.dir().allowance().map(|allowance| allowance.free_bytes().max(0) as u64);
     // Reachability data is removed as values are written.

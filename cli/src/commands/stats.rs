@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bytesize::ByteSize;
-use exact2048_game::Params;
+use exact2048_game::{Params, position};
 use exact2048_run::{PlayProgress, play_follower, span_bytes};
 use exact2048_solution::{QueryError, Run};
 use exact2048_stats::{FollowPlay, PlayStatistics, StatisticsView, StatsProgress};
@@ -15,11 +15,12 @@ use exact2048_worker::Tuning;
 
 use crate::cones::ConeOptions;
 use crate::display::{self, ProgressLine};
-use crate::job::require_usual_rules;
+use crate::job::{from_text, require_usual_rules};
 use crate::place::RunPlace;
 use crate::plan::free_disk;
+use crate::signals::stop_on_signals;
 use crate::units::{self, count};
-use crate::{limits, output};
+use crate::{Failure, limits, output, temporary};
 
 /// Options of `stats`.
 #[derive(clap::Args, Debug)]
@@ -27,6 +28,7 @@ use crate::{limits, output};
 Examples:
   exact2048 stats --run runs/3x3
   exact2048 stats --run runs/3x3 --csv > last-layers.csv
+  exact2048 stats --run runs/3x3 --from \"64 8 2 / 16 4 0 / 2 0 0\"
   exact2048 stats --run runs/5x2 --cutoff 1e-15 --json | jq .tiles
 
 The command propagates the probability of each state upward through the layers, along the best moves.
@@ -48,6 +50,10 @@ pub struct Args {
     /// Drop boards that a game reaches with less than this probability; 0 drops none
     #[arg(long, value_name = "P", default_value = "1e-18", value_parser = chance, allow_negative_numbers = true)]
     cutoff: f64,
+    /// Follow games from this board instead of the start. Rows are separated by /. Unless the run begins there, the command
+    /// first solves all that follows from the board, in a temporary folder that it removes (docs/from.md)
+    #[arg(long, value_name = "BOARD", allow_hyphen_values = true)]
+    from: Option<String>,
     /// Follow the games again even if the run keeps statistics with this cutoff
     #[arg(long)]
     again: bool,
@@ -80,6 +86,15 @@ pub(super) fn chance(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
+    /// The parameters of a run from the position of `--from`; `None` without the option.
+    fn position(&self, run: &Run) -> Result<Option<Params>> {
+        let Some(text) = &self.from else { return Ok(None) };
+        let held = run.params();
+        let params = position(text, held.game().board())
+            .and_then(|board| held.to_builder().from(board).large(None).huge(None).best_moves(false).build());
+        Ok(Some(params.map_err(|error| Failure::usage(format!("--from: {error}")))?))
+    }
+
     /// The checkpoints of the pass, if the options allow checkpoints.
     fn progress(&self, location: &Location) -> Option<PlayProgress> {
         let files = self.cone_options.files(location);
@@ -122,6 +137,10 @@ pub fn main(args: &Args) -> Result<()> {
     let location = args.place.location_to_read()?;
     let run = Run::open(location.clone())?;
     require_usual_rules(run.params().game())?;
+    let from = args.position(&run)?;
+    if let Some(params) = from.filter(|params| params.game() != run.params().game()) {
+        return from_position(args, &params);
+    }
     let kept = args.cone_options.kept_statistics(&run, &location);
     let found = kept.as_ref().filter(|_| !args.again).and_then(|kept| kept.read_with(args.cutoff));
     let statistics = match found {
@@ -139,12 +158,33 @@ pub fn main(args: &Args) -> Result<()> {
             found
         }
     };
+    write(args, run.params(), &statistics)
+}
+
+/// Solves all that follows from a position in a temporary folder, and prints the statistics of games from there.
+fn from_position(args: &Args, params: &Params) -> Result<()> {
+    let threads = limits::useful_threads(args.threads, Some(params.game().board()));
+    let memory = limits::memory_or_half(args.memory);
+    limits::require_memory(memory, params, threads)?;
+    let folder = tempfile::Builder::new().prefix("exact2048-from-").tempdir();
+    let folder = folder.context("cannot create a temporary folder for the run from the position")?;
+    let location = Location::from(folder.path().join("run").as_path());
+    let stop = stop_on_signals("stopping after the running tasks; repeat the signal to stop at once")?;
+    let tuning = limits::worker_tuning(memory, threads).for_run(params);
+    let stopped = "stopped before the position was solved; solve --from and stats --run of that run resume";
+    drop(temporary::solve(&location, params, tuning, threads, &stop, stopped)?);
+    let run = Run::open(location.clone())?;
+    let statistics = follow(args, &run, &location)?;
+    write(args, params, &statistics)
+}
+
+fn write(args: &Args, params: &Params, statistics: &StatisticsView) -> Result<()> {
     let mut out = io::BufWriter::new(io::stdout().lock());
     if args.json {
-        writeln!(out, "{}", serde_json::to_string(&statistics)?)?;
+        writeln!(out, "{}", serde_json::to_string(statistics)?)?;
     } else {
         let (perfect, seconds) = (statistics.perfect(), statistics.seconds());
-        let report = Report { params: run.params(), perfect, found: &statistics.statistics(), seconds };
+        let report = Report { params, perfect, found: &statistics.statistics(), seconds };
         if args.csv { report.write_csv(&mut out)? } else { report.write(&mut out)? }
     }
     Ok(out.flush()?)
@@ -189,7 +229,14 @@ impl Report<'_> {
             "board",
             format!("{}, {}", self.params.game().board(), self.params.game().objective()),
         )?;
+        if let Some(from) = from_text(self.params.game()) {
+            output::write_field(out, "from", from)?;
+        }
         output::write_field(out, "perfect", units::value_with_bound(self.perfect.0, self.perfect.1))?;
+        if let Some(step) = self.params.contents().value_step() {
+            let text = format!("moves follow from values rounded to multiples of {step}");
+            output::write_field(out, "value step", text)?;
+        }
         output::write_field(out, "by chances", units::value_with_bound(found.value, found.value_error))?;
         output::write_field(
             out,

@@ -12,7 +12,7 @@ use exact2048_coordinator::Workload;
 use exact2048_proto::v1::{JobState, SubmitRequest};
 use exact2048_solution::{Holdings, Recipe};
 
-use crate::choice::{Choices, LayerCost};
+use crate::choice::{LayerCost, choose};
 use crate::cluster::{CoordinatorPlace, failure};
 use crate::job::JobArgs;
 use crate::plan::{FreeRoom, Needs, notes};
@@ -64,9 +64,12 @@ pub fn main(args: &Args) -> Result<()> {
     let mut params = args.job.params()?;
     let workload = Workload::new(&params);
     let disk_bytes = args.disk.map(|limit| limit.as_u64());
-    let chosen = match disk_bytes {
+    let is_whole = params.game().from().is_none();
+    // Estimates hold for whole games, so they choose nothing for a run from a position.
+    args.job.require_step(args.disk.is_some(), false)?;
+    let chosen = match disk_bytes.filter(|_| is_whole) {
         Some(limit) => {
-            Choices::new(&params, limit, 0).choose(args.job.keep_of(&params), params.game().board()).map(Some)
+            choose(&params, (args.job.keep_of(&params), args.job.has_open_step()), limit, 0).map(Some)
         }
         None => Ok(None),
     };
@@ -74,13 +77,14 @@ pub fn main(args: &Args) -> Result<()> {
     // run.
     let identifies_run = args.name.is_some() || args.job.has_keep();
     let (choice, too_small) = match chosen {
-        Ok(choice) => (choice, None),
+        Ok(Some((chosen, choice))) => {
+            params = chosen;
+            (Some(choice), None)
+        }
+        Ok(None) => (None, None),
         Err(too_small) if identifies_run => (None, Some(too_small)),
-        Err(too_small) => return Err(too_small.into()),
+        Err(too_small) => return Err(too_small),
     };
-    if let Some(choice) = &choice {
-        params = params.to_builder().kept(choice.kept).build()?;
-    }
     let needs = Needs::of(&params, &workload, &Recipe::new(&params, &Holdings::default()).steps());
     let needs = disk_bytes.map_or(needs, |limit| needs.within(limit));
     let coordinator = args.place.connect()?;
@@ -91,12 +95,13 @@ pub fn main(args: &Args) -> Result<()> {
         any_kept: !args.job.has_keep(),
         any_values: !args.job.has_values(),
         any_precision: !args.job.has_precision(),
+        any_value_step: !args.job.has_value_step(),
         must_exist: too_small.is_some(),
     };
     let is_rest = request.must_exist;
     let answer = coordinator.answer(async |mut client| client.submit(within(request)).await);
     let answer = answer.map_err(|status| match too_small {
-        Some(too_small) if is_run_unknown(&status) => too_small.into(),
+        Some(too_small) if is_run_unknown(&status) => too_small,
         _ => failure(&status),
     })?;
     let job = answer.job.context("the coordinator returned no job")?;
@@ -108,7 +113,7 @@ pub fn main(args: &Args) -> Result<()> {
         display::print_note(&choice.text(limit, &layer_cost));
     }
     // The free space of the store and the rest of an existing run are unknown here too.
-    if !is_rest {
+    if !is_rest && is_whole {
         for note in notes(&needs, 0, &FreeRoom::default()) {
             display::print_note(&note);
         }

@@ -1,12 +1,15 @@
 //! The builder of parameters.
 
-use crate::board::BoardSize;
+use crate::board::{Board, BoardSize};
 use crate::discount::Discount;
 use crate::huge::NO_HUGE;
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
 use crate::objective::{Objective, Spawn4, Spawner};
+use crate::symmetry::Symmetries;
+use crate::value_step::ValueStep;
 
+use super::contents::RunContents;
 use super::error::ParamsError;
 use super::game::Game;
 use super::precision::Precision;
@@ -22,6 +25,7 @@ pub struct ParamsBuilder {
     until: Option<u32>,
     kept: Option<KeptLayers>,
     best_moves: bool,
+    value_step: Option<ValueStep>,
 }
 
 impl Params {
@@ -29,8 +33,16 @@ impl Params {
     pub fn builder(board: BoardSize, objective: Objective) -> ParamsBuilder {
         let (spawn4, precision) = (Spawn4::default(), Precision::Bits32);
         let (discount, spawner) = (Discount::NONE, Spawner::Random);
-        let game = Game { board, objective, spawn4, discount, spawner, precision };
-        ParamsBuilder { game, large: None, huge: None, until: None, kept: None, best_moves: false }
+        let game = Game { board, objective, spawn4, discount, spawner, precision, from: None };
+        ParamsBuilder {
+            game,
+            large: None,
+            huge: None,
+            until: None,
+            kept: None,
+            best_moves: false,
+            value_step: None,
+        }
     }
 
     /// Returns a builder with these parameters.
@@ -42,6 +54,7 @@ impl Params {
             until: self.contents.until.map(|layer| layer.0),
             kept: Some(self.contents.kept),
             best_moves: self.contents.best_moves,
+            value_step: self.contents.value_step,
         }
     }
 
@@ -94,6 +107,14 @@ impl ParamsBuilder {
         self
     }
 
+    /// Makes the run begin at this position. The position and its images are the same run. `None` makes a run that
+    /// begins with the starts of games.
+    #[must_use]
+    pub fn from(mut self, board: impl Into<Option<Board>>) -> Self {
+        self.game.from = board.into().map(|board| Symmetries::new(self.game.board).canonical(board));
+        self
+    }
+
     /// Makes the run only enumerate, up to this layer. `None` makes a run that solves the whole game.
     #[must_use]
     pub fn until(mut self, layer: impl Into<Option<u32>>) -> Self {
@@ -141,6 +162,13 @@ impl ParamsBuilder {
         self
     }
 
+    /// Sets the step to which stored values are rounded. `None`, the default, stores all bits.
+    #[must_use]
+    pub fn value_step(mut self, step: impl Into<Option<ValueStep>>) -> Self {
+        self.value_step = step.into();
+        self
+    }
+
     /// Builds the parameters.
     ///
     /// # Errors
@@ -155,7 +183,13 @@ impl ParamsBuilder {
             None => TileSplit { huge: self.huge.unwrap_or(usual.huge), ..usual },
         };
         let kept = if self.best_moves { KeptLayers::KEPT_WITH_BEST_MOVES } else { KeptLayers::default() };
-        Params::checked(self.game, split, self.until, self.kept.unwrap_or(kept), self.best_moves)
+        let contents = RunContents {
+            until: None,
+            kept: self.kept.unwrap_or(kept),
+            best_moves: self.best_moves,
+            value_step: self.value_step,
+        };
+        Params::checked(self.game, split, self.until, contents)
     }
 }
 
@@ -168,6 +202,8 @@ pub struct OpenChoices {
     pub best_moves: bool,
     /// Whether the precision is open.
     pub precision: bool,
+    /// Whether the step of stored values is open.
+    pub value_step: bool,
 }
 
 impl Params {
@@ -183,6 +219,9 @@ impl Params {
         }
         if open.best_moves {
             builder = builder.best_moves(held.contents.best_moves);
+        }
+        if open.value_step {
+            builder = builder.value_step(held.contents.value_step);
         }
         builder.build().unwrap_or(params)
     }

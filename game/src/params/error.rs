@@ -4,6 +4,7 @@ use crate::board::BoardSize;
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::objective::Objective;
 use crate::rowset::ROW_BITS;
+use crate::value_step::ValueStep;
 
 /// Largest number of rows of a class, because an edge of a transition has 30 bits for its target row.
 pub(super) const MOST_ROWS: u64 = (1 << ROW_BITS) - 1;
@@ -41,6 +42,24 @@ pub enum ParamsError {
     /// The last layer to enumerate is below the first layer.
     #[error("layer {0} is below the first layer: a game starts with a tile sum of at least 4")]
     BelowFirstLayer(u32),
+    /// The last layer to enumerate is below the position from which the run begins.
+    #[error(
+        "layer {layer} is below layer {first}, in which the given position is: expected at least {first}"
+    )]
+    BelowPosition {
+        /// Requested layer.
+        layer: u32,
+        /// Layer of the position.
+        first: u32,
+    },
+    /// A run cannot begin at a position.
+    #[error("a run cannot begin at {board}: {reason}")]
+    Position {
+        /// Text of the position, as it was given or in canonical form.
+        board: String,
+        /// The expected position, the one found, and the remedy.
+        reason: String,
+    },
     /// The last layer to enumerate is odd.
     #[error("{0} is not a layer: tile sums are even, as {below} and {above} are",
         below = .0 - 1, above = .0.saturating_add(1))]
@@ -94,5 +113,31 @@ pub enum ParamsError {
     BestMovesTooFarApart {
         /// Number of layers from one kept pair to the next.
         layers: u32,
+    },
+    /// The run stores no value that could be rounded.
+    #[error("expected no value step for a run that only enumerates and stores no values, found {0}; omit it")]
+    StepWithoutValues(ValueStep),
+    /// Rounding to the step would change no value.
+    #[error(
+        "expected a value step of at least {least}, because values have no digits below {unit}, found {step}; choose a \
+         larger step, or none", unit = .least.half()
+    )]
+    StepTooSmall {
+        /// Requested step, rounded down.
+        step: ValueStep,
+        /// Smallest step of the game.
+        least: ValueStep,
+    },
+    /// The step is too large for the values.
+    #[error(
+        "expected a value step of at most {most} with the objective {objective}, found {step}; choose a smaller step"
+    )]
+    StepTooLarge {
+        /// Requested step, rounded down.
+        step: ValueStep,
+        /// Largest step of the game.
+        most: ValueStep,
+        /// Objective of the game.
+        objective: Objective,
     },
 }

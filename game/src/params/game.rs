@@ -1,9 +1,10 @@
 //! The game that a run solves.
 
-use crate::board::BoardSize;
+use crate::board::{Board, BoardSize};
 use crate::discount::Discount;
-use crate::layer::Layer;
+use crate::layer::{Layer, SpawnKind};
 use crate::objective::{Objective, Spawn4, Spawner};
+use crate::rules;
 
 use super::precision::Precision;
 
@@ -16,6 +17,16 @@ pub struct Game {
     pub(super) discount: Discount,
     pub(super) spawner: Spawner,
     pub(super) precision: Precision,
+    pub(super) from: Option<Board>,
+}
+
+/// State at which games begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StartState {
+    /// The board.
+    pub board: Board,
+    /// Relative frequency. It is 0 if the start needs a tile that never spawns.
+    pub weight: u64,
 }
 
 impl Game {
@@ -47,6 +58,41 @@ impl Game {
     /// Number of bits of a value.
     pub fn precision(&self) -> Precision {
         self.precision
+    }
+
+    /// Canonical board of the position from which the run begins; `None` if it begins with the starts of games.
+    pub fn from(&self) -> Option<Board> {
+        self.from
+    }
+
+    /// States at which games begin: the given position, or every start of the rules in the order of [`rules::starts`].
+    pub fn starts(&self) -> Vec<StartState> {
+        if let Some(board) = self.from {
+            return vec![StartState { board, weight: 1 }];
+        }
+        let weight = |spawn: SpawnKind| u64::from(spawn.weight(self.spawn4));
+        let starts = rules::starts(self.board);
+        starts
+            .map(|(board, [first, second])| StartState { board, weight: weight(first) * weight(second) })
+            .collect()
+    }
+
+    /// States at which games begin, each with its probability.
+    pub fn start_probabilities(&self) -> Vec<(Board, f64)> {
+        match self.from {
+            Some(board) => vec![(board, 1.0)],
+            None => rules::start_probabilities(self.board, self.spawn4).collect(),
+        }
+    }
+
+    /// Lowest layer: that of the given position, or the lowest layer of the rules.
+    pub fn first_layer(&self) -> Layer {
+        self.from.map_or(Layer::FIRST, |board| Layer(board.tile_sum(self.cells())))
+    }
+
+    /// Highest layer in which games begin.
+    pub fn last_start(&self) -> Layer {
+        self.from.map_or(Layer::LAST_START, |_| self.first_layer())
     }
 
     /// Number of cells.

@@ -7,12 +7,14 @@ use crate::discount::Discount;
 use crate::huge::NO_HUGE;
 use crate::kept::KeptLayers;
 use crate::objective::{Objective, Spawn4, Spawner};
+use crate::value_step::ValueStep;
 
+use super::contents::RunContents;
 use super::error::ParamsError;
 use super::game::Game;
 use super::precision::Precision;
 use super::split::TileSplit;
-use super::whole::Params;
+use super::whole::{self, Params};
 
 /// Unchecked parameters in the form of a manifest.
 ///
@@ -36,6 +38,10 @@ pub struct ParamsRecord {
     spawner: Spawner,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     best_moves: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    value_step: Option<ValueStep>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
 }
 
 /// Default of `huge`, which a manifest omits: no tile is huge.
@@ -54,10 +60,11 @@ fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
 
 impl From<&Params> for ParamsRecord {
     fn from(params: &Params) -> Self {
-        let Game { board, objective, spawn4, discount, spawner, precision } = params.game;
+        let Game { board, objective, spawn4, discount, spawner, precision, from } = params.game;
         let TileSplit { large, huge } = params.split;
-        let (kept, best_moves) = (params.contents.kept, params.contents.best_moves);
-        let until_layer = params.contents.until.map(|layer| layer.0);
+        let RunContents { until, kept, best_moves, value_step } = params.contents;
+        let kept = kept.policy();
+        let until_layer = until.map(|layer| layer.0);
         Self {
             board,
             objective,
@@ -70,6 +77,8 @@ impl From<&Params> for ParamsRecord {
             discount,
             spawner,
             best_moves,
+            value_step,
+            from: from.map(|position| position.to_text(board)),
         }
     }
 }
@@ -79,9 +88,11 @@ impl TryFrom<ParamsRecord> for Params {
 
     fn try_from(record: ParamsRecord) -> Result<Self, ParamsError> {
         let ParamsRecord { board, objective, spawn4, precision, discount, spawner, .. } = record;
-        let game = Game { board, objective, spawn4, discount, spawner, precision };
+        let from = record.from.map(|text| whole::position(&text, board)).transpose()?;
+        let game = Game { board, objective, spawn4, discount, spawner, precision, from };
         let split = TileSplit { large: record.large, huge: record.huge };
-        Self::checked(game, split, record.until_layer, record.kept, record.best_moves)
+        let ParamsRecord { until_layer, kept, best_moves, value_step, .. } = record;
+        Self::checked(game, split, until_layer, RunContents { until: None, kept, best_moves, value_step })
     }
 }
 

@@ -117,7 +117,7 @@ fn discounts_and_adversaries_need_an_objective_that_supports_them() {
 /// The resumed run decides the open choices, unless the resulting parameters are not valid.
 #[test]
 fn open_choices_are_those_of_the_run() {
-    let all_open = OpenChoices { kept: true, best_moves: true, precision: true };
+    let all_open = OpenChoices { kept: true, best_moves: true, precision: true, value_step: true };
     let held = Params::usual("4x3", "score").kept(KeptLayers::STARTS).precision(Precision::Bits64);
     let (held, job) = (held.build().unwrap(), Params::small("4x3"));
     assert_eq!(job.clone().resuming(&held, all_open), held);
@@ -153,4 +153,56 @@ fn tiles_must_fit() {
     assert!(params("4x4", "score", Some(100)).is_ok());
     assert!(matches!(params("2x2", "reach:64", None), Err(ParamsError::OutOfReach { .. })));
     assert!(matches!(params("2x2", "score", Some(5)), Err(ParamsError::OddLayer(5))));
+}
+
+fn from(board: &str, objective: &str, position: &str) -> Result<Params, ParamsError> {
+    let size = board.parse().unwrap();
+    let builder = Params::usual(board, objective);
+    builder.from(super::position(position, size)?).build()
+}
+
+/// Manifests of runs with the starts of games equal manifests from before positions existed.
+#[test]
+fn positions_are_written_in_canonical_form_unless_there_is_none() {
+    assert!(!serde_json::to_string(&Params::small("3x3")).unwrap().contains("from"));
+    let params = from("3x3", "reach:64", "0 0 2 / 0 2 8 / 2 4 16").unwrap();
+    assert_eq!(params, from("3x3", "reach:64", "16 4 2 / 8 2 0 / 2 0 0").unwrap());
+    let text = serde_json::to_string(&params).unwrap();
+    assert!(text.ends_with(&format!(
+        r#""from":"{}"}}"#,
+        params.game().from().unwrap().to_text("3x3".parse().unwrap())
+    )));
+    assert_eq!(serde_json::from_str::<Params>(&text).unwrap(), params);
+    assert_eq!(params.to_builder().build().unwrap(), params);
+    assert_eq!((params.first_layer(), params.game().last_start()), (Layer(34), Layer(34)));
+    assert_eq!(params.layers().next(), Some(Layer(34)));
+    let starts = params.game().starts();
+    assert_eq!((starts.len(), starts[0].weight), (1, 1));
+    assert!(serde_json::from_str::<Params>(&text.replace(r#""from":""#, r#""from":"x "#)).is_err());
+}
+
+/// The bounds on tiles hold for all boards that follow from a board within them.
+#[test]
+fn positions_outside_the_game_are_refused() {
+    let refused = |board, objective, position| match from(board, objective, position).unwrap_err() {
+        ParamsError::Position { reason, .. } => reason,
+        other => panic!("{position}: {other}"),
+    };
+    for (board, objective, position, word) in [
+        ("3x3", "score", "2 4 / 8 2", "expected 3 rows"),
+        ("3x3", "reach:64", "64 2 0 / 0 0 0 / 0 0 0", "found 64"),
+        ("3x3", "score", "2048 2 0 / 0 0 0 / 0 0 0", "at most 1024"),
+        ("3x3", "score", "512 512 512 / 2 0 0 / 0 0 0", "large tiles"),
+        ("3x3", "score", "8 16 0 / 0 0 0 / 0 0 0", "neither a 2 nor a 4"),
+        ("3x3", "score", "2 0 0 / 0 0 0 / 0 0 0", "two tiles"),
+        ("3x3", "score", "2 4 2 / 4 2 4 / 2 4 2", "legal move"),
+    ] {
+        let reason = refused(board, objective, position);
+        assert!(reason.contains(word), "{position}: {reason}");
+    }
+    assert!(from("2x2", "score", "16 8 / 4 4").is_ok(), "no matter whether a game leads there");
+    let until = Params::usual("3x3", "score")
+        .from(super::position("8 4 0 / 0 0 0 / 0 0 0", "3x3".parse().unwrap()).unwrap());
+    let below = until.until(10).build();
+    assert_eq!(below, Err(ParamsError::BelowPosition { layer: 10, first: 12 }));
 }

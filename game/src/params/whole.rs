@@ -1,18 +1,25 @@
 //! All parameters of a run, and the rules that the parts obey together.
 
-use crate::board::MAX_EXPONENT;
+use crate::board::{Board, BoardSize, MAX_EXPONENT};
 use crate::discount::Discount;
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
 use crate::objective::{Objective, Spawner};
+use crate::rules::{self, Move};
 use crate::skeleton;
+use crate::symmetry::Symmetries;
+use crate::unreachable::why_unreachable;
+use crate::value_step::ValueStep;
 
 use super::contents::RunContents;
 use super::error::{MOST_LAYERS_OF_BEST_MOVES, MOST_ROWS, ParamsError};
 use super::game::Game;
 use super::precision::Precision;
 use super::split::TileSplit;
+
+/// Largest number of characters of a position that an error quotes.
+const QUOTED: usize = 80;
 
 /// Parameters of a run. Two runs with the same parameters hold the same values, bit for bit.
 ///
@@ -89,13 +96,22 @@ impl Params {
         self.contents.until.unwrap_or_else(|| self.game.last_layer())
     }
 
+    /// Lowest layer of the run: see [`Game::first_layer`].
+    pub fn first_layer(&self) -> Layer {
+        self.game.first_layer()
+    }
+
+    /// All layers that the run can have, ascending.
+    pub fn layers(&self) -> impl DoubleEndedIterator<Item = Layer> + ExactSizeIterator + Clone + use<> {
+        self.first_layer().to(self.last_layer())
+    }
+
     /// Combines the parts, after checking them and the rules that they obey together.
     pub(super) fn checked(
         game: Game,
         split: TileSplit,
         until: Option<u32>,
-        kept: KeptLayers,
-        best_moves: bool,
+        contents: RunContents,
     ) -> Result<Self, ParamsError> {
         let bound = game.tile_bound();
         let (board, largest) = (game.board, 1u64 << bound);
@@ -103,7 +119,8 @@ impl Params {
             return Err(ParamsError::OutOfReach { objective: game.objective, board, largest });
         }
         let until = until.map(|layer| until_layer(&game, layer)).transpose()?;
-        let params = Self { game, split, contents: RunContents { until, kept, best_moves } };
+        let kept = contents.kept.of_run_from(game.first_layer());
+        let params = Self { game, split, contents: RunContents { until, kept, ..contents } };
         if params.largest_exponent() > MAX_EXPONENT {
             return Err(ParamsError::TileTooLarge { board, largest });
         }
@@ -123,22 +140,96 @@ impl Params {
         if game.spawner == Spawner::Worst && matches!(game.objective, Objective::Lose { .. }) {
             return Err(ParamsError::CertainLoss(game.objective));
         }
+        let RunContents { kept, best_moves, .. } = contents;
         let layers = kept.period().min(params.last_layer().number());
         if best_moves && layers > MOST_LAYERS_OF_BEST_MOVES {
             return Err(ParamsError::BestMovesTooFarApart { layers });
+        }
+        if let Some(step) = contents.value_step {
+            check_step(&game, until.is_some(), step)?;
+        }
+        if let Some(board) = game.from {
+            require_state(board, &params)?;
         }
         Ok(params)
     }
 }
 
+/// Checks the step to which a run rounds its values.
+fn check_step(game: &Game, enumerates_only: bool, step: ValueStep) -> Result<(), ParamsError> {
+    if enumerates_only {
+        return Err(ParamsError::StepWithoutValues(step));
+    }
+    let [least, most] = ValueStep::limits(game);
+    if step < least {
+        return Err(ParamsError::StepTooSmall { step, least });
+    }
+    if step > most {
+        return Err(ParamsError::StepTooLarge { step, most, objective: game.objective() });
+    }
+    Ok(())
+}
+
 /// Checks the last layer of a run that only enumerates.
 fn until_layer(game: &Game, layer: u32) -> Result<Layer, ParamsError> {
     let last = game.last_layer().0;
+    let first = game.first_layer().0;
     if layer < Layer::FIRST.0 {
         Err(ParamsError::BelowFirstLayer(layer))
+    } else if layer < first {
+        Err(ParamsError::BelowPosition { layer, first })
     } else if layer > last {
         Err(ParamsError::AboveLastLayer { layer, board: game.board, last })
     } else {
         Layer::of_sum(layer).ok_or(ParamsError::OddLayer(layer))
     }
+}
+
+/// Parses the position from which a run begins. Returns its canonical form.
+///
+/// # Errors
+///
+/// [`ParamsError::Position`] if the text is no board of the size.
+pub fn position(text: &str, size: BoardSize) -> Result<Board, ParamsError> {
+    let board = Board::parse(text, size).map_err(|error| ParamsError::Position {
+        board: exact2048_text::quoted(text, QUOTED),
+        reason: error.to_string(),
+    })?;
+    Ok(Symmetries::new(size).canonical(board))
+}
+
+/// Requires that a run can begin at a board: the board is unfinished, fits the game, and can stand after a spawn.
+///
+/// No search proves that games reach the board. Any board within the bounds of the game is a state for this purpose,
+/// because all boards that follow from it are within these bounds, too.
+fn require_state(board: Board, params: &Params) -> Result<(), ParamsError> {
+    let size = params.game.board;
+    let refused = |reason: String| Err(ParamsError::Position { board: board.to_text(size), reason });
+    let (largest, most) = (board.largest(), params.game.tile_bound());
+    if let Some(wins) = params.game.winning_exponent().filter(|&wins| largest >= wins) {
+        let (wins, found) = (1u64 << wins, 1u64 << largest);
+        return refused(format!(
+            "expected no tile of {wins} or more, because the game is won with {wins}, found {found}; give a position \
+             before the win, or reach:TILE with a larger tile"
+        ));
+    }
+    if largest > most {
+        let (most, found) = (1u64 << most, 1u64 << largest);
+        return refused(format!(
+            "expected tiles of at most {most}, the largest of a {size} board, found {found}; correct the tile, or give a \
+             larger --board"
+        ));
+    }
+    if let Some(why) = why_unreachable(board, params) {
+        return refused(format!(
+            "expected a board right after a new tile appeared, found that {why}; correct the board"
+        ));
+    }
+    if Move::ALL.into_iter().all(|way| rules::make_move(board, way, size).is_none()) {
+        return refused(
+            "expected a legal move, found none, because this game is over; give an earlier position"
+                .to_owned(),
+        );
+    }
+    Ok(())
 }

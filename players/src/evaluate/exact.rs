@@ -14,9 +14,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use exact2048_game::fixed::Scale;
-use exact2048_game::rules::{self, Move};
+use exact2048_game::rules::Move;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
-use exact2048_game::{Board, Layer, Objective, SpawnKind};
+use exact2048_game::{Board, Layer, SpawnKind, ValueUnit};
 use exact2048_solution::Oracle;
 use exact2048_stats::chances::{
     BUCKETS, Buckets, Chance, ChanceBucket, ChanceList, ChanceLists, ChancePlace, ChancePlaces, ChanceTable,
@@ -107,15 +107,15 @@ pub fn exactly(
 ) -> Result<ExactEvaluation, EvaluateError> {
     assert!(player.decides() != Decides::Freely, "a player that decides freely must be sampled");
     let pass = Pass::new(engine, player, oracle, limits);
-    let last_layer = oracle.params().last_layer().0;
+    let (first, last_layer) = (oracle.params().first_layer(), oracle.params().last_layer().0);
     let mut sums = Sums::default();
     let mut table = LossTable::new(oracle.params().game().objective());
-    let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::from([(Layer::FIRST, ChanceTable::default())]);
+    let mut ahead: BTreeMap<Layer, ChanceTable> = BTreeMap::from([(first, ChanceTable::default())]);
     pass.start(&mut ahead);
     // Layers whose losses are still unknown, the lowest first.
     let mut waiting: VecDeque<WaitingLayer> = VecDeque::new();
     let mut lists = ChanceLists::new(&pass.buckets);
-    let mut layer = Layer::FIRST;
+    let mut layer = first;
     while !ahead.is_empty() {
         let states = ahead.remove(&layer).unwrap_or_default();
         sums.boards += states.len() as u64;
@@ -252,7 +252,7 @@ impl<'a> Pass<'a> {
     /// Adds the probabilities of the start boards.
     fn start(&self, ahead: &mut BTreeMap<Layer, ChanceTable>) {
         let size = self.engine.size();
-        for (board, chance) in rules::start_probabilities(size, self.engine.spawn4()) {
+        for (board, chance) in self.oracle.params().game().start_probabilities() {
             if chance > 0.0 {
                 let boards = ahead.entry(Layer(board.tile_sum(size.cells()))).or_default();
                 boards.add(&self.buckets, self.normal(board), chance, 1);
@@ -394,10 +394,10 @@ impl<'a> Pass<'a> {
             };
             done.spawned.par_iter().enumerate().map(of).collect()
         };
-        // Stored values cannot resolve a difference of at most their last place plus the f64 roundings. Such a
-        // difference counts as no loss.
-        let last_place = Scale::new(self.oracle.params().game()).last_place();
-        let scores = self.oracle.params().game().objective() == Objective::Score;
+        // Stored values cannot resolve a difference of at most their last place, or their step if they are rounded, plus
+        // the f64 roundings. Such a difference counts as no loss.
+        let last_place = Scale::of_stored(self.oracle.params()).resolution();
+        let scores = self.oracle.params().game().objective().unit() == ValueUnit::Points;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
             let mut table = LossTable::new(self.oracle.params().game().objective());
             let mut places = done.moved[bucket].iter();
@@ -487,11 +487,9 @@ impl Sums {
     fn into_exact(self, pass: &Pass<'_>, losses: Option<LossTable>) -> ExactEvaluation {
         let params = pass.oracle.params();
         // Making a tile 2^e scores at most (e − 1)·2^e, and e is at most the number of cells plus one.
-        let largest = match params.game().objective() {
-            Objective::Score => f64::from(params.last_layer().0) * params.game().cells() as f64,
-            Objective::Reach { .. } | Objective::Lose { .. } => 1.0,
-        };
-        let value = if params.game().objective() == Objective::Score { self.score } else { self.won };
+        let most_points = f64::from(params.last_layer().0) * params.game().cells() as f64;
+        let scores = params.game().objective().unit() == ValueUnit::Points;
+        let (value, largest) = if scores { (self.score, most_points) } else { (self.won, 1.0) };
         // Adds the roundings of a probability, its product with a score, the sum of a bucket (up to four moves a
         // board), and the sums over buckets and layers.
         let layers = u64::from(params.last_layer().0 / Layer::STEP);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::rules::Move;
-use exact2048_game::{Board, Objective};
+use exact2048_game::{Board, Objective, ValueUnit};
 use serde::Serialize;
 
 use crate::engine::Engine;
@@ -111,10 +111,9 @@ impl LossTable {
     /// Creates an empty table for values of an objective.
     #[must_use]
     pub fn new(objective: Objective) -> Self {
-        let limits = match objective {
-            Objective::Score => [0.1, 1.0, 10.0, 100.0, 1_000.0],
-            Objective::Reach { .. } | Objective::Lose { .. } => [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
-        };
+        let is_probability = objective.unit() == ValueUnit::Probability;
+        let limits =
+            if is_probability { [1e-5, 1e-4, 1e-3, 1e-2, 1e-1] } else { [0.1, 1.0, 10.0, 100.0, 1_000.0] };
         let (by_layer, by_largest) = Default::default();
         Self { limits, all: Losses::default(), by_layer, by_largest, worst: Vec::new() }
     }

@@ -60,7 +60,8 @@ pub fn sampled(
         losses: LossTable::new(oracle.params().game().objective()),
         first_failure: None,
     };
-    let rules = Rules::until(oracle.params().game().winning_exponent());
+    let game = oracle.params().game();
+    let rules = Rules { from: game.from(), ..Rules::until(game.winning_exponent()) };
     let batch = |batch: u64| -> Result<Found, EvaluateError> {
         let mut player = player.player(engine, Some(oracle))?;
         let mut found = empty();

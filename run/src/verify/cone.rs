@@ -8,8 +8,8 @@ use std::{iter, mem};
 use rayon::prelude::*;
 
 use super::game::CheckedGame;
+use super::geometry::tile_sum;
 use super::layer_reader::{LayerReader, Part};
-use super::layout::tile_sum;
 use super::listed::ListedPart;
 use super::moves::{Lanes, States, successors, target_lanes};
 use super::outcome::Problem;

@@ -1,8 +1,8 @@
 //! The bounds of a run's game, computed independently from its parameters.
 
-use exact2048_game::{Game, Params};
+use exact2048_game::{Game, Params, ValueStep};
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, tile_sum};
 use super::values::{SPAWNS, ValueForm};
 
 /// The game of a run.
@@ -11,6 +11,7 @@ pub struct CheckedGame {
     params: Params,
     geometry: Geometry,
     largest_exponent: u8,
+    first_layer: u32,
     last_layer: u32,
     values: ValueForm,
     /// For each content of two cells, the term that it adds to the code of the board's lane.
@@ -34,8 +35,10 @@ impl CheckedGame {
                 .contents()
                 .until()
                 .map_or(largest, |layer| largest.min(layer.0.ilog2() as u8)),
+            first_layer: params.game().from().map_or(4, |board| tile_sum(board.0)),
             last_layer: u32::try_from(until).unwrap_or(u32::MAX),
-            values: ValueForm::new(params.game(), heaviest().map(potential_of).sum()),
+            values: ValueForm::new(params.game(), heaviest().map(potential_of).sum())
+                .with_step(params.contents().value_step().map(ValueStep::number)),
             params: params.clone(),
         }
     }
@@ -55,6 +58,11 @@ impl CheckedGame {
         self.largest_exponent
     }
 
+    /// The smallest tile sum of a state: two 2s, or the tiles of the position from which the run begins.
+    pub fn first_layer(&self) -> u32 {
+        self.first_layer
+    }
+
     /// The largest tile sum of a state.
     pub fn last_layer(&self) -> u32 {
         self.last_layer
@@ -62,11 +70,11 @@ impl CheckedGame {
 
     /// Whether the values of a layer are stored.
     ///
-    /// These are the first layers of every period and, if the period is long, the layers of the starts.
+    /// These are the first layers of every period and, if the period is long, the lowest three layers.
     pub fn keeps(&self, layer: u32) -> bool {
         let (period, width) =
             (2 * self.params.contents().kept().period(), 2 * self.params.contents().kept().width());
-        layer % period < width || (layer < 10 && period >= 10)
+        layer % period < width || (layer < self.first_layer + 6 && period >= 10)
     }
 
     /// The lower layer of the next cut, from this layer upward.
@@ -110,8 +118,11 @@ impl CheckedGame {
         lowest.map(move |cell| SPAWNS.map(|tile| after | (u64::from(tile) * cell)))
     }
 
-    /// The canonical starts: two tiles, each a 2 or a 4, on an empty board.
+    /// The canonical starts: the position from which the run begins, or two tiles, each a 2 or a 4, on an empty board.
     pub fn starts(&self) -> Vec<u64> {
+        if let Some(board) = self.params.game().from() {
+            return vec![self.geometry.canonical(board.0)];
+        }
         let one_tile = self.spawns(0).flatten();
         let two_tiles = one_tile.flat_map(|board| self.spawns(board).flatten());
         let mut starts: Vec<u64> = two_tiles.map(|board| self.geometry.canonical(board)).collect();

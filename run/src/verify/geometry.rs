@@ -281,6 +281,12 @@ fn taken(cells: u64) -> u64 {
     (any << 4).wrapping_sub(any)
 }
 
+/// The sum of the tiles of a board: its layer.
+pub fn tile_sum(board: u64) -> u32 {
+    let exponents = (0..16).map(|cell| board >> (4 * cell) & 15);
+    exponents.filter(|&exponent| exponent > 0).map(|exponent| 1 << exponent).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

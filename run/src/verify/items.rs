@@ -31,6 +31,8 @@ pub enum Content {
     Values,
     /// Best moves. Their items are in the shards of values, with the bit `BEST_MOVES` set in the number of the part.
     BestMoves,
+    /// Values with all their bits, in the shards of a checkpoint.
+    Checkpoint,
 }
 
 /// The bit in the number of a part that marks an item of best moves.
@@ -39,7 +41,11 @@ const BEST_MOVES: u32 = 1 << 31;
 impl Content {
     /// The kind of shard that has items with this content.
     pub fn kind(self) -> ShardKind {
-        if self == Self::Reach { ShardKind::Reach } else { ShardKind::Values }
+        match self {
+            Self::Reach => ShardKind::Reach,
+            Self::Values | Self::BestMoves => ShardKind::Values,
+            Self::Checkpoint => ShardKind::Checkpoint,
+        }
     }
 
     /// The key of the part that an item belongs to.
@@ -54,6 +60,7 @@ impl Content {
             ShardKind::Reach => Self::Reach,
             ShardKind::Values if key.part & BEST_MOVES != 0 => Self::BestMoves,
             ShardKind::Values => Self::Values,
+            ShardKind::Checkpoint => Self::Checkpoint,
         }
     }
 }

@@ -7,9 +7,10 @@ use exact2048_storage::{ItemKey, ShardKind};
 use rayon::prelude::*;
 
 use super::game::CheckedGame;
+use super::geometry::tile_sum;
 use super::items::{Content, FrameCache, Item, Items, item_text};
 use super::journal;
-use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk, tile_sum};
+use super::layout::{Block, BoardPlace, Layout, LayoutRow, RowSymmetry, RowWalk};
 use super::outcome::Problem;
 use super::policy::BestMoveReader;
 

@@ -8,9 +8,9 @@ use exact2048_storage::ShardKind;
 use rayon::prelude::*;
 
 use super::fingerprint::Fingerprint;
+use super::geometry::tile_sum;
 use super::journal;
 use super::layer_reader::{LayerReader, Part};
-use super::layout::tile_sum;
 use super::moves::{States, Successors, successors};
 use super::outcome::{CheckOutcome, CheckProgress, MOST_PROBLEMS};
 use super::span::Span;
@@ -36,7 +36,8 @@ pub(super) fn check_states(verifier: &Verifier<'_>, span: Span) -> CheckOutcome 
     };
     if span.last == last_of_run && !verifier.run().params().contents().enumerates_only() {
         // The layers above the last layer are known to have no states.
-        descent.above = [(); 2].map(|()| Some(States { valued: true, ..States::default() })).into();
+        descent.above =
+            [(); 2].map(|()| Some(States { valued: true, is_exact: true, ..States::default() })).into();
     }
     descent.go();
     let mut outcome = descent.outcome;
@@ -122,6 +123,10 @@ impl Descent<'_> {
 
     /// Checks one layer. Returns its states, or `None` if it is not committed.
     fn step(&mut self, layer: Layer) -> Option<States> {
+        if layer < self.verifier.all_layers().first {
+            // Nothing lies below the position from which the run begins.
+            return Some(States { valued: true, ..States::default() });
+        }
         if !self.covers(ShardKind::Reach, layer) {
             self.add_to_shares(layer, None);
             return None;
@@ -140,6 +145,7 @@ impl Descent<'_> {
         }
         let above = [0, 1].map(|at| self.above.get(at).and_then(Option::as_ref));
         let back_up = committed && above.iter().all(|above| above.as_ref().is_some_and(|above| above.valued));
+        let is_above_exact = above.iter().all(|above| above.as_ref().is_some_and(|above| above.is_exact));
         let back_up = back_up && layer >= self.span.first;
         let found = if back_up || layer <= self.span.last {
             successors(self.verifier.game(), &parts, above, back_up)
@@ -151,8 +157,11 @@ impl Descent<'_> {
         }
         self.report_missing(layer, &found);
         let valued = parts.is_empty() || committed && (back_up || is_kept);
+        // Rounded values of a layer follow bit for bit only if the layers above were computed too, and so on.
+        let is_exact =
+            !self.verifier.game().values().is_rounded() || parts.is_empty() || back_up && is_above_exact;
         if back_up {
-            self.take_values(layer, &mut parts, found.values);
+            self.take_values(layer, &mut parts, found.values, is_exact);
         } else if in_span && committed {
             let count = |of: fn(&Part) -> usize| parts.iter().map(|part| of(part) as u64).sum::<u64>();
             self.outcome.checked.values_left_out += count(|part| part.values.len());
@@ -163,9 +172,10 @@ impl Descent<'_> {
             checked.layers += 1;
             checked.states += parts.iter().map(|part| part.boards.len() as u64).sum::<u64>();
             checked.afterstates += found.afterstates;
-            self.add_to_shares(layer, (back_up && self.outcome.problems.is_empty()).then_some(&parts));
+            let is_sure = back_up && is_exact && self.outcome.problems.is_empty();
+            self.add_to_shares(layer, is_sure.then_some(&parts));
         }
-        Some(States::new(parts, valued))
+        Some(States { is_exact, ..States::new(parts, valued) })
     }
 
     /// Requires that every start of the layer is a state.
@@ -219,27 +229,49 @@ impl Descent<'_> {
     }
 
     /// Compares the computed values and best moves with the stored ones. A layer without stored values gets the
-    /// computed values.
-    fn take_values(&mut self, layer: Layer, parts: &mut [Part], computed: Vec<(Vec<u64>, Vec<u8>)>) {
-        let is_kept = self.verifier.game().keeps(layer.0);
+    /// computed values, and so does a layer of rounded values if the computed ones are exact.
+    ///
+    /// Values that are computed from rounded values are compared by their bounds, and best moves not at all.
+    fn take_values(
+        &mut self,
+        layer: Layer,
+        parts: &mut [Part],
+        computed: Vec<(Vec<u64>, Vec<u8>)>,
+        is_exact: bool,
+    ) {
+        let (is_kept, form) = (self.verifier.game().keeps(layer.0), self.verifier.game().values());
+        let layers = (self.verifier.game().next_cut(layer.0 + 2) - layer.0) / 2 + 1;
+        let is_right = |stored: u64, computed: u64| match is_exact {
+            true => stored == form.rounded(computed),
+            false => form.is_near(stored, computed, layers),
+        };
         for (part, (computed, best)) in parts.iter_mut().zip(computed) {
-            let differs = |&i: &usize| part.best[i] != best[i];
+            let differs = |&i: &usize| is_exact && part.best[i] != best[i];
             for i in (0..part.best.len()).filter(differs).take(MOST_PROBLEMS) {
                 let problem = self.reader.best_move_problem(layer.0, part.images[i], best[i], part.best[i]);
                 self.outcome.problems.push(problem);
             }
-            self.outcome.checked.best_moves += part.best.len() as u64;
+            if is_exact {
+                self.outcome.checked.best_moves += part.best.len() as u64;
+            }
             if !is_kept {
                 part.values = computed;
                 continue;
             }
-            let differs = |&i: &usize| part.values[i] != computed[i];
+            let differs = |&i: &usize| !is_right(part.values[i], computed[i]);
             for i in (0..computed.len()).filter(differs).take(MOST_PROBLEMS) {
-                let (board, computed, stored) = (part.boards[i], computed[i], part.values[i]);
+                let (board, stored) = (part.boards[i], part.values[i]);
+                let computed = if is_exact { form.rounded(computed[i]) } else { computed[i] };
                 self.outcome.problems.push(self.reader.value_problem(layer.0, board, computed, stored));
             }
             if self.span.contains(layer) {
                 self.outcome.checked.values += computed.len() as u64;
+                if !is_exact {
+                    self.outcome.checked.values_by_bound += computed.len() as u64;
+                }
+            }
+            if form.is_rounded() && is_exact {
+                part.values = computed;
             }
         }
     }

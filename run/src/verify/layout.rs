@@ -434,11 +434,6 @@ fn tile(exponent: u8) -> u32 {
     if exponent == 0 { 0 } else { 1 << exponent }
 }
 
-/// The sum of the tiles of a board: its layer.
-pub fn tile_sum(board: u64) -> u32 {
-    (0..16).map(|cell| tile((board >> (4 * cell) & 15) as u8)).sum()
-}
-
 /// The exponents of a sequence in descending order, as a number.
 fn descending(sequence: u64) -> u64 {
     let mut counts = [0u8; 16];

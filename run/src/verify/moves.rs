@@ -44,10 +44,12 @@ pub struct States {
     pub lanes: BTreeMap<u64, BlockStates>,
     /// Whether the values of the states are known.
     pub valued: bool,
+    /// Whether the values have all their bits.
+    pub is_exact: bool,
 }
 
 impl States {
-    /// Joins the parts of a layer, with their values if these are known.
+    /// Joins the parts of a layer, with their values if these are known. The values may be rounded.
     pub fn new(parts: Vec<Part>, valued: bool) -> Self {
         let mut lanes = BTreeMap::<u64, Vec<Part>>::new();
         parts.into_iter().for_each(|part| lanes.entry(part.lane).or_default().push(part));
@@ -58,7 +60,8 @@ impl States {
             (lane, BlockStates { boards, values, target_lanes })
         };
         let lanes: Vec<(u64, Vec<Part>)> = lanes.into_iter().collect();
-        Self { lanes: lanes.into_par_iter().map(block).collect::<Vec<_>>().into_iter().collect(), valued }
+        let lanes = lanes.into_par_iter().map(block).collect::<Vec<_>>().into_iter().collect();
+        Self { lanes, valued, is_exact: false }
     }
 
     /// All boards with their values, in the order of their lanes.

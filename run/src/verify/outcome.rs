@@ -58,6 +58,8 @@ pub struct Checked {
     pub afterstates: u64,
     /// Stored values that were computed again and compared.
     pub values: u64,
+    /// Those of these values that were compared by their bounds only, because the values above them are rounded.
+    pub values_by_bound: u64,
     /// Stored values that could not be computed again, because the values above them are not committed.
     pub values_left_out: u64,
     /// Stored best moves that were computed again and compared.
@@ -79,6 +81,7 @@ impl Checked {
     /// Adds the counts of another part of a sample.
     pub(super) fn add_sampled(&mut self, other: &Self) {
         self.values += other.values;
+        self.values_by_bound += other.values_by_bound;
         self.states += other.states;
         self.values_too_far += other.values_too_far;
         self.answers += other.answers;

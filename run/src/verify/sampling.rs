@@ -22,9 +22,9 @@ use rustc_hash::FxHashMap;
 
 use super::cone::{CheckLimits, Cone, ValuedLayer};
 use super::game::CheckedGame;
+use super::geometry::tile_sum;
 use super::items::{Content, item_text};
 use super::layer_reader::LayerReader;
-use super::layout::tile_sum;
 use super::moves::States;
 use super::outcome::{CheckOutcome, CheckProgress, Checked, MOST_PROBLEMS, Problem};
 use super::values::SpawnedValues;
@@ -221,6 +221,9 @@ impl Sampler<'_> {
         let Some(cone) = Cone::of(self.game, &boards, &limits) else { return Ok(None) };
         let mut checked =
             Checked { values: boards.len() as u64, states: cone.states(), ..Checked::default() };
+        if self.game.values().is_rounded() {
+            checked.values_by_bound = checked.values;
+        }
         let [between, near] = cone.between(self.game, NEAR);
         let every = |of: u64| of.div_ceil(ASKED).max(1);
         let mut passed = 0;
@@ -251,7 +254,9 @@ impl Sampler<'_> {
     fn check_values(&self, drawn: &[(u64, u64)], above: [&States; 2]) -> Result<(), Problem> {
         for &(board, stored) in drawn {
             let computed = self.best(board, &self.successors(board, above)?);
-            if computed != stored {
+            let layer = tile_sum(board);
+            let layers = (self.game.next_cut(layer + 2) - layer) / 2 + 1;
+            if !self.game.values().is_near(stored, computed, layers) {
                 return Err(self.reader.value_problem(tile_sum(board), board, computed, stored));
             }
         }
@@ -327,10 +332,14 @@ impl Sampler<'_> {
 
     /// Checks that the stored moves of some states are best, by the values of the layers above.
     ///
-    /// Returns the number of checked moves, which is 0 if the run stores no moves.
+    /// Returns the number of checked moves, which is 0 if the run stores no moves, or rounds the values from which they
+    /// follow.
     fn check_best_moves(&self, boards: &[u64], above: [&States; 2]) -> Result<u64, Problem> {
-        let Some(oracle) =
-            self.oracle.as_ref().filter(|oracle| oracle.params().contents().stores_best_moves())
+        let Some(oracle) = self
+            .oracle
+            .as_ref()
+            .filter(|oracle| oracle.params().contents().stores_best_moves())
+            .filter(|_| !self.game.values().is_rounded())
         else {
             return Ok(0);
         };

@@ -17,6 +17,8 @@ pub struct ValueForm {
     weights: [u32; SPAWNS.len()],
     worst: bool,
     discount: Discount,
+    /// The step to which stored values are rounded.
+    step: Option<f64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -44,6 +46,53 @@ impl ValueForm {
             weights: [game.spawn4().weight2(), game.spawn4().weight4()],
             worst: game.spawner() == Spawner::Worst,
             discount: game.discount(),
+            step: None,
+        }
+    }
+
+    /// The form of values that are rounded to multiples of `step` when they are stored.
+    pub fn with_step(self, step: Option<f64>) -> Self {
+        Self { step, ..self }
+    }
+
+    /// Whether stored values are rounded.
+    pub fn is_rounded(&self) -> bool {
+        self.step.is_some()
+    }
+
+    /// The stored form of a value: the nearest multiple of the step, and the larger one of two.
+    pub fn rounded(&self, value: u64) -> u64 {
+        let Some(step) = self.step else { return value };
+        match self.form {
+            Form::Fixed { fraction_bits, .. } => {
+                let step = units(step, fraction_bits);
+                (value + step / 2) / step * step
+            }
+            Form::Floating { .. } => {
+                let steps = self.read(value) / step;
+                // Larger quotients have no fraction.
+                let is_whole = steps >= 2f64.powi(52);
+                self.write(if is_whole { steps } else { (steps + 0.5).floor() } * step)
+            }
+        }
+    }
+
+    /// Whether a stored value is as near to a value computed from rounded values as rounding allows.
+    ///
+    /// Half of the step is the error of the stored value, and another half that of the rounded values, because means and
+    /// maxima do not enlarge errors. Each of the layers in between adds at most one unit of rounding its means.
+    pub fn is_near(&self, stored: u64, computed: u64, layers: u32) -> bool {
+        let Some(step) = self.step else { return stored == computed };
+        match self.form {
+            Form::Fixed { fraction_bits, .. } => {
+                stored.abs_diff(computed) <= units(step, fraction_bits) + u64::from(layers)
+            }
+            Form::Floating { .. } => {
+                let (stored, computed) = (self.read(stored), self.read(computed));
+                let of_a_mean =
+                    if self.precision == Precision::Bits32 { 2f64.powi(-22) } else { 2f64.powi(-43) };
+                (stored - computed).abs() <= step + f64::from(layers) * of_a_mean * stored.max(computed)
+            }
         }
     }
 
@@ -207,6 +256,11 @@ fn to_nearest_32(sum: u128, count: u64) -> u64 {
         Ok(sum) if near_tie(sum % count) => (sum as f64 * (1.0 / count as f64)).round_ties_even() as u64,
         _ => to_nearest_64(sum, count),
     }
+}
+
+/// A step in units of fixed-point values.
+fn units(step: f64, fraction_bits: u32) -> u64 {
+    ((step * 2f64.powi(fraction_bits as i32)) as u64).max(1)
 }
 
 /// The number of bits after the binary point.

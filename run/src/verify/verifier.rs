@@ -38,7 +38,7 @@ impl<'a> Verifier<'a> {
 
     /// All layers that the run can have, committed or not.
     pub fn all_layers(&self) -> Span {
-        Span { first: Layer::FIRST, last: Layer(self.game.last_layer()) }
+        Span { first: Layer(self.game.first_layer()), last: Layer(self.game.last_layer()) }
     }
 
     /// The number of states of a span, from the counts in the journal.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use exact2048_game::Layer;
 use exact2048_solution::{Catalog, CatalogShard};
 use rayon::prelude::*;
 
@@ -45,11 +46,12 @@ fn check_shard(
     bytes: &AtomicU64,
 ) -> Result<(), Problem> {
     let reader = shard.original()?;
-    let (commit, record) = (&shard.commit, &shard.record);
+    let (identity, record) = (shard.identity(), &shard.record);
     if (record.kind, record.first_layer, record.last_layer)
-        != (commit.phase.shard_kind(), commit.first.0, commit.last.0)
+        != (identity.kind, identity.first_layer, identity.last_layer)
     {
-        let expected = format!("{} of layers {} to {}", commit.phase.shard_kind(), commit.first, commit.last);
+        let expected =
+            format!("{} of layers {} to {}", identity.kind, identity.first_layer, identity.last_layer);
         let found = format!("{} of layers {} to {}", record.kind, record.first_layer, record.last_layer);
         return Err(content(shard, "kind and layers in the journal", expected, found));
     }
@@ -62,10 +64,14 @@ fn check_shard(
         let kept = match Content::of(kind, key) {
             Content::Reach => true,
             Content::Values => verifier.game().keeps(key.layer),
+            Content::Checkpoint => verifier.game().params().contents().is_in_checkpoint(Layer(key.layer)),
             Content::BestMoves => verifier.game().params().contents().stores_best_moves(),
         };
         let holder = catalog.find(kind, key);
-        let is_misplaced = !key.layer.is_multiple_of(2) || !kept || key.layer > verifier.game().last_layer();
+        let is_misplaced = !key.layer.is_multiple_of(2)
+            || !kept
+            || key.layer < verifier.game().first_layer()
+            || key.layer > verifier.game().last_layer();
         if is_misplaced || holder.is_none_or(|holder| holder.serial != shard.serial) {
             let expected = format!("only items that queries find in this {kind} shard");
             return Err(content(shard, "items", expected, item_text(key.layer, key.lane, key.part)));

@@ -15,12 +15,30 @@ pub(super) struct Range {
     pub(super) commit: Arc<Commit>,
     /// Empty if the reach of the range was removed.
     pub(super) shards: Vec<Arc<CatalogShard>>,
+    /// The shards of the checkpoint; empty if it does not count.
+    pub(super) checkpoint: Vec<Arc<CatalogShard>>,
     /// The assignment of lanes to shards; `None` for a single shard.
     pub(super) owners: Option<Arc<Owners>>,
     pub(super) took: Option<WorkTime>,
 }
 
 impl Range {
+    /// All its shards.
+    pub(super) fn all_shards(&self) -> impl Iterator<Item = &Arc<CatalogShard>> {
+        self.shards.iter().chain(&self.checkpoint)
+    }
+
+    /// Its shards, or those of its checkpoint.
+    pub(super) fn of_kind(&self, kind: ShardKind) -> &[Arc<CatalogShard>] {
+        if kind == ShardKind::Checkpoint { &self.checkpoint } else { &self.shards }
+    }
+
+    /// Whether its checkpoint holds a layer.
+    fn has_in_checkpoint(&self, layer: u32) -> bool {
+        let first = self.commit.first;
+        !self.checkpoint.is_empty() && (first.0..=first.up(1).0).contains(&layer)
+    }
+
     /// Whether its shards count. Every range has a shard unless its shards were removed.
     pub(super) fn is_stored(&self) -> bool {
         !self.shards.is_empty()
@@ -58,6 +76,9 @@ impl Ranges {
     ///
     /// A large run has thousands of ranges, and every read of an item searches them.
     pub(super) fn find(&self, kind: ShardKind, layer: u32) -> Option<&Range> {
+        if kind == ShardKind::Checkpoint {
+            return self.all.iter().find(|range| range.has_in_checkpoint(layer));
+        }
         let stored = self.stored.get_or_init(|| self.sorted());
         let after = stored.partition_point(|range| (range.kind, range.first) <= (kind, layer));
         let range = stored.get(after.checked_sub(1)?)?;

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::owners::assign;
 use crate::parts::Parts;
 use crate::records::{Amended, Amendment};
 
@@ -56,10 +57,17 @@ fn record(number: usize, phase: Phase, LayerRange { first, last }: LayerRange, m
         items: 1,
         header_checksum: number as u64,
     };
+    // Every third record of several members is older than the dealing by size.
+    let (older, threads) = (number % 3 == 2, (1..=members).collect::<Vec<_>>());
+    let dealt = || assign(&params(), &threads);
+    let lanes =
+        (members > 1 && !older).then(|| dealt().lanes_by_member(&params(), members as usize, (first, last)));
     Record {
         commit: Commit { phase, first, last, layers, fingerprint: None },
         shards: (0..members.max(1)).map(shard).collect(),
-        threads: (1..=members).collect(),
+        lanes: lanes.unwrap_or_default(),
+        threads: if older { threads } else { Vec::new() },
+        checkpoint: Vec::new(),
         took: None,
     }
 }
@@ -190,10 +198,12 @@ impl Model {
                 assert_eq!(found, self.shards(holder), "{kind} of layer {layer}");
                 for lane in LANES {
                     let wanted = holder.map(|number| {
-                        let Record { shards, threads, .. } = &self.records[number];
-                        let is_alone = threads.is_empty();
-                        let owner = if is_alone { 0 } else { assign(&params(), threads).owner(lane) };
-                        &shards[owner]
+                        let Record { shards, lanes, threads, .. } = &self.records[number];
+                        if !threads.is_empty() {
+                            return &shards[Owners::by_formula(&params(), threads).owner(lane)];
+                        }
+                        let named = lanes.iter().position(|lanes| lanes.contains(&lane.code()));
+                        &shards[named.unwrap_or(0)]
                     });
                     let found = catalog.find(kind, Parts::key(layer, lane, 1));
                     let found = found.as_ref().map(|shard| &shard.record);
@@ -372,8 +382,19 @@ fn a_record_has_a_shard_of_each_member() {
     let add = |record: Record| catalog.add(JournalRecord::Commit(record));
     add(record(0, Phase::BackUp, layers, 0)).unwrap();
     assert!(catalog.find(ShardKind::Values, no_lane).is_some());
-    add(record(1, Phase::BackUp, layers, 2)).unwrap();
+    let sound = record(1, Phase::BackUp, layers, 2);
+    add(sound.clone()).unwrap();
     assert!(catalog.find(ShardKind::Values, no_lane).is_none());
+    let (twice, other) = (vec![vec![0], vec![0]], vec![vec![17], Vec::new()]);
+    for (lanes, threads, expected) in [
+        (twice, Vec::new(), "expected lane 0 in one shard"),
+        (other, Vec::new(), "expected the code of a lane, found 17"),
+        (sound.lanes.clone(), vec![1, 1], "expected lanes or threads"),
+        (vec![Vec::new(); 3], Vec::new(), "expected 3 shards, found 2"),
+    ] {
+        let refused = add(Record { lanes, threads, ..sound.clone() }).unwrap_err();
+        assert!(refused.contains(expected), "{refused}");
+    }
 
     for (first, last) in [(2, 8), (5, 8), (4, 9), (10, 8), (8, 1 << 20)] {
         let layers = LayerRange { first: Layer(first), last: Layer(last) };
@@ -382,7 +403,7 @@ fn a_record_has_a_shard_of_each_member() {
     }
     let wrong = |members: u32, shards: u32| {
         let other = record(2, Phase::BackUp, layers, shards);
-        Record { threads: vec![1; members as usize], ..other }
+        Record { lanes: Vec::new(), threads: vec![1; members as usize], ..other }
     };
     for (members, shards, expected) in [(0, 2, 1), (1, 3, 1), (3, 2, 3), (65_537, 65_537, 65_536)] {
         let reason = add(wrong(members, shards)).unwrap_err();

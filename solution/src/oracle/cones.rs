@@ -27,9 +27,9 @@ const SHALLOW_LAYERS: u32 = 2;
 /// Least number of states of a cone that is kept. Solving a smaller cone takes no longer than finding it.
 const LEAST_KEPT_STATES: u64 = 256;
 
-/// Size in bytes above which the kernels solve a cone. For a smaller cone, hash tables are faster, because its blocks
-/// have few entries.
-const SMALL_BYTES: u64 = 8 << 20;
+/// Size in bytes above which the kernels solve a cone, about a million states with the stored ones. For a smaller cone,
+/// hash tables are faster, because its blocks have few entries, and the kernels need tables for each of its lanes.
+const SMALL_BYTES: u64 = 32 << 20;
 
 /// Largest size in bytes of the lower layers of a cone that the kernels list for later questions. These layers contain
 /// the states that follow an asked state. Listing all states would take longer than solving the cone.

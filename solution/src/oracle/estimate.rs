@@ -13,6 +13,9 @@ const GROWTH: f64 = 8.6;
 /// Nanoseconds for a state of a cone until one was solved: on two cores of 4×3, 30 to 100 were measured.
 const NANOSECONDS: u64 = 60;
 
+/// Least number of states of a cone from which the pace is measured. Smaller cones mostly take the time to make tables.
+const MEASURED_STATES: u64 = 10_000_000;
+
 /// Fixed time of a cone, mostly to read parts of the run.
 const FIXED: Duration = Duration::from_millis(500);
 
@@ -53,9 +56,12 @@ impl ConePace {
         FIXED + Duration::from_nanos(states.saturating_mul(self.0.load(Ordering::Relaxed)))
     }
 
-    /// Notes the time of a cone that was solved.
+    /// Notes the time of a cone that was solved, if the cone is large.
     pub(super) fn note(&self, states: u64, took: Duration) {
-        let nanoseconds = took.saturating_sub(FIXED).as_nanos() as u64 / states.max(1);
+        if states < MEASURED_STATES {
+            return;
+        }
+        let nanoseconds = took.saturating_sub(FIXED).as_nanos() as u64 / states;
         let before = self.0.load(Ordering::Relaxed);
         self.0.store(before.midpoint(nanoseconds.clamp(1, 10_000)), Ordering::Relaxed);
     }
@@ -89,7 +95,17 @@ mod tests {
             before < Duration::from_secs(61) && after > Duration::from_secs(590),
             "{before:?}, {after:?}"
         );
-        pace.note(0, Duration::ZERO);
         assert!(pace.time(u64::MAX) > after);
+    }
+
+    /// A small cone takes much longer than its states, because the kernels make tables for it.
+    #[test]
+    fn small_cones_do_not_change_the_pace() {
+        let pace = ConePace::default();
+        let before = pace.time(1_000_000_000);
+        for states in [0, 100_000, MEASURED_STATES - 1] {
+            pace.note(states, Duration::from_secs(3));
+        }
+        assert_eq!(pace.time(1_000_000_000), before);
     }
 }

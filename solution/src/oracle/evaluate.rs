@@ -86,28 +86,35 @@ impl Oracle {
         let bound = |stored| most.map_or(0.0, |_| self.scale.error_bound(layer, stored));
         // In fixed point the bound of the best move covers all moves.
         let of_all = self.scale.fraction_bits().and(most);
+        let of_move = |stored| (self.number(stored, board), bound(of_all.unwrap_or(stored)));
+        let is_rounded = self.params().contents().value_step().is_some();
+        let best = most.filter(|_| is_rounded).map(of_move);
         let outcome = |(after, score, stored)| {
-            let value = self.number(stored, board);
-            let error_bound = bound(of_all.unwrap_or(stored));
+            let (value, error_bound) = of_move(stored);
+            let may_be_best =
+                best.map(|(best, bound): (f64, f64)| (best - value).abs() <= bound + error_bound);
             let worst_spawn = self.worst_spawn(after, known);
-            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best: Some(stored) == most }
+            let is_best = Some(stored) == most;
+            MoveOutcome { after, score, value, error_bound, worst_spawn, is_best, may_be_best }
         };
         let moves: Vec<_> = std::iter::zip(Move::ALL, found)
             .map(|(direction, found)| MoveValue { direction, outcome: found.map(outcome) })
             .collect();
         let is_known_reachable = place.is_some();
         let known = place.as_ref().map(|(part, rank)| part.value(*rank)).transpose()?.flatten();
-        let stored = known.unwrap_or_else(|| most.unwrap_or_else(|| self.past(board)));
+        let stored = known.unwrap_or_else(|| most.unwrap_or_else(|| self.backup.terminal_of(board)));
         if let Some((part, rank)) = place {
             part.keep(rank, stored);
         }
+        // A rounded value may differ from that of the best move, which is as precise.
+        let shown = most.filter(|_| is_rounded).unwrap_or(stored);
         Ok(Evaluation {
             board,
             canonical: self.rules().canonical(board),
             layer,
             is_known_reachable,
-            value: self.number(stored, board),
-            error_bound: bound(stored),
+            value: self.number(shown, board),
+            error_bound: bound(shown),
             best: moves
                 .iter()
                 .find(|m| m.outcome.is_some_and(|outcome| outcome.is_best))

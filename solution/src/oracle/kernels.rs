@@ -55,9 +55,8 @@ pub trait ConeKernels: Send + Sync {
     /// `asked` is ascending, and lists canonical boards of unstored layers below one cut. Returns the values of the
     /// asked states and of the lowest layers that fit in `keep_bytes` bytes, and the number of computed states.
     ///
-    /// One cone is solved at a time, by all threads of the current rayon pool. If several threads call, none of them
-    /// may belong to that pool, because each cone needs every thread of the pool. A thread that waits for its turn
-    /// would block the others.
+    /// One cone is solved at a time, by all threads of rayon's global pool. No caller may belong to that pool: a thread
+    /// that waits for its turn would block the cone that is being solved.
     ///
     /// # Errors
     ///

@@ -366,7 +366,7 @@ fn decode_part(
                     best_on_image(rules, canonical, &moves, board, answer as Direction)
                         .map_or(4, |best| best as u64)
                 }
-                ItemKind::Reach | ItemKind::Values => answer,
+                ItemKind::Reach | ItemKind::Values | ItemKind::Checkpoint => answer,
             };
             found.push((canonical, answer));
         });
@@ -437,7 +437,7 @@ impl Answers {
     ) -> Result<Self, QueryError> {
         let PartPlace { key, parts, .. } = *place;
         Ok(match kind {
-            ItemKind::Reach => Self::Nothing,
+            ItemKind::Reach | ItemKind::Checkpoint => Self::Nothing,
             ItemKind::Values => {
                 let item = match solved.items.values.get(&key) {
                     Some(item) => item.clone(),

@@ -16,7 +16,7 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::ReachRemoved`].
     pub fn parts_of(&self, layer: Layer) -> Result<Vec<ItemKey>, QueryError> {
-        if layer > self.params().last_layer() || layer < Layer::FIRST {
+        if layer > self.params().last_layer() || layer < self.params().first_layer() {
             return Ok(Vec::new());
         }
         if !self.stored.has_reach(layer) {

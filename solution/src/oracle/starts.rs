@@ -1,8 +1,7 @@
 //! The values of the starts of the game.
 
-use exact2048_game::board::Board;
 use exact2048_game::value::FutureValue;
-use exact2048_game::{Layer, SpawnKind, Spawner, rules};
+use exact2048_game::{Board, Layer, Spawner};
 
 use super::{CostSum, Oracle, QueryError, QuestionLimits};
 
@@ -14,7 +13,7 @@ pub struct StartValues {
     /// Bound on the absolute error of any of these values.
     pub error_bound: f64,
     /// Mean over the starts in each of the layers 4, 6 and 8, with each ordered placement counted once. If an adversary
-    /// spawns the tiles, the least value in the layer.
+    /// spawns the tiles, the least value in the layer. A run from a position has one start and one layer.
     pub by_layer: Vec<(Layer, f64)>,
 }
 
@@ -33,22 +32,18 @@ impl Oracle {
     ///
     /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::TooLarge`].
     pub fn starts(&self) -> Result<StartValues, QueryError> {
-        let (cells, spawn4) = (self.params().game().cells(), self.params().game().spawn4());
-        let weight = |spawn: SpawnKind| u64::from(spawn.weight(spawn4));
-        let (boards, spawns): (Vec<Board>, Vec<_>) = rules::starts(self.params().game().board()).unzip();
+        let cells = self.params().game().cells();
+        let (boards, weights): (Vec<Board>, Vec<u64>) =
+            self.params().game().starts().into_iter().map(|start| (start.board, start.weight)).unzip();
         let spent = CostSum::default();
         let values =
             self.stored_values(&boards, &QuestionLimits::new(&|| true, self.cones.most_bytes, &spent))?;
         let (mut starts, mut error_bound) = (Vec::with_capacity(boards.len()), 0.0f64);
-        for ((board, [first, second]), stored) in boards.into_iter().zip(spawns).zip(values) {
+        for ((board, weight), stored) in boards.into_iter().zip(weights).zip(values) {
             let stored = stored.ok_or_else(|| self.stored.refusal(board))?;
             let layer = Layer(board.tile_sum(cells));
             error_bound = self.scale.error_bound(layer, stored).max(error_bound);
-            starts.push(Start {
-                layer,
-                weight: weight(first) * weight(second),
-                value: stored.future_value(self.past(board)),
-            });
+            starts.push(Start { layer, weight, value: stored.future_value(self.past(board)) });
         }
         let worth =
             |weighted: &mut dyn Iterator<Item = (FutureValue, u64)>| match self.params().game().spawner() {
@@ -57,7 +52,7 @@ impl Oracle {
                     self.scale.number(weighted.map(|(value, _)| value).min().unwrap_or_default())
                 }
             };
-        let layers = Layer::FIRST.to(Layer::LAST_START);
+        let layers = self.params().first_layer().to(self.params().game().last_start());
         let of_layer = |layer: Layer| {
             let mut of_layer =
                 starts.iter().filter(|start| start.layer == layer).map(|start| (start.value, 1));

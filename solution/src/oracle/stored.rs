@@ -36,6 +36,8 @@ struct PlaceOfBoard {
     part: u32,
     number: usize,
     at: u32,
+    /// The value, once it was looked up.
+    value: Stored,
 }
 
 /// The stored states of a run, and their values.
@@ -140,7 +142,8 @@ impl StoredStates {
         Ok(values)
     }
 
-    /// Looks up the values of some states. Each part of the run is read once.
+    /// Looks up the values of some states. Each part of the run is read once, and threads share the parts, because
+    /// decoding a part takes much longer than a look-up.
     fn look_up_some(
         &self,
         layer: Layer,
@@ -153,10 +156,11 @@ impl StoredStates {
         for (at, &board) in (0..).zip(boards) {
             let entry = placer.place(board).map(Entry::of).ok_or_else(|| self.no_place(layer, board))?;
             let ItemKey { lane, part, .. } = entry.key;
-            places.push(PlaceOfBoard { lane, part, number: entry.number, at });
+            places.push(PlaceOfBoard { lane, part, number: entry.number, at, value: Stored::default() });
         }
         places.sort_unstable();
-        for of_part in places.chunk_by(|a, b| (a.lane, a.part) == (b.lane, b.part)) {
+        let parts = places.par_chunk_by_mut(|a, b| (a.lane, a.part) == (b.lane, b.part));
+        parts.try_for_each(|of_part| {
             question.check()?;
             let board = boards[of_part[0].at as usize];
             let first = self.entry(board).ok_or_else(|| self.no_place(layer, board))?;
@@ -164,9 +168,11 @@ impl StoredStates {
             let part = self.part(&first)?.ok_or(ReadError::StateMissing(key))?;
             for place in of_part {
                 let rank = part.rank(place.number).ok_or(ReadError::StateMissing(key))?;
-                values[place.at as usize] = part.value(rank)?.ok_or(ReadError::no_values(key))?;
+                place.value = part.value(rank)?.ok_or(ReadError::no_values(key))?;
             }
-        }
+            Ok::<(), QueryError>(())
+        })?;
+        places.iter().for_each(|place| values[place.at as usize] = place.value);
         Ok(())
     }
 

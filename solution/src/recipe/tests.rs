@@ -88,8 +88,8 @@ fn layers_with_values_need_no_reach() {
     held.remove(&[range(36, 44), range(20, 30)]);
     assert_eq!(Recipe::new(&params, &held).passed(), []);
     assert_eq!(steps(&params, &held), [up(20, 30), down(4, 30)]);
-    held.add(commit(up(20, 30)));
-    held.add(commit(down(4, 30)));
+    held.add(commit(up(20, 30)), params.contents());
+    held.add(commit(down(4, 30)), params.contents());
     assert_eq!(Recipe::new(&params, &held).passed(), [range(10, 14), range(20, 30)]);
     assert_eq!(steps(&params, &held), []);
     assert_eq!(held.counts().len(), 29);
@@ -143,12 +143,12 @@ proptest! {
             let (layers, event, which) = choices.next().expect("the run is completed before that");
             prop_assert!(Recipe::new(&params, &held).has_inputs(step), "{step:?} of {held:?}");
             // A part of the step is committed.
-            let ends = (0..step.layers()).filter(|&at| step.may_end_at(step.layer(at), kept));
+            let ends = (0..step.layers()).filter(|&at| step.may_end_at(step.layer(at), params.contents()));
             let ends: Vec<u32> = ends.filter(|&at| at >= layers || at + 1 == step.layers()).collect();
             let end = ends.first().copied().unwrap_or(step.layers() - 1);
             let done = commit(step.range(0..end + 1));
             held.take(|old| old.phase == Phase::BackUp && old.phase == done.phase && old.first >= done.first && old.last <= done.last);
-            held.add(done);
+            held.add(done, params.contents());
             let recipe = Recipe::new(&params, &held);
             let gone = match event {
                 0..=2 => recipe.passed(),
@@ -171,4 +171,41 @@ proptest! {
         }
         prop_assert_eq!(recipe.repeatable(), vec![]);
     }
+}
+
+/// Values above a layer without values are rounded unless a checkpoint has their bits. So the layers up to the next
+/// checkpoint are backed up again.
+#[test]
+fn rounded_layers_are_backed_up_again_from_the_next_checkpoint() {
+    let params =
+        Params::usual("3x2", "score").value_step("1/4".parse::<exact2048_game::ValueStep>().unwrap());
+    let params = params.build().unwrap();
+    let last = params.last_layer().0;
+    let held = |downward: &[Segment]| {
+        let mut held = holdings(&[up(4, last)]);
+        downward.iter().for_each(|&segment| held.add(commit(segment), params.contents()));
+        held
+    };
+    // A pass resumes below the lowest range, whose checkpoint counts.
+    assert_eq!(steps(&params, &held(&[down(128, last)])), [down(4, 126)]);
+    let ranges = [down(128, last), down(96, 126), down(32, 94), down(4, 30)];
+    assert_eq!(steps(&params, &held(&ranges[..2])), [down(4, 94)]);
+    assert_eq!(steps(&params, &held(&ranges)), []);
+    // A finished run has no checkpoint. If it loses a range, all layers above the range are needed again.
+    let mut lost = held(&ranges);
+    lost.take(|commit| commit.first == Layer(32));
+    assert_eq!(steps(&params, &lost), [down(32, last)]);
+    // This pass was interrupted, and resumes at its own checkpoint.
+    lost.take(|commit| commit.phase == Phase::BackUp && commit.first > Layer(32));
+    lost.add(commit(down(128, last)), params.contents());
+    assert_eq!(steps(&params, &lost), [down(32, 126)]);
+    // In an unfinished pass, a higher range is lost.
+    let mut lost = held(&ranges[..3]);
+    lost.take(|commit| commit.first == Layer(96));
+    assert_eq!(steps(&params, &lost), [down(96, last), down(4, 30)]);
+    // Without rounding, only the lost range is repeated.
+    let exact = params.to_builder().value_step(None).build().unwrap();
+    let mut lost = held(&ranges);
+    lost.take(|commit| commit.first == Layer(32));
+    assert_eq!(steps(&exact, &lost), [down(32, 94)]);
 }

@@ -34,7 +34,7 @@ fn write(run: &mut Run, phase: Phase, first: u32, last: u32) -> Record {
     writer.push(Frame::encode(&[(key, phase.shard_kind().to_string().as_bytes())], 1).unwrap()).unwrap();
     let shards = vec![writer.finish().unwrap()];
     let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-    let record = Record { commit, shards, threads: Vec::new(), took: None };
+    let record = Record::new(commit, shards);
     assert_eq!(looked(run, &record), None);
     record
 }
@@ -249,7 +249,7 @@ fn shards_of_a_record_are_checked() {
         let record = |forge: fn(&mut ShardRecord)| {
             let mut shards = vec![shard.record.clone()];
             forge(&mut shards[0]);
-            Record { commit: Commit::clone(&shard.commit), shards, threads: Vec::new(), took: None }
+            Record::new(Commit::clone(&shard.commit), shards)
         };
         assert_eq!(looked(&run, &record(|_| {})), None);
         let forgeries: [fn(&mut ShardRecord); 3] =

@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::Xxh3Default;
 
-use super::codec::{self, Codec};
+use super::codec::{self, Codec, Packing};
 use crate::bytes::{Fields, hex64, index};
 use crate::{Place, StorageError};
 
@@ -81,7 +81,7 @@ impl BlockHeader {
     pub(super) fn check_claims(&self, file: &Place, offset: u64) -> Result<Codec, StorageError> {
         let damaged = |expected: String, found: String| StorageError::damaged(file, offset, expected, found);
         let codec = Codec::from_number(self.codec)
-            .ok_or_else(|| damaged("codec 0 or 1".to_owned(), format!("codec {}", self.codec)))?;
+            .ok_or_else(|| damaged("codec 0, 1 or 2".to_owned(), format!("codec {}", self.codec)))?;
         let limit = codec.max_raw_bytes(self.encoded_bytes).min(MAX_RAW_BYTES);
         if u64::from(self.raw_bytes) > limit {
             let expected = format!("a content of at most {limit} bytes, encoded in {}", self.encoded_bytes);
@@ -97,7 +97,7 @@ impl BlockHeader {
 }
 
 /// Encodes `raw` as a block, and returns the header and all bytes of the block.
-pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, Vec<u8>), StorageError> {
+pub(super) fn seal(raw: &[u8], items: u32, packing: Packing) -> Result<(BlockHeader, Vec<u8>), StorageError> {
     let too_large = || StorageError::TooLarge {
         what: "a block",
         bytes: raw.len() as u64,
@@ -108,7 +108,7 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
         return Err(too_large());
     }
     let raw_bytes = u32::try_from(raw.len()).map_err(|_| too_large())?;
-    codec::compress(raw, level, |codec, payload| {
+    codec::compress(raw, packing, |codec, payload| {
         let encoded_bytes = u32::try_from(payload.len()).map_err(|_| too_large())?;
         let mut header = BlockHeader { raw_bytes, encoded_bytes, items, codec: codec as u32, checksum: 0 };
         header.checksum = header.checksum_of(payload);
@@ -117,7 +117,7 @@ pub(super) fn seal(raw: &[u8], items: u32, level: i32) -> Result<(BlockHeader, V
         bytes.extend_from_slice(payload);
         Ok((header, bytes))
     })
-    .map_err(|e| StorageError::InvalidInput { what: format!("compression at level {level} failed: {e}") })?
+    .map_err(|e| StorageError::InvalidInput { what: format!("compression with {packing:?} failed: {e}") })?
 }
 
 /// Verifies `bytes`, found at `offset` of `file`, as a block and returns its content.

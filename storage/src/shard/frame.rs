@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::block::{self, BlockHeader};
+use super::codec::Packing;
 use super::index;
 use crate::{ItemKey, MappedFile, Place, ScratchPlace, StorageError};
 
@@ -31,7 +32,8 @@ thread_local! {
 }
 
 impl Frame {
-    /// Compresses `items`, in any order, at a Zstandard `level` (1 while computing, 3 to keep, 9 to archive).
+    /// Compresses `items`, in any order, with a `packing` or at a Zstandard level (1 while computing, 3 to keep, 9 to
+    /// archive).
     ///
     /// Stores the items unchanged if compression does not help. Each thread keeps a compressor and buffers of twice
     /// the size of its largest frame. The frame itself needs only as much memory as its size in the file. A reader
@@ -40,7 +42,8 @@ impl Frame {
     /// # Errors
     ///
     /// [`StorageError::TooLarge`] if the items exceed 1 GiB together.
-    pub fn encode(items: &[(ItemKey, &[u8])], level: i32) -> Result<Self, StorageError> {
+    pub fn encode(items: &[(ItemKey, &[u8])], packing: impl Into<Packing>) -> Result<Self, StorageError> {
+        let packing = packing.into();
         let too_large = |bytes: usize| StorageError::TooLarge {
             what: "a frame",
             bytes: bytes as u64,
@@ -60,7 +63,7 @@ impl Frame {
         RAW.with_borrow_mut(|raw| {
             raw.clear();
             items.iter().for_each(|(_, payload)| raw.extend_from_slice(payload));
-            let (header, bytes) = block::seal(raw, count, level)?;
+            let (header, bytes) = block::seal(raw, count, packing)?;
             Ok(Self { header, bytes: FrameBytes::Heap(bytes), items: lengths })
         })
     }

@@ -104,7 +104,7 @@ impl Header {
         let mut fields = Fields(summed.get(PREAMBLE_BYTES..).ok_or_else(short)?);
         let run = RunId(fields.array().ok_or_else(short)?);
         let [kind, rows, cols, zero] = fields.array().ok_or_else(short)?;
-        let kind = ShardKind::from_byte(kind).ok_or_else(|| damaged(32, "kind 1 or 2", kind.to_string()))?;
+        let kind = ShardKind::from_byte(kind).ok_or_else(|| damaged(32, "kind 1 to 3", kind.to_string()))?;
         if zero != 0 {
             return Err(damaged(35, "0", zero.to_string()));
         }

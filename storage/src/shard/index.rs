@@ -122,7 +122,7 @@ impl IndexBuilder {
         self.items.iter().for_each(|(key, _)| raw.extend(key.part.to_le_bytes()));
         self.items.iter().for_each(|(_, length)| raw.extend(length.to_le_bytes()));
         let items = u32::try_from(self.items()).unwrap_or(u32::MAX); // `check_room` fails far earlier
-        block::seal(&raw, items, LEVEL)
+        block::seal(&raw, items, LEVEL.into())
     }
 }
 

@@ -14,11 +14,12 @@ mod header;
 mod index;
 mod look;
 mod origin;
+mod planes;
 mod reader;
 mod stored;
 mod writer;
 
-pub use codec::Codec;
+pub use codec::{Codec, Packing};
 pub use frame::Frame;
 pub use index::{Entry, FrameInfo};
 pub(crate) use look::{HEAD_BYTES, check_head};

@@ -40,6 +40,8 @@ pub struct Game {
     discount: [u128; 2],
     /// Whether an adversary chooses the spawns, instead of chance.
     worst: bool,
+    /// Position from which games begin, instead of two tiles on an empty board.
+    from: Option<Board>,
     /// For each symmetry, the source of each cell.
     symmetries: Vec<Vec<usize>>,
     /// For each direction, the sliding lines, each with its cells from the wall outward.
@@ -113,6 +115,7 @@ impl Game {
             of: of.parse().unwrap(),
             discount: [1, 1],
             worst: false,
+            from: None,
             symmetries,
             lines,
         }
@@ -127,6 +130,11 @@ impl Game {
     /// Returns the same game against an adversary.
     pub fn against_the_worst(self) -> Self {
         Self { worst: true, ..self }
+    }
+
+    /// Returns the same game from a position.
+    pub fn from(self, board: Board) -> Self {
+        Self { from: Some(board), ..self }
     }
 
     pub fn cells(&self) -> usize {
@@ -215,6 +223,9 @@ impl Game {
 
     /// Every start, once for each order of its two tiles.
     pub fn starts(&self) -> Vec<Board> {
+        if let Some(board) = self.from {
+            return vec![board];
+        }
         let empty = Board::default();
         let mut starts = Vec::new();
         for [first, second] in [[1, 1], [1, 2], [2, 1], [2, 2]] {
@@ -240,7 +251,7 @@ impl Game {
         for start in self.starts() {
             layers.entry(self.sum(&start)).or_default().states.insert(self.canonical(&start));
         }
-        let mut sum = 4;
+        let mut sum = self.from.map_or(4, |board| self.sum(&board));
         while sum <= until && layers.range(sum..).next().is_some() {
             let mut layer = layers.remove(&sum).unwrap_or_default();
             for state in &layer.states {

@@ -61,8 +61,7 @@ impl Answerer {
                 client.refuse()?;
                 let location = store.locate_to_read(run)?;
                 let (cone_bytes, cone_files) = (limits::memory_or_half(*memory), cones.files(&location));
-                let kernels = Some(cones::kernels(cone_bytes));
-                let options = OracleOptions { cone_bytes, cone_files, kernels, ..OracleOptions::default() };
+                let options = OracleOptions { cone_bytes, cone_files, ..cones::options(cone_bytes) };
                 let oracle = Oracle::with_options(&Run::open(location)?, options)?;
                 let (watch, turn) = (ConeWatch::default(), Mutex::default());
                 Source::Run(Box::new(LocalRun { oracle, watch, turn }))

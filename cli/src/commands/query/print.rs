@@ -1,5 +1,6 @@
 //! Answers as text for people and as JSON.
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use anyhow::Result;
@@ -7,8 +8,9 @@ use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 use exact2048_game::board::{Board, tile};
 use exact2048_game::certainty::{self, Certainty};
+use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::Move;
-use exact2048_game::{Objective, Params};
+use exact2048_game::{Params, ValueUnit};
 use exact2048_solution::{Advice, Evaluation, MoveValue, StateAnswer, StateView};
 use serde::Serialize;
 
@@ -148,7 +150,11 @@ impl Printer {
         }
         let value = certainty::value_text(self.params.game(), answer.value, answer.error_bound, proved);
         output::write_field(out, "value", value)?;
-        output::write_field(out, "best", best_of(&answer.moves))?;
+        output::write_field(
+            out,
+            "best",
+            best_of(&answer.moves, &PackedRules::new(self.params.game().board())),
+        )?;
         let has_worst = answer.moves.iter().any(|m| worst_spawn(m).is_some());
         let row = |m: &MoveValue| {
             let cells = match m.outcome {
@@ -159,15 +165,19 @@ impl Printer {
                 None => ["-".to_owned(), "-".to_owned(), "not legal".to_owned()],
             };
             let [score, value, after] = cells;
-            let mark = if is_best(m) { "best" } else { "" };
+            let mark = match m.outcome {
+                Some(outcome) if outcome.is_best => "best",
+                Some(outcome) if outcome.may_be_best == Some(true) => "near",
+                _ => "",
+            };
             let worst =
                 worst_spawn(m).map_or("-".to_owned(), |board| board.to_text(self.params.game().board()));
             let mut row = vec![m.direction.name().to_owned(), mark.to_owned(), score, value, after];
             row.extend(has_worst.then_some(worst));
             row
         };
-        let value =
-            if self.params.game().objective() == Objective::Score { "value with score" } else { "value" };
+        let scores = self.params.game().objective().unit() == ValueUnit::Points;
+        let value = if scores { "value with score" } else { "value" };
         let header = ["move", "", "score", value, "afterstate", "worst spawn"];
         writeln!(out)?;
         let rows: Vec<Vec<String>> = answer.moves.iter().map(row).collect();
@@ -198,8 +208,18 @@ fn worst_spawn(of: &MoveValue) -> Option<Board> {
     of.outcome.and_then(|outcome| outcome.worst_spawn)
 }
 
-/// The best move, or all equally good moves: `left`, or `left, right: equal`.
-fn best_of(moves: &[MoveValue]) -> String {
+/// The best move, or all equally good moves: `left`, or `left, right: equal`. If values are rounded, the moves that may
+/// be best.
+fn best_of(moves: &[MoveValue], rules: &PackedRules) -> String {
+    let may_be = |m: &&MoveValue| m.outcome.is_some_and(|outcome| outcome.may_be_best == Some(true));
+    let candidates: Vec<&MoveValue> = moves.iter().filter(may_be).collect();
+    let results = candidates.iter().filter_map(|m| m.outcome);
+    let results: BTreeSet<(u64, u32)> =
+        results.map(|outcome| (rules.canonical(outcome.after).0, outcome.score)).collect();
+    if results.len() > 1 {
+        let names: Vec<&str> = candidates.iter().map(|m| m.direction.name()).collect();
+        return format!("{}: too close to tell apart", names.join(" or "));
+    }
     let best: Vec<&str> = moves.iter().filter(|m| is_best(m)).map(|m| m.direction.name()).collect();
     match best[..] {
         [one] => one.to_owned(),
@@ -214,6 +234,7 @@ mod tests {
 
     #[test]
     fn ties_are_named() {
+        let rules = PackedRules::new("2x2".parse().unwrap());
         let outcome = |is_best| MoveOutcome {
             after: Board::default(),
             score: 0,
@@ -221,12 +242,16 @@ mod tests {
             error_bound: 1e-7,
             worst_spawn: None,
             is_best,
+            may_be_best: None,
         };
         let moves = |best: [Option<bool>; 4]| -> Vec<MoveValue> {
             let each = Move::ALL.into_iter().zip(best);
             each.map(|(direction, best)| MoveValue { direction, outcome: best.map(outcome) }).collect()
         };
-        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)])), "up");
-        assert_eq!(best_of(&moves([Some(true), Some(true), Some(false), None])), "left, right: equal");
+        assert_eq!(best_of(&moves([Some(false), None, Some(true), Some(false)]), &rules), "up");
+        assert_eq!(
+            best_of(&moves([Some(true), Some(true), Some(false), None]), &rules),
+            "left, right: equal"
+        );
     }
 }

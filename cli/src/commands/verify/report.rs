@@ -49,6 +49,12 @@ pub struct Report {
     states: u64,
     afterstates: u64,
     values: u64,
+    /// Those of these values that were compared by their bounds only.
+    #[serde(skip_serializing_if = "is_zero")]
+    values_by_bound: u64,
+    /// Step to which the run rounds values.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_step: Option<String>,
     values_left_out: u64,
     values_too_far: u64,
     best_moves: u64,
@@ -139,6 +145,8 @@ impl Report {
             states: content.checked.states,
             afterstates: content.checked.afterstates,
             values: content.checked.values,
+            values_by_bound: content.checked.values_by_bound,
+            value_step: run.params().contents().value_step().map(|step| step.to_string()),
             values_left_out: content.checked.values_left_out,
             values_too_far: content.checked.values_too_far,
             best_moves: content.checked.best_moves,
@@ -176,9 +184,10 @@ impl Report {
             let drawn = match self.values {
                 0 => "none were drawn".to_owned(),
                 values => format!(
-                    "{} stored values drawn, {} states examined for them: each follows from its successors",
+                    "{} stored values drawn, {} states examined for them: {}",
                     count(values),
-                    count(self.states)
+                    count(self.states),
+                    self.agreement()
                 ),
             };
             write_field(out, "values", drawn)?;
@@ -218,7 +227,7 @@ impl Report {
             write_field(out, "afterstates", afterstates)?;
             let values = match self.values {
                 0 => "none are stored".to_owned(),
-                n => format!("{} stored: each follows from its successors", count(n)),
+                n => format!("{} stored: {}", count(n), self.agreement()),
             };
             write_field(out, "values", values)?;
             if self.best_moves > 0 {
@@ -248,6 +257,17 @@ impl Report {
             writeln!(out, "\n{what}")?;
         }
         Ok(())
+    }
+
+    /// How the stored values agree with the computed ones.
+    fn agreement(&self) -> String {
+        match &self.value_step {
+            None => "each follows from its successors".to_owned(),
+            Some(step) if self.values_by_bound > 0 => {
+                format!("each is within {step} of the value that follows from rounded values above")
+            }
+            Some(step) => format!("each follows from its successors, rounded to a multiple of {step}"),
+        }
     }
 
     /// Reports problems and missing data on stderr, with remedies.
@@ -359,4 +379,8 @@ fn missing(run: &Run, span: Span) -> Vec<Missing> {
         last: gap.last.min(span.last).0,
     });
     missing.collect()
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

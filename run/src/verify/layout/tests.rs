@@ -1,3 +1,4 @@
+use super::super::geometry::tile_sum;
 use super::*;
 use exact2048_game::bitset::Number;
 use exact2048_game::class::{ClassId, Space};
