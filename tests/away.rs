@@ -143,7 +143,8 @@ fn a_job_without_workers_says_that_the_store_is_away() {
     let mut cluster = Cluster::new(0);
     let job = cluster.submit("--board 2x2");
     let run = cluster.run(&job);
-    wait_until(|| if run.join("manifest.json").exists() { Ok(()) } else { Err("no run".to_owned()) });
+    // The coordinator knows the next pass once it has opened the run. Then it no longer reads the run's folder.
+    cluster.wait_until(&job, |status| status["phase"] == "enumerate");
     let away = Away::take(&cluster.store(), Instead::EmptyFolder).unwrap();
     let trouble = wait_for_trouble(&cluster, &job);
     assert_section("trouble of a job whose store is away", &trouble);

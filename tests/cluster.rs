@@ -25,6 +25,8 @@ fn any_number_of_workers_comes_to_the_same_run() {
         "--board 2x2 --precision 64",
         "--board 3x2 --objective reach:64 --discount 0.95 --spawner worst",
         "--board 3x2 --values best-move --keep 8",
+        "--board 3x2 --value-step 1/4",
+        "--board 3x2 --from 8,4/2,2/0,0 --keep 16",
     ] {
         let one = Solved::new(options);
         for workers in 1..=4 {
@@ -56,6 +58,11 @@ fn runs_are_handed_over_between_one_process_and_a_cluster() {
 #[test]
 fn a_run_that_keeps_few_layers_is_handed_over() {
     hand_over("--board 4x2 --keep 16", "job that keeps more layers");
+}
+
+#[test]
+fn a_run_of_rounded_values_is_handed_over() {
+    hand_over("--board 4x2 --value-step 1/4 --keep 16", "job that keeps more layers");
 }
 
 #[test]

@@ -277,10 +277,10 @@ async fn shards_that_are_made_up_are_not_committed() {
     let order = order.unwrap();
     let me = worker.pull.worker.0;
     let record = |file: &str, header_checksum: &str, bytes: u64| {
-        json!({
+        json!({ "shard": {
             "file": file, "kind": "reach", "first_layer": 4, "last_layer": 4, "bytes": bytes, "frames": 1, "items": 3,
             "header_checksum": header_checksum,
-        })
+        } })
         .to_string()
     };
     // The coordinator refuses a report that names a shard after another epoch or another worker.
@@ -310,7 +310,10 @@ async fn shards_that_are_made_up_are_not_committed() {
     let identity = run.catalog().identity(Phase::Enumerate, shard.first, shard.last);
     let attempt = Attempt { opening: assignment.opening.0, epoch: epoch.0, member: me };
     let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
-    worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: json!(written).to_string() });
+    worker
+        .pull
+        .reports
+        .push(WorkerReport::ShardWritten { shard, record: json!({ "shard": written }).to_string() });
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
     assert_eq!(commits(), 1);
     coordinator.stop().says(&[events::SHARD_DIFFERS, events::COMMITTED]);

@@ -75,7 +75,7 @@ impl Solved {
         }
         commit(&mut committed);
         let shards = vec![writer.finish().unwrap()];
-        let record = Record { commit: committed, shards, threads: Vec::new(), took: None };
+        let record = Record::new(committed, shards);
         faulty.commit(&JournalRecord::Commit(record)).unwrap();
     }
 }

@@ -103,10 +103,10 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let me = worker.pull.worker.0;
     let file = format!("reach-000004-000008-000001-{:x}.{me:x}.shard", epoch.0);
     let record = |file: &str, last: u32| {
-        serde_json::json!({
+        serde_json::json!({ "shard": {
             "file": file, "kind": "reach", "first_layer": 4, "last_layer": last, "bytes": 100, "frames": 1, "items": 3,
             "header_checksum": "0123456789abcdef",
-        })
+        } })
         .to_string()
     };
     for wrong in [
@@ -125,7 +125,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let identity = run.catalog().identity(assignment.share.segment.phase, order.first, order.last);
     let attempt = Attempt { opening: assignment.opening.0, epoch: epoch.0, member: me };
     let written = ShardWriter::create_as(run.catalog().files(), identity, attempt).unwrap().finish().unwrap();
-    let good = serde_json::json!(written).to_string();
+    let good = serde_json::json!({ "shard": written }).to_string();
     worker.pull.reports = vec![WorkerReport::ShardWritten { shard: order, record: good }];
     worker.until(|answer| answer.withdrawn == Some(epoch)).await;
     let status = coordinator.status("2x2-to8");
@@ -149,11 +149,11 @@ async fn a_record_of_another_kind_fails_its_epoch() {
     };
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();
-    let record = serde_json::json!({
+    let record = serde_json::json!({ "shard": {
         "file": format!("values-000004-000004-000001-{:x}.{:x}.shard", epoch.0, worker.pull.worker.0),
         "kind": "values", "first_layer": 4, "last_layer": 4,
         "bytes": 100, "frames": 1, "items": 3, "header_checksum": "0123456789abcdef",
-    });
+    } });
     worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: record.to_string() });
     let over = worker.until(|answer| answer.withdrawn == Some(epoch)).await;
     let next = match over.assignment {

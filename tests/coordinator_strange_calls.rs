@@ -133,11 +133,15 @@ async fn calls_of_any_content_do_no_harm() {
             kept: [None, Some((1, 1)), Some((4, u32::MAX))][among(3)]
                 .map(|(period, width)| v1::KeptLayers { period, width }),
             best_moves: among(2) == 1,
+            value_step: ["", "", "1/4", "0"][among(4)].to_owned(),
+            position: [None, None, Some("2 0 / 0 2"), Some("2 2"), Some("\u{fc}")][among(5)]
+                .map(str::to_owned),
         });
         let answer = match among(6) {
             0 | 1 => {
                 let disk_bytes = [None, None, Some(0), Some(1 << 20), Some(u64::MAX)][among(5)];
                 let [any_kept, any_values, any_precision] = [among(2) == 1, among(2) == 1, among(2) == 1];
+                let any_value_step = among(2) == 1;
                 let must_exist = among(4) == 0;
                 let request = v1::SubmitRequest {
                     parameters,
@@ -146,6 +150,7 @@ async fn calls_of_any_content_do_no_harm() {
                     any_kept,
                     any_values,
                     any_precision,
+                    any_value_step,
                     must_exist,
                 };
                 client.submit(request).await.map(drop)

@@ -9,7 +9,8 @@ use std::path::Path;
 
 use common::patient::flip;
 use common::{
-    Finished, Place, Solved, command, committed, files, layers, on_run, shards, solve, solve_args, text,
+    Finished, Place, Solved, command, committed, committed_as, files, layers, on_run, shards, solve,
+    solve_args, text,
 };
 
 /// A job with one shard of states and one of values. It takes a fraction of a second.
@@ -132,6 +133,60 @@ fn crashes_between_shards_of_values() {
         assert!(publications >= 3, "the job has several shards of values");
         vec![publications - 1]
     });
+}
+
+/// A job with several shards of rounded values. A solve resumes from the checkpoint of the last one.
+const ROUNDED_JOB: &str = "--board 3x3 --objective reach:512 --precision 64 --value-step 1e-9";
+
+/// After any crash, the run resumes with all bits, so its shards are those of a run that never crashed.
+#[test]
+fn crashes_between_shards_of_rounded_values() {
+    let healthy = Solved::new(ROUNDED_JOB);
+    assert_eq!(healthy.fingerprint(), Solved::new(LARGE_JOB).fingerprint());
+    let publications = committed(&healthy.run()).len();
+    assert!(publications >= 4, "the job has several shards of values");
+    assert!(checkpoints(&healthy.run()).is_empty(), "a finished run has no checkpoint");
+    let mut resumed = 0;
+    // Each range but the lowest publishes two shards before its record.
+    for (point, times) in [("shard.synced", 2..=5), ("shard.folder_synced", 3..=4), ("journal.linked", 2..=3)]
+    {
+        for passed in times {
+            let place = Place::new();
+            let run = place.join("run");
+            let failpoints = format!("{point}={passed}*off->return");
+            let crashed = solve_failing(&run, ROUNDED_JOB, &failpoints);
+            if crashed.signal.is_none() {
+                continue;
+            }
+            resumed += 1;
+            let had_values = committed_as(&run, "values").len();
+            on_run(&run, "info", &["--json"]).exits(0).json();
+            on_run(&run, "verify", &["--partial"]).exits(0);
+            let summary = solve(&run, ROUNDED_JOB);
+            assert_eq!(text(&summary["fingerprint"]), healthy.fingerprint(), "{failpoints}");
+            assert!(committed_as(&run, "values").len() >= had_values, "{failpoints}");
+            assert!(checkpoints(&run).is_empty(), "{failpoints}");
+            assert_eq!(values_items(&run), values_items(&healthy.run()), "{failpoints}");
+            has_no_temporary_files(&run, &failpoints);
+            on_run(&run, "verify", &["--sample", "200"]).exits(0);
+        }
+    }
+    assert!(resumed > 5, "{resumed}");
+}
+
+/// The published checkpoints of a run.
+fn checkpoints(run: &Path) -> Vec<std::path::PathBuf> {
+    let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
+    shards(run).into_iter().filter(|path| name(path).starts_with("checkpoint")).collect()
+}
+
+/// All items of a run's shards of values.
+fn values_items(run: &Path) -> Vec<(exact2048_storage::ItemKey, Vec<u8>)> {
+    let forge = common::forge::Forge::open(run);
+    let of_values = forge.of_kind(exact2048_storage::ShardKind::Values);
+    let mut items: Vec<_> = of_values.flat_map(|shard| forge.shards[shard].items.clone()).collect();
+    items.sort();
+    items
 }
 
 /// The same run crashes at every point in sequence.

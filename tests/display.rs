@@ -246,7 +246,8 @@ fn a_job_that_is_watched_fits_the_terminal() {
         let wrapped: Vec<&String> = seen.wrapped.iter().filter(|line| !is_left(line)).collect();
         assert!(wrapped.is_empty(), "at {columns} columns: {wrapped:?}");
         let heads = |screen: &String| screen.matches("running,").count();
-        assert!(seen.shown.iter().all(|screen| heads(screen) <= 1), "two pictures at once");
+        let twice = seen.shown.iter().find(|screen| heads(screen) > 1);
+        assert!(twice.is_none(), "two pictures at once:\n{}", twice.map_or("", |screen| screen));
         assert!(seen.screen.starts_with("job "), "something is left above the end: {}", seen.screen);
         for words in ["start 0.736774", "fingerprint e8321969", " time ", " back up "] {
             let said = seen.screen.split_whitespace().collect::<Vec<_>>().join(" ");

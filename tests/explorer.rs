@@ -54,6 +54,41 @@ fn values_are_those_of_query() {
     server.stop();
 }
 
+/// A disk limit removed the reachability of most layers. Positions of these layers come from random games.
+#[test]
+fn positions_of_limited_runs_are_reachable() {
+    let (limited, whole_run) =
+        (Solved::new("--board 4x2 --keep 16 --disk 1.9MB"), Solved::new("--board 4x2 --keep all"));
+    let info = on_run(&limited.run(), "info", &["--json"]).exits(0).json();
+    let ranges = info["passes"][0]["removed"].as_array().unwrap();
+    let is_removed =
+        |layer: u64| ranges.iter().any(|range| (whole(&range[0])..=whole(&range[1])).contains(&layer));
+    let server = Server::start(&limited.run(), &HTTP);
+    let url = server.page.clone().unwrap();
+    let told = get_json(&url, "api/v1/positions?kind=any&sample=160&limit=40");
+    let layers: Vec<u64> = told["layers"].as_array().unwrap().iter().map(whole).collect();
+    assert!(layers.iter().filter(|&&layer| is_removed(layer)).count() > 2, "{layers:?}, removed {ranges:?}");
+    let boards =
+        told["positions"].as_array().unwrap().iter().map(|position| text(&position["board"]).to_owned());
+    let boards: Vec<String> = boards.collect();
+    assert!(boards.len() > 10, "{told}");
+    // The whole run refuses boards that no game reaches.
+    query(&whole_run.run(), &boards);
+    // Values are shown for layers whose values are stored.
+    let layers = get_json(&url, "api/v1/layers");
+    let stored: Vec<&Value> =
+        layers["layers"].as_array().unwrap().iter().filter(|of| of["stores_values"] == true).collect();
+    assert!(stored.len() > 2);
+    let layer = whole(&stored[stored.len() / 2]["layer"]);
+    assert!(number(&get_json(&url, &format!("api/v1/layer?layer={layer}"))["mean"]) > 0.0);
+    server.stop();
+}
+
+/// Texts of the explorer about the values of a run.
+fn words(run: &Value) -> [&str; 3] {
+    ["goal", "unit", "value_name"].map(|field| text(&run[field]))
+}
+
 #[test]
 fn runs_and_layers_are_listed() {
     let (server, url) = explorer(&[]);
@@ -62,6 +97,7 @@ fn runs_and_layers_are_listed() {
     assert_eq!((&told["name"], &told["rows"], &told["columns"]), (&"run".into(), &3.into(), &2.into()));
     assert_eq!(told["fingerprint"], info["fingerprint"]);
     assert_eq!((&told["phase"], &told["not_solved"]), (&"solved".into(), &Value::Null));
+    assert_eq!(words(told), ["score", "points", "Remaining score"]);
     assert_eq!(whole(&told["states"]), 21_752);
     close(number(&told["start"]["expected"]), 480.26, 0.01, "start");
     let layers = get_json(&url, "api/v1/layers");
@@ -476,6 +512,8 @@ fn perfect_play_is_computed_once_and_kept() {
 
     let losses = Solved::new("--board 2x2 --objective lose:16");
     let server = Server::start(&losses.run(), &HTTP);
+    let told = &get_json(server.page.as_ref().unwrap(), "api/v1/runs")["runs"][0];
+    assert_eq!(words(told), ["not to lose 16", "probability", "Risk of losing"]);
     let refused = get(server.page.as_ref().unwrap(), "api/v1/perfect-play");
     assert!(refused.status == 409 && refused.body.contains("reach"), "{refused:?}");
     server.stop();

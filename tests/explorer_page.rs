@@ -461,6 +461,10 @@ async fn positions_are_studied_and_quizzed() {
     browser.until(&format!("!document.querySelector('#play').hidden && ({SHOWN})")).await;
     let page = look(&browser).await;
     assert!(text(&page["board"]).starts_with("32 ") && text(&page["board"]).ends_with(" 0"), "{page}");
+    browser.click("#to-study").await;
+    let command = format!("exact2048 stats --run DIR --from \"{}\"", text(&page["board"]));
+    browser.until(&format!("document.querySelector('#from-here').textContent === '{command}'")).await;
+    browser.click("#to-play").await;
     check(&run().run(), &[page]);
 
     let live = "document.querySelector('#live').textContent";

@@ -129,9 +129,11 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let lose = Solved::new("--board 2x2 --objective lose:16 --keep all");
     let worst = Solved::new("--board 2x2 --objective reach:16 --spawner worst --keep all");
     let discounted = Solved::new("--board 2x2 --objective reach:16 --discount 0.5");
+    let rounded = Solved::new("--board 2x2 --value-step 1/4");
+    let from = Solved::new("--board 2x2 --objective reach:16 --from 8,2/2,0");
     let moves = Solved::new("--board 3x2 --values best-move --keep 16 --disk 10MB --huge 8");
     let without_reach = Solved::new("--board 3x3 --objective reach:128 --keep starts --disk 20MB");
-    let runs = [&plain, &worst, &discounted, &moves];
+    let runs = [&plain, &worst, &discounted, &moves, &rounded, &from];
     let part = solve(&place.join("part"), "--board 2x2 --until-layer 20");
     let of_part = on_run(&place.join("part"), "info", &["--json"]).exits(0).json_lines();
     let on = |run: &Solved, args: &str| {
@@ -165,6 +167,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
                 query(&plain, "2 2 / 0 0\n9 9\n", &[]),
                 query(&lose, "4 4 / 8 0\n", &[]),
                 query(&worst, "2 2 / 2 0\n", &[]),
+                query(&rounded, "2 2 / 2 0\n", &[]),
                 query(&without_reach, "2 2 0 / 4 0 0 / 8 0 0\n", &[]),
                 query(&moves, of_moves, &[]),
                 query(&moves, of_moves, &["--value"]),
@@ -178,6 +181,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
             [
                 on(&plain, "play --player perfect --games 9"),
                 call("play --player greedy --board 2x2 --games 9"),
+                call("play --player greedy --board 2x2 --games 9 --from 2,2/0,0"),
             ]
             .concat(),
         ),

@@ -34,6 +34,8 @@ mod coordinator_strange_calls;
 mod crash;
 mod damage;
 mod damaged_journals;
+#[cfg(feature = "net")]
+mod dashboard;
 mod determinism;
 mod disk;
 mod display;
@@ -47,6 +49,7 @@ mod explorer_page;
 #[cfg(feature = "export")]
 mod export;
 mod formats;
+mod from;
 #[cfg(feature = "net")]
 mod guides;
 #[cfg(feature = "export")]
@@ -67,6 +70,7 @@ mod precision;
 mod published;
 mod reference;
 mod report;
+mod rounding;
 mod samples;
 #[cfg(feature = "net")]
 mod scale;

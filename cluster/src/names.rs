@@ -45,10 +45,8 @@ pub fn parse(text: &str) -> Result<JobId, NameError> {
 pub fn of_params(params: &Params) -> JobId {
     let (game, contents) = (params.game(), params.contents());
     let mut name = game.board().to_string();
-    match game.objective() {
-        Objective::Score => {}
-        Objective::Reach { exponent } => name += &format!("-reach{}", 1u64 << exponent),
-        Objective::Lose { exponent } => name += &format!("-lose{}", 1u64 << exponent),
+    if game.objective() != Objective::Score {
+        name += &format!("-{}", game.objective().to_string().replace(':', ""));
     }
     if game.discount() != Discount::NONE {
         name += &format!("-discount{}.{}", game.discount().numerator(), game.discount().denominator());
@@ -65,10 +63,16 @@ pub fn of_params(params: &Params) -> JobId {
     if contents.stores_best_moves() {
         name += "-moves";
     }
+    if let Some(step) = contents.value_step() {
+        name += &format!("-step{}", step.to_string().replace('/', "."));
+    }
+    if let Some(board) = game.from() {
+        name += &format!("-from{:x}", board.0);
+    }
     if let Some(layer) = contents.until() {
         name += &format!("-to{layer}");
     }
-    if contents.kept() != KeptLayers::default() {
+    if contents.kept().policy() != KeptLayers::default() {
         name += &format!("-keep{}", contents.kept().to_string().replace('/', "."));
     }
     JobId(name)

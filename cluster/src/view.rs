@@ -25,12 +25,18 @@ pub struct JobView {
     /// The spawner; absent if it is chance.
     #[serde(skip_serializing_if = "Option::is_none")]
     spawner: Option<String>,
+    /// The position from which the run begins; absent if it begins with the starts of games.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<String>,
     precision: u32,
     until_layer: Option<u32>,
     /// The kept layers, in the syntax of `--keep`.
     keep: String,
     /// Whether the run also stores the best move of every state.
     best_moves: bool,
+    /// Step to which stored values are rounded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value_step: Option<String>,
     run: String,
     phase: Option<&'static str>,
     layer: Option<u32>,
@@ -132,12 +138,14 @@ impl From<&Job> for JobView {
             board: format!("{}x{}", parameters.rows, parameters.columns),
             spawn4: spawn4(&parameters),
             discount: Some(discount(&parameters)).filter(|&d| d != Discount::NONE).map(|d| d.to_string()),
+            from: parameters.position.clone(),
             spawner: Some(spawner(&parameters)).filter(|&s| s != Spawner::Random).map(|s| s.to_string()),
             objective: parameters.objective.clone(),
             precision: parameters.precision_bits,
             until_layer: parameters.until_layer,
             keep: kept(&parameters).to_string(),
             best_moves: parameters.best_moves,
+            value_step: Some(parameters.value_step).filter(|step| !step.is_empty()),
             run: job.run_url.clone(),
             phase: phase_name(job.pass()),
             layer: job.layer,

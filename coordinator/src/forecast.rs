@@ -1,13 +1,18 @@
 //! Estimates the disk space of a run, both for the whole run before it begins and for the remaining work.
 
-use exact2048_game::{Game, KeptLayers, Layer, Params, Precision, RunContents};
+use exact2048_game::fixed::Scale;
+use exact2048_game::{Game, KeptLayers, Layer, Params, Precision, RunContents, ValueUnit};
 use exact2048_solution::{Holdings, LayerCounts, LayerRange, Phase, ReachSource, Recipe, Segment};
 
 use crate::Workload;
 
 /// Number of bytes of a stored, compressed 32-bit score, by the decimal logarithm of the number of states in its
-/// layer. Measured on 3x3, 5x2 and, with 64 bits, 4x3. Larger layers repeat more values.
-const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.87), (6.0, 1.65), (8.2, 1.36)];
+/// layer. Measured on 3x3 and 5x2; the last one is estimated. Larger layers repeat more values.
+const SCORE_BYTES: [(f64, f64); 3] = [(4.7, 1.58), (6.0, 1.5), (8.2, 1.36)];
+
+/// The same for 64 bits. Measured on 4x3; the others are 1.46 times the
+/// 32-bit scores at level 1, which finds as much in 64 bits.
+const WIDE_SCORE_BYTES: [(f64, f64); 3] = [(4.7, 2.73), (6.0, 2.41), (8.2, 1.99)];
 
 /// Number of bytes of a stored 32-bit probability, by the excess of the target tile's exponent over half the
 /// number of cells. Measured on 4x2, 3x3, 5x2, 4x3 and 4x4. For a low exponent, nearly every state reaches
@@ -18,11 +23,30 @@ const PROBABILITY_BYTES: [(f64, f64); 7] =
 /// Number of bytes of a stored probability of the board's largest tile. Hardly any state reaches that tile.
 const BYTES_OF_LARGEST: f64 = 1.75;
 
-/// Ratio of the size of 64-bit values to the size of 32-bit values.
+/// Ratio of the size of 64-bit probabilities to the size of 32-bit ones.
 const WIDE: f64 = 1.46;
+
+/// Ratio of the size of rounded values to the size of values with 32 bits, by the number of bits that rounding drops from
+/// the latter. Measured on 3x3 with the objectives score and reach:512, which differ by at most 0.03. For 19 bits, the ratio
+/// is 0.35 with reach:512 on 4x3.
+const ROUNDED: [(f64, f64); 10] = [
+    (0.0, 1.0),
+    (7.0, 0.92),
+    (11.0, 0.82),
+    (13.0, 0.77),
+    (14.0, 0.7),
+    (15.0, 0.61),
+    (17.0, 0.53),
+    (19.0, 0.45),
+    (21.0, 0.35),
+    (23.0, 0.26),
+];
 
 /// Number of bytes of a state's coded best move. Measured: 0.08 on 5x2, 0.1 on 3x3.
 const BEST_MOVE_BYTES: f64 = 0.09;
+
+/// Number of bits after the point that stand for those of floating-point values with 32 bits.
+const FLOATING_BITS: u32 = 24;
 
 /// Ratio of the disk use of files to the size of their contents. The excess is partly filled blocks, names, and
 /// the journal.
@@ -58,6 +82,8 @@ fn bits(probability: f64) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Forecast {
     layers: Vec<LayerBytes>,
+    /// Bytes of two checkpoints, the older of which is removed after the newer is committed.
+    checkpoints: f64,
     params: Params,
 }
 
@@ -100,25 +126,25 @@ pub struct Relief {
 impl Forecast {
     /// Estimates the sizes of a run's layers.
     pub fn new(params: &Params, workload: &Workload) -> Self {
-        let wide = match params.game().precision() {
-            Precision::Bits32 => 1.0,
-            Precision::Bits64 => WIDE,
-        };
+        let ratio = rounded_ratio(params);
         let of_layer = |layer: Layer| {
             let (states, (rows, occurring)) = (workload.states(layer), workload.occurring(layer));
             let tens = states.max(1.0).log10();
-            let value = match params.game().winning_exponent() {
-                None => interpolated(&SCORE_BYTES, tens),
-                Some(exponent) => probability_bytes(params.game(), exponent),
-            };
+            let of_value = |precision| value_bytes(params.game(), precision, tens);
+            let exact = of_value(params.game().precision());
+            let value = ratio.map_or(exact, |ratio| exact.min(ratio * of_value(Precision::Bits32)));
             let described = states + STATES_A_ROW * rows * bits(occurring);
             let reach = described * interpolated(&REACH_BYTES, tens) * OVERHEAD;
             let best_moves =
                 if params.contents().stores_best_moves() { states * BEST_MOVE_BYTES * OVERHEAD } else { 0.0 };
-            LayerBytes { reach, values: states * wide * value * OVERHEAD, best_moves }
+            let [values, exact_values] = [value, exact].map(|bytes| states * bytes * OVERHEAD);
+            (LayerBytes { reach, values, best_moves }, exact_values)
         };
-        let layers = Layer::FIRST.to(params.last_layer()).map(of_layer).collect();
-        Self { layers, params: params.clone() }
+        let (layers, exact): (Vec<LayerBytes>, Vec<f64>) =
+            Layer::FIRST.to(params.last_layer()).map(of_layer).unzip();
+        let of_two = exact.windows(2).map(|two| two[0] + two[1]);
+        let checkpoints = if ratio.is_some() { 2.0 * of_two.fold(0.0, f64::max) } else { 0.0 };
+        Self { layers, checkpoints, params: params.clone() }
     }
 
     /// Estimates the sizes of an enumerated run with known numbers of states. Cost: that of [`Workload::new`].
@@ -158,7 +184,11 @@ impl Forecast {
             }
         }
         let with = |bytes: f64| (FIXED_BYTES + bytes) as u64;
-        ForecastTotals { peak_bytes: with(peak), least_bytes: with(end + most_between), end_bytes: with(end) }
+        ForecastTotals {
+            peak_bytes: with(peak + self.checkpoints),
+            least_bytes: with(end + most_between + self.checkpoints),
+            end_bytes: with(end),
+        }
     }
 
     /// Replaces the estimated bytes per stored value with a measured number.
@@ -271,7 +301,7 @@ impl Forecast {
             } else if !backed_up[n] && recipe.reach(Layer::nth(n)) == ReachSource::Recomputed {
                 again += bytes.reach;
             }
-            levels[n] = level + again;
+            levels[n] = level + again + if backed_up[n] { 0.0 } else { self.checkpoints };
             passed += freed[n];
             if ends_cut(self.params.contents(), n) {
                 level -= passed;
@@ -280,6 +310,25 @@ impl Forecast {
         }
         levels
     }
+}
+
+/// Bytes of a stored value in a layer with `tens` decimal digits of states.
+fn value_bytes(game: &Game, precision: Precision, tens: f64) -> f64 {
+    let target = game.winning_exponent().filter(|_| game.objective().unit() == ValueUnit::Probability);
+    match (target, precision) {
+        (None, Precision::Bits32) => interpolated(&SCORE_BYTES, tens),
+        (None, Precision::Bits64) => interpolated(&WIDE_SCORE_BYTES, tens),
+        (Some(exponent), Precision::Bits32) => probability_bytes(game, exponent),
+        (Some(exponent), Precision::Bits64) => WIDE * probability_bytes(game, exponent),
+    }
+}
+
+/// Ratio of the size of a run's rounded values to the size of values with 32 bits; `None` unless it rounds.
+fn rounded_ratio(params: &Params) -> Option<f64> {
+    let step = params.contents().value_step()?;
+    let narrow = params.with_precision(Precision::Bits32);
+    let bits = Scale::new(narrow.game()).fraction_bits().unwrap_or(FLOATING_BITS);
+    Some(interpolated(&ROUNDED, step.number().log2() + f64::from(bits)))
 }
 
 /// Returns the number of bytes of a stored 32-bit probability of reaching this tile.
@@ -294,5 +343,6 @@ fn probability_bytes(game: &Game, exponent: u8) -> f64 {
 /// are committed. The values of a cut are committed with its lower layer.
 fn ends_cut(contents: &RunContents, n: usize) -> bool {
     let keeps = |n: usize| contents.stores_reachability(Layer::nth(n));
-    keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
+    let is_end = contents.value_step().is_none() || contents.is_resumable(Layer::nth(n)) || n == 0;
+    is_end && keeps(n) && n.checked_sub(1).is_none_or(|below| !keeps(below))
 }

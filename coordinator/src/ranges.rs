@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use exact2048_game::KeptLayers;
+use exact2048_game::RunContents;
 use exact2048_solution::{Commit, LayerCounts, Phase, Segment};
 
 use crate::task::Totals;
@@ -71,7 +71,7 @@ pub struct Ranges {
 #[derive(Debug)]
 struct RangeEnds {
     segment: Segment,
-    kept: KeptLayers,
+    contents: RunContents,
     /// Minimum size at which removable reach gets separate shards; `None` if it never does.
     least_apart: Option<u64>,
 }
@@ -90,10 +90,10 @@ struct Sum {
 }
 
 impl Ranges {
-    /// Starts tracking a segment of `members` members, in a run that keeps the layers `kept`.
-    pub fn new(segment: Segment, kept: KeptLayers, members: usize, now: Duration) -> Self {
+    /// Starts tracking a segment of `members` members, in a run with these contents.
+    pub fn new(segment: Segment, contents: impl Into<RunContents>, members: usize, now: Duration) -> Self {
         Self {
-            ends: RangeEnds { segment, kept, least_apart: None },
+            ends: RangeEnds { segment, contents: contents.into(), least_apart: None },
             finished: vec![0; members],
             sums: VecDeque::new(),
             frontier: 0,
@@ -248,13 +248,13 @@ impl Ranges {
 impl RangeEnds {
     /// Returns whether a range may end after this position.
     fn is_allowed(&self, position: u32) -> bool {
-        self.segment.may_end_at(self.segment.layer(position), self.kept)
+        self.segment.may_end_at(self.segment.layer(position), &self.contents)
     }
 
     /// Returns whether a range of `bytes` bytes from `first` on must end after this position so that kept layers get
     /// separate shards.
     fn is_apart(&self, first: u32, position: u32, bytes: u64) -> bool {
-        let keeps = |position| self.kept.keeps(self.segment.layer(position));
+        let keeps = |position| self.contents.kept().keeps(self.segment.layer(position));
         let is_border = self.segment.phase == Phase::Enumerate && keeps(position) != keeps(position + 1);
         let Some(least_bytes) = self.least_apart.filter(|_| is_border) else { return false };
         // The range contains only kept layers, or enough bytes of the layers before kept layers.
@@ -269,7 +269,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use exact2048_game::Layer;
+    use exact2048_game::{KeptLayers, Layer};
 
     const NOW: Duration = Duration::ZERO;
     const KEPT: KeptLayers = KeptLayers::TWO_IN_FOUR;
@@ -470,7 +470,7 @@ mod tests {
                 let range = Segment { phase, first, last };
                 prop_assert_eq!(range, segment.range(written..written + range.layers()));
                 let end = range.layer(range.layers() - 1);
-                prop_assert!(segment.may_end_at(end, kept), "{:?}", range);
+                prop_assert!(segment.may_end_at(end, &kept.into()), "{:?}", range);
                 written += range.layers();
                 let (states, afterstates) = (members as u64, 2 * members as u64);
                 let sum = u128::from(range.layers()) * states as u128;

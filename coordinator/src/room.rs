@@ -106,7 +106,7 @@ mod tests {
         // even if little space is free.
         let mut held: Holdings = vec![up(4, 18), up(20, 30), up(32, 34), up(36, 44), up(46, 60)].into();
         assert_eq!(removals(&held, -usual, 1), []);
-        held.add(commit(Phase::BackUp, 32, 60));
+        held.add(commit(Phase::BackUp, 32, 60), params.contents());
         assert_eq!(removals(&held, usual, 1), [range(36, 44)]);
     }
 

@@ -53,6 +53,8 @@ impl From<&Params> for v1::RunParameters {
                 width: params.contents().kept().width(),
             }),
             best_moves: params.contents().stores_best_moves(),
+            value_step: params.contents().value_step().map(String::from).unwrap_or_default(),
+            position: params.game().from().map(|board| board.to_text(params.game().board())),
         }
     }
 }

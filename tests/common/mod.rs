@@ -357,6 +357,7 @@ pub fn committed_as(run: &Path, prefix: &str) -> Vec<(PathBuf, u64)> {
             continue;
         }
         let files = record["shards"].as_array().expect("a record with shards").iter();
+        // A checkpoint counts only until the next range is committed.
         for file in files.map(|shard| text(&shard["file"])).filter(|file| file.starts_with(prefix)) {
             named.push((record.clone(), run.join("shards").join(file)));
         }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
@@ -17,12 +18,17 @@ use super::command;
 /// Number of rows. It exceeds the output of every tested command, so no line scrolls away.
 const ROWS: u16 = 300;
 
+/// Pause after which a picture is complete. A terminal passes one write on in several pieces.
+const SETTLED: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+
 /// The screen and all wrapped lines so far.
 struct Screen {
     parser: vt100::Parser,
+    /// The last complete picture.
+    now: String,
     /// Wrapped lines, each as first seen.
     wrapped: Vec<String>,
-    /// All screens so far, without consecutive repeats.
+    /// All complete pictures so far, without consecutive repeats.
     shown: Vec<String>,
 }
 
@@ -38,7 +44,7 @@ pub struct Seen {
     pub status: ExitStatus,
     /// The final screen.
     pub screen: String,
-    /// All screens during the command, without repeats.
+    /// All complete pictures during the command, without repeats.
     pub shown: Vec<String>,
     /// Lines that were wrapped.
     pub wrapped: Vec<String>,
@@ -60,22 +66,31 @@ impl Terminal {
         // The command holds the terminal. Without this drop, reading would not end with the program.
         drop(command);
         let parser = vt100::Parser::new(ROWS, columns, 0);
-        let screen = Arc::new(Mutex::new(Screen { parser, wrapped: Vec::new(), shown: Vec::new() }));
+        let screen = Arc::new(Mutex::new(Screen {
+            parser,
+            now: String::new(),
+            wrapped: Vec::new(),
+            shown: Vec::new(),
+        }));
         let of_reader = Arc::clone(&screen);
         let mut main = File::from(main);
         let reader = std::thread::spawn(move || {
             let mut bytes = [0; 4096];
             // Reading fails after the other side is closed.
             while let Ok(length @ 1..) = main.read(&mut bytes) {
-                of_reader.lock().unwrap().take(&bytes[..length]);
+                of_reader.lock().unwrap().parser.process(&bytes[..length]);
+                if poll(&mut [PollFd::new(&main, PollFlags::IN)], Some(&SETTLED)).unwrap() == 0 {
+                    of_reader.lock().unwrap().look();
+                }
             }
+            of_reader.lock().unwrap().look();
         });
         Self { child, screen, reader }
     }
 
-    /// The current screen.
+    /// The last complete picture.
     pub fn now(&self) -> String {
-        self.screen.lock().unwrap().parser.screen().contents()
+        self.screen.lock().unwrap().now.clone()
     }
 
     /// Waits until the screen meets a condition.
@@ -100,13 +115,13 @@ impl Terminal {
         self.reader.join().unwrap();
         let screen = self.screen.lock().unwrap();
         let (shown, wrapped) = (screen.shown.clone(), screen.wrapped.clone());
-        Seen { status, screen: screen.parser.screen().contents(), shown, wrapped }
+        Seen { status, screen: screen.now.clone(), shown, wrapped }
     }
 }
 
 impl Screen {
-    fn take(&mut self, bytes: &[u8]) {
-        self.parser.process(bytes);
+    /// Notes the picture, which is complete.
+    fn look(&mut self) {
         let screen = self.parser.screen();
         let columns = screen.size().1;
         for (row, text) in screen.rows(0, columns).enumerate() {
@@ -116,9 +131,9 @@ impl Screen {
                 self.wrapped.push(text);
             }
         }
-        let contents = screen.contents();
-        if self.shown.last() != Some(&contents) {
-            self.shown.push(contents);
+        self.now = screen.contents();
+        if self.shown.last() != Some(&self.now) {
+            self.shown.push(self.now.clone());
         }
     }
 }

@@ -136,7 +136,7 @@ fn kernels(c: &mut Criterion) {
     let parts = Parts::new(rows, columns);
     group.throughput(Throughput::Elements((rows * columns) as u64));
     group.bench_function("values to items, per entry", |b| {
-        b.iter(|| black_box(parts.encode_values(0, own.rows(), &source, stride, &states)).len());
+        b.iter(|| black_box(parts.encode_values(0, own.rows(), &source, stride, &states, None)).len());
     });
     group.finish();
 }

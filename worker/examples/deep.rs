@@ -75,10 +75,12 @@ impl Archive for Filled {
         let Some((reach, entries)) = self.reach(key, &parts)? else { return Ok(None) };
         Ok(Some(match kind {
             ShardKind::Reach => reach,
-            ShardKind::Values if self.params().game().precision() == Precision::Bits32 => {
+            ShardKind::Values | ShardKind::Checkpoint
+                if self.params().game().precision() == Precision::Bits32 =>
+            {
                 made_up_values::<u32>(key, entries)
             }
-            ShardKind::Values => made_up_values::<u64>(key, entries),
+            ShardKind::Values | ShardKind::Checkpoint => made_up_values::<u64>(key, entries),
         }))
     }
 }

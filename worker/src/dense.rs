@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::class::{ClassId, Space};
+use exact2048_game::huge::LEAST_HUGE;
 use exact2048_game::{Params, lane};
 
 use crate::footprint::{SHARED_HEAP_BYTES, least_heap_bytes, process_bytes};
@@ -77,9 +78,21 @@ impl Tuning {
 
     /// The parameters of the same run, with the fastest split between small and large tiles for this limit of memory.
     pub fn split(&self, params: Params) -> Params {
+        if params.game().from().is_some() && params.game().cells() >= CELLS_OF_MANY_LANES {
+            return exact_split(params);
+        }
         let keeps_all = |params: &Params| self.for_run(params).dense_rows > self.dense_rows;
         params.with_fewer_rows().filter(keeps_all).unwrap_or(params)
     }
+}
+
+/// Smallest number of cells of boards whose runs from a position divide lanes by all huge tiles.
+const CELLS_OF_MANY_LANES: usize = 11;
+
+/// The split of a run from a position on a large board. The position has most of the large tiles already, so few lanes
+/// occur, and each of them is small if all its states have the same huge tiles.
+fn exact_split(params: Params) -> Params {
+    params.to_builder().huge(LEAST_HUGE).build().unwrap_or(params)
 }
 
 /// Estimates of the rows of a run: of all classes, of the largest class, and of all blocks.

@@ -19,7 +19,7 @@ use exact2048_solution::{Parts, PayloadError};
 use crate::bits::BitMatrix;
 use crate::blocks::{Entries, ValueBlock};
 use crate::bytes_list::BytesList;
-use crate::enumerate::{move_sources, moved};
+use crate::enumerate::{move_sources, moved, rows_after};
 use crate::error::WorkerError;
 use crate::open_block::OpenBlock;
 use crate::pieces::Pieces;
@@ -104,32 +104,53 @@ pub fn accept_states<V: Value>(
     Ok(())
 }
 
-/// The values of the afterstates of a block that this worker backed up, for the worker that computes the lanes
-/// `readers`.
+/// The values of the afterstates of a block that this worker backed up, for each of some other members.
 ///
-/// The payload has only the afterstates to which moves from states of these lanes lead. It is empty if the block has
-/// none. States of these lanes are read if they are not held.
+/// A payload has only the afterstates to which moves from states of the member's lanes lead. It is empty if there are
+/// none. If the block has no note, these states are read.
 ///
 /// # Errors
 ///
 /// If the states cannot be read.
-pub fn after_values_payload<V: Value>(
+pub fn after_values_payloads<V: Value>(
     shared: &Shared<V>,
     layer: Layer,
     lane: Lane,
-    readers: &[Lane],
-) -> Result<BytesList, WorkerError> {
+    members: &[usize],
+) -> Result<Vec<BytesList>, WorkerError> {
     let open = OpenBlock::new(&shared.tables, layer, lane, 0);
     let (Some(block), Some(open)) = (shared.store.after_values(layer, lane), open) else {
-        return Ok(BytesList::default());
+        return Ok(vec![BytesList::default(); members.len()]);
     };
-    let (class, tables) = (open.class, &open.tables);
-    let sources = move_sources(shared, &open, |from| readers.contains(&from))?;
+    let mut noted = shared.notes.take(layer, lane);
+    let payload = |&member: &usize| {
+        let wanted = match &mut noted {
+            Some(noted) => noted.remove(&member),
+            None => wanted_by(shared, &open, member)?,
+        };
+        Ok(wanted.map_or_else(BytesList::default, |wanted| values_payload(&open, &block, wanted)))
+    };
+    members.iter().map(payload).collect()
+}
+
+/// The afterstates of a block to which states of a member lead; `None` if it has no such states.
+fn wanted_by<V: Value>(
+    shared: &Shared<V>,
+    open: &OpenBlock<'_>,
+    member: usize,
+) -> Result<Option<BitMatrix>, WorkerError> {
+    let (owners, _) = shared.notes.owners();
+    let sources = move_sources(shared, open, |from| owners.owner(from) == member)?;
     if sources.is_empty() {
-        return Ok(BytesList::default());
+        return Ok(None);
     }
-    let mut needed = moved(shared, &open, &sources, &mut tables.maps())?;
-    drop(sources);
+    let rows = rows_after(shared, open, &sources)?;
+    moved(shared, open, rows, &sources, &mut open.tables.maps()).map(Some)
+}
+
+/// The values of wanted afterstates of a block.
+fn values_payload<V: Value>(open: &OpenBlock<'_>, block: &ValueBlock<V>, mut needed: BitMatrix) -> BytesList {
+    let (class, tables) = (open.class, &open.tables);
     let columns = tables.columns.len();
     needed.map_pieces(&Pieces::whole(needed.rows().len()), |rows| rows.clear_padding(columns));
     let mut sent = BitSet::with_room(class.rows());
@@ -154,14 +175,14 @@ pub fn after_values_payload<V: Value>(
         payload.put(bytemuck::cast_slice(bits));
         payload.put(bytemuck::cast_slice(&packed));
     }
-    Ok(payload.finish())
+    payload.finish()
 }
 
 /// Reads and holds the values of the afterstates of a block that another worker backed up.
 ///
 /// # Errors
 ///
-/// If the payload is not one that [`after_values_payload`] makes for a block of this run, or if the block cannot be
+/// If the payload is not one that [`after_values_payloads`] makes for a block of this run, or if the block cannot be
 /// written to a scratch file.
 pub fn accept_after_values<V: Value>(
     shared: &Shared<V>,

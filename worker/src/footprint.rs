@@ -111,6 +111,12 @@ pub(crate) fn enumerate_need((rows, columns): (usize, usize)) -> Need {
     Need { areas: 0, other: enumerate_bytes(rows as u64, columns as u64) as usize }
 }
 
+/// The memory to enumerate a block of this shape, and to note the afterstates of one other member at a time.
+pub(crate) fn noted_need((rows, columns): (usize, usize)) -> Need {
+    let Need { areas, other } = enumerate_need((rows, columns));
+    Need { areas, other: other + 2 * rows * columns.div_ceil(64) * size_of::<u64>() }
+}
+
 /// The memory to find out which afterstates of a block to back up.
 ///
 /// It covers the effects of spawns, and the values of `unread` blocks of states that are to be read or unpacked.

@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `store` | the held blocks, and the memory for them |
 //! | `sources` | the origin of an input: held, read or computed again |
+//! | `notes` | the afterstates to which states of other members lead |
 //! | `tables` | data that follows from the parameters |
 //! | `stage` | the steps that all stages share, in `enumerate` and `backup` |
 //! | `sink` | the uses of a result |
@@ -32,6 +33,7 @@ mod held;
 pub mod kernels;
 mod memory;
 mod moves;
+mod notes;
 mod occurring;
 mod open_block;
 pub mod pieces;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use exact2048_game::class::Class;
 use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::value::Value;
+use exact2048_game::value_step::Rounding;
 use exact2048_game::{Lane, Layer};
 use exact2048_solution::Parts;
 
@@ -53,9 +54,9 @@ pub struct BackedUp<'a, V> {
 }
 
 impl<V: Value> BackedUp<'_, V> {
-    /// Encodes the values of a part as its shard holds them.
-    pub fn encoded_values(&self) -> impl Fn(u32) -> Vec<u8> + Sync {
+    /// Encodes the values of a part as its shard holds them, rounded if `rounding` is given.
+    pub fn encoded_values(&self, rounding: Option<Rounding>) -> impl Fn(u32) -> Vec<u8> + Sync {
         let (parts, matrix, stride) = (self.open.parts(), &self.reach.matrix, self.open.tables.stride());
-        move |part| parts.encode_values(part, matrix.rows(), matrix.bits(), stride, self.states)
+        move |part| parts.encode_values(part, matrix.rows(), matrix.bits(), stride, self.states, rounding)
     }
 }

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use exact2048_game::{Lane, Layer};
+use exact2048_game::{Game, Lane, Layer, Objective, Precision};
 use exact2048_solution::{ItemKind, Parts};
-use exact2048_storage::{Frame, ItemKey, ShardKind, StorageError};
+use exact2048_storage::{Frame, ItemKey, Packing, ShardKind, StorageError};
 use parking_lot::Mutex;
 use rayon::prelude::*;
 
@@ -19,9 +19,18 @@ use crate::memory::Memory;
 /// Largest number of item bytes in a frame, unless a single item is larger.
 const FRAME_BYTES: usize = 256 << 10;
 
-/// Compression levels, measured on a whole run: see `docs/dev/performance.md`.
-const REACH_LEVEL: i32 = 1;
-const VALUES_LEVEL: i32 = 1;
+/// Compression level, measured on a whole run: see `docs/dev/performance-archive.md`.
+const LEVEL: i32 = 1;
+
+/// The packing of the values of a game. Many scores repeat. Of 64-bit values and probabilities, level 1 finds as many
+/// repetitions.
+pub fn packing_of_values(game: &Game) -> Packing {
+    let packing = match (game.objective(), game.precision()) {
+        (Objective::Score, Precision::Bits32) => Packing::repeats(),
+        _ => LEVEL.into(),
+    };
+    packing.of_integers(game.precision().bytes() as usize)
+}
 
 /// The frames of one layer, ready to be written.
 #[derive(Debug)]
@@ -43,9 +52,12 @@ impl Sealed {
 #[derive(Debug)]
 pub struct Sealer {
     memory: Arc<Memory>,
+    /// The packing of values.
+    values_packing: Packing,
     reach: Unsealed,
     values: Unsealed,
     best_moves: Unsealed,
+    checkpoints: Unsealed,
 }
 
 /// Items of one kind, of finished blocks in layers that are not sealed yet.
@@ -88,20 +100,13 @@ fn kinds_in(shard: ShardKind) -> &'static [ItemKind] {
     match shard {
         ShardKind::Reach => &[ItemKind::Reach],
         ShardKind::Values => &[ItemKind::Values, ItemKind::BestMoves],
+        ShardKind::Checkpoint => &[ItemKind::Checkpoint],
     }
 }
 
-fn level(kind: ItemKind) -> i32 {
-    match kind {
-        ItemKind::Reach => REACH_LEVEL,
-        // Best moves are already compressed. The level that detects this soonest is best.
-        ItemKind::Values | ItemKind::BestMoves => VALUES_LEVEL,
-    }
-}
-
-fn encode(items: &[(ItemKey, Vec<u8>)], level: i32) -> Result<Frame, StorageError> {
+fn encode(items: &[(ItemKey, Vec<u8>)], packing: Packing) -> Result<Frame, StorageError> {
     let items: Vec<(ItemKey, &[u8])> = items.iter().map(|(key, item)| (*key, &**item)).collect();
-    Frame::encode(&items, level)
+    Frame::encode(&items, packing)
 }
 
 /// The parts in each frame, from the lengths of their items. A part without an item has length 0.
@@ -123,16 +128,16 @@ fn frames_of(lengths: &[usize]) -> Vec<Vec<u32>> {
 /// Combines items, given in order, into frames.
 #[derive(Debug)]
 struct Packer {
-    level: i32,
+    packing: Packing,
     items: Vec<(ItemKey, Vec<u8>)>,
     bytes: usize,
     frames: Vec<Frame>,
 }
 
 impl Packer {
-    /// A packer for items of a kind.
-    fn new(kind: ItemKind) -> Self {
-        Self { level: level(kind), items: Vec::new(), bytes: 0, frames: Vec::new() }
+    /// A packer without items.
+    fn new(packing: Packing) -> Self {
+        Self { packing, items: Vec::new(), bytes: 0, frames: Vec::new() }
     }
 
     /// Adds an item.
@@ -158,7 +163,7 @@ impl Packer {
 
     fn close_frame(&mut self) -> Result<(), StorageError> {
         if !self.items.is_empty() {
-            self.frames.push(encode(&self.items, self.level)?);
+            self.frames.push(encode(&self.items, self.packing)?);
             self.items.clear();
             self.bytes = 0;
         }
@@ -167,10 +172,10 @@ impl Packer {
 }
 
 impl Sealer {
-    /// A sealer without items.
-    pub fn new(memory: Arc<Memory>) -> Self {
-        let (reach, values, best_moves) = Default::default();
-        Self { memory, reach, values, best_moves }
+    /// A sealer without items, and the packing of its values.
+    pub fn new(memory: Arc<Memory>, values_packing: Packing) -> Self {
+        let (reach, values, best_moves, checkpoints) = Default::default();
+        Self { memory, values_packing, reach, values, best_moves, checkpoints }
     }
 
     /// Packs the items of a block's parts. `lengths` has the length of each part's item; a part with length 0 has no
@@ -194,7 +199,7 @@ impl Sealer {
             [] => return Ok(()),
             [one] => Packed::Items(items(one)),
             frames => {
-                let pack = |parts: &Vec<u32>| encode(&items(parts), level(kind));
+                let pack = |parts: &Vec<u32>| encode(&items(parts), self.packing(kind));
                 let mut frames = frames.par_iter().map(pack).collect::<Result<Vec<Frame>, _>>()?;
                 self.spill_if_short(&mut frames)?;
                 Packed::Frames(frames)
@@ -212,7 +217,7 @@ impl Sealer {
     pub fn seal(&self, kind: ShardKind, layer: Layer) -> Result<Sealed, WorkerError> {
         let mut frames = Vec::new();
         for &kind in kinds_in(kind) {
-            let mut packer = Packer::new(kind);
+            let mut packer = Packer::new(self.packing(kind));
             for packed in self.unsealed(kind).take(layer) {
                 packer.add(packed)?;
             }
@@ -225,7 +230,17 @@ impl Sealer {
 
     /// Forgets all items that were not sealed.
     pub fn clear(&self) {
-        [&self.reach, &self.values, &self.best_moves].into_iter().for_each(Unsealed::clear);
+        [&self.reach, &self.values, &self.best_moves, &self.checkpoints]
+            .into_iter()
+            .for_each(Unsealed::clear);
+    }
+
+    fn packing(&self, kind: ItemKind) -> Packing {
+        match kind {
+            ItemKind::Values | ItemKind::Checkpoint => self.values_packing,
+            // Best moves are already compressed. The level that detects this soonest is best.
+            ItemKind::Reach | ItemKind::BestMoves => LEVEL.into(),
+        }
     }
 
     fn unsealed(&self, kind: ItemKind) -> &Unsealed {
@@ -233,6 +248,7 @@ impl Sealer {
             ItemKind::Reach => &self.reach,
             ItemKind::Values => &self.values,
             ItemKind::BestMoves => &self.best_moves,
+            ItemKind::Checkpoint => &self.checkpoints,
         }
     }
 
@@ -263,7 +279,7 @@ mod tests {
     /// A sealer in a process whose heap has 1000 bytes. A lower limit makes its memory short.
     fn sealer(limit_bytes: usize) -> Sealer {
         let memory = Memory::new(limit_bytes, Heap::of(|| 1000), std::env::temp_dir().into());
-        Sealer::new(Arc::new(memory))
+        Sealer::new(Arc::new(memory), Packing::repeats().of_integers(4))
     }
 
     /// Bytes that differ between items.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use exact2048_game::Params;
 use exact2048_game::backup::Backup;
 use exact2048_game::value::Value;
+use exact2048_game::value_step::Rounding;
 use exact2048_solution::Archive;
 use exact2048_storage::ScratchPlace;
 
 use crate::enumerate::Starts;
 use crate::kernels::{Kernels, Vectors};
 use crate::memory::Memory;
+use crate::notes::Notes;
 use crate::pieces::PieceLength;
 use crate::sources::Sources;
 use crate::store::BlockStore;
@@ -25,12 +27,16 @@ pub struct Shared<V> {
     pub starts: Starts,
     /// The arithmetic of values.
     pub backup: Backup,
+    /// The rounding of stored values, if the run rounds them.
+    pub rounding: Option<Rounding>,
     /// The operations on rows.
     pub kernels: Box<dyn Kernels<V>>,
     /// The blocks that are held.
     pub store: Arc<BlockStore<V>>,
     /// The sources of inputs.
     pub sources: Sources<V>,
+    /// The owners of lanes, and what their states lead to.
+    pub notes: Notes,
     /// The length of the pieces that threads share.
     pub piece_length: PieceLength,
 }
@@ -45,6 +51,9 @@ impl<V: Value> Shared<V> {
         let sources = Sources::new(Arc::clone(&tables), Arc::clone(&store), archive, piece_length);
         let kernels = Box::new(Vectors);
         let starts = Starts::of_games(&tables.space);
-        Self { tables, starts, backup: Backup::new(params.game()), kernels, store, sources, piece_length }
+        let backup = Backup::new(params.game());
+        let rounding = params.contents().value_step().map(|step| Rounding::new(params.game(), step));
+        let notes = Notes::new(tuning.limit_bytes);
+        Self { tables, starts, backup, rounding, kernels, store, sources, notes, piece_length }
     }
 }

@@ -2,6 +2,7 @@
 
 use exact2048_game::legal::Legality;
 use exact2048_game::value::Value;
+use exact2048_game::value_step::Rounding;
 use exact2048_solution::best_moves;
 use exact2048_solution::{ItemKind, Parts};
 use exact2048_storage::ItemKey;
@@ -22,6 +23,7 @@ use crate::tables::MapCache;
 pub enum Sink {
     /// The shards of the layer: packs the states or values if `keep` is set, and best moves if the run stores them.
     ///
+    /// It rounds values if the run does, and then also packs the unrounded values of layers that may be in a checkpoint.
     /// It also computes the block's share of the fingerprint.
     Shards {
         /// Whether the shards have the states or values of the layer.
@@ -88,14 +90,18 @@ impl<V: Value> Drain<'_, V> {
         match self.sink {
             Sink::Shards { keep } => {
                 self.pack_best_moves(block)?;
+                let contents = self.shared.tables.params().contents();
                 if keep {
-                    self.pack_values(block)?;
+                    self.pack_values(ItemKind::Values, block, self.shared.rounding)?;
+                }
+                if contents.is_in_checkpoint(block.open.layer) {
+                    self.pack_values(ItemKind::Checkpoint, block, None)?;
                 }
                 let found = fingerprint(self.shared, block, maps);
                 Ok(Outcome { count: found.states, fingerprint: found.sum, items: EncodedItems::new() })
             }
             Sink::Items => {
-                Ok(Outcome { items: items_of(block.open, block.encoded_values()), ..Outcome::default() })
+                Ok(Outcome { items: items_of(block.open, block.encoded_values(None)), ..Outcome::default() })
             }
             Sink::BestMoves => Ok(Outcome { items: self.best_moves(block), ..Outcome::default() }),
             Sink::Nothing => Ok(Outcome::default()),
@@ -103,10 +109,15 @@ impl<V: Value> Drain<'_, V> {
     }
 
     /// Packs the values of a block for the shard of its layer.
-    fn pack_values(&self, block: &BackedUp<'_, V>) -> Result<(), WorkerError> {
+    fn pack_values(
+        &self,
+        kind: ItemKind,
+        block: &BackedUp<'_, V>,
+        rounding: Option<Rounding>,
+    ) -> Result<(), WorkerError> {
         let (open, matrix, parts) = (block.open, &block.reach.matrix, block.open.parts());
         let lengths = map_parts(parts, |part| parts.values_bytes::<V>(part, matrix.rows(), matrix.bits()));
-        self.sealer.pack(ItemKind::Values, open.layer, open.lane, &lengths, block.encoded_values())
+        self.sealer.pack(kind, open.layer, open.lane, &lengths, block.encoded_values(rounding))
     }
 
     /// Packs the best moves of a block for the shard of its layer. Cost: some nanoseconds a state.

@@ -106,6 +106,22 @@ impl<V: Value> Sources<V> {
         Ok(Some(if is_sparse { entries.of_occurring_rows() } else { entries }))
     }
 
+    /// Whether a block is known to have no state, without its columns.
+    pub fn has_no_states(&self, layer: Layer, lane: Lane) -> bool {
+        match self.store.states(layer, lane) {
+            Some(held) => held.is_empty(),
+            None => layer > self.tables.params().last_layer() || !self.archive.may_have(layer, lane),
+        }
+    }
+
+    /// Whether a block is known to have no values of states, without its columns.
+    pub fn has_no_values(&self, layer: Layer, lane: Lane) -> bool {
+        match self.store.state_values(layer, lane) {
+            Some(held) => held.rows.is_empty(),
+            None => self.has_no_states(layer, lane),
+        }
+    }
+
     /// The best moves of a part of a block; empty if it has none, because shards have no empty items.
     ///
     /// # Errors

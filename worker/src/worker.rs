@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use exact2048_game::legal::Legality;
 use exact2048_game::value::{Stored, Value};
-use exact2048_game::{Board, Lane, Layer, Params, Precision};
-use exact2048_solution::Archive;
+use exact2048_game::{Board, Lane, Layer, Params, Precision, SpawnKind};
+use exact2048_solution::{Archive, Owners};
 use exact2048_storage::{ScratchPlace, ShardKind};
 
 use crate::backup::{BackUpAfterstates, BackUpStates};
+use crate::blocks::ValueBlock;
 use crate::bytes_list::BytesList;
 use crate::enumerate::{FindAfterstates, FindStates};
 use crate::error::WorkerError;
@@ -19,7 +20,7 @@ use crate::held;
 use crate::kernels::Kernels;
 use crate::kernels::index_map::stride;
 use crate::open_block::OpenBlock;
-use crate::seal::{Sealed, Sealer};
+use crate::seal::{Sealed, Sealer, packing_of_values};
 use crate::shared::Shared;
 use crate::sink::{Drain, Outcome, Sink};
 use crate::stage::run;
@@ -45,6 +46,9 @@ pub enum BlockTask {
 ///
 /// The kernels are large, and generic over that width. Crates that call this trait do not compile them again.
 pub trait BlockEngine: Send + Sync {
+    /// Sets the owners of lanes, of which this worker is the member `me`. A new worker owns all lanes.
+    fn join(&self, owners: &Owners, me: usize);
+
     /// Runs a task on a block. `helpers` is the number of threads without a task, which may help.
     ///
     /// # Errors
@@ -76,24 +80,24 @@ pub trait BlockEngine: Send + Sync {
     /// cannot be written to a scratch file.
     fn accept_states(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
-    /// The values of the afterstates of a block that this worker backed up, for the worker that computes the lanes
-    /// `readers`.
+    /// The values of the afterstates of a block that this worker backed up, for each of some other members. A payload has
+    /// only the afterstates to which states of the member's lanes lead.
     ///
     /// # Errors
     ///
-    /// If the states of these lanes are not held, and cannot be read.
-    fn after_values_payload(
+    /// If the states of these lanes are not noted, and cannot be read.
+    fn after_values_payloads(
         &self,
         layer: Layer,
         lane: Lane,
-        readers: &[Lane],
-    ) -> Result<BytesList, WorkerError>;
+        members: &[usize],
+    ) -> Result<Vec<BytesList>, WorkerError>;
 
     /// Reads and holds the values of the afterstates of a block that another worker backed up.
     ///
     /// # Errors
     ///
-    /// If the payload is not one that [`BlockEngine::after_values_payload`] makes for a block of this run, or if the
+    /// If the payload is not one that [`BlockEngine::after_values_payloads`] makes for a block of this run, or if the
     /// block cannot be written to a scratch file.
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError>;
 
@@ -166,7 +170,7 @@ impl<V: Value> Worker<V> {
         archive: Arc<dyn Archive>,
     ) -> Self {
         let shared = Shared::new(params, tuning, scratch.into(), archive);
-        let sealer = Sealer::new(Arc::clone(shared.store.memory()));
+        let sealer = Sealer::new(Arc::clone(shared.store.memory()), packing_of_values(params.game()));
         Self {
             shared,
             sealer,
@@ -185,12 +189,54 @@ impl<V: Value> Worker<V> {
         self.shared.tables.map_bytes()
     }
 
+    /// Holds an empty block if it is known to have no entry. Otherwise returns `false`.
+    ///
+    /// Nearly all blocks of a run from a position have no entry, and listing the columns of their lanes takes long.
+    fn is_without_entries(&self, task: BlockTask, layer: Layer, lane: Lane) -> Result<bool, WorkerError> {
+        let (store, sources, tables) = (&self.shared.store, &self.shared.sources, &self.shared.tables);
+        if tables.params().game().from().is_none() {
+            return Ok(false);
+        }
+        let is_empty = match task {
+            BlockTask::FindStates(_) => {
+                let first = tables.params().first_layer();
+                let no_afterstates = |spawn: SpawnKind| match layer.before(spawn).filter(|&at| at >= first) {
+                    Some(below) => store.afterstates(below, lane).is_some_and(|held| held.is_empty()),
+                    None => true,
+                };
+                self.shared.starts.of(layer, lane).is_empty()
+                    && SpawnKind::ALL.into_iter().all(no_afterstates)
+            }
+            BlockTask::FindAfterstates => {
+                let no_states = |lane: &Lane| store.states(layer, *lane).is_some_and(|held| held.is_empty());
+                no_states(&lane) && lane.source_lanes(tables.params()).iter().all(no_states)
+            }
+            BlockTask::BackUpAfterstates => {
+                SpawnKind::ALL.into_iter().any(|spawn| sources.has_no_values(layer.after(spawn), lane))
+            }
+            BlockTask::BackUpStates(_) => sources.has_no_states(layer, lane),
+        };
+        if is_empty {
+            match task {
+                BlockTask::FindStates(_) => drop(store.hold_states(layer, lane, None)?),
+                BlockTask::FindAfterstates => drop(store.hold_afterstates(layer, lane, None)?),
+                BlockTask::BackUpAfterstates => store.hold_after_values(layer, lane, ValueBlock::empty()),
+                BlockTask::BackUpStates(_) => drop(store.hold_state_values(layer, lane, ValueBlock::empty())),
+            }
+        }
+        Ok(is_empty)
+    }
+
     fn drain(&self, sink: Sink) -> Drain<'_, V> {
         Drain { sink, shared: &self.shared, sealer: &self.sealer, legality: self.legality.as_ref() }
     }
 }
 
 impl<V: Value> BlockEngine for Worker<V> {
+    fn join(&self, owners: &Owners, me: usize) {
+        self.shared.notes.join(owners, me);
+    }
+
     fn compute(
         &self,
         task: BlockTask,
@@ -199,6 +245,9 @@ impl<V: Value> BlockEngine for Worker<V> {
         helpers: usize,
     ) -> Result<Outcome, WorkerError> {
         let (shared, store) = (&self.shared, &*self.shared.store);
+        if self.is_without_entries(task, layer, lane)? {
+            return Ok(Outcome::default());
+        }
         let open = OpenBlock::new(&shared.tables, layer, lane, helpers);
         let Some(open) = &open else { return Ok(Outcome::default()) };
         match task {
@@ -223,13 +272,13 @@ impl<V: Value> BlockEngine for Worker<V> {
         exchange::accept_states(&self.shared, layer, lane, payload)
     }
 
-    fn after_values_payload(
+    fn after_values_payloads(
         &self,
         layer: Layer,
         lane: Lane,
-        readers: &[Lane],
-    ) -> Result<BytesList, WorkerError> {
-        exchange::after_values_payload(&self.shared, layer, lane, readers)
+        members: &[usize],
+    ) -> Result<Vec<BytesList>, WorkerError> {
+        exchange::after_values_payloads(&self.shared, layer, lane, members)
     }
 
     fn accept_after_values(&self, layer: Layer, lane: Lane, payload: BytesList) -> Result<(), WorkerError> {

@@ -115,7 +115,7 @@ fn values_that_are_cut_off_or_too_long_are_refused() {
         for lane in alive(&params, layer) {
             sender.compute(BlockTask::BackUpAfterstates, layer, lane, 0).unwrap();
             let receiver = worker::<u32>(&params, &archive, (16, usize::MAX));
-            let mut payload = sender.after_values_payload(layer, lane, &lanes(&params)).unwrap();
+            let [mut payload] = sender.after_values_payloads(layer, lane, &[0]).unwrap().try_into().unwrap();
             let payload = payload.copy_to_bytes(payload.len());
             sent += payload.len();
             receiver.accept_after_values(layer, lane, list(&payload[..])).unwrap();

@@ -115,9 +115,10 @@ impl Carrier {
 
     /// Makes an append, and returns the size of the run after it.
     fn append(&self, append: &Append) -> Result<RunBytes, Refused> {
-        let record = records::of_append(append).map_err(|reason| Refused::Never(None, reason))?;
         let run = self.run_of(append.job())?;
         let mut run = run.lock();
+        let record = records::of_append(append, |range, threads| run.lanes_by_member(range, threads));
+        let record = record.map_err(|reason| Refused::Never(None, reason))?;
         let appended = run.append(&record, || self.ledger.confirm());
         let (opening, stored) = (run.opening(), run.stored());
         drop(run);

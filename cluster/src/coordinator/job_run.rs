@@ -7,7 +7,8 @@ use exact2048_game::Params;
 use exact2048_net::text::with_causes;
 use exact2048_run::alone::disk;
 use exact2048_solution::{
-    Commit, Holdings, JournalRecord, Record, Removal, Retraction, Run, RunError, UnnamedPolicy,
+    Commit, Holdings, JournalRecord, Owners, Record, Removal, Retraction, Run, RunError, UnnamedPolicy,
+    assign,
 };
 use exact2048_storage::{Location, RunDir, RunId, ShardRecord, StorageError};
 
@@ -110,6 +111,10 @@ fn opened(mut run: Run) -> Result<OpenJournal<Run>, RunError> {
 #[derive(Debug)]
 pub struct JobRun {
     journal: OwnedJournal<Run>,
+    /// Parameters that determine the blocks of the run.
+    params: Params,
+    /// The members' threads of the last commit, and the owners of lanes for these threads.
+    owners: Option<(Vec<u32>, Owners)>,
     /// Disk limit of the run in bytes, if any.
     limit_bytes: Option<u64>,
     /// The commit whose shards count already, although the commit is not appended. All files were counted after the
@@ -172,13 +177,26 @@ impl JobRun {
         let (id, opened) = (run.dir().run_id(), opened(run)?);
         let contents = Contents::of(&opened.journal);
         let journal = OwnedJournal::new(location.clone(), id, opened);
-        Ok((Self { journal, limit_bytes, counted: None, needless: Vec::new() }, contents))
+        let params = contents.params.clone();
+        let run = Self { journal, params, owners: None, limit_bytes, counted: None, needless: Vec::new() };
+        Ok((run, contents))
     }
 
     /// Returns the opening record, whose number is part of the file names of workers' shards.
     #[must_use]
     pub fn opening(&self) -> OpeningId {
         self.journal.opening()
+    }
+
+    /// Returns the lanes of each member's shard of a range, in an epoch of members with these threads.
+    pub fn lanes_by_member(&mut self, range: &Commit, threads: &[u32]) -> Vec<Vec<u64>> {
+        if self.owners.as_ref().is_none_or(|(known, _)| known != threads) {
+            self.owners = Some((threads.to_vec(), assign(&self.params, threads)));
+        }
+        let of_known = |(_, owners): &(_, Owners)| {
+            owners.lanes_by_member(&self.params, threads.len(), (range.first, range.last))
+        };
+        self.owners.as_ref().map(of_known).unwrap_or_default()
     }
 
     /// Returns the size of the run, or zeros if the run could not be reopened after a failure.
@@ -371,7 +389,7 @@ mod tests {
         change(&mut shard);
         let layers = vec![LayerCounts { layer: first, states: 1, afterstates: 1 }];
         let commit = Commit { phase, first, last, layers, fingerprint: None };
-        JournalRecord::Commit(Record { commit, shards: vec![shard], threads: vec![1], took: None })
+        JournalRecord::Commit(Record::new(commit, vec![shard]))
     }
 
     #[test]

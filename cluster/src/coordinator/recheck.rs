@@ -152,7 +152,7 @@ mod tests {
         let shards = vec![writer.finish().unwrap()];
         let file = shards[0].file.clone();
         let commit = Commit { phase, first, last, layers: Vec::new(), fingerprint: None };
-        let record = Record { commit: commit.clone(), shards, threads: Vec::new(), took: None };
+        let record = Record::new(commit.clone(), shards);
         run.append(JournalRecord::Commit(record)).unwrap();
 
         let claim =

@@ -3,8 +3,9 @@
 use std::collections::HashSet;
 
 use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
-use exact2048_solution::{JournalRecord, Record, Removal, Retraction, WorkTime};
-use exact2048_storage::{Attempt, ShardRecord};
+use exact2048_game::Layer;
+use exact2048_solution::{Commit, JournalRecord, Record, Removal, Retraction, WorkTime, WrittenShards};
+use exact2048_storage::{Attempt, ShardKind, ShardRecord};
 
 /// Requires that a worker's record describes the shard that was ordered.
 ///
@@ -13,11 +14,22 @@ use exact2048_storage::{Attempt, ShardRecord};
 /// # Errors
 ///
 /// The error in the record.
-pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<ShardRecord, String> {
-    let record: ShardRecord = serde_json::from_str(record).map_err(|error| error.to_string())?;
+pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<WrittenShards, String> {
+    let written: WrittenShards = serde_json::from_str(record).map_err(|error| error.to_string())?;
+    check_one(&written.shard, shard, shard.last, worker)?;
+    if let Some(checkpoint) = &written.checkpoint {
+        check_one(checkpoint, shard, shard.first.up(1), worker)?;
+        if checkpoint.kind != ShardKind::Checkpoint {
+            return Err(format!("expected kind {}, found {}", ShardKind::Checkpoint, checkpoint.kind));
+        }
+    }
+    Ok(written)
+}
+
+fn check_one(record: &ShardRecord, shard: &WriteShard, to: Layer, worker: WorkerId) -> Result<(), String> {
     let (first, last) = (record.first_layer, record.last_layer);
-    if (first, last) != (shard.first.0, shard.last.0) {
-        return Err(format!("expected layers {} to {}, found {first} to {last}", shard.first, shard.last));
+    if (first, last) != (shard.first.0, to.0) {
+        return Err(format!("expected layers {} to {to}, found {first} to {last}", shard.first));
     }
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if !record.file.ends_with(".shard") || record.file.len() > 255 || !record.file.bytes().all(plain) {
@@ -26,15 +38,19 @@ pub fn check(record: &str, shard: &WriteShard, worker: WorkerId) -> Result<Shard
     if !Attempt::has_made(&record.file, shard.epoch.0, worker.0) {
         return Err(format!("expected a file name of this worker's shards in epoch {}", shard.epoch));
     }
-    Ok(record)
+    Ok(())
 }
 
-/// Creates the journal record for an append.
+/// Creates the journal record for an append. `lanes` returns the lanes of each member's shard of a range, given the
+/// members' threads.
 ///
 /// # Errors
 ///
 /// The error in a worker's report of its shard; the range cannot be committed.
-pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
+pub fn of_append(
+    append: &Append,
+    lanes: impl FnOnce(&Commit, &[u32]) -> Vec<Vec<u64>>,
+) -> Result<JournalRecord, String> {
     let (epoch, commit, shards, took) = match append {
         Append::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
         Append::Retract { commit, .. } => {
@@ -46,10 +62,11 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
     };
     let range = WriteShard { epoch, first: commit.first, last: commit.last };
     let mut files = HashSet::new();
-    let mut records = Vec::with_capacity(shards.len());
+    let (mut records, mut checkpoint) = (Vec::with_capacity(shards.len()), Vec::new());
     for shard in shards {
         let wrong = |what| format!("worker {} reported an invalid shard: {what}", shard.worker);
-        let record = check(&shard.record, &range, shard.worker).map_err(wrong)?;
+        let written = check(&shard.record, &range, shard.worker).map_err(wrong)?;
+        let record = written.shard;
         let expected = commit.phase.shard_kind();
         if record.kind != expected {
             return Err(wrong(format!("expected kind {expected}, found {}", record.kind)));
@@ -61,26 +78,27 @@ pub fn of_append(append: &Append) -> Result<JournalRecord, String> {
             )));
         }
         records.push(record);
+        checkpoint.extend(written.checkpoint);
     }
     let threads: Vec<u32> = shards.iter().map(|shard| shard.threads).collect();
     // Milliseconds suffice, because only people read the time.
     let took = WorkTime { seconds: took.as_millis() as f64 / 1e3, threads: threads.iter().sum() };
-    Ok(JournalRecord::Commit(Record { commit: commit.clone(), shards: records, threads, took: Some(took) }))
+    let lanes = lanes(commit, &threads);
+    let record = Record::new(commit.clone(), records);
+    Ok(JournalRecord::Commit(Record { lanes, checkpoint, took: Some(took), ..record }))
 }
 
 /// Returns the total size of a commit's shards. Shards with unreadable records do not count.
 pub fn bytes(shards: &[MemberShard]) -> u64 {
-    let records = shards.iter().filter_map(|shard| serde_json::from_str(&shard.record).ok());
-    records.map(|record: ShardRecord| record.bytes).sum()
+    let written = shards.iter().filter_map(|shard| serde_json::from_str::<WrittenShards>(&shard.record).ok());
+    written.map(|of| of.shard.bytes + of.checkpoint.map_or(0, |shard| shard.bytes)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use exact2048_coordinator::cluster::{EpochId, JobId, Ticket};
-    use exact2048_game::Layer;
-    use exact2048_solution::{Commit, Phase};
-    use exact2048_storage::ShardKind;
+    use exact2048_solution::Phase;
     use serde_json::json;
     use std::time::Duration;
 
@@ -95,7 +113,7 @@ mod tests {
             items: 1,
             header_checksum: 7,
         };
-        json!(record).to_string()
+        json!({ "shard": record }).to_string()
     }
 
     fn commit(records: &[String]) -> Append {
@@ -119,8 +137,12 @@ mod tests {
     fn only_the_shards_of_the_range_are_committed() {
         let good = record("values-000004-000008-000000-1.0.shard", ShardKind::Values, 4, 8);
         let other = record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8);
-        let Ok(JournalRecord::Commit(made)) = of_append(&commit(&[good.clone(), other])) else { panic!() };
-        assert_eq!((made.shards.len(), made.threads), (2, vec![3, 3]));
+        let lanes =
+            |range: &Commit, threads: &[u32]| vec![vec![u64::from(range.last.0)], vec![threads.len() as u64]];
+        let Ok(JournalRecord::Commit(made)) = of_append(&commit(&[good.clone(), other]), lanes) else {
+            panic!()
+        };
+        assert_eq!((made.shards.len(), made.lanes), (2, vec![vec![8], vec![2]]));
         assert_eq!(made.took, Some(WorkTime { seconds: 1.5, threads: 6 }));
         for wrong in [
             String::new(),
@@ -132,7 +154,7 @@ mod tests {
             record("../values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8),
             record("journal", ShardKind::Values, 4, 8),
         ] {
-            let refused = of_append(&commit(&[good.clone(), wrong])).unwrap_err();
+            let refused = of_append(&commit(&[good.clone(), wrong]), lanes).unwrap_err();
             assert!(refused.contains("worker 0000000000000001"), "{refused}");
         }
     }

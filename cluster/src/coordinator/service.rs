@@ -60,6 +60,7 @@ impl Coordinator for CoordinatorService {
             any_kept,
             any_values,
             any_precision,
+            any_value_step,
             must_exist,
         } = request.into_inner();
         let parameters =
@@ -75,7 +76,12 @@ impl Coordinator for CoordinatorService {
                 "expected a limit above 0, found 0; omit it for no limit",
             ));
         }
-        let open = OpenChoices { kept: any_kept, best_moves: any_values, precision: any_precision };
+        let open = OpenChoices {
+            kept: any_kept,
+            best_moves: any_values,
+            precision: any_precision,
+            value_step: any_value_step,
+        };
         let wanted = WantedJob { params, disk_limit, open, must_exist };
         let job = Arc::clone(&self.requests).submit(job, wanted).await?;
         Ok(Response::new(SubmitResponse { job: Some(job) }))

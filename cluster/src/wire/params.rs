@@ -1,7 +1,8 @@
 //! Parameters of a run.
 
 use exact2048_game::{
-    BoardSize, Discount, KeptLayers, Objective, Params, ParamsError, Precision, Spawn4, Spawner,
+    Board, BoardSize, Discount, KeptLayers, Objective, Params, ParamsError, Precision, Spawn4, Spawner,
+    ValueStep,
 };
 use exact2048_proto::v1::RunParameters;
 
@@ -33,8 +34,16 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         .large(Some(message.large_exponent).filter(|&large| large != 0).map(exponent))
         .huge(Some(message.huge_exponent).filter(|&huge| huge != 0).map(exponent))
         .kept(kept.transpose().map_err(|error| WireError::field("kept", error))?)
-        .best_moves(message.best_moves);
+        .best_moves(message.best_moves)
+        .value_step(value_step_of(message)?)
+        .from(position_of(message, board)?);
     params.build().map_err(|error| WireError::field(field_of(&error), error))
+}
+
+/// Checks and converts the position from which a run begins.
+fn position_of(message: &RunParameters, board: BoardSize) -> Result<Option<Board>, WireError> {
+    let position = message.position.as_deref().map(|text| exact2048_game::position(text, board)).transpose();
+    position.map_err(|error| WireError::field("position", error))
 }
 
 /// Returns the field of a message that an error of parameters blames.
@@ -43,7 +52,11 @@ fn field_of(error: &ParamsError) -> &'static str {
         ParamsError::Huge(_) => "huge_exponent",
         ParamsError::Discount(_) => "discount_numerator",
         ParamsError::CertainLoss(_) => "spawner",
+        ParamsError::Position { .. } => "position",
         ParamsError::BestMovesTooFarApart { .. } => "kept",
+        ParamsError::StepWithoutValues(_)
+        | ParamsError::StepTooSmall { .. }
+        | ParamsError::StepTooLarge { .. } => "value_step",
         _ => "parameters",
     }
 }
@@ -61,6 +74,20 @@ pub fn discount_of(message: &RunParameters) -> Result<Discount, WireError> {
             discount.map_err(|error| WireError::field("discount_numerator", error))
         }
     }
+}
+
+/// Checks and converts a message's value step.
+///
+/// # Errors
+///
+/// [`WireError::Field`].
+pub fn value_step_of(message: &RunParameters) -> Result<Option<ValueStep>, WireError> {
+    if message.value_step.is_empty() {
+        return Ok(None);
+    }
+    // The error repeats the text, so its length is limited.
+    let step = message.value_step.chars().take(32).collect::<String>().parse();
+    step.map(Some).map_err(|error| WireError::field("value_step", error))
 }
 
 /// Checks and converts a message's spawner.

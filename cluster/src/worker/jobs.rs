@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{JobId, Share};
 use exact2048_game::{Layer, Params};
-use exact2048_solution::{Recipe, Run, RunError, Segment};
+use exact2048_solution::{Recipe, ResumeArchive, Run, RunError, Segment};
 use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
 use exact2048_worker::{BlockEngine, Tuning, new_block_engine};
 
@@ -112,8 +112,8 @@ impl Jobs {
         }
         wait_for_inputs(&mut run, share, stop)?;
         let (params, scratch) = (run.params(), self.scratch.clone());
-        let worker =
-            new_block_engine(params, self.tuning.for_run(params), scratch.into(), run.archive().clone());
+        let archive = Arc::new(ResumeArchive::new(params, run.archive().clone()));
+        let worker = new_block_engine(params, self.tuning.for_run(params), scratch.into(), archive);
         Ok(OpenJob { run, worker })
     }
 

@@ -10,8 +10,8 @@ use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::{LayerPart, Share, WorkerId, WorkerReport, WriteShard};
 use exact2048_game::Layer;
 use exact2048_run::member::{CrewError, Leader, Next};
-use exact2048_solution::{Catalog, Segment};
-use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
+use exact2048_solution::{Catalog, Segment, WrittenShards};
+use exact2048_storage::{Attempt, ShardKind, ShardWriter};
 use metrics::{counter, gauge};
 use parking_lot::{Condvar, Mutex};
 
@@ -110,17 +110,19 @@ impl Leader for RemoteLeader {
         self.orders.take().map_or(Next::Wait, |shard| Next::Write(range(shard)))
     }
 
-    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError> {
-        let identity = self.catalog.identity(range.phase, range.first, range.last);
+    fn create_shard(&self, kind: ShardKind, range: Segment) -> Result<ShardWriter, CrewError> {
+        let identity = self.catalog.identity_of(kind, range.first, range.last);
         Ok(ShardWriter::create_as(self.catalog.files(), identity, self.attempt)?)
     }
 
-    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
-        counter!(observe::WRITTEN_BYTES).increment(shard.bytes);
+    fn written(&self, range: Segment, shards: WrittenShards) -> Result<(), CrewError> {
+        let shard = &shards.shard;
+        let of_checkpoint = shards.checkpoint.as_ref().map_or(0, |shard| shard.bytes);
+        counter!(observe::WRITTEN_BYTES).increment(shard.bytes + of_checkpoint);
         let Segment { first, last, .. } = range;
         let (worker, job, epoch) = (self.worker, &self.share.job, self.share.epoch);
         tracing::info!(%worker, %job, %epoch, %first, %last, bytes = shard.bytes, "shard written");
-        let record = serde_json::json!(shard).to_string();
+        let record = serde_json::json!(shards).to_string();
         self.outbox
             .report_now(WorkerReport::ShardWritten { shard: WriteShard { epoch, first, last }, record });
         Ok(())

@@ -1,9 +1,8 @@
 //! Blocks of a job, the number of states of each block, and the blocks that it needs.
 
-use exact2048_game::class::Space;
 use exact2048_game::lane;
 use exact2048_game::{Lane, Layer, Params};
-use exact2048_solution::Phase;
+use exact2048_solution::{LaneWork, Phase};
 
 /// A job. Layers are numbered upward from 0, lanes in the order of moves.
 pub struct Job {
@@ -18,7 +17,7 @@ pub struct LaneBlocks {
     pub lane: Lane,
     /// Number of the lane's first layer.
     pub first: usize,
-    /// Number of states in each of the lane's blocks, layer by layer.
+    /// Number of states in each of the lane's blocks, layer by layer, or of states that take as long as its rows.
     pub states: Vec<f64>,
     /// Lanes that moves from this lane reach, and lanes with moves that reach this lane.
     pub after: Vec<usize>,
@@ -26,13 +25,14 @@ pub struct LaneBlocks {
 }
 
 impl Job {
-    /// Counts rows × columns of every block, and scales them to a known number of states. `huge` overrides the
-    /// division into lanes that `solve` uses.
+    /// Estimates the work of every block as for dealing, and scales it to a known number of states. `huge` overrides
+    /// the division into lanes that `solve` uses.
     pub fn new(board: &str, states: u64, huge: Option<u8>) -> Self {
         let params = Params::usual(board, "score").huge(huge).build().expect("a job");
-        let space = Space::new(&params);
         let names = lane::lanes(&params);
-        let mut lanes: Vec<LaneBlocks> = names.iter().map(|&lane| blocks(&params, &space, lane)).collect();
+        let work = LaneWork::of_lanes(&params, &names);
+        let blocks = names.iter().zip(work).map(|(&lane, work)| blocks(&params, lane, &work));
+        let mut lanes: Vec<LaneBlocks> = blocks.collect();
         let entries: f64 = lanes.iter().flat_map(|lane| &lane.states).sum();
         let scale = states as f64 / entries;
         lanes.iter_mut().flat_map(|lane| &mut lane.states).for_each(|states| *states *= scale);
@@ -84,9 +84,9 @@ impl Job {
     }
 }
 
-fn blocks(params: &Params, space: &Space, lane: Lane) -> LaneBlocks {
+fn blocks(params: &Params, lane: Lane, work: &LaneWork) -> LaneBlocks {
     let (first, _) = lane::layer_range(params, lane);
-    let states = space.estimate_entries(lane).map(|(_, entries)| entries as f64).collect();
+    let states = work.blocks.iter().map(|&work| work as f64).collect();
     LaneBlocks { lane, first: (first.0 as usize - 4) / 2, states, after: Vec::new(), before: Vec::new() }
 }
 

@@ -66,10 +66,10 @@ impl JobDisk {
         self.limit.is_some() && self.is_stale
     }
 
-    /// Returns the bytes that a range may take, if the run has a limit. Its shards also take space beside their
-    /// frames.
-    pub fn room_bytes(&self, members: u64) -> Option<u64> {
-        let others_bytes = self.stray_bytes + members * room::BESIDE_FRAMES;
+    /// Returns the bytes that a range of `files` files may take, if the run has a limit. The files also take space
+    /// beside their frames.
+    pub fn room_bytes(&self, files: u64) -> Option<u64> {
+        let others_bytes = self.stray_bytes + files * room::BESIDE_FRAMES;
         self.usage.map(|usage| usage.free_bytes.saturating_sub(others_bytes))
     }
 

@@ -62,7 +62,7 @@ impl Epoch {
     /// `disk_limit` is the run's disk limit.
     pub fn new(share: Share, possible: Vec<PossibleCounts>, disk_limit: Option<u64>, now: Duration) -> Self {
         let members = share.members.len();
-        let ranges = Ranges::new(share.segment, share.params.contents().kept(), members, now);
+        let ranges = Ranges::new(share.segment, *share.params.contents(), members, now);
         Self {
             attendance: Attendance::new(members, now),
             ranges: ranges.apart(room::least_apart(disk_limit)),
@@ -179,8 +179,8 @@ impl Epoch {
 
     /// Returns an upper bound on the bytes that members may leave without a commit if the epoch ends now.
     pub fn stray_bytes(&self) -> u64 {
-        let members = self.share.members.len() as u64;
-        if self.has_order() { self.ranges.ordered_bytes() + members * room::BESIDE_FRAMES } else { 0 }
+        let beside_bytes = self.share.files() * room::BESIDE_FRAMES;
+        if self.has_order() { self.ranges.ordered_bytes() + beside_bytes } else { 0 }
     }
 
     /// Orders the layers that were finished at the first call, and then closes the epoch. Leaves out layers at the end

@@ -15,7 +15,7 @@ use crate::task::Totals;
 
 /// Version of the protocol between workers and coordinator. It also covers the rule of [`assign`] and the definition
 /// of the fingerprint.
-pub const PROTOCOL_VERSION: u32 = 10;
+pub const PROTOCOL_VERSION: u32 = 11;
 
 /// Name of a job and of its run in the store.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -161,6 +161,15 @@ pub struct Share {
     pub window_layers: u32,
     /// Secret that only the members know. They use it to authenticate to each other.
     pub secret: Secret,
+}
+
+impl Share {
+    /// Largest number of files that the members write for a range: a shard each and, if values are rounded, a checkpoint
+    /// each.
+    pub fn files(&self) -> u64 {
+        let each = if self.params.contents().value_step().is_some() { 2 } else { 1 };
+        each * self.members.len() as u64
+    }
 }
 
 /// A worker of an epoch.
@@ -427,7 +436,7 @@ pub enum Examined {
 pub struct MemberShard {
     /// The worker that wrote it.
     pub worker: WorkerId,
-    /// Number of the writer's threads. The numbers of all members determine the shard's lanes.
+    /// Number of the writer's threads. The numbers of all members determine the shard's lanes ([`assign`]).
     pub threads: u32,
     /// The shard's journal entry, as sent by the worker.
     pub record: String,

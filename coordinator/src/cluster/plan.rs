@@ -68,7 +68,7 @@ impl Plan {
 
     /// Adds a commit that is now in the journal.
     pub fn add(&mut self, commit: Commit) {
-        self.holdings.add(commit);
+        self.holdings.add(commit, self.params.contents());
         self.renew();
     }
 

@@ -83,7 +83,7 @@ impl Schedule {
         let members = epoch.share.members.len() as u64;
         let limit = disk.usage.map(|usage| usage.limit_bytes);
         let least_bytes = room::range_bytes(limit, self.config.shard_bytes * members);
-        let (most_bytes, room_bytes) = (MOST_GROWTH * least_bytes, disk.room_bytes(members));
+        let (most_bytes, room_bytes) = (MOST_GROWTH * least_bytes, disk.room_bytes(epoch.share.files()));
         let policy = RangePolicy { least_bytes, most_bytes, interval, room_bytes };
         if job.standing.cancelling {
             epoch.order_last(&policy, now);

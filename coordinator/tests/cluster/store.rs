@@ -58,8 +58,11 @@ pub struct Journal {
 
 impl Journal {
     pub fn holdings(&self) -> Holdings {
-        let holding =
-            |live: &LiveCommit| CommittedRange { commit: live.commit.clone(), is_stored: live.is_stored };
+        let holding = |live: &LiveCommit| CommittedRange {
+            commit: live.commit.clone(),
+            is_stored: live.is_stored,
+            has_checkpoint: false,
+        };
         Holdings::new(self.live.iter().map(holding).collect())
     }
 

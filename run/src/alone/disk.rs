@@ -5,8 +5,8 @@
 
 use exact2048_coordinator::room::{self, headroom};
 use exact2048_coordinator::{Forecast, SHARD_BYTES};
-use exact2048_solution::{LayerCounts, LayerRange, Phase, Recipe, Run, RunError};
-use exact2048_storage::file_cost;
+use exact2048_solution::{LayerCounts, LayerRange, Recipe, Run, RunError};
+use exact2048_storage::{ShardKind, file_cost};
 
 /// The error of a forecast is less than the forecast divided by this number. The largest measured error is a fifth.
 const FORECAST_SHARE: u64 = 4;
@@ -107,7 +107,7 @@ fn value_bytes(run: &Run, counts: &[LayerCounts]) -> Option<f64> {
         return None;
     }
     let (mut bytes, mut states) = (0, 0);
-    for shard in run.catalog().shards().iter().filter(|shard| shard.commit.phase == Phase::BackUp) {
+    for shard in run.catalog().shards().iter().filter(|shard| shard.record.kind == ShardKind::Values) {
         bytes += shard.record.bytes;
         let layers = shard.commit.first..=shard.commit.last;
         let kept = counts.iter().filter(|counts| layers.contains(&counts.layer));

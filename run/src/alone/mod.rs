@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use exact2048_coordinator::room::MOST_SHORT;
-use exact2048_solution::{Run, RunError};
+use exact2048_solution::{ResumeArchive, Run, RunError};
 use exact2048_storage::{ErrorKind, Place};
 use exact2048_worker::{Holding, Tuning, new_block_engine};
 
@@ -68,7 +68,8 @@ pub fn solve(
     stop: &Arc<AtomicBool>,
     watch: &dyn SolveWatch,
 ) -> Result<(), RunSolveError> {
-    let worker = new_block_engine(run.params(), tuning, run.dir().scratch(), run.archive().clone());
+    let archive = Arc::new(ResumeArchive::new(run.params(), run.archive().clone()));
+    let worker = new_block_engine(run.params(), tuning, run.dir().scratch(), archive);
     let mut made_again = HashSet::new();
     // Attempts in a row to free disk space without progress. Each attempt frees more than the last.
     let mut short = 0;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use exact2048_coordinator::cluster::LayerPart;
 use exact2048_coordinator::{COMMIT_INTERVAL, RangeOrder, RangePolicy, Ranges, SHARD_BYTES, Totals, room};
 use exact2048_game::Layer;
-use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime};
-use exact2048_storage::{ShardRecord, ShardWriter};
+use exact2048_solution::{JournalRecord, Record, Run, Segment, WorkTime, WrittenShards};
+use exact2048_storage::{ShardKind, ShardWriter};
 use exact2048_worker::BlockEngine;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
@@ -45,8 +45,8 @@ pub fn run_segment(
     let seat = Seat::alone(run.params(), segment);
     let limit = run.dir().allowance().map(|allowance| allowance.limit_bytes());
     let shard_bytes = room::range_bytes(limit, SHARD_BYTES);
-    let ranges = Ranges::new(segment, run.params().contents().kept(), 1, Duration::ZERO)
-        .apart(room::least_apart(limit));
+    let ranges =
+        Ranges::new(segment, *run.params().contents(), 1, Duration::ZERO).apart(room::least_apart(limit));
     let leader = OwnLeader {
         worker: Arc::clone(worker),
         watch,
@@ -127,20 +127,22 @@ impl Leader for OwnLeader<'_> {
         }
     }
 
-    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError> {
+    fn create_shard(&self, kind: ShardKind, range: Segment) -> Result<ShardWriter, CrewError> {
         let run = &self.journal().run;
-        let identity = run.catalog().identity(range.phase, range.first, range.last);
+        let identity = run.catalog().identity_of(kind, range.first, range.last);
         Ok(ShardWriter::create(run.dir(), identity)?)
     }
 
-    fn written(&self, _range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
+    fn written(&self, _range: Segment, shards: WrittenShards) -> Result<(), CrewError> {
+        let WrittenShards { shard, checkpoint } = shards;
         self.watch.written(shard.bytes);
         let Some(commit) = self.ranges().complete(self.begun.elapsed()) else { return Ok(()) };
         let mut journal = self.journal();
         // Rounded to milliseconds, because only people read it.
         let seconds = (journal.begun.elapsed().as_secs_f64() * 1e3).round() / 1e3;
         let took = Some(WorkTime { seconds, threads: self.threads });
-        let record = Record { commit, shards: vec![shard], threads: Vec::new(), took };
+        let checkpoint = checkpoint.into_iter().collect();
+        let record = Record { checkpoint, took, ..Record::new(commit, vec![shard]) };
         journal.run.append(JournalRecord::Commit(record))?;
         disk::tidy(journal.run)?;
         journal.begun = Instant::now();

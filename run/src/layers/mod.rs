@@ -120,7 +120,8 @@ fn enumerate(
     let Some(lowest_lost) = first.to(last).find(|&layer| passes.is_lost(layer)) else { return Ok(true) };
     let is_stored = |layer: Option<Layer>| layer.is_none_or(|layer| !passes.is_lost(layer));
     let can_begin = |layer: &Layer| is_stored(layer.down(1)) && is_stored(layer.down(Layer::RISE));
-    let begin = Layer::FIRST.to(lowest_lost).rev().find(can_begin).unwrap_or(Layer::FIRST);
+    let lowest = passes.first_layer();
+    let begin = lowest.to(lowest_lost).rev().find(can_begin).unwrap_or(lowest);
     passes.enumerate(begin, last, &mut |layer| {
         // A layer leads only to the two layers above it, which are enumerated now. So its reach is no longer needed.
         if let Some(passed) = layer.down(Layer::RISE).filter(|&passed| passed < first) {

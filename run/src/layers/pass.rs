@@ -30,7 +30,7 @@ pub struct LayerPasses {
 /// The layers of a run whose reach is not stored, ascending.
 pub fn lost_layers(run: &Run) -> Vec<Layer> {
     let is_lost = |layer: &Layer| !run.catalog().covers(ShardKind::Reach, layer.0);
-    Layer::FIRST.to(run.params().last_layer()).filter(is_lost).collect()
+    run.params().layers().filter(is_lost).collect()
 }
 
 impl LayerPasses {
@@ -52,6 +52,11 @@ impl LayerPasses {
     /// Whether the reach of a layer is not stored.
     pub fn is_lost(&self, layer: Layer) -> bool {
         self.lost.binary_search(&layer).is_ok()
+    }
+
+    /// The lowest layer of the run.
+    pub fn first_layer(&self) -> Layer {
+        self.params.first_layer()
     }
 
     /// The number of lanes.

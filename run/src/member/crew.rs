@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use exact2048_coordinator::{PlanEvent, Planner, Release, Task, Totals};
+use exact2048_solution::Phase;
+use exact2048_storage::ShardKind;
 use exact2048_worker::{BlockEngine, BlockTask, Holding, Sink};
 use parking_lot::{Condvar, Mutex};
 
@@ -218,7 +220,13 @@ impl<L: Leader> Crew<L> {
             Task::Seal { phase, layer } => {
                 let sealed = self.worker.seal(phase.shard_kind(), layer)?;
                 totals.sealed_bytes = sealed.most_bytes();
-                self.dispatch.layer_sealed(layer, sealed.frames);
+                let mut checkpoint = Vec::new();
+                if phase == Phase::BackUp && self.dispatch.is_in_checkpoint(layer) {
+                    let sealed = self.worker.seal(ShardKind::Checkpoint, layer)?;
+                    totals.sealed_bytes += sealed.most_bytes();
+                    checkpoint = sealed.frames;
+                }
+                self.dispatch.layer_sealed(layer, sealed.frames, checkpoint);
             }
         }
         self.complete(task, totals);

@@ -1,13 +1,12 @@
 //! Distributes the results of a member's crew: blocks to the members that need them, and layers to the leader.
 
-use std::cell::OnceCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
-use exact2048_game::{Lane, Layer};
+use exact2048_game::{Lane, Layer, Params};
 use exact2048_solution::{Phase, Segment};
 use exact2048_storage::Frame;
 use exact2048_worker::{BlockEngine, WorkerError};
@@ -37,6 +36,8 @@ pub struct Dispatch<L> {
 struct Finished {
     /// Packed layers whose shards were not ordered yet.
     sealed: BTreeMap<Layer, Vec<Frame>>,
+    /// The unrounded values of packed layers that may be in a checkpoint.
+    checkpoints: BTreeMap<Layer, Vec<Frame>>,
     /// The bytes of the packed layers.
     sealed_bytes: u64,
     /// Layers that this member has finished, but not reported. It reports a layer only within `window_layers` layers
@@ -99,10 +100,15 @@ impl<L: Leader> Dispatch<L> {
         }
     }
 
-    /// Returns the frames of a range of layers to be written.
+    /// Whether a checkpoint may hold the values of a layer.
+    pub fn is_in_checkpoint(&self, layer: Layer) -> bool {
+        self.seat.params.contents().is_in_checkpoint(layer)
+    }
+
+    /// Returns the frames of a range of layers to be written, and those of its checkpoint, if it has one.
     ///
     /// Returns `None` if the range is not the next one, or not all of its layers are reported.
-    pub fn take_sealed(&self, range: Segment) -> Option<Vec<Frame>> {
+    pub fn take_sealed(&self, range: Segment) -> Option<(Vec<Frame>, Option<Vec<Frame>>)> {
         let mut finished = self.finished.lock();
         let end = finished.written + range.layers();
         if end > finished.reported || self.seat.segment.range(finished.written..end) != range {
@@ -113,9 +119,15 @@ impl<L: Leader> Dispatch<L> {
         let mut above = taken.split_off(&Layer(range.last.0 + 1));
         finished.sealed.append(&mut above);
         let taken: Vec<Frame> = taken.into_values().flatten().collect();
+        // The layers are sealed downward, so the range holds all of those from its first layer on.
+        let mut unrounded = finished.checkpoints.split_off(&range.first);
         finished.sealed_bytes -= encoded_bytes(&taken);
+        finished.sealed_bytes -= unrounded.values().map(|frames| encoded_bytes(frames)).sum::<u64>();
         self.leader.holds(finished.sealed_bytes);
-        Some(taken)
+        let checkpoint = checkpoint_of(&self.seat.params, range).map(|layers| {
+            layers.into_iter().filter_map(|layer| unrounded.remove(&layer)).flatten().collect()
+        });
+        Some((taken, checkpoint))
     }
 
     fn report_done(&self, finished: &mut Finished) {
@@ -143,14 +155,17 @@ impl<L: Leader> Dispatch<L> {
     ///
     /// If the needs of a member cannot be computed.
     pub fn first_stage_done(&self, layer: Layer, lane: Lane) -> Result<(), WorkerError> {
-        let states = OnceCell::new();
-        for (member, readers) in self.routes.of(layer, lane) {
+        let members = self.routes.of(layer, lane);
+        if members.is_empty() {
+            return Ok(());
+        }
+        let payloads = match self.seat.segment.phase {
+            // All members get the same payload.
+            Phase::Enumerate => vec![self.worker.states_payload(layer, lane); members.len()],
+            Phase::BackUp => self.worker.after_values_payloads(layer, lane, &members)?,
+        };
+        for (member, payload) in members.into_iter().zip(payloads) {
             let Some(Some(link)) = self.links.get(member) else { continue };
-            let payload = match self.seat.segment.phase {
-                // All members get the same payload.
-                Phase::Enumerate => states.get_or_init(|| self.worker.states_payload(layer, lane)).clone(),
-                Phase::BackUp => self.worker.after_values_payload(layer, lane, &readers)?,
-            };
             let checksum = payload.checksum();
             self.tally.send(layer, lane, self.seat.members[member], checksum);
             link.send(layer, lane, checksum, payload);
@@ -158,11 +173,15 @@ impl<L: Leader> Dispatch<L> {
         Ok(())
     }
 
-    /// Takes the frames of a packed layer. The caller must call this function before it marks the task as complete.
-    pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>) {
+    /// Takes the frames of a packed layer, and those of its unrounded values. The caller must call this function before it
+    /// marks the task as complete.
+    pub fn layer_sealed(&self, layer: Layer, frames: Vec<Frame>, checkpoint: Vec<Frame>) {
         let mut finished = self.finished.lock();
-        finished.sealed_bytes += encoded_bytes(&frames);
+        finished.sealed_bytes += encoded_bytes(&frames) + encoded_bytes(&checkpoint);
         finished.sealed.insert(layer, frames);
+        if !checkpoint.is_empty() {
+            finished.checkpoints.insert(layer, checkpoint);
+        }
         self.leader.holds(finished.sealed_bytes);
     }
 
@@ -187,6 +206,12 @@ impl<L: Leader> Dispatch<L> {
         finished.done.push_back(part);
         self.report_done(&mut finished);
     }
+}
+
+/// The layers whose unrounded values are committed with a range; `None` if no solve resumes from them.
+fn checkpoint_of(params: &Params, range: Segment) -> Option<[Layer; 2]> {
+    let has_one = range.phase == Phase::BackUp && params.contents().has_checkpoint(range.first);
+    has_one.then(|| [range.first, range.first.up(1)])
 }
 
 /// Bytes that frames occupy in a shard.

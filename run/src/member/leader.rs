@@ -3,8 +3,8 @@
 use exact2048_coordinator::Totals;
 use exact2048_coordinator::cluster::LayerPart;
 use exact2048_game::{Lane, Layer};
-use exact2048_solution::Segment;
-use exact2048_storage::{ShardRecord, ShardWriter};
+use exact2048_solution::{Segment, WrittenShards};
+use exact2048_storage::{ShardKind, ShardWriter};
 use exact2048_worker::BytesList;
 
 use super::error::CrewError;
@@ -40,19 +40,19 @@ pub trait Leader: Send + Sync {
     /// finish any more layers.
     fn next_range(&self, is_over: bool) -> Next;
 
-    /// Starts a shard for the member's part of a range.
+    /// Starts a shard of a kind for the member's part of a range.
     ///
     /// # Errors
     ///
     /// An error of the storage.
-    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError>;
+    fn create_shard(&self, kind: ShardKind, range: Segment) -> Result<ShardWriter, CrewError>;
 
-    /// Reports that the shard of a range is in the store.
+    /// Reports that the shards of a range are in the store.
     ///
     /// # Errors
     ///
     /// If the range cannot be committed.
-    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError>;
+    fn written(&self, range: Segment, shards: WrittenShards) -> Result<(), CrewError>;
 }
 
 /// The next action of a member, in addition to computing.

@@ -17,7 +17,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use exact2048_game::{Lane, Layer};
-use exact2048_solution::{Phase, Segment};
+use exact2048_solution::{Phase, Segment, WrittenShards};
+use exact2048_storage::{Frame, ShardKind};
 use exact2048_worker::{BlockEngine, BytesList, WorkerError};
 use parking_lot::Mutex;
 
@@ -75,6 +76,7 @@ impl<L: Leader> Member<L> {
     ) -> Self {
         let far = seat.segment.layers();
         let neighbours = neighbours(&seat);
+        worker.join(&seat.owners, seat.me);
         let seat = Arc::new(seat);
         let dispatch = Dispatch::new(Arc::clone(&worker), Arc::clone(&seat), links, leader);
         let crew = Crew::new(worker, &seat, dispatch, Arc::clone(&stop));
@@ -120,14 +122,19 @@ impl<L: Leader> Member<L> {
         self.crew.wake();
     }
 
-    /// Writes the shard of a range. A repeated order has no effect.
+    /// Writes the shard of a range, and its checkpoint if values are rounded. A repeated order has no effect.
     fn write(&self, range: Segment) -> Result<(), CrewError> {
-        let Some(frames) = self.crew.dispatch().take_sealed(range) else { return Ok(()) };
-        let mut writer = self.leader().create_shard(range)?;
-        for frame in frames {
-            writer.push(frame)?;
-        }
-        self.leader().written(range, writer.finish()?)
+        let Some((frames, checkpoint)) = self.crew.dispatch().take_sealed(range) else { return Ok(()) };
+        let write = |kind: ShardKind, frames: Vec<Frame>| {
+            let mut writer = self.leader().create_shard(kind, range)?;
+            for frame in frames {
+                writer.push(frame)?;
+            }
+            Ok::<_, CrewError>(writer.finish()?)
+        };
+        let shard = write(range.phase.shard_kind(), frames)?;
+        let checkpoint = checkpoint.map(|frames| write(ShardKind::Checkpoint, frames)).transpose()?;
+        self.leader().written(range, WrittenShards { shard, checkpoint })
     }
 
     /// Accepts a block of the member with this index. The same block may arrive again.

@@ -1,6 +1,6 @@
 //! Finds the members that need a block of another member.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use exact2048_game::lane::{lanes, layer_range};
 use exact2048_game::{Lane, Layer};
@@ -50,10 +50,9 @@ pub struct Routes {
 /// A lane that needs blocks of another lane.
 #[derive(Debug)]
 struct Route {
-    reader: Lane,
-    /// The member that owns `reader`.
+    /// The member that owns the lane.
     member: usize,
-    /// The first and last layer of `reader`.
+    /// The first and last layer of the lane.
     first: Layer,
     last: Layer,
 }
@@ -65,20 +64,18 @@ impl Routes {
         for_each_use(seat, |lane, other, (first, last)| {
             let (from, member) = (seat.owners.owner(lane), seat.owners.owner(other));
             if from == seat.me && member != seat.me {
-                to.entry(lane).or_default().push(Route { reader: other, member, first, last });
+                to.entry(lane).or_default().push(Route { member, first, last });
             }
         });
         Self { to }
     }
 
-    /// The members that need a block, each with those of its lanes that need the block.
-    pub fn of(&self, layer: Layer, lane: Lane) -> BTreeMap<usize, Vec<Lane>> {
+    /// The other members that need a block, ascending.
+    pub fn of(&self, layer: Layer, lane: Lane) -> Vec<usize> {
         let routes = self.to.get(&lane).map(Vec::as_slice).unwrap_or_default();
-        let mut readers = BTreeMap::<usize, Vec<Lane>>::new();
-        for route in routes.iter().filter(|route| (route.first..=route.last).contains(&layer)) {
-            readers.entry(route.member).or_default().push(route.reader);
-        }
-        readers
+        let is_alive = |route: &&Route| (route.first..=route.last).contains(&layer);
+        let members: BTreeSet<usize> = routes.iter().filter(is_alive).map(|route| route.member).collect();
+        members.into_iter().collect()
     }
 }
 
@@ -89,34 +86,43 @@ mod tests {
     use exact2048_game::Params;
     use exact2048_solution::{Phase, Segment, assign};
 
-    fn seat(board: &str, members: usize, me: usize) -> Seat {
+    /// Seats of members of one epoch, by their index.
+    fn seats(board: &str, members: usize) -> impl Fn(usize) -> Seat {
         let params = Params::small(board);
         let segment = Segment { phase: Phase::BackUp, first: Layer(4), last: params.last_layer() };
         let owners = assign(&params, &vec![1; members]);
-        let members = (0..members as u64).map(WorkerId).collect();
-        Seat { params, segment, members, owners, me, window_layers: 4 }
+        let members: Vec<WorkerId> = (0..members as u64).map(WorkerId).collect();
+        move |me| Seat {
+            params: params.clone(),
+            segment,
+            members: members.clone(),
+            owners: owners.clone(),
+            me,
+            window_layers: 4,
+        }
     }
 
     #[test]
     fn neighbours_are_mutual_and_few() {
         for (board, members) in [("3x2", 4), ("4x3", 1000)] {
-            let mine = neighbours(&seat(board, members, 0));
+            let seat = seats(board, members);
+            let mine = neighbours(&seat(0));
             assert!(!mine[0]);
             for (other, _) in mine.iter().enumerate().filter(|(_, is_neighbour)| **is_neighbour) {
-                let theirs = neighbours(&seat(board, members, other));
+                let theirs = neighbours(&seat(other));
                 assert!(theirs[0], "{other} has no link to the first of {members}");
             }
             let links = mine.iter().filter(|is_neighbour| **is_neighbour).count();
-            assert!(links > 0 && links <= 60, "{links} of {members}");
+            assert!(links > 0 && links <= 130, "{links} of {members}");
             // Each member that gets a block is a neighbour.
-            let routes = Routes::new(&seat(board, members, 0));
+            let routes = Routes::new(&seat(0));
             assert!(routes.to.values().flatten().all(|route| mine[route.member]));
         }
     }
 
     #[test]
     fn a_single_member_has_no_neighbours_and_no_routes() {
-        let seat = seat("3x2", 1, 0);
+        let seat = seats("3x2", 1)(0);
         assert_eq!(neighbours(&seat), [false]);
         assert!(Routes::new(&seat).to.is_empty());
     }

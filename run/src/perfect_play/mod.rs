@@ -107,7 +107,7 @@ const COSTS: [f64; 3] = [1.0, 3.0, 2.0];
 /// If best moves are not stored, each span ends below two layers with stored values, or with the last layer.
 fn spans(params: &Params) -> Vec<(Layer, Layer)> {
     let end = params.last_layer();
-    let (mut spans, mut first) = (Vec::new(), Layer::FIRST);
+    let (mut spans, mut first) = (Vec::new(), params.first_layer());
     while first <= end {
         let next = first.up(LEAST_LAYERS);
         let next = if params.contents().stores_best_moves() {
@@ -165,7 +165,7 @@ impl<'a> Pass<'a> {
         let is_next = |next: Layer| spans(params).iter().any(|&(_, last)| last.up(1) == next);
         let resumed =
             kept.as_ref().and_then(|(checkpoint, ..)| checkpoint.read(new_sums(), is_next, &*follower));
-        let (next, mut sums) = resumed.unwrap_or_else(|| (Layer::FIRST, new_sums()));
+        let (next, mut sums) = resumed.unwrap_or_else(|| (params.first_layer(), new_sums()));
         let (mut work, mut written) = (Work::new(run), Instant::now());
         for (first, last) in spans(params) {
             if last < next {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use exact2048_game::board::EXPONENTS;
-use exact2048_game::{Layer, Params, SpawnKind};
+use exact2048_game::{Layer, Params, SpawnKind, rules};
 use exact2048_stats::{LayerStatistics, PlayStatistics};
 use exact2048_worker::FollowSums;
 
@@ -129,7 +129,12 @@ impl PlaySums {
         // Each of the two first tiles, and the tile after each move, is a 4 with this probability. The potential counts
         // 4 points for such a tile, which the player did not score.
         let unscored_potential = SpawnKind::Four.unscored_potential() as f64;
-        let gifts = unscored_potential * params.game().spawn4().probability() * (self.totals.moved + 2.0);
+        let of_spawn = unscored_potential * params.game().spawn4().probability();
+        // The player did not score the potential of a given position either.
+        let gifts = match params.game().from() {
+            None => of_spawn * (self.totals.moved + 2.0),
+            Some(board) => of_spawn * self.totals.moved + rules::potential(board) as f64,
+        };
         let (value, summed, largest) = match params.game().winning_exponent() {
             None => (
                 self.totals.potential - gifts,

@@ -10,8 +10,8 @@ use exact2048_coordinator::cluster::{LayerPart, WorkerId};
 use exact2048_coordinator::{RangePolicy, Ranges, Totals};
 use exact2048_game::{Lane, Layer};
 use exact2048_run::member::{CrewError, Leader, Link, Member, Next, PeerBlock, Seat, neighbours};
-use exact2048_solution::{JournalRecord, Record, Run, Segment, assign};
-use exact2048_storage::{Attempt, ShardRecord, ShardWriter};
+use exact2048_solution::{JournalRecord, Owners, Record, ResumeArchive, Run, Segment, WrittenShards, assign};
+use exact2048_storage::{Attempt, ShardKind, ShardWriter};
 use exact2048_worker::{BytesList, Heap, Tuning, new_block_engine};
 
 const PAUSE: Duration = Duration::from_millis(1);
@@ -47,10 +47,13 @@ impl Link for Way {
 struct Epoch {
     run: Run,
     opening: u64,
+    owners: Owners,
+    /// Whether the members deal lanes by the formula of older programs.
+    is_older: bool,
     ranges: Ranges,
     /// Sums of the blocks sent minus the blocks accepted.
     exchanged: u64,
-    shards: Vec<Option<ShardRecord>>,
+    shards: Vec<Option<WrittenShards>>,
 }
 
 /// The leader of all members, as one of them sees it.
@@ -84,25 +87,32 @@ impl Leader for Desk {
         }
     }
 
-    fn create_shard(&self, range: Segment) -> Result<ShardWriter, CrewError> {
+    fn create_shard(&self, kind: ShardKind, range: Segment) -> Result<ShardWriter, CrewError> {
         let epoch = self.epoch.lock().unwrap();
         let attempt = Attempt { opening: epoch.opening, epoch: 1, member: self.me as u64 };
         let catalog = epoch.run.catalog();
-        let identity = catalog.identity(range.phase, range.first, range.last);
+        let identity = catalog.identity_of(kind, range.first, range.last);
         Ok(ShardWriter::create_as(catalog.files(), identity, attempt)?)
     }
 
-    fn written(&self, range: Segment, shard: ShardRecord) -> Result<(), CrewError> {
+    fn written(&self, range: Segment, shards: WrittenShards) -> Result<(), CrewError> {
         let mut epoch = self.epoch.lock().unwrap();
         assert_eq!(epoch.ranges.ordered(), Some(range));
-        assert!(epoch.shards[self.me].replace(shard).is_none(), "each member writes its shard once");
+        assert!(epoch.shards[self.me].replace(shards).is_none(), "each member writes its shard once");
         if epoch.shards.iter().any(Option::is_none) {
             return Ok(());
         }
-        let shards: Vec<ShardRecord> = epoch.shards.iter_mut().filter_map(Option::take).collect();
+        let written = epoch.shards.iter_mut().filter_map(Option::take);
+        let (shards, checkpoint): (Vec<_>, Vec<_>) = written.map(|of| (of.shard, of.checkpoint)).unzip();
+        let checkpoint = checkpoint.into_iter().flatten().collect();
         let commit = epoch.ranges.complete(Duration::ZERO).unwrap();
-        let threads = vec![1; shards.len()];
-        let record = Record { commit, shards, threads, took: None };
+        let (members, range) = (shards.len(), (commit.first, commit.last));
+        let (lanes, threads) = if epoch.is_older {
+            (Vec::new(), vec![1; members])
+        } else {
+            (epoch.owners.lanes_by_member(epoch.run.params(), members, range), Vec::new())
+        };
+        let record = Record { lanes, threads, checkpoint, ..Record::new(commit, shards) };
         Ok(epoch.run.append(JournalRecord::Commit(record))?)
     }
 }
@@ -128,20 +138,36 @@ pub fn run_segment(
     count: usize,
     least_apart: Option<u64>,
 ) -> Run {
+    run_segment_as(run, opening, segment, scratch, (count, false), least_apart)
+}
+
+/// Solves a segment with `count` members. The owners of lanes and the records are those of older programs, if
+/// `is_older`.
+pub fn run_segment_as(
+    run: Run,
+    opening: u64,
+    segment: Segment,
+    scratch: &Path,
+    (count, is_older): (usize, bool),
+    least_apart: Option<u64>,
+) -> Run {
     let params = run.params().clone();
     let (dense_rows, piece_bytes) = (Tuning::DENSE_ROWS, Tuning::PIECE_BYTES);
     let tuning = Tuning { limit_bytes: 1 << 30, heap: Heap::of(|| 0), dense_rows, piece_bytes };
-    let archive = run.archive().clone();
-    let ranges = Ranges::new(segment, params.contents().kept(), count, Duration::ZERO).apart(least_apart);
+    let archive = Arc::new(ResumeArchive::new(&params, run.archive().clone()));
+    let ranges = Ranges::new(segment, *params.contents(), count, Duration::ZERO).apart(least_apart);
     let shards = vec![None; count];
-    let epoch = Arc::new(Mutex::new(Epoch { run, opening, ranges, exchanged: 0, shards }));
+    let deal = if is_older { Owners::by_formula } else { assign };
+    let owners = deal(&params, &vec![1; count]);
+    let epoch = Epoch { run, opening, owners: owners.clone(), is_older, ranges, exchanged: 0, shards };
+    let epoch = Arc::new(Mutex::new(epoch));
     let (to, from): (Vec<_>, Vec<_>) = (0..count).map(|_| channel()).unzip();
     let members = (0..count).map(|me| {
         let seat = Seat {
             params: params.clone(),
             segment,
             members: (0..count as u64).map(WorkerId).collect(),
-            owners: assign(&params, &vec![1; count]),
+            owners: owners.clone(),
             me,
             window_layers: segment.layers(),
         };

@@ -1,9 +1,11 @@
 //! The afterstates of a block, found by the moves of its layer's states.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use exact2048_game::Lane;
 use exact2048_game::lane::Step;
+use exact2048_game::rowset::RowSet;
 use exact2048_game::transitions::MoveEdge;
 use exact2048_game::value::Value;
 
@@ -11,7 +13,7 @@ use super::found::{Found, close, rows_of};
 use crate::bits::BitMatrix;
 use crate::blocks::ReachBlock;
 use crate::error::WorkerError;
-use crate::footprint::{enumerate_need, shape};
+use crate::footprint::{enumerate_need, noted_need, shape};
 use crate::kernels::BitMoves;
 use crate::memory::Need;
 use crate::occurring::{OccurringMoves, group_of};
@@ -40,7 +42,8 @@ impl<'a, V: Value> BlockStage for FindAfterstates<'a, V> {
     type Made = Found;
 
     fn need_to_gather(&self) -> Need {
-        enumerate_need(shape(&self.shared.tables, self.open.layer, self.open.lane))
+        let shape = shape(&self.shared.tables, self.open.layer, self.open.lane);
+        if self.shared.notes.has_others() { noted_need(shape) } else { enumerate_need(shape) }
     }
 
     fn gather(&self, _: &mut StageResources<'_>) -> Result<Option<Self::Inputs>, WorkerError> {
@@ -49,8 +52,23 @@ impl<'a, V: Value> BlockStage for FindAfterstates<'a, V> {
     }
 
     fn compute(&self, sources: Self::Inputs, task: &mut StageResources<'_>) -> Result<Found, WorkerError> {
-        let afterstates = moved(self.shared, self.open, &sources, &mut task.maps)?;
-        close(self.shared, self.open, afterstates, &mut task.maps)
+        let (shared, open) = (self.shared, self.open);
+        let (owners, me) = shared.notes.owners();
+        let mut by_owner = BTreeMap::<usize, Vec<MoveSource<'_>>>::new();
+        let rows = rows_after(shared, open, &sources)?;
+        for source in sources {
+            by_owner.entry(owners.owner(source.open.lane)).or_default().push(source);
+        }
+        let own = by_owner.remove(&me).unwrap_or_default();
+        let mut afterstates = moved(shared, open, Arc::clone(&rows), &own, &mut task.maps)?;
+        let mut note = shared.notes.begin();
+        for (member, sources) in by_owner {
+            let of_member = moved(shared, open, Arc::clone(&rows), &sources, &mut task.maps)?;
+            afterstates.bits_mut().iter_mut().zip(of_member.bits()).for_each(|(all, bits)| *all |= bits);
+            note.add(member, of_member);
+        }
+        shared.notes.keep(open.layer, open.lane, note);
+        close(shared, open, afterstates, &mut task.maps)
     }
 
     fn settle(&self, made: Option<Found>, _: &mut StageResources<'_>) -> Result<Outcome, WorkerError> {
@@ -78,18 +96,15 @@ pub fn move_sources<'a, V: Value>(
     Ok(sources)
 }
 
-/// The afterstates of a block to which moves from some states lead.
-///
-/// The result also has bits of padding, and may lack images of entries in symmetric rows.
-pub fn moved<V: Value>(
+/// The rows of a block for the afterstates to which moves from some states lead.
+pub fn rows_after<V: Value>(
     shared: &Shared<V>,
     open: &OpenBlock<'_>,
     sources: &[MoveSource<'_>],
-    cache: &mut MapCache,
-) -> Result<BitMatrix, WorkerError> {
+) -> Result<Arc<RowSet>, WorkerError> {
     let (tables, store) = (&shared.tables, &shared.store);
     // Transitions can be large, so those of each source are released before the next are fetched.
-    let rows = rows_of(tables, open.class, |found| {
+    rows_of(tables, open.class, |found| {
         for MoveSource { step, open: source, states } in sources {
             let transitions = store.transitions_of(source.class, states)?;
             let group = group_of(tables.moves(&transitions), *step);
@@ -98,7 +113,20 @@ pub fn moved<V: Value>(
             reached.for_each(|edge| found.insert(edge.to()));
         }
         Ok(())
-    })?;
+    })
+}
+
+/// The afterstates of a block to which moves from some states lead, in rows that include those of [`rows_after`].
+///
+/// The result also has bits of padding, and may lack images of entries in symmetric rows.
+pub fn moved<V: Value>(
+    shared: &Shared<V>,
+    open: &OpenBlock<'_>,
+    rows: Arc<RowSet>,
+    sources: &[MoveSource<'_>],
+    cache: &mut MapCache,
+) -> Result<BitMatrix, WorkerError> {
+    let (tables, store) = (&shared.tables, &shared.store);
     let mut afterstates = store.new_matrix(rows, open.tables.words())?;
     let pieces = shared.piece_length.of_bits(afterstates.rows().len(), afterstates.words());
     let pieces = pieces.at_most(most_pieces(open.helpers));

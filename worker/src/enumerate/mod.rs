@@ -6,6 +6,6 @@ mod found;
 mod starts;
 mod states;
 
-pub use afterstates::{FindAfterstates, move_sources, moved};
+pub use afterstates::{FindAfterstates, move_sources, moved, rows_after};
 pub use starts::Starts;
 pub use states::FindStates;

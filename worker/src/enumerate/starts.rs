@@ -4,7 +4,7 @@ use exact2048_game::class::Space;
 use exact2048_game::columns::Columns;
 use exact2048_game::rowset::Row;
 use exact2048_game::sequence::{Column, Counts, Sequence};
-use exact2048_game::{Board, Lane, Layer, rules};
+use exact2048_game::{Board, Lane, Layer};
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
@@ -29,11 +29,11 @@ impl StartEntry {
 pub struct Starts(RwLock<FxHashMap<(Layer, Lane), Vec<StartEntry>>>);
 
 impl Starts {
-    /// The starts of games: two tiles on an empty board.
+    /// The states at which games of the run begin: the starts of the rules, or a given position.
     pub fn of_games(space: &Space) -> Self {
         let starts = Self(RwLock::default());
         let boards: Vec<Board> =
-            rules::starts(space.params().game().board()).map(|(board, _)| board).collect();
+            space.params().game().starts().into_iter().map(|start| start.board).collect();
         starts.set(space, &boards);
         starts
     }

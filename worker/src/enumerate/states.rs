@@ -48,7 +48,9 @@ impl<'a, V: Value> BlockStage for FindStates<'a, V> {
         let (open, tables) = (self.open, &self.drain.shared.tables);
         let (starts, mut sources) = (self.drain.shared.starts.of(open.layer, open.lane), Vec::new());
         for spawned in SpawnKind::ALL {
-            let Some(below) = open.layer.before(spawned) else { continue };
+            // No layer below the first has a state.
+            let first = tables.params().first_layer();
+            let Some(below) = open.layer.before(spawned).filter(|&below| below >= first) else { continue };
             let Some(class) = tables.class(below, open.lane) else { continue };
             let afterstates = afterstates(self.drain.shared, below, open, task)?;
             if !afterstates.is_empty() {

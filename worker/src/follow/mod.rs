@@ -14,9 +14,10 @@ use std::sync::Arc;
 
 use exact2048_game::bitset::{BitSet, Number};
 use exact2048_game::class::Class;
+use exact2048_game::columns::Columns;
 use exact2048_game::lane::Step;
 use exact2048_game::rowset::{Row, RowSet, Slot};
-use exact2048_game::rules;
+use exact2048_game::sequence::{Column, Counts};
 use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, SpawnKind};
@@ -135,7 +136,7 @@ impl<'a, V: Value> Chances<'a, V> {
         &self,
         class: &Class,
         sources: &[SpawnSource],
-        starts: &[(Row, f64)],
+        starts: &[(Row, Column, f64)],
         held: &RowSet,
     ) -> RowSet {
         let mut found = BitSet::with_room(class.rows());
@@ -148,7 +149,7 @@ impl<'a, V: Value> Chances<'a, V> {
         for SpawnSource { spawn, transitions, .. } in sources {
             self.shared.tables.spawns(transitions).edges(*spawn).iter().for_each(|edge| insert(edge.row));
         }
-        starts.iter().for_each(|&(row, _)| insert(row));
+        starts.iter().for_each(|&(row, ..)| insert(row));
         RowSet::new(found)
     }
 
@@ -185,12 +186,17 @@ impl<'a, V: Value> Chances<'a, V> {
         self.shared.kernels.spawn_chances(&plan, target)
     }
 
-    /// The starts of a block, two tiles on an empty board, with their chances. Each is in the first column.
-    fn starts(&self, layer: Layer, lane: Lane) -> Vec<(Row, f64)> {
+    /// The starts of a block with their rows, columns and chances.
+    fn starts(&self, layer: Layer, lane: Lane, columns: &Columns) -> Vec<(Row, Column, f64)> {
         let game = self.shared.tables.params().game();
-        let starts = rules::start_probabilities(game.board(), game.spawn4()).filter_map(|(board, chance)| {
-            let (to, at, row, _) = self.shared.tables.space.locate(board)?;
-            ((at, to) == (layer, lane) && chance > 0.0).then_some((row, chance))
+        let starts = game.start_probabilities().into_iter().filter_map(|(board, chance)| {
+            let (to, at, row, sequence) = self.shared.tables.space.locate(board)?;
+            if (at, to) != (layer, lane) || chance == 0.0 {
+                return None;
+            }
+            let mut finder = columns.finder();
+            let group = finder.group(Counts::of(sequence))?;
+            Some((row, finder.column(group, sequence)?, chance))
         });
         starts.collect()
     }
@@ -221,8 +227,10 @@ impl<V: Value> Follower for Chances<'_, V> {
         };
         let tables = &open.tables;
         let sources = self.spawn_sources(layer, lane)?;
-        let is_start = lane.k == 0 && layer <= Layer::LAST_START;
-        if sources.is_empty() && !is_start {
+        let game = shared.tables.params().game();
+        let is_start = (game.first_layer()..=game.last_start()).contains(&layer);
+        let starts = if is_start { self.starts(layer, lane, &tables.columns) } else { Vec::new() };
+        if sources.is_empty() && starts.is_empty() {
             return Ok(FollowSums::default());
         }
         let reading = store.reserve(enumerate_need(shape(&shared.tables, layer, lane)))?;
@@ -230,7 +238,6 @@ impl<V: Value> Follower for Chances<'_, V> {
             return Ok(FollowSums::default());
         };
         drop(reading);
-        let starts = if is_start { self.starts(layer, lane) } else { Vec::new() };
         let rows = Arc::new(self.reached_rows(open.class, &sources, &starts, reach.matrix.rows()));
         let (length, stride) = (rows.len() * tables.stride(), tables.stride());
         let mut reserved = self.reserve(length * (size_of::<f64>() + size_of::<Direction>()), rows.len())?;
@@ -242,8 +249,8 @@ impl<V: Value> Follower for Chances<'_, V> {
         for source in sources {
             sums.left_out += self.spawn(&source, tables, &mut cache, &mut target);
         }
-        for (row, chance) in starts {
-            target.add_to(row)[0] += chance;
+        for (row, column, chance) in starts {
+            target.add_to(row)[column.0 as usize] += chance;
         }
         let transitions = store.transitions(open.class, &rows)?;
         let images = fold(&shared.tables, (tables, &transitions), &mut cache, &mut target);

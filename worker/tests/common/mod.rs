@@ -11,7 +11,7 @@ use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
 use exact2048_solution::{Archive, Owners, ReadError, assign};
 use exact2048_storage::{Attempt, ItemKey, RunDir, ShardIdentity, ShardKind, ShardWriter};
-use exact2048_worker::{BlockEngine, BlockTask, Heap, Holding, Sink, Tuning, Worker};
+use exact2048_worker::{BlockEngine, BlockTask, BytesList, Heap, Holding, Sink, Tuning, Worker};
 use xxhash_rust::xxh3::xxh3_128;
 
 /// Threads that may help with every block.
@@ -108,6 +108,7 @@ pub fn solve_by<V: Value>(
     archive: &Arc<Sealed>,
 ) -> (u64, u128, Items) {
     let owners: Owners = assign(params, threads);
+    workers.iter().enumerate().for_each(|(me, worker)| worker.join(&owners, me));
     let place = tempfile::tempdir().unwrap();
     let run = RunDir::create(&place.path().join("run"), &serde_json::json!({})).unwrap();
     let layers: Vec<Layer> = (4..=params.last_layer().0).step_by(2).map(Layer).collect();
@@ -133,10 +134,17 @@ pub fn solve_by<V: Value>(
         for lane in alive(params, layer) {
             let me = owners.owner(lane);
             workers[me].compute(BlockTask::BackUpAfterstates, layer, lane, HELPERS).unwrap();
-            for (other, to) in others(me) {
-                let mut readers = lanes(params);
-                readers.retain(|&reader| owners.owner(reader) == other);
-                let payload = workers[me].after_values_payload(layer, lane, &readers).unwrap();
+            let (members, to): (Vec<usize>, Vec<&Worker<V>>) = others(me).unzip();
+            let payloads = workers[me].after_values_payloads(layer, lane, &members).unwrap();
+            if params.game().cells() <= 6 {
+                // The first call took the note of the block, so the second finds the needed values again.
+                let again = workers[me].after_values_payloads(layer, lane, &members).unwrap();
+                let checksums = |payloads: &[BytesList]| -> Vec<u64> {
+                    payloads.iter().map(BytesList::checksum).collect()
+                };
+                assert_eq!(checksums(&payloads), checksums(&again), "layer {layer}, lane {lane:?}");
+            }
+            for (to, payload) in to.into_iter().zip(payloads) {
                 to.accept_after_values(layer, lane, payload).unwrap();
             }
         }
