@@ -1,7 +1,7 @@
 //! Blocks of a job, the number of states of each block, and the blocks that it needs.
 
 use exact2048_game::lane;
-use exact2048_game::{Lane, Layer, Params};
+use exact2048_game::{Lane, Layer, Params, ParamsBuilder};
 use exact2048_solution::{LaneWork, Phase};
 
 /// A job. Layers are numbered upward from 0, lanes in the order of moves.
@@ -25,10 +25,10 @@ pub struct LaneBlocks {
 }
 
 impl Job {
-    /// Estimates the work of every block as for dealing, and scales it to a known number of states. `huge` overrides
-    /// the division into lanes that `solve` uses.
-    pub fn new(board: &str, states: u64, huge: Option<u8>) -> Self {
-        let params = Params::usual(board, "score").huge(huge).build().expect("a job");
+    /// Estimates the work of every block as for dealing, and scales it to a known number of states. `split` may change
+    /// the division into lanes that `solve` uses, and the stored layers.
+    pub fn new(board: &str, states: u64, split: impl FnOnce(ParamsBuilder) -> ParamsBuilder) -> Self {
+        let params = split(Params::usual(board, "score")).build().expect("a job");
         let names = lane::lanes(&params);
         let work = LaneWork::of_lanes(&params, &names);
         let blocks = names.iter().zip(work).map(|(&lane, work)| blocks(&params, lane, &work));

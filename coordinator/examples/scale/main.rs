@@ -15,6 +15,7 @@ mod world;
 use std::collections::HashMap;
 use std::time::Instant;
 
+use exact2048_game::ParamsBuilder;
 use job::Job;
 use model::Model;
 use world::World;
@@ -27,13 +28,17 @@ fn main() {
     let board = options.remove("board").unwrap_or_else(|| "4x3".to_owned());
     let workers = options.remove("workers").unwrap_or_else(|| "1,8,64,100".to_owned());
     let huge = options.remove("huge").map(|huge| huge.parse()).transpose();
+    let sectors = options.remove("sectors").map_or(Ok(1), |sectors| sectors.parse());
+    let keep = options.remove("keep").map(|keep| keep.parse()).transpose();
     let states = options.remove("states").map_or(Ok(1_152_817_492_752), |states| states.parse());
     let counts: Result<Vec<usize>, _> = workers.split(',').map(str::parse).collect();
-    let (Ok(states), Ok(counts), Ok(huge), Ok(model)) = (states, counts, huge, Model::new(options)) else {
+    let numbers = (states, counts, huge, sectors, keep, Model::new(options));
+    let (Ok(states), Ok(counts), Ok(huge), Ok(sectors), Ok(keep), Ok(model)) = numbers else {
         return eprintln!("error: an option has an invalid value\n\n{}", Model::HELP);
     };
     let started = Instant::now();
-    let job = Job::new(&board, states, huge);
+    let split = |builder: ParamsBuilder| builder.huge(huge).sectors(sectors).kept(keep);
+    let job = Job::new(&board, states, split);
     println!("{board}: {job}, counted in {:.1?}\n{model}\n", started.elapsed());
     println!("{}", world::Summary::HEAD);
     for workers in counts {

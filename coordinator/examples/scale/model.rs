@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use exact2048_game::Lane;
+use exact2048_game::{Lane, TileSplit};
 use exact2048_solution::Phase;
 
 /// Ratio of the pushed bytes with shared values to the pushed bytes with separate values. Shared values are sent
@@ -31,6 +31,7 @@ impl Model {
     pub const HELP: &str = "options, each with its default:
   --board 4x3            --workers 1,8,64,100   --states 1152817492752 (published for 4x3)
   --huge N               tiles of at least 2^N split lanes, 16 for none; default as for solve
+  --sectors 1            --keep 4               sectors of a lane; values are stored for two layers in this many
   --threads 32           --split 32             threads of a worker; threads that share a block
   --run-ahead 4          layers that a lane may be ahead of the worker's slowest lane
   --enumerate-ns 13      --back-up-ns 29        time per state on one thread
@@ -87,16 +88,18 @@ impl Model {
     }
 
     /// Returns the number of bytes pushed in the downward pass for the values that this number of states needs
-    /// from another lane. Measured on 4x3 for each pair of lanes at layer 3,000, as if every entry were reachable.
-    pub fn pushed_values(&self, (from, to): (Lane, Lane), large: u8, states: f64) -> f64 {
-        let births = (to.large_sum - from.large_sum) >> large;
+    /// from another lane. Measured on 4x3 for each pair of lanes at layer 3,000, as if every entry were reachable. The
+    /// moves lead to all sectors alike. Half of the moves within a lane leave the sector unchanged.
+    pub fn pushed_values(&self, (from, to): (Lane, Lane), split: &TileSplit, states: f64) -> f64 {
+        let births = (to.large_sum - from.large_sum) >> split.large();
         let merges = u32::from(from.k) + births - u32::from(to.k);
         let a_state = match (births, merges) {
+            (0, 0) => 1.2,
             (0, 1) | (1, 0) => 1.3,
             (0, 2) | (1, 1) => 0.4,
             _ => 0.1,
         };
-        COMMON * a_state * states
+        COMMON * a_state * states / f64::from(split.sectors())
     }
 
     /// Returns the stored bytes of a layer, measured on 4x3 up to layer 224 and on the whole of 3x3.

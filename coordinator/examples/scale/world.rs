@@ -433,8 +433,7 @@ impl<'a> World<'a> {
                 Phase::Enumerate => self.model.pushed_states(job.block(phase, lane, position)),
                 Phase::BackUp => {
                     let states = job.block(phase, other, position);
-                    bytes.unwrap_or_default()
-                        + self.model.pushed_values(pair, job.params.split().large(), states)
+                    bytes.unwrap_or_default() + self.model.pushed_values(pair, job.params.split(), states)
                 }
             });
         }
