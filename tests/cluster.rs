@@ -26,6 +26,7 @@ fn any_number_of_workers_comes_to_the_same_run() {
         "--board 3x2 --objective reach:64 --discount 0.95 --spawner worst",
         "--board 3x2 --values best-move --keep 8",
         "--board 3x2 --value-step 1/4",
+        "--board 3x2 --sectors 3 --keep all",
         "--board 3x2 --from 8,4/2,2/0,0 --keep 16",
     ] {
         let one = Solved::new(options);
@@ -177,7 +178,7 @@ fn the_counts_of_a_job_outlive_its_coordinator() {
 fn a_cluster_killed_at_once_resumes() {
     let expected = expected("--board 4x2");
     let mut cluster = Cluster::new(2);
-    let job = cluster.submit("--board 4x2");
+    let job = cluster.submit("--board 4x2 --sectors 2");
     let status = cluster.wait_until(&job, |status| whole(&status["bytes"]) > 0);
     assert_eq!(status["state"], "running", "the job was over before it was killed");
     while !cluster.workers.is_empty() {

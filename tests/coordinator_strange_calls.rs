@@ -127,6 +127,7 @@ async fn calls_of_any_content_do_no_harm() {
             discount_denominator: [0, 0, 20, u32::MAX][among(4)],
             spawner: ["", "", "worst", "best"][among(4)].to_owned(),
             precision_bits: [32, 64, 32, 33][among(4)],
+            sectors: [0, 1, 2, u32::MAX][among(4)],
             until_layer: [None, Some(12), None, Some(u32::MAX)][among(4)],
             large_exponent: [0, 3, 0, u32::MAX][among(4)],
             huge_exponent: [0, 8, 0, u32::MAX][among(4)],

@@ -35,8 +35,8 @@ fn check_variants(job: &str, variants: &[&str]) {
 
 // `--dense-rows` chooses between blocks with all rows of a class and blocks with the occurring rows. With 0, all blocks
 // have the occurring rows; a small number mixes both kinds. `--piece-bytes` divides blocks into pieces for the threads,
-// and 1 gives pieces of one row. `--huge` divides lanes. `--keep` selects the layers with stored values.
-const VARIANTS: [&str; 17] = [
+// and 1 gives pieces of one row. `--huge` and `--sectors` divide lanes. `--keep` selects the layers with stored values.
+const VARIANTS: [&str; 19] = [
     "--threads 1",
     "--threads 2",
     "--threads 5",
@@ -46,6 +46,8 @@ const VARIANTS: [&str; 17] = [
     "--large 5 --threads 1",
     "--huge 8 --threads 2",
     "--large 3 --huge 8 --dense-rows 0 --threads 1",
+    "--sectors 2 --threads 2",
+    "--sectors 8 --huge 8 --dense-rows 50",
     "--dense-rows 0",
     "--dense-rows 100",
     "--piece-bytes 1 --threads 3",
@@ -57,10 +59,11 @@ const VARIANTS: [&str; 17] = [
 ];
 
 /// Some of [`VARIANTS`], for kinds of values that differ only in their arithmetic.
-const SOME_VARIANTS: [&str; 6] = [
+const SOME_VARIANTS: [&str; 7] = [
     "--threads 5",
     "--large 4",
     "--large 3 --huge 8 --dense-rows 0 --threads 1",
+    "--sectors 3",
     "--dense-rows 100",
     "--piece-bytes 1 --threads 3",
     "--keep 16",

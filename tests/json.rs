@@ -131,7 +131,7 @@ fn printed() -> Vec<(&'static str, Vec<Value>)> {
     let discounted = Solved::new("--board 2x2 --objective reach:16 --discount 0.5");
     let rounded = Solved::new("--board 2x2 --value-step 1/4");
     let from = Solved::new("--board 2x2 --objective reach:16 --from 8,2/2,0");
-    let moves = Solved::new("--board 3x2 --values best-move --keep 16 --disk 10MB --huge 8");
+    let moves = Solved::new("--board 3x2 --values best-move --keep 16 --disk 10MB --huge 8 --sectors 2");
     let without_reach = Solved::new("--board 3x3 --objective reach:128 --keep starts --disk 20MB");
     let runs = [&plain, &worst, &discounted, &moves, &rounded, &from];
     let part = solve(&place.join("part"), "--board 2x2 --until-layer 20");

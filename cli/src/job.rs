@@ -47,6 +47,10 @@ pub struct JobArgs {
     /// Divide the work by tiles of at least 2^N: changes speed and memory, not results
     #[arg(long, value_name = "N", hide = true)]
     huge: Option<u8>,
+    /// Divide each lane into up to N sectors (1 to 8), so that many workers share the work evenly and each needs less
+    /// memory. Changes speed and memory, not results [default: 1, or as in the existing run]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    sectors: Option<u8>,
     /// Choose the layers whose values are stored: N for 2 layers in every N (3 or more), all, or starts for only the
     /// layers of the starts. Other values are computed on demand. Changes the size of the run and the time of queries,
     /// not results [default: 4, or as many as fit in --disk; 128 with --values best-move; or as in the existing run]
@@ -151,9 +155,9 @@ impl JobArgs {
         matches!(self.value_step, Some(StepOption::Step(_)))
     }
 
-    /// Whether `--large` or `--huge` is given.
+    /// Whether `--large`, `--huge` or `--sectors` is given.
     pub fn has_split(&self) -> bool {
-        self.large.is_some() || self.huge.is_some()
+        self.large.is_some() || self.huge.is_some() || self.sectors.is_some()
     }
 
     /// The parameters that the options describe.
@@ -172,6 +176,7 @@ impl JobArgs {
             .until(self.until_layer)
             .large(self.large)
             .huge(self.huge)
+            .sectors(self.sectors.unwrap_or(1))
             .kept(self.keep)
             .best_moves(self.values == Some(StoredValues::BestMove))
             .value_step(match self.value_step {

@@ -52,6 +52,7 @@ fn of_params(error: &ParamsError) -> Option<&'static str> {
         | ParamsError::AboveLastLayer { .. }
         | ParamsError::BelowPosition { .. } => Some("--until-layer LAYER; omit it to solve the whole board"),
         ParamsError::Position { .. } => Some("--from BOARD; see docs/from.md"),
+        ParamsError::Sectors(_) => Some("--sectors N, from 1 to 8"),
         ParamsError::Discount(_) => Some("--objective reach:TILE with --discount"),
         ParamsError::CertainLoss(_) => Some("--objective reach:TILE with --spawner worst"),
         ParamsError::BestMovesTooFarApart { .. } => Some("--keep 1024 with --values best-move"),

@@ -1,7 +1,7 @@
-//! Classes: all canonical skeletons with the same number of large tiles and the same small sum.
+//! Classes: all canonical skeletons with the same number of large tiles, the same small sum and the same sector.
 //!
-//! A block of a lane with k large tiles of sum T has the rows of the class (k, layer − T). So all blocks of one class
-//! share its rows and their transitions.
+//! A block of a lane with k large tiles of sum T in sector s has the rows of the class (k, layer − T, s). So all blocks
+//! of one class share its rows and their transitions.
 
 use std::sync::OnceLock;
 
@@ -18,19 +18,22 @@ use crate::skeleton::{Config, Configs, Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
 
-/// Identifier of a class: the number of large tiles and the sum of the small tiles.
+/// Identifier of a class: the number of large tiles, the sum of the small tiles and the sector.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ClassId {
     /// Number of large tiles.
     pub k: u8,
     /// Sum of the small tiles.
     pub small_sum: u32,
+    /// Sector of the places of the large tiles.
+    pub sector: u8,
 }
 
 impl ClassId {
     /// Returns the class of the block of `lane` in `layer`; `None` if the layer is below the lane.
     pub fn of(layer: Layer, lane: Lane) -> Option<Self> {
-        Some(Self { k: lane.k, small_sum: layer.0.checked_sub(lane.large_sum)? })
+        let small_sum = layer.0.checked_sub(lane.large_sum)?;
+        Some(Self { k: lane.k, small_sum, sector: lane.sector })
     }
 }
 
@@ -38,7 +41,7 @@ impl ClassId {
 #[derive(Debug)]
 pub struct Class {
     id: ClassId,
-    /// First row of each canonical mask, and the number of rows at the end.
+    /// First row of each canonical mask, and the number of rows at the end. Masks of other sectors have no rows.
     first_row: Vec<u32>,
     /// Canonical configs of each mask that has symmetries and at most [`MOST_IN_TABLE`] configs; `None` for other
     /// masks.
@@ -68,9 +71,10 @@ impl Class {
     fn new(space: &Space, id: ClassId) -> Self {
         let masks = space.masks.canonical(id.k as usize);
         let (mut first_row, mut symmetric, mut rows) = (vec![0], Vec::new(), 0);
-        for mask in masks {
-            let count = space.configs.count(mask.small_cells.len(), id.small_sum);
-            let canonical = has_table(mask, count).then(|| {
+        for (index, mask) in masks.iter().enumerate() {
+            let is_here = space.sector(id.k, index as u32) == id.sector;
+            let count = if is_here { space.configs.count(mask.small_cells.len(), id.small_sum) } else { 0 };
+            let canonical = (is_here && has_table(mask, count)).then(|| {
                 let rank_of_row: Vec<u32> = space.canonical_ranks(mask, id.small_sum).collect();
                 let mut row_of_rank = vec![u32::MAX; count as usize];
                 for (row, &rank) in (0u32..).zip(&rank_of_row) {
@@ -95,7 +99,7 @@ impl Class {
         self.first_row.last().map_or(0, |&rows| rows as usize)
     }
 
-    /// Number of canonical masks.
+    /// Number of canonical masks of all sectors.
     pub fn masks(&self) -> usize {
         self.symmetric.len()
     }
@@ -145,6 +149,9 @@ pub struct Space {
     pub(crate) masks: Masks,
     pub(crate) configs: Configs,
     pub(crate) lines: Lines,
+    /// Sector of each canonical mask, by the number of large tiles.
+    mask_sectors: Vec<Vec<u8>>,
+    /// By number of large tiles, half of the small sum, and sector.
     classes: Vec<Vec<OnceLock<Class>>>,
 }
 
@@ -155,11 +162,14 @@ impl Space {
         let symmetries = Symmetries::new(params.game().board());
         let classes = (0..=cells).map(|k| {
             let sums = ((cells - k) << (params.split().large() - 1)) / 2 + 1;
-            (0..sums).map(|_| OnceLock::new()).collect()
+            (0..sums * usize::from(params.split().sectors())).map(|_| OnceLock::new()).collect()
         });
+        let (masks, sectors) = (Masks::new(cells, &symmetries), params.sectors());
+        let sector = |mask: &Mask| sectors.of(mask.large_cells.iter().fold(0, |bits, cell| bits | 1 << cell));
         Self {
             params: params.clone(),
-            masks: Masks::new(cells, &symmetries),
+            mask_sectors: (0..=cells).map(|k| masks.canonical(k).iter().map(sector).collect()).collect(),
+            masks,
             configs: Configs::new(cells, params.split().large()),
             lines: Lines::new(params.game().board(), params.split().large()),
             classes: classes.collect(),
@@ -182,6 +192,18 @@ impl Space {
         self.masks.canonical(k as usize)
     }
 
+    /// Sector of a canonical mask with `k` large cells, by its index.
+    pub fn sector(&self, k: u8, mask: u32) -> u8 {
+        self.mask_sectors[usize::from(k)][mask as usize]
+    }
+
+    /// Place of a class in a list by half of the small sum and sector; `None` if the run has fewer sectors.
+    pub(crate) fn place_of(&self, id: ClassId) -> Option<usize> {
+        let sectors = self.params.split().sectors();
+        (id.sector < sectors)
+            .then(|| id.small_sum as usize / 2 * usize::from(sectors) + usize::from(id.sector))
+    }
+
     /// Estimates the number of rows of a class without building it.
     pub fn estimate_rows(&self, id: ClassId) -> u64 {
         let rows = |mask: &Mask| {
@@ -193,7 +215,8 @@ impl Space {
                 configs
             }
         };
-        self.masks.canonical(id.k as usize).iter().map(rows).sum()
+        let masks = self.masks.canonical(usize::from(id.k)).iter().zip(&self.mask_sectors[usize::from(id.k)]);
+        masks.filter(|&(_, &sector)| sector == id.sector).map(|(mask, _)| rows(mask)).sum()
     }
 
     /// Estimates rows × columns of each block of a lane, layers ascending, without building classes or columns.
@@ -220,7 +243,7 @@ impl Space {
 
     /// Returns a class, and builds it on first use; `None` if no skeleton has that many large tiles and that small sum.
     pub fn class(&self, id: ClassId) -> Option<&Class> {
-        let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
+        let slot = self.classes.get(id.k as usize)?.get(self.place_of(id)?)?;
         Some(slot.get_or_init(|| Class::new(self, id)))
     }
 
@@ -326,7 +349,8 @@ impl Space {
         let layer = Layer(board.tile_sum(cells));
         let large_sum = (0..cells).filter(|&c| is_large(c)).map(|c| crate::board::tile(board.get(c))).sum();
         let huge = HugeTiles::of(sequence, self.params.split().huge());
-        let lane = Lane { k: k as u8, large_sum, huge };
+        let sector = self.sector(k as u8, image.index);
+        let lane = Lane { k: k as u8, large_sum, huge, sector };
         Some(Split { lane, layer, mask: image.index, config, sequence })
     }
 
@@ -350,15 +374,23 @@ mod tests {
 
     use proptest::prelude::*;
 
-    fn space(board: &str, large: u8) -> Space {
-        let params = Params::usual(board, "score").large(large).build().unwrap();
+    fn space(board: &str, large: u8, sectors: u8) -> Space {
+        let params = Params::usual(board, "score").large(large).sectors(sectors).build().unwrap();
         Space::new(&params)
     }
 
     #[test]
     fn every_orbit_of_skeletons_is_one_row() {
-        for (board, large) in [("2x2", 3), ("3x2", 4), ("3x3", 3), ("4x2", 4), ("1x5", 3)] {
-            let space = space(board, large);
+        for (board, large, sectors) in [
+            ("2x2", 3, 1),
+            ("3x2", 4, 1),
+            ("3x3", 3, 1),
+            ("3x3", 3, 2),
+            ("4x2", 4, 1),
+            ("4x2", 4, 3),
+            ("1x5", 3, 1),
+        ] {
+            let space = space(board, large, sectors);
             let cells = space.params.game().cells();
             let mut seen = std::collections::HashMap::new();
             for code in 0..(large as usize + 1).pow(cells as u32) {
@@ -383,7 +415,7 @@ mod tests {
     proptest! {
         #[test]
         fn images_are_located_in_one_row(exponents in prop::collection::vec(0u8..12, 12)) {
-            let space = space("4x3", 3);
+            let space = space("4x3", 3, 3);
             let board = exponents.iter().enumerate().fold(Board::default(), |b, (i, &e)| b.with(i, e));
             let (lane, layer, row, sequence) = space.locate(board).unwrap();
             let class = space.class(ClassId::of(layer, lane).unwrap()).unwrap();

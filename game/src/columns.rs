@@ -65,6 +65,7 @@ impl Columns {
         }
         let index = groups.iter().enumerate().map(|(i, group)| (Counts::of(group.multiset), i as u32));
         let (index, beginnings, equal) = (index.collect(), OnceLock::new(), OnceLock::new());
+        let lane = lane.in_first_sector();
         Self { lane, sequences, potential, groups, index, beginnings, equal, shapes: Default::default() }
     }
 
@@ -73,7 +74,7 @@ impl Columns {
         ColumnRanks::new(params, lane).len()
     }
 
-    /// Lane of the columns.
+    /// Lane of the columns, in the first sector. Its other sectors have the same columns.
     pub fn lane(&self) -> Lane {
         self.lane
     }

@@ -13,8 +13,8 @@
 //!    same states.
 //! 4. **Potential.** A move raises the potential by exactly its score. A spawn raises it by the unscored points of its
 //!    kind. So an expected score plus the potential is a value that moves preserve.
-//! 5. **Lanes.** A spawn preserves the lane. A move leads to the same lane or to a target lane, and every target lane
-//!    is higher in the order of lanes. So the lanes of a layer can be solved one after another.
+//! 5. **Lanes.** A spawn preserves the lane. A move leads to the same lane or to one of its target lanes. So the states
+//!    of a lane follow from its own afterstates below, and its afterstates from the states of few lanes.
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
@@ -130,13 +130,14 @@ impl LayeredGame for Params {
     }
 
     fn lane(&self, board: Board) -> Lane {
-        let exponents = (0..self.game().cells()).map(|cell| board.get(cell));
-        let large = exponents.filter(|&exponent| exponent >= self.split().large());
-        let add = |(k, sum, sequence): (u8, u32, Sequence), e: u8| {
-            (k + 1, sum + (1 << e), sequence << 4 | Sequence::from(e))
+        let exponents = (0..self.game().cells()).map(|cell| (cell, board.get(cell)));
+        let large = exponents.filter(|&(_, exponent)| exponent >= self.split().large());
+        let add = |(cells, sum, sequence): (u32, u32, Sequence), (cell, e): (usize, u8)| {
+            (cells | 1 << cell, sum + (1 << e), sequence << 4 | Sequence::from(e))
         };
-        let (k, large_sum, sequence) = large.fold((0, 0, 0), add);
-        Lane { k, large_sum, huge: HugeTiles::of(sequence, self.split().huge()) }
+        let (cells, large_sum, sequence) = large.fold((0, 0, 0), add);
+        let huge = HugeTiles::of(sequence, self.split().huge());
+        Lane { k: cells.count_ones() as u8, large_sum, huge, sector: self.sectors().of(cells) }
     }
 
     fn target_lanes(&self, lane: Lane) -> BTreeSet<Lane> {

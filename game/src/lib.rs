@@ -18,7 +18,7 @@
 //! | Part | Modules |
 //! |---|---|
 //! | layers: the first one, the next one, the tile sums and weights of spawns | [`layer`] |
-//! | the existing blocks, and the target lanes of moves | [`lane`], [`huge`] |
+//! | the existing blocks, and the target lanes of moves | [`lane`], [`huge`], [`sector`] |
 //! | the rows of a block | [`class`](mod@class) |
 //! | the columns of a block | [`columns`] |
 //! | the targets of moves, spawns and symmetries | [`transitions`], [`patterns`], [`maps`] |
@@ -54,6 +54,7 @@ pub mod placer;
 pub mod ranks;
 pub mod rowset;
 pub mod rules;
+pub mod sector;
 pub mod sequence;
 mod shape;
 mod shapes;

@@ -44,7 +44,7 @@ pub struct EntryPlace {
 pub struct Locator {
     space: Space,
     orbits: OrbitCounts,
-    /// Classes by number of large tiles and half of the small sum.
+    /// Classes by number of large tiles, half of the small sum, and sector.
     classes: Vec<Vec<OnceLock<ClassRanks>>>,
     /// Lanes by number of large tiles, then by the sum of these tiles in units of the smallest large tile, then by
     /// huge tiles.
@@ -66,7 +66,7 @@ impl Locator {
         let (space, cells) = (Space::new(params), params.game().cells());
         let classes = (0..=cells).map(|k| {
             let sums = ((cells - k) << (params.split().large() - 1)) / 2 + 1;
-            (0..sums).map(|_| OnceLock::new()).collect()
+            (0..sums * usize::from(params.split().sectors())).map(|_| OnceLock::new()).collect()
         });
         let units = (params.last_layer().0 >> params.split().large()) as usize + 1;
         Self {
@@ -178,7 +178,7 @@ impl Locator {
 
     /// Returns a class, and counts its rows on first use; `None` if no board can be in it.
     fn class_of(&self, id: ClassId) -> Option<&ClassRanks> {
-        let slot = self.classes.get(id.k as usize)?.get(id.small_sum as usize / 2)?;
+        let slot = self.classes.get(id.k as usize)?.get(self.space.place_of(id)?)?;
         Some(slot.get_or_init(|| self.class(id)))
     }
 
@@ -204,9 +204,11 @@ impl Locator {
         let mut first_row = Vec::with_capacity(masks.len() + 1);
         first_row.push(0);
         let mut rows = 0;
-        for mask in masks {
+        for (index, mask) in (0..).zip(masks) {
             let configs = self.space.configs.count(mask.small_cells.len(), id.small_sum);
-            rows += if has_table(mask, configs) {
+            rows += if self.space.sector(id.k, index) != id.sector {
+                0
+            } else if has_table(mask, configs) {
                 self.orbits.of(&self.space, mask, id.small_sum)
             } else {
                 configs
@@ -368,7 +370,7 @@ mod tests {
     use crate::lane::{lanes, layer_range};
 
     fn locator(board: &str, objective: &str, large: u8) -> Locator {
-        Locator::new(&Params::usual(board, objective).large(large).build().unwrap())
+        Locator::new(&Params::usual(board, objective).large(large).sectors(2).build().unwrap())
     }
 
     /// Compares the positions of boards with the solver's positions, at every `row_step`-th row and `column_step`-th
@@ -457,7 +459,7 @@ mod tests {
             let locator = locator(board, "reach:16", large);
             for k in 0..=locator.space.params().game().cells() as u8 {
                 for small_sum in (0..40).step_by(6) {
-                    let id = ClassId { k, small_sum };
+                    let id = ClassId { k, small_sum, sector: 0 };
                     let Some(class) = locator.space.class(id) else { continue };
                     let counted = locator.class(id);
                     let rows: Vec<_> =

@@ -32,13 +32,14 @@ const LARGE: u64 = 15;
 #[derive(Clone, Debug)]
 struct SkeletonPlace {
     small_sum: u32,
+    sector: u8,
     row: Row,
     rows: u32,
     /// Cells of the large tiles in the order of the canonical skeleton, for each symmetry that leads to it.
     orders: Vec<Vec<u8>>,
 }
 
-/// Column of a sequence.
+/// Column of a sequence, and its lane in the first sector.
 #[derive(Clone, Copy, Debug)]
 struct SequencePlace {
     lane: Lane,
@@ -59,7 +60,7 @@ impl<'a> Placer<'a> {
         let locator = self.locator;
         let marked = marked(board, locator.space().params().split().large());
         let skeleton = self.skeletons.entry(marked).or_insert_with(|| skeleton_place(locator, marked));
-        let SkeletonPlace { small_sum, row, rows, orders } = skeleton.as_ref()?;
+        let SkeletonPlace { small_sum, sector, row, rows, orders } = skeleton.as_ref()?;
         let packed = |order: &Vec<u8>| {
             order.iter().fold(0, |sequence, &cell| sequence << 4 | (board.0 >> (4 * cell) & 15))
         };
@@ -67,7 +68,7 @@ impl<'a> Placer<'a> {
         let k = orders[0].len() as u8;
         let found = self.sequences.entry(sequence).or_insert_with(|| sequence_place(locator, k, sequence));
         let SequencePlace { lane, column, columns } = (*found)?;
-        let layer = Layer(lane.large_sum + small_sum);
+        let (layer, lane) = (Layer(lane.large_sum + small_sum), Lane { sector: *sector, ..lane });
         Some(EntryPlace { layer, lane, row: *row, rows: *rows, column, columns })
     }
 }
@@ -99,14 +100,15 @@ fn skeleton_place(locator: &Locator, marked: Board) -> Option<SkeletonPlace> {
     let config = configs.iter().map(|&(config, _)| config).min()?;
     let orders = configs.into_iter().filter(|&(other, _)| other == config).map(|(_, order)| order).collect();
     let small_sum = (0..cells as u8).map(digit).filter(|&d| d != LARGE).map(|d| tile(d as u8)).sum();
-    let (row, rows) = locator.row(ClassId { k, small_sum }, image.index, config)?;
-    Some(SkeletonPlace { small_sum, row, rows, orders })
+    let sector = space.sector(k, image.index);
+    let (row, rows) = locator.row(ClassId { k, small_sum, sector }, image.index, config)?;
+    Some(SkeletonPlace { small_sum, sector, row, rows, orders })
 }
 
 fn sequence_place(locator: &Locator, k: u8, sequence: Sequence) -> Option<SequencePlace> {
     let split = locator.space().params().split();
     let large_sum = (0..k).map(|place| tile((sequence >> (4 * place)) as u8 & 15)).sum();
-    let lane = Lane { k, large_sum, huge: HugeTiles::of(sequence, split.huge()) };
+    let lane = Lane { k, large_sum, huge: HugeTiles::of(sequence, split.huge()), sector: 0 };
     let (column, columns) = locator.column(lane, sequence)?;
     Some(SequencePlace { lane, column, columns })
 }
@@ -123,7 +125,7 @@ mod tests {
         let splits = [("3x3", 3, None), ("4x3", 4, Some(LEAST_HUGE)), ("2x4", 3, None), ("4x4", 3, None)];
         for (board, large, huge) in splits {
             let objective = if board == "4x4" { "reach:2048" } else { "score" };
-            let params = Params::usual(board, objective).large(large).huge(huge).build().unwrap();
+            let params = Params::usual(board, objective).large(large).huge(huge).sectors(4).build().unwrap();
             let (locator, cells) = (Locator::new(&params), params.game().cells());
             let mut placer = Placer::new(&locator);
             let mut random = 1u64;

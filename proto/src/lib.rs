@@ -54,6 +54,7 @@ impl From<&Params> for v1::RunParameters {
             }),
             best_moves: params.contents().stores_best_moves(),
             value_step: params.contents().value_step().map(String::from).unwrap_or_default(),
+            sectors: params.split().sectors().into(),
             position: params.game().from().map(|board| board.to_text(params.game().board())),
         }
     }

@@ -129,7 +129,7 @@ impl Engine {
     fn new(params: &Params, tuning: Tuning, least: u8) -> Result<Self, u64> {
         let large = params.split().large();
         let splits = (least.min(large)..=large)
-            .filter_map(|large| params.to_builder().large(large).huge(LEAST_HUGE).build().ok());
+            .filter_map(|large| params.to_builder().large(large).huge(LEAST_HUGE).sectors(1).build().ok());
         let mut least_bytes = u64::MAX;
         for params in splits.chain([params.clone()]) {
             let needed_bytes = least_heap_bytes(&params, tuning.dense_rows);

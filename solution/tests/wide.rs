@@ -295,7 +295,10 @@ fn unwanted_questions_end_early() {
         assert!(matches!(oracle.evaluate(last, &wanted), Err(QueryError::GivenUp)));
         // Each thread that looks values up asks once more at most.
         let asked = asked.load(Ordering::Relaxed);
-        assert!((patience + 1..=patience + rayon::current_num_threads()).contains(&asked), "{asked} for {patience}");
+        assert!(
+            (patience + 1..=patience + rayon::current_num_threads()).contains(&asked),
+            "{asked} for {patience}"
+        );
         assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
     }
     // A batch of stored boards solves no cone, but it may be large, so it must end early too.

@@ -25,7 +25,7 @@ use exact2048_worker::pieces::Pieces;
 
 /// A lane and a class from the middle of the 3×3 game, with 4 large tiles and 24 columns.
 const LANE: Lane = Lane::new(4, 16 + 64 + 256 + 512);
-const CLASS: ClassId = ClassId { k: 4, small_sum: 16 };
+const CLASS: ClassId = ClassId { k: 4, small_sum: 16, sector: 0 };
 
 struct Setup {
     params: Params,

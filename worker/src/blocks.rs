@@ -375,7 +375,7 @@ mod tests {
     fn transitions_of_blocks_are_dropped_if_memory_is_short() {
         let params = Params::small("3x3");
         let (space, patterns) = (Space::new(&params), Patterns::default());
-        let class = space.class(ClassId { k: 4, small_sum: 16 }).unwrap();
+        let class = space.class(ClassId { k: 4, small_sum: 16, sector: 0 }).unwrap();
         let rows = Arc::new(RowSet::all(class.rows()));
         let memory = Memory::new(1 << 30, Heap::of(|| 0), std::env::temp_dir().into());
         let (blocks, lane) = (BlockMap::default(), Lane::new(4, 0));

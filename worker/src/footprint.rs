@@ -9,6 +9,7 @@ use exact2048_game::columns::Columns;
 use exact2048_game::lane;
 use exact2048_game::transitions::{Direction, Transitions};
 use exact2048_game::{Lane, Layer, Params};
+use rustc_hash::FxHashSet;
 
 use crate::kernels::index_map::stride;
 use crate::memory::Need;
@@ -55,16 +56,18 @@ pub(crate) fn process_bytes(heap: u64, threads: usize) -> u64 {
 pub fn least_heap_bytes(params: &Params, dense_rows: usize) -> u64 {
     let space = Space::new(params);
     let until = params.last_layer();
-    let (mut largest, mut kept) = (0, BTreeMap::<u32, i64>::new());
+    let (mut largest, mut kept, mut with_columns) = (0, BTreeMap::<u32, i64>::new(), FxHashSet::default());
     for lane in lane::lanes(params) {
         let (first, last) = lane::layer_range(params, lane);
         if first > until {
             continue;
         }
         let columns = Columns::count(params, lane);
-        let lane_bytes = (columns * COLUMN_BYTES) as i64;
-        *kept.entry(first.0).or_default() += lane_bytes;
-        *kept.entry(last.up(1).0).or_default() -= lane_bytes;
+        if with_columns.insert(lane.in_first_sector()) {
+            let lane_bytes = (columns * COLUMN_BYTES) as i64;
+            *kept.entry(first.0).or_default() += lane_bytes;
+            *kept.entry(last.up(1).0).or_default() -= lane_bytes;
+        }
         let classes = first.to(last.min(until)).filter_map(|layer| ClassId::of(layer, lane));
         let rows = classes.map(|id| space.estimate_rows(id)).max().unwrap_or(0).min(dense_rows as u64);
         let task = if params.contents().enumerates_only() {

@@ -6,7 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
 use exact2048_game::bitset::{self, BitSet};
@@ -35,6 +35,8 @@ pub struct Tables {
     patterns: Patterns,
     memory: Arc<Memory>,
     lanes: FxHashMap<Lane, Mutex<Option<Arc<LaneTables>>>>,
+    /// The columns in use, by lanes in the first sector. All sectors of a lane share them.
+    columns: FxHashMap<Lane, Mutex<Weak<Columns>>>,
     classes: Mutex<FxHashMap<ClassId, Arc<ClassSlot>>>,
     /// A class with at most this many rows keeps the transitions of all its rows, and its blocks may hold all rows.
     dense_rows: usize,
@@ -53,7 +55,7 @@ struct ClassSlot {
 #[derive(Debug)]
 pub struct LaneTables {
     /// The sequences of the lane.
-    pub columns: Columns,
+    pub columns: Arc<Columns>,
     /// Index maps that the lane's tasks use.
     ///
     /// Tasks of one lane run one after the other, so the lock is free when a task takes it. The lock remembers a panic,
@@ -152,10 +154,13 @@ impl LaneTables {
 impl Tables {
     /// Empty tables for a run.
     pub fn new(params: &Params, memory: Arc<Memory>, dense_rows: usize) -> Self {
+        let lanes = lane::lanes(params);
+        let in_first_sector = lanes.iter().map(|lane| lane.in_first_sector());
         Self {
             space: Space::new(params),
             patterns: Patterns::default(),
-            lanes: lane::lanes(params).into_iter().map(|lane| (lane, Mutex::new(None))).collect(),
+            columns: in_first_sector.map(|lane| (lane, Mutex::default())).collect(),
+            lanes: lanes.into_iter().map(|lane| (lane, Mutex::new(None))).collect(),
             classes: Mutex::default(),
             memory,
             dense_rows,
@@ -322,7 +327,18 @@ impl Tables {
     }
 
     fn new_lane(&self, lane: Lane) -> LaneTables {
-        LaneTables { columns: Columns::new(self.params(), lane), maps: std::sync::Mutex::default() }
+        LaneTables { columns: self.columns(lane), maps: std::sync::Mutex::default() }
+    }
+
+    fn columns(&self, lane: Lane) -> Arc<Columns> {
+        let new = || Arc::new(Columns::new(self.params(), lane));
+        let Some(slot) = self.columns.get(&lane.in_first_sector()) else { return new() };
+        let mut slot = slot.lock();
+        slot.upgrade().unwrap_or_else(|| {
+            let columns = new();
+            *slot = Arc::downgrade(&columns);
+            columns
+        })
     }
 
     /// Drops the tables of a lane. A task makes them again if needed.

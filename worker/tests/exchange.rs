@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Buf;
 use exact2048_game::columns::Columns;
-use exact2048_game::huge::LEAST_HUGE;
+use exact2048_game::huge::{LEAST_HUGE, NO_HUGE};
 use exact2048_game::lane::lanes;
 use exact2048_game::value::Value;
 use exact2048_game::{Lane, Layer, Params, Precision};
@@ -75,8 +75,8 @@ fn the_split_changes_no_fingerprint() {
 fn families_of_lanes_arrive() {
     let whole = params("1x7", Precision::Bits32);
     let alone = solve::<u32>(&whole, &[1], (usize::MAX, usize::MAX));
-    let divided = whole.to_builder().huge(LEAST_HUGE).build().unwrap();
-    for members in [3, 8] {
+    for (members, huge, sectors) in [(3, LEAST_HUGE, 1), (8, LEAST_HUGE, 1), (3, NO_HUGE, 3)] {
+        let divided = whole.to_builder().huge(huge).sectors(sectors).build().unwrap();
         let shared = solve::<u32>(&divided, &vec![1; members], (usize::MAX, usize::MAX));
         assert_eq!((shared.0, shared.1), (alone.0, alone.1), "{members} workers");
     }

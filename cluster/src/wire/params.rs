@@ -33,6 +33,7 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         .until(message.until_layer)
         .large(Some(message.large_exponent).filter(|&large| large != 0).map(exponent))
         .huge(Some(message.huge_exponent).filter(|&huge| huge != 0).map(exponent))
+        .sectors(exponent(message.sectors.max(1)))
         .kept(kept.transpose().map_err(|error| WireError::field("kept", error))?)
         .best_moves(message.best_moves)
         .value_step(value_step_of(message)?)
@@ -50,6 +51,7 @@ fn position_of(message: &RunParameters, board: BoardSize) -> Result<Option<Board
 fn field_of(error: &ParamsError) -> &'static str {
     match error {
         ParamsError::Huge(_) => "huge_exponent",
+        ParamsError::Sectors(_) => "sectors",
         ParamsError::Discount(_) => "discount_numerator",
         ParamsError::CertainLoss(_) => "spawner",
         ParamsError::Position { .. } => "position",
@@ -132,33 +134,34 @@ pub(super) mod tests {
             ("1/2", "worst"),
         ]);
         let stored = (kept, any::<bool>());
-        (boards, objectives, spawns, any::<bool>(), until, (3u8..7, 8u8..17), (stored, rules))
-            .prop_filter_map(
-                "some boards lack a layer, and some objectives exclude a rule",
-                |(
-                    board,
-                    objective,
-                    spawn4,
-                    wide,
-                    until,
-                    (large, huge),
-                    ((kept, best_moves), (discount, spawner)),
-                )| {
-                    let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
-                    let spawn4 = spawn4.parse().unwrap();
-                    let params = Params::usual(board, objective)
-                        .spawn4(spawn4)
-                        .precision(precision)
-                        .until(until)
-                        .large(large)
-                        .huge(huge)
-                        .discount(discount.parse().unwrap())
-                        .spawner(spawner.parse().unwrap())
-                        .kept(kept.parse::<KeptLayers>().unwrap())
-                        .best_moves(best_moves);
-                    params.build().ok()
-                },
-            )
+        let split = (3u8..7, 8u8..17, 1u8..9);
+        (boards, objectives, spawns, any::<bool>(), until, split, (stored, rules)).prop_filter_map(
+            "some boards lack a layer, and some objectives exclude a rule",
+            |(
+                board,
+                objective,
+                spawn4,
+                wide,
+                until,
+                (large, huge, sectors),
+                ((kept, best_moves), (discount, spawner)),
+            )| {
+                let precision = if wide { Precision::Bits64 } else { Precision::Bits32 };
+                let spawn4 = spawn4.parse().unwrap();
+                let params = Params::usual(board, objective)
+                    .spawn4(spawn4)
+                    .precision(precision)
+                    .until(until)
+                    .large(large)
+                    .huge(huge)
+                    .sectors(sectors)
+                    .discount(discount.parse().unwrap())
+                    .spawner(spawner.parse().unwrap())
+                    .kept(kept.parse::<KeptLayers>().unwrap())
+                    .best_moves(best_moves);
+                params.build().ok()
+            },
+        )
     }
 
     proptest! {
@@ -181,6 +184,7 @@ pub(super) mod tests {
             (RunParameters { until_layer: Some(5), ..good.clone() }, "parameters"),
             (RunParameters { large_exponent: 300, ..good.clone() }, "parameters"),
             (RunParameters { huge_exponent: 7, ..good.clone() }, "huge_exponent"),
+            (RunParameters { sectors: 9, ..good.clone() }, "sectors"),
             (RunParameters { discount_denominator: 2, ..good.clone() }, "discount_numerator"),
             (
                 RunParameters { discount_numerator: 1, discount_denominator: 2, ..good.clone() },

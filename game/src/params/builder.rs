@@ -22,6 +22,7 @@ pub struct ParamsBuilder {
     game: Game,
     large: Option<u8>,
     huge: Option<u8>,
+    sectors: u8,
     until: Option<u32>,
     kept: Option<KeptLayers>,
     best_moves: bool,
@@ -38,6 +39,7 @@ impl Params {
             game,
             large: None,
             huge: None,
+            sectors: 1,
             until: None,
             kept: None,
             best_moves: false,
@@ -51,6 +53,7 @@ impl Params {
             game: self.game,
             large: Some(self.split.large),
             huge: Some(self.split.huge),
+            sectors: self.split.sectors,
             until: self.contents.until.map(|layer| layer.0),
             kept: Some(self.contents.kept),
             best_moves: self.contents.best_moves,
@@ -141,10 +144,17 @@ impl ParamsBuilder {
         self
     }
 
-    /// Sets the smallest exponents of large and huge tiles to those of another run.
+    /// Sets the number of sectors into which the places of large tiles divide the lanes. The default is one.
+    #[must_use]
+    pub fn sectors(mut self, sectors: u8) -> Self {
+        self.sectors = sectors;
+        self
+    }
+
+    /// Divides layers into the blocks of another run.
     #[must_use]
     pub fn split(mut self, split: TileSplit) -> Self {
-        (self.large, self.huge) = (Some(split.large), Some(split.huge));
+        (self.large, self.huge, self.sectors) = (Some(split.large), Some(split.huge), split.sectors);
         self
     }
 
@@ -179,8 +189,8 @@ impl ParamsBuilder {
         let last = self.until.map_or(last, |layer| last.min(Layer(layer)));
         let usual = TileSplit::usual(&self.game, last);
         let split = match self.large {
-            Some(large) => TileSplit { large, huge: self.huge.unwrap_or(NO_HUGE) },
-            None => TileSplit { huge: self.huge.unwrap_or(usual.huge), ..usual },
+            Some(large) => TileSplit { large, huge: self.huge.unwrap_or(NO_HUGE), sectors: self.sectors },
+            None => TileSplit { huge: self.huge.unwrap_or(usual.huge), sectors: self.sectors, ..usual },
         };
         let kept = if self.best_moves { KeptLayers::KEPT_WITH_BEST_MOVES } else { KeptLayers::default() };
         let contents = RunContents {

@@ -4,6 +4,7 @@ use crate::board::BoardSize;
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::objective::Objective;
 use crate::rowset::ROW_BITS;
+use crate::sector::MOST_SECTORS;
 use crate::value_step::ValueStep;
 
 /// Largest number of rows of a class, because an edge of a transition has 30 bits for its target row.
@@ -105,6 +106,9 @@ pub enum ParamsError {
     /// The exponent from which tiles are huge is out of range.
     #[error("huge tiles cannot start at exponent {0}: expected {LEAST_HUGE} to {NO_HUGE}")]
     Huge(u8),
+    /// The number of sectors is out of range.
+    #[error("expected between 1 and {MOST_SECTORS} sectors of a lane, found {0}")]
+    Sectors(u8),
     /// Best moves of too many layers would be in one shard.
     #[error(
         "best moves of {layers} layers would be in one shard, because they are committed with the kept layers; expected two \

@@ -30,6 +30,8 @@ pub struct ParamsRecord {
     large: u8,
     #[serde(default = "no_huge", skip_serializing_if = "is_no_huge")]
     huge: u8,
+    #[serde(default = "one_sector", skip_serializing_if = "is_one_sector")]
+    sectors: u8,
     #[serde(default, skip_serializing_if = "is_default")]
     kept: KeptLayers,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -53,6 +55,15 @@ fn is_no_huge(huge: &u8) -> bool {
     *huge == NO_HUGE
 }
 
+/// Default of `sectors`, which a manifest omits.
+fn one_sector() -> u8 {
+    1
+}
+
+fn is_one_sector(sectors: &u8) -> bool {
+    *sectors == one_sector()
+}
+
 /// Whether a choice is the default, which a manifest omits.
 fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
     *choice == T::default()
@@ -61,7 +72,7 @@ fn is_default<T: Default + PartialEq>(choice: &T) -> bool {
 impl From<&Params> for ParamsRecord {
     fn from(params: &Params) -> Self {
         let Game { board, objective, spawn4, discount, spawner, precision, from } = params.game;
-        let TileSplit { large, huge } = params.split;
+        let TileSplit { large, huge, sectors } = params.split;
         let RunContents { until, kept, best_moves, value_step } = params.contents;
         let kept = kept.policy();
         let until_layer = until.map(|layer| layer.0);
@@ -73,6 +84,7 @@ impl From<&Params> for ParamsRecord {
             until_layer,
             large,
             huge,
+            sectors,
             kept,
             discount,
             spawner,
@@ -90,7 +102,7 @@ impl TryFrom<ParamsRecord> for Params {
         let ParamsRecord { board, objective, spawn4, precision, discount, spawner, .. } = record;
         let from = record.from.map(|text| whole::position(&text, board)).transpose()?;
         let game = Game { board, objective, spawn4, discount, spawner, precision, from };
-        let split = TileSplit { large: record.large, huge: record.huge };
+        let split = TileSplit { large: record.large, huge: record.huge, sectors: record.sectors };
         let ParamsRecord { until_layer, kept, best_moves, value_step, .. } = record;
         Self::checked(game, split, until_layer, RunContents { until: None, kept, best_moves, value_step })
     }

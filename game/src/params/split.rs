@@ -10,6 +10,7 @@ use super::game::Game;
 pub struct TileSplit {
     pub(super) large: u8,
     pub(super) huge: u8,
+    pub(super) sectors: u8,
 }
 
 /// Highest last layer of runs that split boards of at least 12 cells at tile 8.
@@ -41,6 +42,11 @@ impl TileSplit {
         self.huge
     }
 
+    /// Number of [sectors](crate::sector) into which the places of large tiles divide the lanes.
+    pub fn sectors(&self) -> u8 {
+        self.sectors
+    }
+
     /// Returns the split that was fastest in measurements of the board, for a run up to layer `last`.
     pub(super) fn usual(game: &Game, last: Layer) -> Self {
         let (large, huge) = match game.cells() {
@@ -48,7 +54,7 @@ impl TileSplit {
             12 if last > MANY_SEQUENCES => (5, HUGE_OF_MANY),
             _ => (4, NO_HUGE),
         };
-        Self { large: Self::within(game, large), huge }
+        Self { large: Self::within(game, large), huge, sectors: 1 }
     }
 
     /// Limits the smallest exponent of large tiles to that of the winning tile. If the winning tile is the smallest

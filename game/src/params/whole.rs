@@ -7,6 +7,7 @@ use crate::kept::KeptLayers;
 use crate::layer::Layer;
 use crate::objective::{Objective, Spawner};
 use crate::rules::{self, Move};
+use crate::sector::{MOST_SECTORS, Sectors};
 use crate::skeleton;
 use crate::symmetry::Symmetries;
 use crate::unreachable::why_unreachable;
@@ -45,6 +46,11 @@ impl Params {
     /// Contents of the run.
     pub fn contents(&self) -> &RunContents {
         &self.contents
+    }
+
+    /// Sectors of the lanes.
+    pub fn sectors(&self) -> Sectors {
+        Sectors::new(self.game.board, self.split.sectors)
     }
 
     /// Returns the same run with another precision.
@@ -133,6 +139,9 @@ impl Params {
         }
         if !(LEAST_HUGE..=NO_HUGE).contains(&split.huge) {
             return Err(ParamsError::Huge(split.huge));
+        }
+        if !(1..=MOST_SECTORS).contains(&split.sectors) {
+            return Err(ParamsError::Sectors(split.sectors));
         }
         if game.discount != Discount::NONE && !matches!(game.objective, Objective::Reach { .. }) {
             return Err(ParamsError::Discount(game.objective));

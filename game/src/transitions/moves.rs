@@ -296,8 +296,10 @@ impl Builder<'_> {
             }
             known.images.push(Image { shifts, pattern: self.numbers.number(pattern) });
         }
+        let sector = space.sector(k, image.index);
+        let step = Step { merges: slid.merges, births: slid.births, sector };
         let effect = Effect {
-            group: self.group(Step { merges: slid.merges, births: slid.births }),
+            group: self.group(step),
             mask: image.index,
             small_cells: mask.small_cells.len() as u8,
             images: first..known.images.len() as u32,
@@ -315,7 +317,8 @@ impl Builder<'_> {
         }
         let births = u32::from(step.births) << self.space.params().split().large();
         let k = self.id.k - step.merges + step.births;
-        let target = ClassId { k, small_sum: self.id.small_sum.checked_sub(births)? };
+        let small_sum = self.id.small_sum.checked_sub(births)?;
+        let target = ClassId { k, small_sum, sector: step.sector };
         let class = self.space.class(target)?;
         self.groups.push(Group { step, target, class, edges: Vec::new() });
         Some(self.groups.len() as u32 - 1)

@@ -50,7 +50,7 @@ impl Spawns {
         let mut edges = SpawnKind::ALL.map(|_| Vec::new());
         let above = SpawnKind::ALL.map(|spawn| {
             let small_sum = id.small_sum + spawn.tile();
-            Some((spawn.exponent(), space.class(ClassId { k: id.k, small_sum })?))
+            Some((spawn.exponent(), space.class(ClassId { small_sum, ..id })?))
         });
         for_each_mask(space, class, held, |mask, rows| {
             let cells = mask.mask.small_cells.len();

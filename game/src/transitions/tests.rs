@@ -22,8 +22,8 @@ struct Game {
 }
 
 impl Game {
-    fn new(board: &str, large: u8, huge: u8) -> Self {
-        let params = Params::usual(board, "score").large(large).huge(huge).build().unwrap();
+    fn new(board: &str, (large, huge, sectors): (u8, u8, u8)) -> Self {
+        let params = Params::usual(board, "score").large(large).huge(huge).sectors(sectors).build().unwrap();
         Self { space: Space::new(&params), patterns: Patterns::default(), params }
     }
 
@@ -97,20 +97,23 @@ impl Game {
     }
 }
 
-const GAMES: [(&str, u8, u8); 7] = [
-    ("2x2", 3, NO_HUGE),
-    ("3x2", 3, NO_HUGE),
-    ("3x2", 4, NO_HUGE),
-    ("1x5", 3, NO_HUGE),
-    ("2x3", 5, NO_HUGE),
-    ("1x6", 4, NO_HUGE),
-    ("7x1", 3, 8),
+const GAMES: [(&str, (u8, u8, u8)); 10] = [
+    ("2x2", (3, NO_HUGE, 1)),
+    ("2x2", (3, NO_HUGE, 2)),
+    ("3x2", (3, NO_HUGE, 1)),
+    ("3x2", (3, NO_HUGE, 3)),
+    ("3x2", (4, NO_HUGE, 1)),
+    ("1x5", (3, NO_HUGE, 1)),
+    ("2x3", (5, NO_HUGE, 1)),
+    ("1x6", (4, NO_HUGE, 1)),
+    ("7x1", (3, 8, 1)),
+    ("7x1", (3, 8, 4)),
 ];
 
 #[test]
 fn moves_agree_with_the_rules() {
-    for (board, large, huge) in GAMES {
-        let game = Game::new(board, large, huge);
+    for (board, split) in GAMES {
+        let game = Game::new(board, split);
         let mut moves_seen = 0;
         game.each_block(|_, class, columns| {
             let boards = game.boards(class, columns);
@@ -145,8 +148,8 @@ fn moves_agree_with_the_rules() {
 
 #[test]
 fn spawns_agree_with_the_rules() {
-    for (board, large, huge) in GAMES {
-        let game = Game::new(board, large, huge);
+    for (board, split) in GAMES {
+        let game = Game::new(board, split);
         let mut spawns_seen = 0;
         game.each_block(|layer, class, columns| {
             let boards = game.boards(class, columns);
@@ -189,8 +192,8 @@ fn spawns_agree_with_the_rules() {
 /// Transitions computed for some rows equal the transitions computed for all rows.
 #[test]
 fn transitions_do_not_depend_on_the_other_rows() {
-    let game = Game::new("3x2", 3, NO_HUGE);
-    let class = game.space.class(ClassId { k: 2, small_sum: 8 }).unwrap();
+    let game = Game::new("3x2", (3, NO_HUGE, 1));
+    let class = game.space.class(ClassId { k: 2, small_sum: 8, sector: 0 }).unwrap();
     let all = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
     let mut every_third = BitSet::with_room(class.rows());
     (0..class.rows() as u32).step_by(3).for_each(|row| every_third.insert(Row(row)));
@@ -269,7 +272,7 @@ impl Contents {
 #[test]
 fn transitions_of_some_rows_are_those_of_all() {
     for (board, large) in [("3x2", 3), ("2x3", 3), ("3x3", 4)] {
-        let game = Game::new(board, large, NO_HUGE);
+        let game = Game::new(board, (large, NO_HUGE, 1));
         let mut seen = BTreeSet::new();
         game.each_block(|layer, class, _| {
             if !seen.insert(class.id()) || (board == "3x3" && layer.0 % 32 != 0) {

@@ -20,8 +20,8 @@ use suite::{Law, Solution, check, solve};
 #[test]
 fn the_laws_hold_for_2048() {
     for (board, objective) in [("2x2", "score"), ("1x5", "score"), ("3x2", "reach:16"), ("2x3", "lose:16")] {
-        for large in [3, 4] {
-            let params = Params::usual(board, objective).large(large).build().unwrap();
+        for (large, sectors) in [(3, 1), (4, 1), (3, 3)] {
+            let params = Params::usual(board, objective).large(large).sectors(sectors).build().unwrap();
             let boards = check(&params).unwrap_or_else(|law| panic!("{board} {objective}: {law:?}"));
             assert!(boards > 100, "{board} {objective}: {boards}");
         }

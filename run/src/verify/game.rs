@@ -1,5 +1,7 @@
 //! The bounds of a run's game, computed independently from its parameters.
 
+use std::cmp::Ordering;
+
 use exact2048_game::{Game, Params, ValueStep};
 
 use super::geometry::{Geometry, tile_sum};
@@ -16,6 +18,8 @@ pub struct CheckedGame {
     values: ValueForm,
     /// For each content of two cells, the term that it adds to the code of the board's lane.
     lane_codes: Vec<u64>,
+    /// The term of each cell with a large tile in the number of the sector.
+    sector_terms: Vec<u64>,
 }
 
 impl CheckedGame {
@@ -30,6 +34,7 @@ impl CheckedGame {
         let lane_code = |e: u64| large(e) + huge(e);
         Self {
             lane_codes: (0..256).map(|two| lane_code(two & 15) + lane_code(two >> 4)).collect(),
+            sector_terms: sector_terms(params.game().board().rows(), params.game().board().cols()),
             geometry: Geometry::new(params.game().board()),
             largest_exponent: params
                 .contents()
@@ -93,10 +98,27 @@ impl CheckedGame {
 
     /// Returns the code of a board's lane.
     ///
-    /// From the lowest bit upward, the code has the number of large tiles in 8 bits and their sum in 24 bits. Then it
-    /// has the number of huge tiles of each exponent from 8 to 15, in 4 bits each.
+    /// From the lowest bit upward, the code has the number of large tiles in 5 bits and the sector in 3 bits. The sum of
+    /// the large tiles follows in 24 bits. Then it has the number of huge tiles of each exponent from 8 to 15, in 4 bits each.
     #[inline]
     pub fn lane(&self, board: u64) -> u64 {
+        self.lane_of_tiles(board) | self.sector(board) << 5
+    }
+
+    /// The sector of a board: the sum of the terms of the cells with large tiles, modulo the number of sectors.
+    pub fn sector(&self, board: u64) -> u64 {
+        let (sectors, large) = (u64::from(self.params.split().sectors()), self.params.split().large());
+        if sectors == 1 {
+            return 0;
+        }
+        let cells = self.sector_terms.iter().zip(0..);
+        let in_large = cells.filter(|&(_, cell)| (board >> (4 * cell) & 15) as u8 >= large);
+        in_large.map(|(term, _)| term).sum::<u64>() % sectors
+    }
+
+    /// Returns the code of the lane of some tiles in the first sector.
+    #[inline]
+    pub fn lane_of_tiles(&self, board: u64) -> u64 {
         board.to_le_bytes().iter().map(|&two| self.lane_codes[usize::from(two)]).sum()
     }
 
@@ -140,7 +162,33 @@ impl CheckedGame {
 
 /// The sum and the number of the large tiles of a lane, from its code.
 pub fn lane_tiles(lane: u64) -> (u32, usize) {
-    (lane as u32 >> 8, (lane & 255) as usize)
+    (lane as u32 >> 8, (lane & 31) as usize)
+}
+
+/// The sector of a lane, from its code.
+pub fn lane_sector(lane: u64) -> u64 {
+    lane >> 5 & 7
+}
+
+/// The code of a lane with the same tiles in the first sector.
+pub fn in_first_sector(lane: u64) -> u64 {
+    lane & !(7 << 5)
+}
+
+/// The distance of each cell from the nearer end of the longer side. On a square board, the sum for both sides.
+fn sector_terms(rows: usize, columns: usize) -> Vec<u64> {
+    let mut terms = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let (of_row, of_column) = (row.min(rows - 1 - row), column.min(columns - 1 - column));
+            terms.push(match rows.cmp(&columns) {
+                Ordering::Greater => of_row,
+                Ordering::Less => of_column,
+                Ordering::Equal => of_row + of_column,
+            } as u64);
+        }
+    }
+    terms
 }
 
 /// Exponents of the tiles of a board.

@@ -9,7 +9,7 @@ use exact2048_storage::{Entry, ItemKey, ShardKind};
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
-use super::game::lane_tiles;
+use super::game::{lane_sector, lane_tiles};
 use super::outcome::Problem;
 
 /// The items of one layer and kind by key, with their decoded frames.
@@ -192,5 +192,9 @@ pub fn item_text(layer: u32, lane: u64, part: u32) -> String {
     let (sum, tiles) = lane_tiles(lane);
     let huge: Vec<u64> = (8..16).flat_map(|e| (0..lane >> (4 * e) & 15).map(move |_| 1 << e)).collect();
     let among = if huge.is_empty() { String::new() } else { format!(", huge tiles {huge:?}") };
-    format!("item of layer {layer}, {tiles} large tiles of sum {sum}{among}, part {part}")
+    let sector = match lane_sector(lane) {
+        0 => String::new(),
+        sector => format!(", sector {sector}"),
+    };
+    format!("item of layer {layer}, {tiles} large tiles of sum {sum}{among}{sector}, part {part}")
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::game::{CheckedGame, lane_tiles};
+use super::game::{CheckedGame, in_first_sector, lane_sector, lane_tiles};
 use super::geometry::Geometry;
 pub use row_walk::{LayoutRow, RowSymmetry, RowWalk};
 
@@ -41,7 +41,8 @@ pub struct Layout<'a> {
     masks: Vec<Vec<Mask>>,
     /// `configs[cells][sum / 2]` is the number of ways to fill `cells` cells with small tiles of total `sum`.
     configs: Vec<Vec<u64>>,
-    classes: Mutex<FxHashMap<(usize, u32), Arc<ClassRows>>>,
+    /// By number of large tiles, small sum and sector.
+    classes: Mutex<FxHashMap<(usize, u32, u64), Arc<ClassRows>>>,
     columns: Mutex<KeptColumns>,
 }
 
@@ -82,6 +83,7 @@ struct Mask {
     small_cells: Vec<u32>,
     /// Whether a symmetry other than the identity maps the set to itself.
     is_symmetric: bool,
+    sector: u64,
 }
 
 impl Mask {
@@ -101,12 +103,13 @@ impl Mask {
     }
 }
 
-/// The rows of a class: skeletons with the same number of large tiles and the same sum of the small ones.
+/// The rows of a class: skeletons with the same number of large tiles, the same sum of the small ones, and the same
+/// sector.
 #[derive(Debug)]
 pub struct ClassRows {
     large_tiles: usize,
     small_sum: u32,
-    /// The first row of each mask, and the number of rows at the end.
+    /// The first row of each mask, and the number of rows at the end. Masks of other sectors have no rows.
     first_row: Vec<u64>,
     /// The small tiles of each row of each mask. A list is empty if its rows are computed when they are needed.
     listed: Vec<Vec<u64>>,
@@ -167,7 +170,7 @@ impl<'a> Layout<'a> {
             game,
             large,
             cells,
-            masks: canonical_masks(game.geometry()),
+            masks: canonical_masks(game),
             configs: config_counts(cells, large),
             classes: Mutex::default(),
             columns: Mutex::default(),
@@ -181,7 +184,10 @@ impl<'a> Layout<'a> {
         if tiles > self.cells || small_sum % 2 != 0 {
             return None;
         }
-        let block = Block { class: self.class(tiles, small_sum), columns: self.columns(lane, tiles, sum) };
+        let block = Block {
+            class: self.class(tiles, small_sum, lane_sector(lane)),
+            columns: self.columns(lane, tiles, sum),
+        };
         (block.row_count() > 0 && block.columns() > 0).then_some(block)
     }
 
@@ -190,14 +196,16 @@ impl<'a> Layout<'a> {
     /// `lanes` has the lanes of the layer in ascending order. The columns of other lanes are released. Other classes
     /// are released only if there are many, because other layers may need them again.
     pub fn forget_others(&self, layer: u32, lanes: &[u64]) {
-        self.columns.lock().retain(|lane| lanes.binary_search(&lane).is_ok());
+        let with_columns: FxHashSet<u64> = lanes.iter().map(|&lane| in_first_sector(lane)).collect();
+        self.columns.lock().retain(|lane| with_columns.contains(&lane));
         let mut classes = self.classes.lock();
         let listed = classes.values().flat_map(|class| &class.listed).map(Vec::len).sum::<usize>();
         if listed <= MOST_KEPT {
             return;
         }
         let needed: FxHashSet<_> = lanes.iter().map(|&lane| lane_tiles(lane)).collect();
-        classes.retain(|&(tiles, small_sum), _| needed.contains(&(layer.saturating_sub(small_sum), tiles)));
+        classes
+            .retain(|&(tiles, small_sum, _), _| needed.contains(&(layer.saturating_sub(small_sum), tiles)));
     }
 
     /// The place of a board in its block. All images of a board have the same place.
@@ -230,22 +238,24 @@ impl<'a> Layout<'a> {
         (mask, config, sequence)
     }
 
-    fn class(&self, large_tiles: usize, small_sum: u32) -> Arc<ClassRows> {
-        if let Some(class) = self.classes.lock().get(&(large_tiles, small_sum)) {
+    fn class(&self, large_tiles: usize, small_sum: u32, sector: u64) -> Arc<ClassRows> {
+        let key = (large_tiles, small_sum, sector);
+        if let Some(class) = self.classes.lock().get(&key) {
             return Arc::clone(class);
         }
         // Two threads may compute the same class at once. Their results are equal.
-        let class = Arc::new(self.make_class(large_tiles, small_sum));
-        self.classes.lock().insert((large_tiles, small_sum), Arc::clone(&class));
+        let class = Arc::new(self.make_class(large_tiles, small_sum, sector));
+        self.classes.lock().insert(key, Arc::clone(&class));
         class
     }
 
-    fn make_class(&self, large_tiles: usize, small_sum: u32) -> ClassRows {
-        let (geometry, count) = (self.game.geometry(), self.count(self.cells - large_tiles, small_sum));
+    fn make_class(&self, large_tiles: usize, small_sum: u32, sector: u64) -> ClassRows {
+        let (geometry, of_mask) = (self.game.geometry(), self.count(self.cells - large_tiles, small_sum));
         let masks = &self.masks[large_tiles];
-        let list_all = count * masks.len() as u64 <= MOST_LISTED;
+        let list_all = of_mask * masks.len() as u64 <= MOST_LISTED;
         let (mut first_row, mut listed, mut rows) = (vec![0], Vec::new(), 0);
         for mask in masks {
+            let count = if mask.sector == sector { of_mask } else { 0 };
             let only_canonical = mask.is_symmetric && count <= MOST_CANONICAL;
             let mut list = Vec::new();
             if only_canonical || list_all {
@@ -305,6 +315,7 @@ impl<'a> Layout<'a> {
     }
 
     fn columns(&self, lane: u64, tiles: usize, sum: u32) -> Arc<Vec<u64>> {
+        let lane = in_first_sector(lane);
         if let Some(columns) = self.columns.lock().lanes.get(&lane) {
             return Arc::clone(columns);
         }
@@ -319,7 +330,7 @@ impl<'a> Layout<'a> {
         self.multisets(tiles, sum, self.game.largest_exponent(), &mut Vec::new(), &mut multisets);
         // Other lanes have the same number and sum of large tiles, but other huge tiles.
         let packed = |exponents: &[u8]| exponents.iter().fold(0, |packed, &e| packed << 4 | u64::from(e));
-        multisets.retain(|exponents| self.game.lane(packed(exponents)) == lane);
+        multisets.retain(|exponents| self.game.lane_of_tiles(packed(exponents)) == lane);
         multisets.sort_unstable();
         let mut sequences = Vec::new();
         for descending in multisets {
@@ -377,7 +388,8 @@ fn compare_configs(a: u64, b: u64) -> Ordering {
 }
 
 /// The masks without a smaller image, by their number of cells. Masks are compared as numbers.
-fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
+fn canonical_masks(game: &CheckedGame) -> Vec<Vec<Mask>> {
+    let geometry = game.geometry();
     let cells = geometry.cells() as u32;
     let mut masks: Vec<Vec<Mask>> = (0..=cells).map(|_| Vec::new()).collect();
     for bits in 0..1u32 << cells {
@@ -392,6 +404,7 @@ fn canonical_masks(geometry: &Geometry) -> Vec<Vec<Mask>> {
             large_cells: (0..cells).filter(|cell| bits >> cell & 1 == 1).collect(),
             small_cells: (0..cells).filter(|cell| bits >> cell & 1 == 0).collect(),
             is_symmetric: is_kept_by_a_symmetry(geometry, bits),
+            sector: game.sector(LARGE * board),
         });
     }
     masks

@@ -135,6 +135,10 @@ impl Table {
     }
 }
 
+/// Tenths of a byte that a state needs from the lanes after one merge, one birth, both, two births, and from the other
+/// sectors of its lane. The first four are measured on 4x3.
+const BYTES: [u64; 5] = [13, 13, 4, 4, 24];
+
 /// Savings of pairs of lanes with the same owner.
 struct Links {
     of: Vec<Vec<(usize, u64)>>,
@@ -142,13 +146,18 @@ struct Links {
 
 impl Links {
     fn new(params: &Params, lanes: &[Lane], work: &[Scaled]) -> Self {
-        let steps = [(1, 0), (0, 1), (1, 1), (0, 2)].map(|(merges, births)| Step { merges, births });
+        let sectors = params.split().sectors();
+        let steps = [(1, 0), (0, 1), (1, 1), (0, 2), (0, 0)].into_iter().zip(BYTES);
+        let steps = steps.flat_map(|((merges, births), bytes)| {
+            (0..sectors).map(move |sector| (Step { merges, births, sector }, bytes))
+        });
+        let steps: Vec<(Step, u64)> = steps.collect();
         let mut of = vec![Vec::new(); lanes.len()];
         for (from, lane) in lanes.iter().enumerate() {
-            for (step, bytes) in steps.into_iter().zip([13, 13, 4, 4]) {
-                for to in lane.after(step, params) {
+            for &(step, bytes) in &steps {
+                for to in lane.after(step, params).into_iter().filter(|to| to != lane) {
                     let Ok(to) = lanes.binary_search(&to) else { continue };
-                    let saved = Self::between(&work[from], &work[to], bytes);
+                    let saved = Self::between(&work[from], &work[to], bytes) / u64::from(sectors);
                     of[from].push((to, saved));
                     of[to].push((from, saved));
                 }
@@ -157,8 +166,8 @@ impl Links {
         Self { of }
     }
 
-    /// Saving of two lanes with the same owner, in the unit of [`Table::cheapest`]. A state needs `bytes` tenths of a byte from the other lane
-    /// (measured on 4x3), in the layers that both lanes have.
+    /// Saving of two lanes with the same owner, in the unit of [`Table::cheapest`]. A state needs `bytes` tenths of a byte
+    /// from the other lane, in the layers that both lanes have.
     fn between(from: &Scaled, to: &Scaled, bytes: u64) -> u64 {
         let (own, other) = (from.layers(), to.layers());
         let both = own.start.max(other.start)..own.end.min(other.end);

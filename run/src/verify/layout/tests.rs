@@ -5,8 +5,8 @@ use exact2048_game::class::{ClassId, Space};
 use exact2048_game::columns::Columns;
 use exact2048_game::{Board, Lane, Layer, Params, lane};
 
-fn params(board: &str, large: u8, huge: u8) -> Params {
-    let params = Params::usual(board, "score").large(large).huge(huge).build();
+fn params(board: &str, large: u8, huge: u8, sectors: u8) -> Params {
+    let params = Params::usual(board, "score").large(large).huge(huge).sectors(sectors).build();
     params.unwrap()
 }
 
@@ -21,8 +21,11 @@ fn boards_have_the_same_places_as_in_the_solver() {
     // 5x2 and 4x3 have classes whose symmetric masks number all configs.
     let boards =
         [("2x2", 3), ("3x3", 4), ("2x4", 3), ("1x8", 4), ("5x2", 4), ("4x3", 4), ("3x3", 6), ("4x2", 6)];
-    for ((board, large), huge) in boards.into_iter().flat_map(|board| [(board, 16), (board, 8)]) {
-        let params = params(board, large, huge);
+    let splits = [(16, 1), (8, 1), (16, 3), (8, 8)];
+    for ((board, large), (huge, sectors)) in
+        boards.into_iter().flat_map(|board| splits.map(|split| (board, split)))
+    {
+        let params = params(board, large, huge, sectors);
         let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
         let mut seed = 5;
@@ -67,7 +70,7 @@ fn boards_have_the_same_places_as_in_the_solver() {
 fn blocks_have_the_same_sizes_as_in_the_solver() {
     for (board, large, huge) in [("2x2", 3, 16), ("3x2", 4, 16), ("2x4", 3, 8), ("3x3", 4, 16), ("3x3", 4, 8)]
     {
-        let params = params(board, large, huge);
+        let params = params(board, large, huge, 2);
         let (game, space) = (CheckedGame::new(&params), Space::new(&params));
         let layout = Layout::new(&game);
         for lane in lane::lanes(&params) {
@@ -77,7 +80,8 @@ fn blocks_have_the_same_sizes_as_in_the_solver() {
                 "{lane:?}"
             );
         }
-        for lane in [Lane::new(0, 0), Lane::new(2, 2 << large)] {
+        let sector = |sector| Lane { sector, ..Lane::new(2, 2 << large) };
+        for lane in [Lane::new(0, 0), sector(0), sector(1)] {
             for layer in (4..=120).step_by(2) {
                 let rows =
                     ClassId::of(Layer(layer), lane).and_then(|id| space.class(id)).map_or(0, |c| c.rows());
@@ -91,7 +95,7 @@ fn blocks_have_the_same_sizes_as_in_the_solver() {
 /// The example of `docs/dev/format.md`.
 #[test]
 fn masks_with_many_configs_number_all_of_them() {
-    let game = CheckedGame::new(&params("5x2", 4, 16));
+    let game = CheckedGame::new(&params("5x2", 4, 16, 1));
     let layout = Layout::new(&game);
     assert_eq!(layout.block(22, 0).unwrap().row_count(), 36_430);
 }
