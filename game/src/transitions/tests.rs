@@ -151,12 +151,13 @@ fn spawns_agree_with_the_rules() {
     for (board, split) in GAMES {
         let game = Game::new(board, split);
         let mut spawns_seen = 0;
-        game.each_block(|layer, class, columns| {
+        game.each_block(|_, class, columns| {
             let boards = game.boards(class, columns);
             let transitions = Transitions::new(class.id(), Arc::new(RowSet::all(class.rows())));
             let spawns = transitions.spawns(game.maker());
             for (exponent, spawn) in [(1u8, SpawnKind::Two), (2, SpawnKind::Four)] {
-                let above = ClassId::of(Layer(layer.0 + (1 << exponent)), columns.lane()).unwrap();
+                let rise = 1 << exponent;
+                let above = ClassId { small_sum: class.id().small_sum + rise, ..class.id() };
                 let Some(target) = game.space.class(above) else { continue };
                 let mut found = vec![BTreeSet::new(); boards.len()];
                 for (slot, edges) in spawns.of(spawn).enumerate() {

@@ -31,6 +31,12 @@ const LEAST_KEPT_STATES: u64 = 256;
 /// hash tables are faster, because its blocks have few entries, and the kernels need tables for each of its lanes.
 const SMALL_BYTES: u64 = 32 << 20;
 
+/// [`SMALL_BYTES`] on boards of at most [`FEW_CELLS`] cells. Their few lanes have full blocks. On 3x3, the kernels solve
+/// a cone of 2.3 million states in an eighth of the time.
+const SMALL_BYTES_OF_FEW_CELLS: u64 = 2 << 20;
+
+const FEW_CELLS: usize = 10;
+
 /// Largest size in bytes of the lower layers of a cone that the kernels list for later questions. These layers contain
 /// the states that follow an asked state. Listing all states would take longer than solving the cone.
 const MOST_KEPT_BYTES: u64 = 48 << 20;
@@ -185,8 +191,10 @@ impl Solving<'_> {
             let states = solved.states();
             Ok((solved, states))
         };
-        let kernels = cones.kernels.as_ref().filter(|_| SMALL_BYTES < question.cone_bytes);
-        let mut solved = by_tables(if kernels.is_some() { SMALL_BYTES } else { question.cone_bytes });
+        let has_few_cells = self.stored.params.game().cells() <= FEW_CELLS;
+        let small_bytes = if has_few_cells { SMALL_BYTES_OF_FEW_CELLS } else { SMALL_BYTES };
+        let kernels = cones.kernels.as_ref().filter(|_| small_bytes < question.cone_bytes);
+        let mut solved = by_tables(if kernels.is_some() { small_bytes } else { question.cone_bytes });
         if let (Err(ConeError::TooLarge(found)), Some(kernels)) = (&solved, kernels) {
             self.check_deadline(found, question)?;
             let begun = Instant::now();
