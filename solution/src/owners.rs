@@ -106,7 +106,7 @@ mod tests {
             prop_assert_eq!(&here, &there);
             let owners: Vec<usize> = lanes(&params).into_iter().map(|lane| here.owner(lane)).collect();
             prop_assert!(owners.iter().all(|&owner| owner < threads.len()));
-            let has_a_share = |&member: &usize| 20 * threads[member] >= threads.iter().sum();
+            let has_a_share = |&member: &usize| 8 * threads[member] >= threads.iter().sum();
             let mut with_shares = (0..threads.len()).filter(has_a_share);
             prop_assert!(with_shares.all(|member| owners.contains(&member)), "each has some lane");
         }

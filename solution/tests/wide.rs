@@ -293,12 +293,9 @@ fn unwanted_questions_end_early() {
         let asked = AtomicUsize::new(0);
         let wanted = || asked.fetch_add(1, Ordering::Relaxed) < patience;
         assert!(matches!(oracle.evaluate(last, &wanted), Err(QueryError::GivenUp)));
-        // Each thread that looks values up asks once more at most.
+        // Threads that look values up at the same time may each ask a few times more.
         let asked = asked.load(Ordering::Relaxed);
-        assert!(
-            (patience + 1..=patience + rayon::current_num_threads()).contains(&asked),
-            "{asked} for {patience}"
-        );
+        assert!((patience + 1..=patience + all / 4).contains(&asked), "{asked} for {patience} of {all}");
         assert!(matches!(oracle.values(&boards, &|| false), Err(QueryError::GivenUp)));
     }
     // A batch of stored boards solves no cone, but it may be large, so it must end early too.
