@@ -243,6 +243,13 @@ mod tests {
                 );
                 assert!(other.source_lanes(&params).contains(&lane), "{lane:?} {other:?}");
             }
+            for step in Step::all(&params) {
+                let sources = lane.before(step, &params);
+                assert!(
+                    sources.iter().all(|source| source.after(step, &params).contains(&lane)),
+                    "{lane:?} {step:?}"
+                );
+            }
         }
     }
 
