@@ -8,9 +8,6 @@ use crate::board::BoardSize;
 /// Largest number of sectors. The code of a lane has three bits for the sector.
 pub const MOST_SECTORS: u8 = 8;
 
-/// Bits of a set of sectors.
-pub type SectorSet = u8;
-
 /// Sectors of a run: the sum of the weights of the cells with large tiles, modulo the number of sectors.
 ///
 /// The weight of a cell is its distance from the nearer end of the longer side. On a square board, it is the sum of the
@@ -45,8 +42,8 @@ impl Sectors {
         sum % self.count
     }
 
-    /// Returns the sectors that occur, by the number of large tiles.
-    pub fn occurring(&self) -> Vec<SectorSet> {
+    /// Returns the sectors that occur, one bit each, by the number of large tiles.
+    pub fn occurring(&self) -> Vec<u8> {
         let count = u32::from(self.count);
         let mut found = vec![0; self.weights.len() + 1];
         found[0] = 1;
@@ -54,7 +51,7 @@ impl Sectors {
             for k in (0..=cell).rev() {
                 let before = found[k];
                 let turned = (0..count).filter(|sector| before >> sector & 1 == 1);
-                let after: SectorSet =
+                let after: u8 =
                     turned.map(|sector| 1 << ((sector + u32::from(weight)) % count)).fold(0, |a, b| a | b);
                 found[k + 1] |= after;
             }

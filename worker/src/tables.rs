@@ -3,9 +3,10 @@
 //! All of them follow from the parameters. So they are made when first needed, kept while memory allows, and made again
 //! after they were dropped.
 
+mod lane_maps;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
@@ -26,6 +27,7 @@ use rustc_hash::FxHashMap;
 
 use crate::kernels::index_map::{self, IndexMap, MapList, Permutation};
 use crate::memory::Memory;
+use lane_maps::LaneMaps;
 
 /// The tables of a run.
 #[derive(Debug)]
@@ -438,83 +440,11 @@ impl Tables {
     }
 }
 
-/// The index maps from one lane to another, made when a task needs them.
-pub struct LaneMaps<'a> {
-    tables: &'a Tables,
-    source: &'a LaneTables,
-    target: &'a LaneTables,
-    maps: &'a mut PatternMaps,
-}
-
 /// Maps are kept while one part in this many of the memory limit stays free.
 const LEFT_BY_MAPS: usize = 8;
 
 /// The data of shapes takes much memory if it exceeds one part in this many of the limit.
 const MANY_SHAPES: usize = 16;
-
-/// One batch of maps, after which memory is checked, takes at most one part in this many of the memory limit.
-const MADE_AT_ONCE: usize = 32;
-
-impl LaneMaps<'_> {
-    /// Calls `apply` with the maps of patterns, in order, and with their indices.
-    ///
-    /// It calls `apply` once with all maps, unless memory is short. Then it calls several times, each time with as many
-    /// maps as fit.
-    pub fn for_each_some(
-        &mut self,
-        patterns: &[PatternId],
-        mut apply: impl FnMut(Range<usize>, &[IndexMap<'_>]),
-    ) {
-        let mut next = 0;
-        while next < patterns.len() {
-            if !self.tables.memory.fits(0) && !self.has(patterns[next]) {
-                *self.maps = PatternMaps::default();
-            }
-            let numbers = self.numbers(&patterns[next..], || !self.tables.memory.fits(0));
-            let maps = self.maps.numbered(&numbers);
-            apply(next..next + maps.len(), &maps);
-            next += maps.len();
-        }
-    }
-
-    fn has(&self, pattern: PatternId) -> bool {
-        self.maps.numbers.contains_key(&pattern)
-    }
-
-    /// The numbers of the maps of patterns. Missing maps are made in batches. If `enough` is true after a batch, the
-    /// later patterns get no numbers.
-    fn numbers(&mut self, patterns: &[PatternId], enough: impl Fn() -> bool) -> Vec<u32> {
-        let at_once =
-            self.tables.memory.limit_bytes() / MADE_AT_ONCE / (4 * self.source.columns.len()).max(1);
-        let (mut numbers, mut unmade) = (Vec::with_capacity(patterns.len()), Vec::new());
-        for &pattern in patterns {
-            let next = (self.maps.maps.len() + unmade.len()) as u32;
-            let number = *self.maps.numbers.entry(pattern).or_insert(next);
-            if number == next {
-                unmade.push(pattern);
-            }
-            numbers.push(number);
-            if unmade.len() > at_once {
-                self.make(&mut unmade);
-                if enough() {
-                    break;
-                }
-            }
-        }
-        self.make(&mut unmade);
-        numbers
-    }
-
-    fn make(&mut self, unmade: &mut Vec<PatternId>) {
-        if unmade.is_empty() {
-            return;
-        }
-        let (source, target) = (&self.source.columns, &self.target.columns);
-        let patterns = &self.tables.patterns;
-        let between = ColumnMap { params: self.tables.params(), patterns, source, target };
-        self.maps.maps.make(&between, &patterns.known(unmade.drain(..)));
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -529,12 +459,26 @@ mod tests {
     }
 
     fn tables_within(limit_bytes: usize) -> Tables {
-        let params = Params::usual("3x2", "score").large(3).build().unwrap();
+        tables_of(&Params::usual("3x2", "score").large(3).build().unwrap(), limit_bytes)
+    }
+
+    fn tables_of(params: &Params, limit_bytes: usize) -> Tables {
         Tables::new(
-            &params,
+            params,
             Arc::new(Memory::new(limit_bytes, Heap::of(|| 0), std::env::temp_dir().into())),
             0,
         )
+    }
+
+    #[test]
+    fn the_sectors_of_a_lane_share_its_columns() {
+        let params = Params::usual("3x2", "score").large(3).sectors(2).build().unwrap();
+        let tables = tables_of(&params, usize::MAX);
+        let [first, second] = [0, 1].map(|sector| {
+            let lane = Lane { sector, ..Lane::new(2, 24) };
+            tables.lane(lane).unwrap()
+        });
+        assert!(!first.columns.is_empty() && Arc::ptr_eq(&first.columns, &second.columns));
     }
 
     #[test]
