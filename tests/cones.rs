@@ -42,8 +42,13 @@ static ORACLE: LazyLock<Oracle> = LazyLock::new(|| Oracle::new(&Run::open(&USUAL
 
 /// An oracle with kernels.
 fn with_kernels(run: &Run, tuning: Tuning) -> Oracle {
+    with_kernels_within(run, tuning, OracleOptions::default().cone_bytes)
+}
+
+/// An oracle with kernels and a memory limit for each cone.
+fn with_kernels_within(run: &Run, tuning: Tuning, cone_bytes: u64) -> Oracle {
     let kernels = Some(KernelsOfRun::new(move |run| exact2048_run::kernels(run, tuning)));
-    Oracle::with_options(run, OracleOptions { kernels, ..OracleOptions::default() }).unwrap()
+    Oracle::with_options(run, OracleOptions { kernels, cone_bytes, ..OracleOptions::default() }).unwrap()
 }
 
 /// Threads that play games need cones at the same time. Their games are those of a run with all values.
@@ -161,8 +166,11 @@ fn kernels_solve_large_cones() {
     assert_eq!((&found, computed), (&ask(&alone, later, most, &|| true).unwrap().0, 0));
     assert!(known > 0);
     // Kernels without memory leave the cone to the hash tables, whose memory does not suffice either.
-    let little = Tuning { limit_bytes: 1 << 20, ..UNLIMITED };
-    let refused = ask(&with_kernels(&run, little), first, 33 << 20, &|| true).unwrap_err();
+    let (little, all) = (Tuning { limit_bytes: 1 << 20, ..UNLIMITED }, 33 << 20);
+    let refused = ask(&with_kernels_within(&run, little, all), first, all, &|| true).unwrap_err();
+    assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
+    // With less than the whole memory, the question is a trial, for which the kernels do not work.
+    let refused = ask(&with_kernels(&run, UNLIMITED), first, 16 << 20, &|| true).unwrap_err();
     assert!(matches!(refused, QueryError::TooLarge(_)), "{refused}");
     // A cone that takes longer than its deadline is refused before the work.
     let spent = CostSum::default();

@@ -280,10 +280,9 @@ impl Run {
     ) -> PyResult<T> {
         process::prepare()?;
         let (spent, most_bytes) = (CostSum::default(), self.oracle.cone_bytes());
-        if boards.len() == 1 {
-            let quick_bytes = QUICK_BYTES.min(most_bytes);
-            match question(&self.oracle, &QuestionLimits::new(&|| true, quick_bytes, &spent)) {
-                Err(QueryError::TooLarge(_)) if quick_bytes < most_bytes => {}
+        if boards.len() == 1 && QUICK_BYTES < most_bytes {
+            match question(&self.oracle, &QuestionLimits::new(&|| true, QUICK_BYTES, &spent)) {
+                Err(QueryError::TooLarge(_)) => {}
                 answer => return answer.map_err(|error| of_query(&error)),
             }
         }

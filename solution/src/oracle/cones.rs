@@ -178,7 +178,8 @@ impl Solving<'_> {
     }
 
     /// The cone of some states, and the number of states that were computed. Large cones are solved by the kernels, if
-    /// there are any and memory suffices for them.
+    /// there are any and memory suffices for them. A question with less than the whole memory is a trial, which often runs
+    /// without a turn or a way to stop it. So the kernels, which take long, do not work for it.
     fn solve_cone(
         &self,
         asked: &[(Layer, Board)],
@@ -193,8 +194,10 @@ impl Solving<'_> {
         };
         let has_few_cells = self.stored.params.game().cells() <= FEW_CELLS;
         let small_bytes = if has_few_cells { SMALL_BYTES_OF_FEW_CELLS } else { SMALL_BYTES };
-        let kernels = cones.kernels.as_ref().filter(|_| small_bytes < question.cone_bytes);
-        let mut solved = by_tables(if kernels.is_some() { small_bytes } else { question.cone_bytes });
+        let kernels = cones.kernels.as_ref().filter(|_| small_bytes < cones.most_bytes);
+        let table_bytes = if kernels.is_some() { small_bytes } else { u64::MAX };
+        let mut solved = by_tables(table_bytes.min(question.cone_bytes));
+        let kernels = kernels.filter(|_| question.cone_bytes >= cones.most_bytes);
         if let (Err(ConeError::TooLarge(found)), Some(kernels)) = (&solved, kernels) {
             self.check_deadline(found, question)?;
             let begun = Instant::now();
