@@ -179,9 +179,9 @@ pub fn lanes(params: &Params) -> Vec<Lane> {
     };
     let possible = |lane: &Lane| usize::from(lane.k) <= most_large && lane.large_sum <= last && occurs(lane);
     found.extend(sets.into_iter().filter(possible));
-    let occurring = params.sectors().occurring();
+    let sectors = params.sectors();
     let in_sectors = |lane: Lane| {
-        let set = occurring[usize::from(lane.k)];
+        let set = sectors.occurring()[usize::from(lane.k)];
         (0..MOST_SECTORS)
             .filter(move |sector| set >> sector & 1 == 1)
             .map(move |sector| Lane { sector, ..lane })

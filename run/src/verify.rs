@@ -47,6 +47,7 @@ mod moves;
 mod outcome;
 mod policy;
 mod sampling;
+mod sectors;
 mod span;
 mod table;
 mod values;

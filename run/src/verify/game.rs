@@ -1,10 +1,9 @@
 //! The bounds of a run's game, computed independently from its parameters.
 
-use std::cmp::Ordering;
-
 use exact2048_game::{Game, Params, ValueStep};
 
 use super::geometry::{Geometry, tile_sum};
+use super::sectors::sectors_of_sets;
 use super::values::{SPAWNS, ValueForm};
 
 /// The game of a run.
@@ -18,8 +17,8 @@ pub struct CheckedGame {
     values: ValueForm,
     /// For each content of two cells, the term that it adds to the code of the board's lane.
     lane_codes: Vec<u64>,
-    /// The term of each cell with a large tile in the number of the sector.
-    sector_terms: Vec<u64>,
+    /// The sector of each set of cells with large tiles. Empty with a single sector.
+    sectors: Vec<u8>,
 }
 
 impl CheckedGame {
@@ -32,10 +31,11 @@ impl CheckedGame {
         let large = |e: u64| if e >= u64::from(params.split().large()) { 256 << e | 1 } else { 0 };
         let huge = |e: u64| if e >= u64::from(params.split().huge()) { 1 << (4 * e) } else { 0 };
         let lane_code = |e: u64| large(e) + huge(e);
+        let (board, geometry) = (params.game().board(), Geometry::new(params.game().board()));
         Self {
             lane_codes: (0..256).map(|two| lane_code(two & 15) + lane_code(two >> 4)).collect(),
-            sector_terms: sector_terms(params.game().board().rows(), params.game().board().cols()),
-            geometry: Geometry::new(params.game().board()),
+            sectors: sectors_of_sets((board.rows(), board.cols()), &geometry, params.split().sectors()),
+            geometry,
             largest_exponent: params
                 .contents()
                 .until()
@@ -105,15 +105,15 @@ impl CheckedGame {
         self.lane_of_tiles(board) | self.sector(board) << 5
     }
 
-    /// The sector of a board: the sum of the terms of the cells with large tiles, modulo the number of sectors.
+    /// The sector of a board.
     pub fn sector(&self, board: u64) -> u64 {
-        let (sectors, large) = (u64::from(self.params.split().sectors()), self.params.split().large());
-        if sectors == 1 {
+        if self.sectors.is_empty() {
             return 0;
         }
-        let cells = self.sector_terms.iter().zip(0..);
-        let in_large = cells.filter(|&(_, cell)| (board >> (4 * cell) & 15) as u8 >= large);
-        in_large.map(|(term, _)| term).sum::<u64>() % sectors
+        let large = self.params.split().large();
+        let is_large = |cell: usize| (board >> (4 * cell) & 15) as u8 >= large;
+        let set: usize = (0..self.geometry.cells()).map(|cell| usize::from(is_large(cell)) << cell).sum();
+        self.sectors[set].into()
     }
 
     /// Returns the code of the lane of some tiles in the first sector.
@@ -173,22 +173,6 @@ pub fn lane_sector(lane: u64) -> u64 {
 /// The code of a lane with the same tiles in the first sector.
 pub fn in_first_sector(lane: u64) -> u64 {
     lane & !(7 << 5)
-}
-
-/// The distance of each cell from the nearer end of the longer side. On a square board, the sum for both sides.
-fn sector_terms(rows: usize, columns: usize) -> Vec<u64> {
-    let mut terms = Vec::new();
-    for row in 0..rows {
-        for column in 0..columns {
-            let (of_row, of_column) = (row.min(rows - 1 - row), column.min(columns - 1 - column));
-            terms.push(match rows.cmp(&columns) {
-                Ordering::Greater => of_row,
-                Ordering::Less => of_column,
-                Ordering::Equal => of_row + of_column,
-            } as u64);
-        }
-    }
-    terms
 }
 
 /// Exponents of the tiles of a board.
