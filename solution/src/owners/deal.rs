@@ -26,16 +26,17 @@ const SHARE_BITS: u32 = 20;
 /// Bits of the work of a layer.
 const WORK_BITS: u32 = 30;
 
-/// Price of moves from a member's lane to another member's, in the unit of [`Links::between`]. Lanes that exchange much
-/// then often have one owner. With two members, a third fewer values are sent than without a price. The busiest member
-/// has some hundredths more of a layer's work.
-const PRICE: u64 = 10;
+/// Price of moves from a member's lane to another member's, in the unit of [`Links::between`], divided by the number of
+/// members. Lanes that exchange much then often have one owner. With two members, a third fewer values are sent than
+/// without a price. The busiest member has some hundredths more of a layer's work, and with many members most neighbours
+/// have other owners in any case.
+const PRICE: u64 = 20;
 
 /// The owner of each lane, lanes ascending.
 pub(super) fn deal(params: &Params, threads: &[u32]) -> Vec<(Lane, u16)> {
     let lanes = lanes(params);
     let work = scaled(LaneWork::of_lanes(params, &lanes), params.last_layer().index() + 1);
-    let links = Links::new(params, &lanes, &work);
+    let links = Links::new(params, &lanes, &work, PRICE / threads.len() as u64);
     let mut order: Vec<usize> = (0..lanes.len()).collect();
     order.sort_by_key(|&lane| (work[lane].first, Reverse(work[lane].whole()), lane));
     let mut table = Table::new(threads, params.last_layer().index() + 1);
@@ -45,12 +46,7 @@ pub(super) fn deal(params: &Params, threads: &[u32]) -> Vec<(Lane, u16)> {
         if let Some(owner) = owners[lane].take() {
             table.change(&work[lane], owner, u64::wrapping_sub);
         }
-        let mut saved = vec![0; threads.len()];
-        for (other, bytes) in &links.of[lane] {
-            if let Some(owner) = owners[*other] {
-                saved[owner] += bytes;
-            }
-        }
+        let saved = links.saved(lane, &owners, threads.len());
         let owner = table.cheapest(&work[lane], &saved);
         table.change(&work[lane], owner, u64::wrapping_add);
         owners[lane] = Some(owner);
@@ -140,38 +136,74 @@ impl Table {
 const BYTES: [u64; 5] = [13, 13, 4, 4, 24];
 
 /// Savings of pairs of lanes with the same owner.
+///
+/// The lanes that differ only in the sector are a group. They have the same layers and lead to the same groups. So a lane
+/// saves as much with each lane of a group.
 struct Links {
-    of: Vec<Vec<(usize, u64)>>,
+    /// The lanes of each group, and the group of each lane.
+    groups: Vec<Range<usize>>,
+    group_of: Vec<usize>,
+    /// For each lane, the groups that its moves lead to, each with the saving with one of its lanes.
+    after: Vec<Vec<(usize, u64)>>,
+    /// For each group, the groups whose moves lead to it.
+    before: Vec<Vec<usize>>,
 }
 
 impl Links {
-    fn new(params: &Params, lanes: &[Lane], work: &[Scaled]) -> Self {
-        let sectors = params.split().sectors();
+    fn new(params: &Params, lanes: &[Lane], work: &[Scaled], price: u64) -> Self {
+        let sectors = u64::from(params.split().sectors());
+        let (mut names, mut groups, mut group_of) = (Vec::new(), Vec::new(), Vec::new());
+        for of_group in lanes.chunk_by(|a, b| a.in_first_sector() == b.in_first_sector()) {
+            let first = group_of.len();
+            group_of.resize(first + of_group.len(), groups.len());
+            groups.push(first..group_of.len());
+            names.push(of_group[0].in_first_sector());
+        }
         let steps = [(1, 0), (0, 1), (1, 1), (0, 2), (0, 0)].into_iter().zip(BYTES);
-        let steps = steps.flat_map(|((merges, births), bytes)| {
-            (0..sectors).map(move |sector| (Step { merges, births, sector }, bytes))
-        });
-        let steps: Vec<(Step, u64)> = steps.collect();
-        let mut of = vec![Vec::new(); lanes.len()];
-        for (from, lane) in lanes.iter().enumerate() {
-            for &(step, bytes) in &steps {
-                for to in lane.after(step, params).into_iter().filter(|to| to != lane) {
-                    let Ok(to) = lanes.binary_search(&to) else { continue };
-                    let saved = Self::between(&work[from], &work[to], bytes) / u64::from(sectors);
-                    of[from].push((to, saved));
-                    of[to].push((from, saved));
+        let steps = steps.map(|((merges, births), bytes)| (Step { merges, births, sector: 0 }, bytes));
+        let mut after = vec![Vec::new(); lanes.len()];
+        let mut before = vec![Vec::new(); groups.len()];
+        for (group, name) in names.iter().enumerate() {
+            for (step, bytes) in steps.clone() {
+                let targets = name.after(step, params).into_iter();
+                for target in targets.filter_map(|target| names.binary_search(&target).ok()) {
+                    before[target].push(group);
+                    for lane in groups[group].clone() {
+                        let saved =
+                            price * Self::between(&work[lane], &work[groups[target].start], bytes) / sectors;
+                        after[lane].push((target, saved));
+                    }
                 }
             }
         }
-        Self { of }
+        Self { groups, group_of, after, before }
     }
 
-    /// Saving of two lanes with the same owner, in the unit of [`Table::cheapest`]. A state needs `bytes` tenths of a byte
-    /// from the other lane, in the layers that both lanes have.
+    /// Saving of a lane with each member, if that member owns it.
+    fn saved(&self, lane: usize, owners: &[Option<usize>], members: usize) -> Vec<u64> {
+        let mut saved = vec![0; members];
+        let mut add = |other: usize, bytes: u64| {
+            if let Some(owner) = owners[other].filter(|_| other != lane) {
+                saved[owner] += bytes;
+            }
+        };
+        for &(group, bytes) in &self.after[lane] {
+            self.groups[group].clone().for_each(|other| add(other, bytes));
+        }
+        let own = self.group_of[lane];
+        for other in self.before[own].iter().flat_map(|&group| self.groups[group].clone()) {
+            let to_own = self.after[other].iter().filter(|&&(group, _)| group == own);
+            to_own.for_each(|&(_, bytes)| add(other, bytes));
+        }
+        saved
+    }
+
+    /// Saving of two lanes with the same owner for a price of one, in the unit of [`Table::cheapest`]. A state needs `bytes`
+    /// tenths of a byte from the other lane, in the layers that both lanes have.
     fn between(from: &Scaled, to: &Scaled, bytes: u64) -> u64 {
         let (own, other) = (from.layers(), to.layers());
         let both = own.start.max(other.start)..own.end.min(other.end);
         let work: u64 = both.map(|layer| from.blocks[layer - from.first].0).sum();
-        (work * bytes * PRICE) << (SHARE_BITS - 10)
+        (work * bytes) << (SHARE_BITS - 10)
     }
 }
