@@ -151,9 +151,7 @@ impl Solving<'_> {
         question: &QuestionLimits<'_>,
     ) -> Result<Vec<Option<Stored>>, QueryError> {
         let (solved, computed) = match self.solve_cone(asked, question) {
-            Err(QueryError::TooLarge(_))
-                if asked.len() > 1 && question.cone_bytes >= self.cones.most_bytes =>
-            {
+            Err(QueryError::TooLarge(_)) if asked.len() > 1 && self.is_whole(question) => {
                 let (first, rest) = asked.split_at(asked.len() / 2);
                 let mut values = self.solve(first, question)?;
                 let mut others = vec![None; rest.len()];
@@ -177,9 +175,14 @@ impl Solving<'_> {
         Ok(values)
     }
 
+    /// Whether a question may use the whole memory for a cone. Otherwise it is a trial.
+    fn is_whole(&self, question: &QuestionLimits<'_>) -> bool {
+        question.cone_bytes >= self.cones.most_bytes
+    }
+
     /// The cone of some states, and the number of states that were computed. Large cones are solved by the kernels, if
-    /// there are any and memory suffices for them. A question with less than the whole memory is a trial, which often runs
-    /// without a turn or a way to stop it. So the kernels, which take long, do not work for it.
+    /// there are any and memory suffices for them. They take long, so they do not work for trials, which often run without
+    /// a turn or a way to stop them.
     fn solve_cone(
         &self,
         asked: &[(Layer, Board)],
@@ -197,7 +200,7 @@ impl Solving<'_> {
         let kernels = cones.kernels.as_ref().filter(|_| small_bytes < cones.most_bytes);
         let table_bytes = if kernels.is_some() { small_bytes } else { u64::MAX };
         let mut solved = by_tables(table_bytes.min(question.cone_bytes));
-        let kernels = kernels.filter(|_| question.cone_bytes >= cones.most_bytes);
+        let kernels = kernels.filter(|_| self.is_whole(question));
         if let (Err(ConeError::TooLarge(found)), Some(kernels)) = (&solved, kernels) {
             self.check_deadline(found, question)?;
             let begun = Instant::now();
