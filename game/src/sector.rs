@@ -13,9 +13,9 @@ pub const MOST_SECTORS: u8 = 8;
 
 /// Sectors of a run.
 ///
-/// Two sets of cells have the same sector if they have equally many large tiles in each line along the shorter side, up to
-/// symmetry. Classes of such sets are dealt to the sectors, the largest first, each to the sector that then has the fewest
-/// sets of this number of large tiles.
+/// The sector of a set of cells follows from its profile: how many of its cells are in each line along the shorter side, up
+/// to symmetry. Profiles are dealt to the sectors, those of most sets first. Each goes to the sector that then has the
+/// fewest sets of this number of cells.
 #[derive(Clone, Debug)]
 pub struct Sectors {
     /// Sector of each set of cells, one bit each. Empty with a single sector.
@@ -30,24 +30,24 @@ impl Sectors {
         if count == 1 {
             return Self { sectors: Vec::new(), occurring: vec![1; cells + 1] };
         }
-        let lines: Vec<u32> = (0..1u32 << cells).map(|set| tiles_by_line(board, set)).collect();
+        let profiles: Vec<u32> = (0..1u32 << cells).map(|set| profile(board, set)).collect();
         let mut sizes = BTreeMap::<(u32, u32), u32>::new();
-        for (set, &lines) in (0u32..).zip(&lines) {
-            *sizes.entry((set.count_ones(), lines)).or_default() += 1;
+        for (set, &profile) in (0u32..).zip(&profiles) {
+            *sizes.entry((set.count_ones(), profile)).or_default() += 1;
         }
         let mut order: Vec<((u32, u32), u32)> = sizes.into_iter().collect();
-        order.sort_by_key(|&((large, lines), size)| (large, Reverse(size), lines));
+        order.sort_by_key(|&((large, profile), size)| (large, Reverse(size), profile));
         let mut sector_of = BTreeMap::new();
         let mut occurring = vec![0; cells + 1];
         let mut dealt = vec![vec![0; usize::from(count)]; cells + 1];
-        for ((large, lines), size) in order {
+        for ((large, profile), size) in order {
             let dealt = &mut dealt[large as usize];
             let sector = (0..count).min_by_key(|&sector| dealt[usize::from(sector)]).unwrap_or_default();
             dealt[usize::from(sector)] += size;
             occurring[large as usize] |= 1 << sector;
-            sector_of.insert(lines, sector);
+            sector_of.insert(profile, sector);
         }
-        Self { sectors: lines.iter().map(|lines| sector_of[lines]).collect(), occurring }
+        Self { sectors: profiles.iter().map(|profile| sector_of[profile]).collect(), occurring }
     }
 
     /// Returns the sector of a board from the cells of its large tiles, one bit each.
@@ -62,9 +62,9 @@ impl Sectors {
     }
 }
 
-/// Numbers of cells of a set in each line along the shorter side, four bits each, first line lowest. Returns the smallest
-/// of these numbers over all images of the set.
-fn tiles_by_line(board: BoardSize, set: u32) -> u32 {
+/// The profile of a set of cells: its cells in each line along the shorter side, four bits a line, the first line lowest. Of
+/// all images, the smallest number.
+fn profile(board: BoardSize, set: u32) -> u32 {
     let (rows, cols) = (board.rows(), board.cols());
     let count = |lines: usize, line_of: &dyn Fn(usize) -> usize| {
         let cells = (0..board.cells()).filter(|cell| set >> cell & 1 == 1);

@@ -10,34 +10,34 @@ pub fn sectors_of_sets((rows, columns): (usize, usize), geometry: &Geometry, sec
     if sectors == 1 {
         return Vec::new();
     }
-    let classes: Vec<u64> =
-        (0..1u64 << (rows * columns)).map(|set| class_of(set, (rows, columns), geometry)).collect();
+    let profiles: Vec<u64> =
+        (0..1u64 << (rows * columns)).map(|set| profile_of(set, (rows, columns), geometry)).collect();
     let mut members = BTreeMap::<(u32, u64), u64>::new();
-    for (set, &class) in (0u64..).zip(&classes) {
-        *members.entry((set.count_ones(), class)).or_default() += 1;
+    for (set, &profile) in (0u64..).zip(&profiles) {
+        *members.entry((set.count_ones(), profile)).or_default() += 1;
     }
     let mut sector_of = BTreeMap::new();
     for tiles in 0..=(rows * columns) as u32 {
         let mut of_tiles: Vec<_> = members
             .iter()
             .filter(|((of, _), _)| *of == tiles)
-            .map(|((_, class), sets)| (Reverse(sets), class))
+            .map(|((_, profile), sets)| (Reverse(sets), profile))
             .collect();
         of_tiles.sort();
         let mut dealt = vec![0; usize::from(sectors)];
-        for (Reverse(sets), &class) in of_tiles {
+        for (Reverse(sets), &profile) in of_tiles {
             let fewest = dealt.iter().copied().min().unwrap_or_default();
             let sector = dealt.iter().position(|&has| has == fewest).unwrap_or_default();
             dealt[sector] += sets;
-            sector_of.insert(class, sector as u8);
+            sector_of.insert(profile, sector as u8);
         }
     }
-    classes.iter().map(|class| sector_of[class]).collect()
+    profiles.iter().map(|profile| sector_of[profile]).collect()
 }
 
-/// The class of a set: the smallest number, over its images, that has the cells of each line along the shorter side in
+/// The profile of a set: the smallest number, over its images, that has the cells of each line along the shorter side in
 /// four bits. The first line is lowest.
-fn class_of(set: u64, (rows, columns): (usize, usize), geometry: &Geometry) -> u64 {
+fn profile_of(set: u64, (rows, columns): (usize, usize), geometry: &Geometry) -> u64 {
     let cells = rows * columns;
     let board = (0..cells).map(|cell| (set >> cell & 1) << (4 * cell)).sum();
     let line_of = |cell: usize| if rows >= columns { cell / columns } else { cell % columns };
