@@ -181,6 +181,19 @@ def cancel(submit):
     print("a cancelled job fails the Job")
 
 
+def scale(coordinator, worker, job):
+    """Removes a worker in mid-job as an autoscaler does, and adds it again."""
+    members = lambda: metric(coordinator, "exact2048_workers")
+    wait_for("both workers", 60, lambda: members() == 2)
+    wait_for("work", 60, lambda: metric(coordinator, "exact2048_commits_total") > 0)
+    worker.stop()
+    wait_for("a worker less", 60, lambda: members() == 1)
+    worker.run()
+    wait_for("the worker again", 60, lambda: members() == 2)
+    assert job.process.poll() is None, "the job ended before the worker was back: this tested nothing"
+    print("a worker left and came back in mid-job")
+
+
 def load(path):
     """The rendered manifests by kind and name."""
     manifests = {}
@@ -213,7 +226,8 @@ def main(place):
         submit.run()
         query = pods["exact2048-query"][0]
         query.run()
-        code = submit.process.wait(timeout=120)
+        scale(pods["exact2048-coordinator"][0], pods["exact2048-worker"][1], submit)
+        code = submit.process.wait(timeout=300)
         assert code == 0, f"the Job ended with {code}"
         # Nothing was killed, so a failed epoch means that workers disturbed each other, for example in the shared store.
         failed = metric(pods["exact2048-coordinator"][0], "exact2048_epochs_failed_total")

@@ -40,7 +40,7 @@ make_overlay() {
     local overlay=$work/k8s/$1 component file
     shift
     cp -r "$work/k8s/example" "$overlay"
-    sed -i -e 's|EXACT2048_JOB=.*|EXACT2048_JOB=3x2|' -e 's|EXACT2048_SUBMIT=.*|EXACT2048_SUBMIT=--board 3x2|' \
+    sed -i -e 's|EXACT2048_JOB=.*|EXACT2048_JOB=5x2|' -e 's|EXACT2048_SUBMIT=.*|EXACT2048_SUBMIT=--board 5x2 --objective reach:512|' \
         "$overlay/kustomization.yaml"
     for file in "$overlay"/*.example; do
         mv "$file" "${file%.example}"
@@ -134,10 +134,10 @@ run_processes() {
     # shellcheck disable=SC2016
     step unshare --mount --net bash -euc 'mount --bind "$1" /etc/hosts; shift; exec "$@"' run "$work/hosts" \
         "$work/venv/bin/python" scripts/ci-k8s-processes.py --manifests "$work/$overlay.yaml" --program "$program" \
-        --work "$work/run-$overlay" --family "$family" --board "2 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run; see above"
-    found=$("$program" info --run "$work/run-$overlay/exact2048-store/3x2" --json \
+        --work "$work/run-$overlay" --family "$family" --board "2 0 / 0 0 / 0 0 / 0 0 / 0 2" "$@" || fail "$overlay does not run; see above"
+    found=$("$program" info --run "$work/run-$overlay/exact2048-store/5x2" --json \
         | sed -nE 's/.*"fingerprint":"([0-9a-f]+)".*/\1/p')
-    [ "$found" = d824fa6f0a7d0cde64a79087a89cab66 ] || fail "$overlay solved 3x2 with the fingerprint ${found:-none}"
+    [ "$found" = 27b29c6c9b5335b3cccc0b61d57866ab ] || fail "$overlay solved 5x2 with the fingerprint ${found:-none}"
 }
 
 make_certificate || { cat "$work/openssl.log" >&2; fail "openssl could not make a certificate; see above"; }

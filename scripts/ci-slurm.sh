@@ -270,6 +270,33 @@ EXACT2048_JOB=cancelled submit --board 3x3
 expect_end 180 COMPLETED
 expect_fingerprint cancelled "$expected"
 
+printf '\n==> a job array of workers that join, are cancelled, and join again\n'
+options=(--nodes=1 --exclusive=user --cpus-per-task=1 --mem=1000)
+EXACT2048_JOB=joined submit --board 5x2 --objective reach:512
+first=$id
+folder=exact2048-$first
+workers_are() {
+    [ "$("$program" status --coordinator "$(cut -d' ' -f2 "$work/jobs/$folder/coordinator")" --tls-ca "$work/jobs/$folder/tls/ca.pem" \
+        --tls-cert "$work/jobs/$folder/tls/cert.pem" --tls-key "$work/jobs/$folder/tls/key.pem" --json 2>/dev/null \
+        | grep -o '"worker":' | wc -l)" = "$1" ]
+}
+wait_until 60 records joined 1 || fail "job $id committed nothing within 60 seconds"
+options+=(--array=1-2)
+submit --join "$folder"
+wait_until 60 workers_are 3 || fail "the array $id did not add two workers within 60 seconds"
+scancel "$id"
+wait_until 60 workers_are 1 || fail "the workers of the cancelled array $id did not leave within 60 seconds"
+submit --join "$folder"
+wait_until 60 workers_are 3 || fail "the array $id did not add two workers within 60 seconds"
+[ -z "$(fingerprint "$store/joined")" ] || fail "the job was done before workers joined again: this tested nothing"
+array=$id id=$first
+expect_end 180 COMPLETED
+wait_until 60 no_jobs || fail "the workers of the array $array did not end with the job $first"
+[ "$(scontrol show job "$array" | grep -c JobState=COMPLETED)" = 2 ] || fail "workers of the array $array failed"
+expect_fingerprint joined 27b29c6c9b5335b3cccc0b61d57866ab
+options=()
+nothing_left
+
 printf '\n==> a job that loses a node\n'
 EXACT2048_JOB=lost-node submit --board 3x3
 wait_until 60 records lost-node 2 || fail "job $id committed nothing within 60 seconds"
