@@ -42,13 +42,13 @@ struct Host {
 }
 
 impl Host {
+    /// Creates a host, in place of the host of a killed earlier test with the same addresses.
     fn new(number: u32) -> Self {
-        let id = std::process::id() % 10_000;
-        let (name, wire) = (format!("ex{id}-{number}"), format!("ex{id}v{number}"));
+        let (name, wire) = (format!("exact2048-{number}"), format!("exact2048v{number}"));
         // Addresses from the range for network tests (RFC 2544).
         let (near, address) = (format!("198.18.{number}.1"), format!("198.18.{number}.2"));
         let host = Self { name: name.clone(), wire: wire.clone(), address: address.clone() };
-        system(&format!("ip netns add {name}"));
+        system(&format!("{{ ip link del {wire}; ip netns del {name}; }} 2>/dev/null; ip netns add {name}"));
         system(&format!("ip link add {wire} type veth peer name eth0 netns {name}"));
         system(&format!("ip addr add {near}/24 dev {wire} && ip link set {wire} up"));
         system(&format!("ip -n {name} addr add {address}/24 dev eth0 && ip -n {name} link set eth0 up"));
