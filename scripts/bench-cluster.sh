@@ -3,13 +3,14 @@
 #
 # usage: scripts/bench-cluster.sh [WORKDIR]      about fifteen minutes on two cores
 #
+# EXACT2048_PROGRAM names the program; without it, the script builds one.
 # It measures and never fails on a time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=${1:-$(mktemp -d)}
 mkdir -p "$work"
-cargo build --profile dist --quiet
-solver=target/dist/exact2048
+solver=${EXACT2048_PROGRAM:-target/dist/exact2048}
+[ -n "${EXACT2048_PROGRAM:-}" ] || cargo build --profile dist --quiet
 processes=()
 
 stop() {
@@ -57,28 +58,48 @@ cluster() {
     fi
     local ended=
     "$solver" status --coordinator "$url" "$job" --watch >"$work/status.log" 2>&1 || ended=", not done"
-    python3 -c "print(f'{$(seconds)-$begun:9.2f} s  cluster of $workers worker(s), one killed every $kill s (0: never)$ended: $*')"
+    took=$(python3 -c "print(f'{$(seconds)-$begun:.2f}')")
+    printf '%9s s  cluster of %s worker(s), one killed every %s s (0: never)%s: %s\n' "$took" "$workers" "$kill" "$ended" "$*"
     stop
 }
 
 alone() {
     rm -rf "$work/run"
-    "$solver" solve --run "$work/run" --json "$@" 2>/dev/null \
-        | python3 -c "import json, sys; print(f'{json.load(sys.stdin)[\"seconds\"][\"total\"]:9.2f} s  one process: $*')"
+    took=$("$solver" solve --run "$work/run" --json "$@" 2>/dev/null \
+        | python3 -c 'import json, sys; print("{:.2f}".format(json.load(sys.stdin)["seconds"]["total"]))')
+    printf '%9s s  one process: %s\n' "$took" "$*"
+}
+
+# Remembers the time of the last command for the ratios at the end.
+declare -A seconds_of
+note() {
+    seconds_of[$1]+=" $took"
+}
+
+# Prints a ratio of two median times, and the limit that was asked for.
+ratio() {
+    python3 - "$1" "${seconds_of[$2]}" "${seconds_of[$3]}" "$4" <<'EOF'
+import statistics, sys
+name, above, below, asked = sys.argv[1:]
+above, below = (statistics.median(map(float, times.split())) for times in (above, below))
+print(f"{above / below:9.2f} ×  {name}, asked {asked}")
+EOF
 }
 
 for _ in 1 2 3; do
-    alone --board 3x3 --threads 2
-    cluster 2 0 --board 3x3
+    alone --board 3x3 --threads 2 && note 3x3-alone
+    cluster 2 0 --board 3x3 && note 3x3-two
+    alone --board 5x2 --threads 2 && note 5x2-alone
+    cluster 1 0 --board 5x2 && note 5x2-one
+    cluster 2 0 --board 5x2 && note 5x2-two
 done
+ratio '5x2, one worker over two' 5x2-one 5x2-two 'at least 1.6'
+ratio '3x3, two workers over one process of two threads' 3x3-two 3x3-alone 'at most 1.4'
+ratio '5x2, two workers over one process of two threads' 5x2-two 5x2-alone 'at most 1.35'
+
 for board in 4x2 3x3; do
-    cluster 2 0 --board "$board"
     cluster 2 5 --board "$board"
 done
 cluster 2 1 --board 4x2
 cluster 2 2 --board 3x3
 cluster 2 5 --board 5x2
-for _ in 1 2; do
-    for workers in 1 2; do cluster "$workers" 0 --board 5x2; done
-done
-rm -rf "$work"

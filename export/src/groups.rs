@@ -53,7 +53,7 @@ pub(crate) struct Groups<'a> {
 impl<'a> Groups<'a> {
     /// The groups of all or some files of an export.
     pub(crate) fn new(work: &'a Work<'a>, files: Vec<FileRange>) -> Self {
-        Self { work, reader: work.oracle.state_reader(&|| true), files: files.into_iter(), open: None }
+        Self { work, reader: StateReader::new(work.oracle, &|| true), files: files.into_iter(), open: None }
     }
 
     /// The next group; `None` after the last group of the last file. Calls `progress` at the start of each layer.
@@ -116,7 +116,7 @@ impl<'a> Work<'a> {
         let range = work.layers[0].layer..=work.layers[work.layers.len() - 1].layer;
         let largest = work.layers.iter().map(|counts| work.rows(counts)).max().unwrap_or(0);
         let needed_bytes =
-            oracle.state_reader(&|| true).bytes(range) + ROW_BYTES * largest.max(GROUP_ROWS as u64);
+            StateReader::new(oracle, &|| true).bytes(range) + ROW_BYTES * largest.max(GROUP_ROWS as u64);
         if needed_bytes > options.memory_bytes {
             return Err(ExportError::Memory { needed_bytes, limit_bytes: options.memory_bytes });
         }

@@ -175,7 +175,7 @@ fn gather_layers(
     work.check_memory(&counts, options.memory_bytes)?;
     let (entries, boards) = (entries(run.params()), boards(run.params()));
     let states: u64 = counts.iter().map(|counts| counts.states).sum();
-    let (mut reader, mut dead, mut behind) = (oracle.state_reader(&|| true), DeadStates::new(run), 0);
+    let (mut reader, mut dead, mut behind) = (StateReader::new(oracle, &|| true), DeadStates::new(run), 0);
     let mut layers = Vec::with_capacity(counts.len());
     for counts in counts {
         let layer = counts.layer;
@@ -237,7 +237,7 @@ impl Work<'_> {
     fn check_memory(&self, counts: &[LayerCounts], limit_bytes: u64) -> Result<(), ReportError> {
         let needed_bytes = match self.values {
             ReportedValues::All => {
-                let reader = self.oracle.state_reader(&|| true);
+                let reader = StateReader::new(self.oracle, &|| true);
                 reader.bytes(self.run.params().first_layer()..=self.run.params().last_layer())
             }
             // Memory of a layer and of its sorted copy.

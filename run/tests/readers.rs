@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use common::run_segment;
 use exact2048_game::{Board, KeptLayers, Layer, Params};
 use exact2048_solution::{
-    LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, UnnamedPolicy,
+    LayerRange, Oracle, OracleOptions, QueryError, ReadError, Recipe, Run, StateReader, UnnamedPolicy,
 };
 use exact2048_storage::StorageError;
 
@@ -20,7 +20,7 @@ type RangePolicy = (Vec<Board>, Vec<Option<f64>>);
 
 /// The states and values of some layers, from code that reads whole layers.
 fn states_of(oracle: &Oracle, range: LayerRange) -> RangePolicy {
-    let mut reader = oracle.state_reader(ALWAYS);
+    let mut reader = StateReader::new(oracle, ALWAYS);
     let mut states = (Vec::new(), Vec::new());
     for layer in range.first.to(range.last) {
         let of_layer = reader.states(layer).unwrap();

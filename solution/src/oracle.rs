@@ -14,6 +14,7 @@ use exact2048_game::packed::PackedRules;
 use exact2048_game::rules::{self, Move};
 use exact2048_game::value::Stored;
 use exact2048_game::{Layer, Params, SpawnKind};
+use exact2048_storage::ItemKey;
 
 use crate::commit::LayerCounts;
 use crate::read_error::ReadError;
@@ -322,7 +323,7 @@ impl Oracle {
         for (some, values) in boards.chunks(TOGETHER).zip(values.chunks_mut(TOGETHER)) {
             let stored = self.stored_values(some, question)?;
             for ((value, &board), stored) in values.iter_mut().zip(some).zip(stored) {
-                *value = stored.map(|stored| self.number(stored, board));
+                *value = stored.map(|stored| self.seen_from(board, stored));
             }
         }
         Ok(values)
@@ -386,6 +387,49 @@ impl Oracle {
         values[0].ok_or_else(|| self.stored.refusal(board))
     }
 
+    /// A best move of a state, from a run that stores best moves. The call computes no value.
+    ///
+    /// # Errors
+    ///
+    /// As for [`advise_all`](Self::advise_all).
+    pub fn advise(&self, board: Board) -> Result<Advice, QueryError> {
+        self.advise_all(&[board], &|| true)?.swap_remove(0)
+    }
+
+    /// Best moves of many states, in their order; [`QueryError::Unreachable`] for each board that the run does not
+    /// reach. Reads each part of the run once.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::NoBestMoves`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::GivenUp`].
+    pub fn advise_all(
+        &self,
+        boards: &[Board],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Result<Advice, QueryError>>, QueryError> {
+        let best = self.best.as_ref().ok_or(QueryError::NoBestMoves)?;
+        best.advise_all(&self.stored, self.rules(), boards, wanted)
+    }
+
+    /// The parts of a layer that have states, in their order; none if the run has no such layer.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] if a shard cannot be read, [`QueryError::ReachRemoved`].
+    pub fn parts_of(&self, layer: Layer) -> Result<Vec<ItemKey>, QueryError> {
+        self.stored.parts_of(layer)
+    }
+
+    /// The states of a part as canonical boards, each once, in no particular order. Cost: reading the part, listing the
+    /// columns of its lane, and about a microsecond per state.
+    ///
+    /// # Errors
+    ///
+    /// [`QueryError::Read`] if a shard cannot be read.
+    pub fn states_of(&self, part: ItemKey) -> Result<Vec<Board>, QueryError> {
+        self.stored.states_of(self.rules(), part)
+    }
+
     /// Whether no item of the run is known to be unreadable.
     pub fn is_sound(&self) -> bool {
         self.stored.parts.unreadable().is_empty()
@@ -425,9 +469,12 @@ impl Oracle {
         self.scale.points(rules::potential(board))
     }
 
-    /// The number that a stored value stands for, as seen from `board`: the part that is still to come.
+    /// The number that a stored value stands for, as seen from the state `board`: the part that is still to come.
+    ///
+    /// `stored` is the value of that state or of one of its afterstates. For an afterstate, the number includes the
+    /// score of the move, because it is seen from the state before the move.
     #[inline]
-    fn number(&self, stored: Stored, board: Board) -> f64 {
+    pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
         self.scale.number(stored.future_value(self.past(board)))
     }
 }

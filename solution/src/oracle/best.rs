@@ -18,7 +18,8 @@ use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::ItemKey;
 
 use super::decoded::{Marked, PartCache};
-use super::{Entry, Oracle, QueryError, Wanted};
+use super::stored::{Entry, StoredStates};
+use super::{QueryError, Wanted};
 use crate::best_moves::{self, StateRow};
 use crate::cache::{Bytes, WeighedCache, weighed_cache};
 use crate::parts::{ItemKind, PayloadError};
@@ -69,6 +70,32 @@ impl BestMoves {
         Self { legality: Legality::new(params.game().board()), parts: weighed_cache(CACHE_BYTES, PART_BYTES) }
     }
 
+    /// See [`Oracle::advise_all`](super::Oracle::advise_all).
+    pub(super) fn advise_all(
+        &self,
+        stored: &StoredStates,
+        rules: &PackedRules,
+        boards: &[Board],
+        wanted: Wanted<'_>,
+    ) -> Result<Vec<Result<Advice, QueryError>>, QueryError> {
+        let mut answers: Vec<_> = boards.iter().map(|&board| Err(stored.refusal(board))).collect();
+        for of_part in stored.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
+            if !wanted() {
+                return Err(QueryError::GivenUp);
+            }
+            let Some(part) = self.part(&stored.parts, &stored.locator, &of_part[0].0)? else { continue };
+            for (entry, i) in of_part {
+                let Some(rank) = part.marked.rank(entry.number) else { continue };
+                let best = *part
+                    .best
+                    .get(rank)
+                    .ok_or(ReadError::ItemMissing { kind: ItemKind::BestMoves, part: entry.key })?;
+                answers[*i] = Ok(advice(stored, rules, boards[*i], best));
+            }
+        }
+        Ok(answers)
+    }
+
     /// The decoded part that contains an entry; `None` if none of its entries is reachable.
     pub(super) fn part(
         &self,
@@ -111,60 +138,16 @@ impl BestMoves {
     }
 }
 
-impl Oracle {
-    /// A best move of a state, from a run that stores best moves. The call computes no value.
-    ///
-    /// # Errors
-    ///
-    /// As for [`advise_all`](Self::advise_all).
-    pub fn advise(&self, board: Board) -> Result<Advice, QueryError> {
-        self.advise_all(&[board], &|| true)?.swap_remove(0)
-    }
-
-    /// Best moves of many states, in their order; [`QueryError::Unreachable`] for each board that the run does not
-    /// reach. Reads each part of the run once.
-    ///
-    /// # Errors
-    ///
-    /// [`QueryError::NoBestMoves`], [`QueryError::Read`] if a shard cannot be read, [`QueryError::GivenUp`].
-    pub fn advise_all(
-        &self,
-        boards: &[Board],
-        wanted: Wanted<'_>,
-    ) -> Result<Vec<Result<Advice, QueryError>>, QueryError> {
-        let stored = self.best.as_ref().ok_or(QueryError::NoBestMoves)?;
-        let mut answers: Vec<_> = boards.iter().map(|&board| Err(self.stored.refusal(board))).collect();
-        for of_part in self.stored.entries(boards).chunk_by(|(a, _), (b, _)| a.key == b.key) {
-            if !wanted() {
-                return Err(QueryError::GivenUp);
-            }
-            let Some(part) = stored.part(&self.stored.parts, &self.stored.locator, &of_part[0].0)? else {
-                continue;
-            };
-            for (entry, i) in of_part {
-                let Some(rank) = part.marked.rank(entry.number) else { continue };
-                let best = *part
-                    .best
-                    .get(rank)
-                    .ok_or(ReadError::ItemMissing { kind: ItemKind::BestMoves, part: entry.key })?;
-                answers[*i] = Ok(self.advice_for(boards[*i], best));
-            }
-        }
-        Ok(answers)
-    }
-
-    /// The advice on a board, from the best move on its stored image.
-    fn advice_for(&self, board: Board, best: Direction) -> Advice {
-        let rules = self.rules();
-        let moves = rules.moves(board);
-        let image = self.stored.locator.stored_image(board).unwrap_or(board);
-        Advice {
-            board,
-            canonical: rules.canonical(board),
-            layer: self.stored.layer(board),
-            best: best_on_image(rules, board, &moves, image, best),
-            moves,
-        }
+/// The advice on a board, from the best move on its stored image.
+fn advice(stored: &StoredStates, rules: &PackedRules, board: Board, best: Direction) -> Advice {
+    let moves = rules.moves(board);
+    let image = stored.locator.stored_image(board).unwrap_or(board);
+    Advice {
+        board,
+        canonical: rules.canonical(board),
+        layer: stored.layer(board),
+        best: best_on_image(rules, board, &moves, image, best),
+        moves,
     }
 }
 

@@ -86,7 +86,7 @@ impl Oracle {
         let bound = |stored| most.map_or(0.0, |_| self.scale.error_bound(layer, stored));
         // In fixed point the bound of the best move covers all moves.
         let of_all = self.scale.fraction_bits().and(most);
-        let of_move = |stored| (self.number(stored, board), bound(of_all.unwrap_or(stored)));
+        let of_move = |stored| (self.seen_from(board, stored), bound(of_all.unwrap_or(stored)));
         let is_rounded = self.params().contents().value_step().is_some();
         let best = most.filter(|_| is_rounded).map(of_move);
         let outcome = |(after, score, stored)| {
@@ -113,7 +113,7 @@ impl Oracle {
             canonical: self.rules().canonical(board),
             layer,
             is_known_reachable,
-            value: self.number(shown, board),
+            value: self.seen_from(board, shown),
             error_bound: bound(shown),
             best: moves
                 .iter()

@@ -75,32 +75,21 @@ const KEPT_ROWS: u32 = 1 << 16;
 /// Most rows whose skeletons are kept, of all classes together: 100 MB.
 const MOST_KEPT_ROWS: usize = 1 << 22;
 
-impl Oracle {
+impl<'a> StateReader<'a> {
     /// A reader of whole layers. It decodes parts with the threads of the caller's rayon pool.
-    pub fn state_reader<'a>(&'a self, wanted: Wanted<'a>) -> StateReader<'a> {
-        StateReader {
-            oracle: self,
+    pub fn new(oracle: &'a Oracle, wanted: Wanted<'a>) -> Self {
+        Self {
+            oracle,
             wanted,
             columns: FxHashMap::default(),
             skeletons: FxHashMap::default(),
-            counts: self.stored.catalog.holdings().counts(),
+            counts: oracle.stored.catalog.holdings().counts(),
             known: BTreeMap::new(),
             tables: BTreeMap::new(),
             solved: SolvedLayers::default(),
         }
     }
 
-    /// The number that a stored value stands for, as seen from the state `board`.
-    ///
-    /// `stored` is the value of that state or of one of its afterstates. For an afterstate, the number includes the
-    /// score of the move, because it is seen from the state before the move.
-    #[inline]
-    pub fn seen_from(&self, board: Board, stored: Stored) -> f64 {
-        self.number(stored, board)
-    }
-}
-
-impl StateReader<'_> {
     /// The states of a layer with their values.
     ///
     /// # Errors
