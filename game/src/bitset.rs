@@ -105,7 +105,7 @@ impl<N: Number> BitSet<N> {
 }
 
 /// Number of bits set.
-#[inline]
+#[inline(always)]
 pub fn ones(row: &[u64]) -> u64 {
     row.iter().map(|word| u64::from(word.count_ones())).sum()
 }

@@ -190,7 +190,7 @@ impl Parts {
             if any(row_bits) {
                 let i = row.index() - first;
                 item[i / 8] |= 1 << (i % 8);
-                item.extend(row_bits.iter().flat_map(|w| w.to_le_bytes()).take(self.row_bytes()));
+                item.extend_from_slice(&bytemuck::cast_slice(row_bits)[..self.row_bytes()]);
             }
         }
         item
@@ -229,11 +229,10 @@ impl Parts {
         }
         let mut packed = item[occupancy_bytes..].chunks_exact(self.row_bytes());
         for (i, row) in bits.chunks_exact_mut(words).enumerate().filter(|&(i, _)| occupied(i)) {
-            for (word, chunk) in row.iter_mut().zip(packed.next().unwrap_or_default().chunks(8)) {
-                let mut padded = [0u8; 8];
-                padded[..chunk.len()].copy_from_slice(chunk);
-                *word = u64::from_le_bytes(padded);
-            }
+            let packed = packed.next().unwrap_or_default();
+            let (bytes, padding) = bytemuck::cast_slice_mut(row).split_at_mut(packed.len());
+            bytes.copy_from_slice(packed);
+            padding.fill(0);
             if row.last().is_some_and(|last| last & !last_word(self.columns) != 0) {
                 let expected = format!("bits of {} columns only", self.columns);
                 return Err(PayloadError::new(key, expected, format!("a bit beyond them in row {i}")));

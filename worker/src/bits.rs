@@ -7,6 +7,7 @@ use exact2048_game::bitset::{self, BitSet, Number};
 use exact2048_game::class::Class;
 use exact2048_game::rowset::{Row, RowSet, Slot};
 use exact2048_solution::Parts;
+use multiversion::multiversion;
 
 use crate::pieces::{Pieces, SlotBits};
 
@@ -125,18 +126,7 @@ impl BitMatrix {
 
     /// The totals of the whole matrix.
     pub fn summary(&self, pieces: &Pieces) -> Summary {
-        let of_piece = |slots: Range<usize>| {
-            let (mut ones, mut occupied) = (0, SlotBits::new(&slots));
-            let rows = self.bits[slots.start * self.words..].chunks_exact(self.words.max(1));
-            for (slot, row) in slots.map(Slot::from_index).zip(rows) {
-                let in_row = bitset::ones(row);
-                if in_row > 0 {
-                    ones += in_row;
-                    occupied.set(slot);
-                }
-            }
-            (ones, occupied)
-        };
+        let of_piece = |slots| totals(slots, self.words, &self.bits);
         let (ones, occupied): (Vec<u64>, Vec<SlotBits>) = pieces.map(of_piece).into_iter().unzip();
         let occupied = SlotBits::of_all(self.rows.len(), occupied);
         Summary { ones: ones.into_iter().sum(), occupied }
@@ -157,6 +147,21 @@ impl BitMatrix {
     pub fn into_bits(self) -> Vec<u64> {
         self.bits
     }
+}
+
+/// The number of bits in the rows of some slots, and the slots of those that have a bit. `bits` has the words of all rows.
+#[multiversion(targets("x86_64+popcnt"))]
+fn totals(slots: Range<usize>, words: usize, bits: &[u64]) -> (u64, SlotBits) {
+    let (mut ones, mut occupied) = (0, SlotBits::new(&slots));
+    let rows = bits[slots.start * words..].chunks_exact(words.max(1));
+    for (slot, row) in slots.map(Slot::from_index).zip(rows) {
+        let in_row = bitset::ones(row);
+        if in_row > 0 {
+            ones += in_row;
+            occupied.set(slot);
+        }
+    }
+    (ones, occupied)
 }
 
 impl BitRows<'_> {
