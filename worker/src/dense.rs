@@ -1,4 +1,4 @@
-//! The choice of the classes that keep the transitions of all their rows.
+//! The choice of the split of tiles, and of the classes that keep the transitions of all their rows.
 
 use std::collections::BTreeMap;
 

@@ -4,8 +4,8 @@
 //! ([`BlockTask`]). It seals finished layers into shard frames ([`BlockEngine::seal`]). Its caller decides which task
 //! is next.
 //!
-//! Every task on a block is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. The result
-//! also enters a [`Sink`]. The parts of a worker own one thing each:
+//! Every task on a block is a *stage*: it gathers inputs, plans, runs the kernels, and settles the result. Most
+//! results also enter a [`Sink`]. The parts of a worker own one thing each:
 //!
 //! | File | Thing |
 //! |---|---|

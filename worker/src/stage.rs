@@ -41,7 +41,7 @@ pub trait BlockStage {
     fn compute(&self, inputs: Self::Inputs, task: &mut StageResources<'_>)
     -> Result<Self::Made, WorkerError>;
 
-    /// Holds the result, and hands it to the sink.
+    /// Holds the result, and hands it to the sink if the stage has one.
     fn settle(&self, made: Option<Self::Made>, task: &mut StageResources<'_>)
     -> Result<Outcome, WorkerError>;
 }

@@ -85,7 +85,7 @@ pub trait BlockEngine: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If the states of these lanes are not noted, and cannot be read.
+    /// If these afterstates are not noted, and the states of the lanes cannot be read.
     fn after_values_payloads(
         &self,
         layer: Layer,

@@ -114,8 +114,7 @@ impl Driver {
         self.signals.job_states()
     }
 
-    /// Returns the visible state, shared by all callers within a fifth of a second unless a decision was made
-    /// meanwhile.
+    /// Returns the visible state, shared by all callers within a fifth of a second unless it became stale meanwhile.
     pub fn snapshot(&self) -> Arc<ClusterSnapshot> {
         self.board.current(|| {
             self.with(|state, now| {

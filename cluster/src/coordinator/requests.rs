@@ -116,7 +116,8 @@ impl Requests {
         .await
     }
 
-    /// Returns a stopped job to the queue. The shards of a finished job are reread first.
+    /// Returns a stopped job to the queue. A finished job returns only if one of its shards, which
+    /// are reread first, is lost or damaged.
     ///
     /// # Errors
     ///

@@ -114,11 +114,12 @@ impl<V: Value> BlockStage for BackUpAfterstates<'_, V> {
 }
 
 impl<V: Value> BackUpAfterstates<'_, V> {
-    /// The rows that the block holds; `None` if no class has the states after a spawned 2.
+    /// The rows that the block holds; `None` if no class has the states after a spawned 2, or if the enumerated
+    /// afterstates are empty.
     ///
     /// A block of a small class holds all rows. A large block holds only those whose spawns all lead to rows with
-    /// values, if these are few enough. If the class has very many rows, the block holds those from which a spawned 2
-    /// can lead to a row of `twos`.
+    /// values, if these are few enough. If the class has very many rows, the block holds those of the enumerated
+    /// afterstates, or else those from which a spawned 2 can lead to a row of `twos`.
     fn rows_to_hold(
         &self,
         twos: &ValueBlock<V>,

@@ -108,7 +108,7 @@ struct SpawnSource {
 }
 
 impl<'a, V: Value> Chances<'a, V> {
-    /// No chances of a run whose layers have best moves. Chances below `least` are not followed.
+    /// A follower without chances yet, of a run that has best moves. It drops chances below `least`.
     pub fn new(shared: &'a Shared<V>, best_moves: BestMoves, least: f64) -> Self {
         let (states, afterstates) = (BlockMap::default(), BlockMap::default());
         Self { shared, decisions: Decisions::new(shared, best_moves), least, states, afterstates }

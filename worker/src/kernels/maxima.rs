@@ -42,8 +42,8 @@ impl Best for () {
     fn note<V: Value>(&mut self, _: V, _: V, _: Direction) {}
 }
 
-/// Of the moves with the largest value, the one with the lowest number, in any order of the calls; 0 if no move raises
-/// the value.
+/// Of the moves with the largest value, the one with the lowest number, in any order of the calls. Unchanged if no move
+/// raises the value.
 impl Best for Direction {
     #[inline(always)]
     fn note<V: Value>(&mut self, state: V, after: V, direction: Direction) {

@@ -41,9 +41,10 @@ pub trait Kernels<V>: Send + Sync {
     /// without a bit need not be rows of the block.
     fn move_bits(&self, plan: &BitMoves<'_>, afterstates: &mut BitRows<'_>);
 
-    /// Writes the means over spawns in the `slots` whose spawns all lead to computed rows. Returns these slots.
+    /// Writes the means over spawns in the `slots` whose spawns all lead to computed rows. Returns the slots that it
+    /// wrote.
     ///
-    /// `after` has the rows of all `slots`. These slots include all reachable afterstates, and no reachable state reads
+    /// `after` has the rows of all `slots`. The returned slots include all reachable afterstates, and no reachable state reads
     /// others. An entry may be 0 if a spawned 2 leads to a state that is not reachable.
     fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
 
@@ -54,8 +55,7 @@ pub trait Kernels<V>: Send + Sync {
 
     /// Computes [`Kernels::maxima`], and writes the move with the largest value to `best`.
     ///
-    /// Of equal moves it takes the one with the lowest number. If no move raises the value, `best` stays unchanged, and
-    /// should be 0.
+    /// Of equal moves it takes the one with the lowest number. If no move raises the value, `best` stays unchanged.
     fn best_moves(&self, plan: &Maxima<'_, V>, slots: Range<usize>, states: &mut [V], best: &mut [Direction]);
 
     /// Counts the states in some slots, up to symmetry, and sums their hashes.
