@@ -70,9 +70,10 @@ alone() {
     printf '%9s s  one process: %s\n' "$took" "$*"
 }
 
-# Remembers the time of the last command for the ratios at the end.
+# timed NAME COMMAND...: runs one of the above, and adds its time to those of the name.
 declare -A seconds_of
-note() {
+timed() {
+    "${@:2}"
     seconds_of[$1]+=" $took"
 }
 
@@ -87,11 +88,11 @@ EOF
 }
 
 for _ in 1 2 3; do
-    alone --board 3x3 --threads 2 && note 3x3-alone
-    cluster 2 0 --board 3x3 && note 3x3-two
-    alone --board 5x2 --threads 2 && note 5x2-alone
-    cluster 1 0 --board 5x2 && note 5x2-one
-    cluster 2 0 --board 5x2 && note 5x2-two
+    timed 3x3-alone alone --board 3x3 --threads 2
+    timed 3x3-two cluster 2 0 --board 3x3
+    timed 5x2-alone alone --board 5x2 --threads 2
+    timed 5x2-one cluster 1 0 --board 5x2
+    timed 5x2-two cluster 2 0 --board 5x2
 done
 ratio '5x2, one worker over two' 5x2-one 5x2-two 'at least 1.6'
 ratio '3x3, two workers over one process of two threads' 3x3-two 3x3-alone 'at most 1.4'
@@ -103,3 +104,4 @@ done
 cluster 2 1 --board 4x2
 cluster 2 2 --board 3x3
 cluster 2 5 --board 5x2
+rm -rf "$work"
