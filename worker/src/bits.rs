@@ -149,7 +149,10 @@ impl BitMatrix {
     }
 }
 
-/// The number of bits in the rows of some slots, and the slots of those that have a bit. `bits` has the words of all rows.
+/// The number of bits in the rows of some slots, and the slots of those that have a bit. `bits` has the words of all
+/// rows.
+///
+/// Without the processor's instruction for counting, this took a tenth of an upward pass on 4x3.
 #[multiversion(targets("x86_64+popcnt"))]
 fn totals(slots: Range<usize>, words: usize, bits: &[u64]) -> (u64, SlotBits) {
     let (mut ones, mut occupied) = (0, SlotBits::new(&slots));

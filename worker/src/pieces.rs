@@ -37,8 +37,8 @@ impl PieceLength {
         Pieces::of_bytes(rows, words * size_of::<u64>(), self.0 / 8).at_most(words / 4)
     }
 
-    /// Whether a block of `rows` rows of values should hold only its `occurring` rows, which have an entry. That is so if
-    /// the block is large and at most three quarters of its rows occur.
+    /// Whether a block of `rows` rows of values should hold only its `occurring` rows, which have an entry. That
+    /// is so if the block is large and at most three quarters of its rows occur.
     ///
     /// No game reaches most rows of 4×3.
     pub fn is_sparse<V>(self, rows: usize, stride: usize, occurring: usize) -> bool {

@@ -160,10 +160,10 @@ impl<V: Value> BlockStore<V> {
 
     /// Makes `bytes` more bytes free, as far as data is not in use by a task.
     ///
-    /// The data of shapes is dropped first, if there is much of it. Then blocks of bits move to disk, because they are small, and values
-    /// are packed. Then transitions move, which are written once for all layers, and then values, which are written for
-    /// each layer. Index maps are dropped last. Data moves until memory for unreserved allocations is free, too.
-    /// Otherwise index maps would be dropped, and made again for each layer.
+    /// The data of shapes is dropped first, if there is much of it. Then blocks of bits move to disk, because they are
+    /// small, and values are packed. Then transitions move, which are written once for all layers, and then values,
+    /// which are written for each layer. Index maps are dropped last. Data moves until memory for unreserved
+    /// allocations is free, too. Otherwise index maps would be dropped, and made again for each layer.
     ///
     /// # Errors
     ///

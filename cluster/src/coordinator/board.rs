@@ -1,7 +1,8 @@
 //! Snapshots of a cluster for display, shared by all viewers.
 //!
 //! All viewers get the same [`ClusterSnapshot`] for 200 ms, unless a request, a recheck or a change of a job's state
-//! makes the snapshot stale. A new snapshot converts only jobs that have changed, so thousands of ended jobs cost little.
+//! makes the snapshot stale. A new snapshot converts only jobs that have changed, so thousands of ended jobs cost
+//! little.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

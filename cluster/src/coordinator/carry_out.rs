@@ -36,7 +36,8 @@ impl Carrier {
         Self { driver, ledger, estimates }
     }
 
-    /// Carries out orders one at a time until the coordinator stops. Examinations of runs go on beside them. The order under way is finished then.
+    /// Carries out orders one at a time until the coordinator stops. The order under way is finished then. Examinations
+    /// of runs go on beside the orders.
     pub async fn carry_out(self, mut work: UnboundedReceiver<Work>) {
         let stop = self.driver.stop();
         while let Some(Some(work)) = stop.run_until_cancelled(work.recv()).await {

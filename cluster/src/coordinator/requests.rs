@@ -116,8 +116,8 @@ impl Requests {
         .await
     }
 
-    /// Returns a stopped job to the queue. A finished job returns only if one of its shards, which
-    /// are reread first, is lost or damaged.
+    /// Returns a stopped job to the queue. The shards of a finished job are reread first, and it
+    /// returns only if one of them is lost or damaged.
     ///
     /// # Errors
     ///

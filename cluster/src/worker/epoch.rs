@@ -159,7 +159,7 @@ impl Running {
 }
 
 /// Accepts blocks of other members until the epoch has ended. The next epoch may use the same engine with other owners
-/// of lanes. Otherwise a late block could replace a block of that epoch.
+/// of lanes, and a late block could replace a block of that epoch.
 #[derive(Debug, Default)]
 struct Intake {
     /// Locked for reading while a block is accepted.

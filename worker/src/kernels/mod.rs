@@ -44,8 +44,8 @@ pub trait Kernels<V>: Send + Sync {
     /// Writes the means over spawns in the `slots` whose spawns all lead to computed rows. Returns the slots that it
     /// wrote.
     ///
-    /// `after` has the rows of all `slots`. The returned slots include all reachable afterstates, and no reachable state reads
-    /// others. An entry may be 0 if a spawned 2 leads to a state that is not reachable.
+    /// `after` has the rows of all `slots`. The returned slots include all reachable afterstates. No reachable state
+    /// reads others. An entry may be 0 if a spawned 2 leads to a state that is not reachable.
     fn means(&self, plan: &Means<'_, V>, slots: Range<usize>, after: &mut [V]) -> SlotBits;
 
     /// Computes `state[c] = max(state[c], after[map[c]])` for each edge from one of the `slots` and each wanted state.
