@@ -8,13 +8,14 @@ use std::sync::OnceLock;
 use crate::bitset::BitSet;
 use crate::board::Board;
 use crate::columns::Columns;
+use crate::configs::{Config, Configs};
 use crate::huge::HugeTiles;
 use crate::lane::{Lane, layer_range};
 use crate::layer::Layer;
 use crate::params::Params;
 use crate::rowset::{Row, RowSet};
 use crate::sequence::Sequence;
-use crate::skeleton::{Config, Configs, Mask, Masks};
+use crate::skeleton::{Mask, Masks};
 use crate::slide::Lines;
 use crate::symmetry::Symmetries;
 
@@ -112,20 +113,41 @@ impl Class {
     /// Returns the row of a canonical skeleton, from the index of its mask and its config.
     #[inline]
     pub fn row(&self, configs: &Configs, cells: usize, mask: u32, config: Config) -> Row {
-        self.row_of_rank(mask, configs.rank(cells, self.id.small_sum, config))
+        self.rows_of_mask(mask).of_rank(configs.rank(cells, self.id.small_sum, config))
     }
 
-    /// Returns the row of a canonical skeleton, from the index of its mask and the rank of its config.
+    /// Returns the finder of the rows of a canonical mask.
     #[inline]
-    pub fn row_of_rank(&self, mask: u32, rank: u32) -> Row {
-        let within = self.symmetric[mask as usize].as_ref().map_or(rank, |c| c.row_of_rank[rank as usize]);
-        Row(self.first_row[mask as usize] + within)
+    pub(crate) fn rows_of_mask(&self, mask: u32) -> MaskRows<'_> {
+        let of_rank = self.symmetric[mask as usize].as_ref().map(|canonical| &*canonical.row_of_rank);
+        MaskRows { first: self.first_row[mask as usize], of_rank }
+    }
+
+    /// Returns the rank of the config of a row of a mask; `within` counts from the first row of the mask. The ranks
+    /// ascend with the rows.
+    fn rank(&self, mask: usize, within: u32) -> u32 {
+        self.symmetric[mask].as_ref().map_or(within, |canonical| canonical.rank_of_row[within as usize])
     }
 
     /// Returns the config of a row of a mask; `within` counts from the first row of the mask.
-    pub fn config(&self, configs: &Configs, cells: usize, mask: usize, within: u32) -> Config {
-        let rank = self.symmetric[mask].as_ref().map_or(within, |c| c.rank_of_row[within as usize]);
-        configs.config(cells, self.id.small_sum, rank)
+    pub(crate) fn config(&self, configs: &Configs, cells: usize, mask: usize, within: u32) -> Config {
+        configs.config(cells, self.id.small_sum, self.rank(mask, within))
+    }
+}
+
+/// Rows of a canonical mask, by the ranks of their configs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MaskRows<'a> {
+    first: u32,
+    /// Row within the mask by rank; `None` if rows and ranks are equal.
+    of_rank: Option<&'a [u32]>,
+}
+
+impl MaskRows<'_> {
+    /// Returns the row of a canonical config, from its rank.
+    #[inline]
+    pub fn of_rank(self, rank: u32) -> Row {
+        Row(self.first + self.of_rank.map_or(rank, |rows| rows[rank as usize]))
     }
 }
 
@@ -254,8 +276,9 @@ impl Space {
         small_sum: u32,
     ) -> impl Iterator<Item = u32> + 'a {
         let cells = mask.small_cells.len();
+        let mut configs = self.configs.ascending(cells, small_sum);
         (0..self.configs.count(cells, small_sum)).filter(move |&rank| {
-            let config = self.configs.config(cells, small_sum, rank);
+            let config = configs.config(rank);
             mask.stabiliser.iter().all(|&g| self.config_image(mask, config, g) >= config)
         })
     }
@@ -266,8 +289,9 @@ impl Space {
         for (index, mask) in self.masks.canonical(class.id.k as usize).iter().enumerate() {
             let (of_mask, cells) = (class.mask_rows(index), mask.small_cells.len());
             let first = of_mask.start as u32;
+            let mut configs = self.configs.ascending(cells, class.id.small_sum);
             let rows = rows.rows_in(of_mask);
-            found.extend(rows.map(|row| class.config(&self.configs, cells, index, row.0 - first)));
+            found.extend(rows.map(|row| configs.config(class.rank(index, row.0 - first))));
         }
         found
     }
@@ -279,8 +303,9 @@ impl Space {
         for (index, mask) in self.masks.canonical(above.id.k as usize).iter().enumerate() {
             let (of_mask, cells) = (above.mask_rows(index), mask.small_cells.len());
             let first = of_mask.start as u32;
+            let mut configs = self.configs.ascending(cells, above.id.small_sum);
             for row in rows.rows_in(of_mask) {
-                let config = above.config(&self.configs, cells, index, row.0 - first);
+                let config = configs.config(above.rank(index, row.0 - first));
                 for digit in (0..cells).filter(|digit| config >> (4 * digit) & 15 == 1) {
                     let without = config & !(15 << (4 * digit));
                     let images = mask.stabiliser.iter().map(|&g| self.config_image(mask, without, g));

@@ -1,6 +1,7 @@
 //! First images of a board, in an order that depends only on the empty cells, the 2s and the 4s.
 
-use crate::skeleton::{Config, Mask};
+use crate::configs::Config;
+use crate::skeleton::Mask;
 use crate::symmetry::Symmetries;
 
 /// Number of symmetries of a square board. Other boards have fewer.

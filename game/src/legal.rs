@@ -7,8 +7,9 @@
 
 use crate::board::{Board, BoardSize};
 use crate::columns::Columns;
+use crate::configs::Config;
 use crate::packed::PackedRules;
-use crate::skeleton::{Config, Mask};
+use crate::skeleton::Mask;
 
 /// Set of moves, one bit each: bit `i` is the move number `i` of [`Move::ALL`](crate::rules::Move::ALL).
 pub type MoveSet = u8;

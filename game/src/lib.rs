@@ -32,6 +32,7 @@ pub mod board;
 pub mod certainty;
 pub mod class;
 pub mod columns;
+pub mod configs;
 pub mod discount;
 mod endings;
 pub mod fixed;

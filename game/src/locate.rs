@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::bitset::{Ranks, set};
 use crate::board::Board;
 use crate::class::{ClassId, Space, Split, has_table};
+use crate::configs::Config;
 use crate::huge::HugeTiles;
 use crate::lane::Lane;
 use crate::layer::Layer;
@@ -18,7 +19,7 @@ use crate::params::Params;
 use crate::ranks::ColumnRanks;
 use crate::rowset::Row;
 use crate::sequence::{Column, Sequence};
-use crate::skeleton::{Config, Mask};
+use crate::skeleton::Mask;
 
 /// Entry of a block: the position of the value of a board and its images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

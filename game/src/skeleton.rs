@@ -1,4 +1,4 @@
-//! Skeletons: the small tiles and the cells of the large tiles, and their ranking.
+//! Skeletons: the small tiles and the cells of the large tiles.
 //!
 //! A skeleton describes each cell as empty, as a small exponent (below `large`), or as *L* for a large tile. The
 //! sequence holds the exponents of the large tiles. A skeleton consists of a *mask* (the set of its L cells) and a
@@ -7,6 +7,7 @@
 //! does not move the L cells. Most spawns therefore map a row to another row without permuting the columns.
 
 use crate::board::BoardSize;
+use crate::configs::half_tile;
 use crate::symmetry::Symmetries;
 
 /// Canonical mask: the representative of an orbit of sets of L cells.
@@ -101,103 +102,10 @@ pub fn max_rows(board: BoardSize, large: u8) -> u64 {
     most
 }
 
-/// Digits of a config, one per nibble, with the first cell in the highest nibble. So configs compare like their
-/// sequences of digits.
-pub type Config = u64;
-
-/// Ranks the configs with the same number of cells and the same small sum, in lexicographic order.
-#[derive(Debug)]
-pub struct Configs {
-    /// Number of half sums in a table.
-    halves: usize,
-    /// For each number of cells and half sum ([`Configs::place`]) and each digit: the number of configs whose first
-    /// digit is smaller. `u32::MAX` for digits of at least `large`.
-    below: Vec<[u32; DIGITS]>,
-    counts: Vec<Vec<u32>>,
-}
-
-/// Number of places for digits: a power of two, so the index of a digit needs no bounds check.
-const DIGITS: usize = 8;
-
-impl Configs {
-    /// Builds the tables for up to `cells` cells and digits below `large`. `large` is at most 6.
-    pub fn new(cells: usize, large: u8) -> Self {
-        let sums = |f: usize| f * (1usize << (large - 1)) / 2 + 1;
-        let halves = sums(cells);
-        let mut counts: Vec<Vec<u32>> = vec![vec![1]];
-        let mut below = vec![[u32::MAX; DIGITS]; (cells + 1) * halves];
-        for f in 1..=cells {
-            let mut counts_f = vec![0u32; sums(f)];
-            for (half, count) in counts_f.iter_mut().enumerate() {
-                let mut total = 0;
-                for digit in 0..large {
-                    below[f * halves + half][digit as usize] = total;
-                    let rest = half.checked_sub(half_tile(digit));
-                    total += rest.and_then(|r| counts[f - 1].get(r)).copied().unwrap_or(0);
-                }
-                *count = total;
-            }
-            counts.push(counts_f);
-        }
-        Self { halves, below, counts }
-    }
-
-    /// Number of configs of `cells` cells with sum `small_sum`.
-    pub fn count(&self, cells: usize, small_sum: u32) -> u32 {
-        self.counts[cells].get(small_sum as usize / 2).copied().unwrap_or(0)
-    }
-
-    /// Returns the table of `f` cells with a half sum.
-    #[inline]
-    fn place(&self, f: usize, half: usize) -> &[u32; DIGITS] {
-        &self.below[f * self.halves + half]
-    }
-
-    /// Returns the rank of a config of `cells` cells among the configs with the same sum, which must be `small_sum`.
-    #[inline]
-    pub fn rank(&self, cells: usize, small_sum: u32, config: Config) -> u32 {
-        self.rank_of(small_sum, (0..cells).rev().map(|place| (config >> (4 * place)) as u8 & 15))
-    }
-
-    /// Returns the rank of a config from its digits, in cell order.
-    #[inline]
-    pub fn rank_of(&self, small_sum: u32, digits: impl ExactSizeIterator<Item = u8>) -> u32 {
-        let (mut half, mut rank, mut left) = (small_sum as usize / 2, 0, digits.len());
-        for digit in digits {
-            rank += self.place(left, half)[digit as usize % DIGITS];
-            half -= half_tile(digit);
-            left -= 1;
-        }
-        rank
-    }
-
-    /// Returns the config of a rank: the inverse of [`Configs::rank`].
-    #[inline]
-    pub fn config(&self, cells: usize, small_sum: u32, mut rank: u32) -> Config {
-        let (mut half, mut config) = (small_sum as usize / 2, 0);
-        for f in (1..=cells).rev() {
-            let below = self.place(f, half);
-            // The digit is the last digit with at most `rank` configs below it. If no config begins with a digit, this
-            // digit and the next have equal counts. All digits are compared, because a branch at the first larger
-            // count would be unpredictable.
-            let digit = below[1..].iter().map(|&below| u8::from(below <= rank)).sum::<u8>();
-            rank -= below[digit as usize];
-            half = half.saturating_sub(half_tile(digit));
-            config = config << 4 | Config::from(digit);
-        }
-        config
-    }
-}
-
-/// Half of the tile of a small exponent. Sums are even, so tables use halves.
-#[inline]
-fn half_tile(digit: u8) -> usize {
-    (1 << digit) >> 1
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::configs::Configs;
 
     #[test]
     fn masks_are_counted_by_burnside() {
@@ -226,26 +134,5 @@ mod tests {
         assert!(max_rows(size, 4) < 1 << 30 && max_rows(size, 5) > 1 << 30);
         assert!(max_rows("2x8".parse().unwrap(), 4) < 1 << 30);
         assert!(max_rows("3x3".parse().unwrap(), 6) < 1 << 30);
-    }
-
-    #[test]
-    fn ranks_and_configs_are_inverse_and_ordered() {
-        for large in 3..=5 {
-            let configs = Configs::new(6, large);
-            for cells in 0..=6 {
-                let mut total = 0;
-                for small_sum in (0..=cells as u32 * (1 << (large - 1))).step_by(2) {
-                    let mut previous = None;
-                    for rank in 0..configs.count(cells, small_sum) {
-                        let config = configs.config(cells, small_sum, rank);
-                        assert_eq!(configs.rank(cells, small_sum, config), rank);
-                        assert!(previous < Some(config));
-                        previous = Some(config);
-                        total += 1;
-                    }
-                }
-                assert_eq!(total, usize::from(large).pow(cells as u32));
-            }
-        }
     }
 }

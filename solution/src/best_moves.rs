@@ -167,8 +167,9 @@ mod tests {
 
     use exact2048_game::bitset;
     use exact2048_game::columns::Columns;
+    use exact2048_game::configs::Config;
     use exact2048_game::legal::{Legality, MaskLegality};
-    use exact2048_game::skeleton::{Config, Mask};
+    use exact2048_game::skeleton::Mask;
     use exact2048_game::{Lane, Params};
     use proptest::prelude::*;
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use exact2048_game::bitset::{self, Number};
+use exact2048_game::configs::Config;
 use exact2048_game::legal::{Legality, MaskLegality};
 use exact2048_game::rowset::Slot;
-use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Direction;
 use exact2048_solution::best_moves::StateRow;
 

@@ -9,7 +9,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use super::{Held, HeldRow, Image, Maker, Numbers, OfMask, for_each_mask};
-use crate::class::{Class, ClassId, Space};
+use crate::class::{Class, ClassId, MaskRows, Space};
 use crate::lane::Step;
 use crate::pattern::Pattern;
 use crate::patterns::PatternId;
@@ -152,30 +152,38 @@ struct Slide {
 }
 
 /// Effect of a move on the L cells of a mask. Thousands of rows share one effect.
-struct Effect {
-    /// Group of the edges; `None` if the target class does not exist.
-    group: Option<u32>,
-    /// Index of the canonical mask of the target.
-    mask: u32,
-    /// Number of small cells of that mask.
-    small_cells: u8,
+struct Effect<'a> {
+    /// Target; `None` if its class does not exist.
+    target: Option<Target<'a>>,
     /// Images under the symmetries that map the target's mask to the canonical mask, as a range of
     /// [`Effects::images`].
     images: Range<u32>,
 }
 
+/// Target mask of a move.
+struct Target<'a> {
+    /// Group of the edges.
+    group: u32,
+    /// Number of small cells of the mask.
+    small_cells: u8,
+    /// Sum of the small tiles.
+    small_sum: u32,
+    /// Rows of the mask.
+    rows: MaskRows<'a>,
+}
+
 /// Known effects of moves on the L cells of one mask. All rows of the mask share them.
 #[derive(Default)]
-struct Effects {
-    /// Indices into `known`, by move and kinds.
-    numbers: FxHashMap<(usize, Kinds), u32>,
-    known: Vec<Effect>,
+struct Effects<'a> {
+    /// Indices into `known`, by kinds, for each move.
+    numbers: [FxHashMap<Kinds, u32>; 4],
+    known: Vec<Effect<'a>>,
     images: Vec<Image>,
     /// Line codes of the L cells of the mask.
     large: LineCodes,
 }
 
-impl Effects {
+impl Effects<'_> {
     /// Creates the empty set of effects of a mask.
     fn of(space: &Space, mask: &OfMask<'_>) -> Self {
         let mut large = LineCodes::default();
@@ -203,9 +211,9 @@ struct Builder<'a> {
     won_rows: Vec<(Slot, Direction)>,
 }
 
-impl Builder<'_> {
+impl<'a> Builder<'a> {
     /// Adds the legal moves of a row.
-    fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects, row: &HeldRow) {
+    fn moves_of(&mut self, mask: &OfMask<'_>, known: &mut Effects<'a>, row: &HeldRow) {
         let space = self.space;
         let mut codes = known.large;
         let mut digits = row.config;
@@ -221,7 +229,7 @@ impl Builder<'_> {
     }
 
     /// Slides line number `next` and all later lines, once for each combination of their outcomes.
-    fn slide_lines(&mut self, sliding: &mut Sliding<'_>, mut next: usize, mut slid: Slide) {
+    fn slide_lines(&mut self, sliding: &mut Sliding<'_, 'a>, mut next: usize, mut slid: Slide) {
         let lines = &self.space.lines.moves[sliding.direction];
         while let Some(line) = lines.get(next) {
             let places = next * line.len();
@@ -239,7 +247,7 @@ impl Builder<'_> {
     }
 
     /// Adds one legal move: finds the canonical row of the target and stores the edge in its group.
-    fn add_move(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) {
+    fn add_move(&mut self, sliding: &mut Sliding<'_, 'a>, slid: &Slide) {
         if slid.births > 0
             && self.space.params().game().winning_exponent() == Some(self.space.params().split().large())
         {
@@ -248,30 +256,24 @@ impl Builder<'_> {
             }
             return;
         }
-        let number = match sliding.known.numbers.get(&(sliding.direction, slid.kinds)) {
+        let number = match sliding.known.numbers[sliding.direction].get(&slid.kinds) {
             Some(&number) => number,
             None => self.new_effect(sliding, slid),
         };
         let effect = &sliding.known.known[number as usize];
-        let Some(group) = effect.group else { return };
+        let Some(target) = &effect.target else { return };
         let images = &sliding.known.images[effect.images.start as usize..effect.images.end as usize];
-        let cells = usize::from(effect.small_cells);
-        let image = match images {
-            [image] => Some(image),
-            several => several.iter().min_by_key(|image| image.config(cells, slid.digits)),
-        };
-        let Some(image) = image else { return };
-        let Group { class, edges, .. } = &mut self.groups[group as usize];
-        let digits = image.digits(cells, slid.digits);
-        let rank = self.space.configs.rank_of(class.id().small_sum, digits);
-        let to = class.row_of_rank(effect.mask, rank);
+        let cells = usize::from(target.small_cells);
+        let images = images.iter().map(|image| (image.config(cells, slid.digits), image.pattern));
+        let Some((config, pattern)) = images.min_by_key(|&(config, _)| config) else { return };
+        let to = target.rows.of_rank(self.space.configs.rank(cells, target.small_sum, config));
         let edge = MoveEdge::new(sliding.slot, sliding.direction as Direction, to);
-        edges.push(Edge { pattern: image.pattern, edge });
+        self.groups[target.group as usize].edges.push(Edge { pattern, edge });
     }
 
     /// Computes the effect of a move on the L cells of a mask. Returns its index.
     #[cold]
-    fn new_effect(&mut self, sliding: &mut Sliding<'_>, slid: &Slide) -> u32 {
+    fn new_effect(&mut self, sliding: &mut Sliding<'_, 'a>, slid: &Slide) -> u32 {
         let (space, known) = (self.space, &mut *sliding.known);
         let lines = &space.lines.moves[sliding.direction];
         let LargeTiles { cells, source, pattern } = large_tiles(sliding.mask, lines, slid.kinds);
@@ -298,15 +300,15 @@ impl Builder<'_> {
         }
         let sector = space.sector(k, image.index);
         let step = Step { merges: slid.merges, births: slid.births, sector };
-        let effect = Effect {
-            group: self.group(step),
-            mask: image.index,
-            small_cells: mask.small_cells.len() as u8,
-            images: first..known.images.len() as u32,
-        };
+        let target = self.group(step).map(|group| {
+            let class = self.groups[group as usize].class;
+            let (small_cells, small_sum) = (mask.small_cells.len() as u8, class.id().small_sum);
+            Target { group, small_cells, small_sum, rows: class.rows_of_mask(image.index) }
+        });
+        let effect = Effect { target, images: first..known.images.len() as u32 };
         let number = known.known.len() as u32;
         known.known.push(effect);
-        known.numbers.insert((sliding.direction, slid.kinds), number);
+        known.numbers[sliding.direction].insert(slid.kinds, number);
         number
     }
 
@@ -326,10 +328,10 @@ impl Builder<'_> {
 }
 
 /// Row whose tiles slide in one direction.
-struct Sliding<'a> {
+struct Sliding<'b, 'a> {
     slot: Slot,
-    mask: &'a OfMask<'a>,
-    known: &'a mut Effects,
+    mask: &'b OfMask<'b>,
+    known: &'b mut Effects<'a>,
     /// Number of the move in [`Lines::moves`](crate::slide::Lines).
     direction: usize,
     /// Tiles of the row, as line codes.

@@ -2,10 +2,10 @@
 
 use super::{Held, Image, Maker, Numbers, OfMask, for_each_mask};
 use crate::class::{Class, ClassId};
+use crate::configs::Config;
 use crate::layer::{PerSpawn, SpawnKind};
 use crate::patterns::PatternId;
 use crate::rowset::Row;
-use crate::skeleton::Config;
 use crate::table::{Store, Table};
 
 /// Targets of spawns in rows of a class.

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use exact2048_game::board::Board;
 use exact2048_game::columns::Columns;
+use exact2048_game::configs::Config;
 use exact2048_game::legal::{Legality, MaskLegality};
 use exact2048_game::locate::Locator;
 use exact2048_game::packed::{LegalMoves, PackedRules};
 use exact2048_game::rules::Move;
-use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Direction;
 use exact2048_game::{Lane, Layer, Params};
 use exact2048_storage::ItemKey;

@@ -1,9 +1,9 @@
 //! Decisions in the states of a block: the move with which a game continues, or its end.
 
 use exact2048_game::bitset::{Number, for_each_bit, lowest};
+use exact2048_game::configs::Config;
 use exact2048_game::legal::Legality;
 use exact2048_game::rowset::{RowSet, Slot};
-use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::{Direction, Moves, Transitions};
 use exact2048_game::value::Value;
 use exact2048_solution::best_moves;

@@ -11,9 +11,9 @@ use std::slice;
 use exact2048_game::bitset::{self, Number};
 use exact2048_game::class::{Class, Space};
 use exact2048_game::columns::Columns;
+use exact2048_game::configs::Config;
 use exact2048_game::images::MOST_SYMMETRIES as SYMMETRIES;
 use exact2048_game::rowset::{RowSet, Slot};
-use exact2048_game::skeleton::Config;
 use exact2048_game::transitions::Skeletons;
 use exact2048_game::value::Value;
 
