@@ -5,64 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use exact2048_coordinator::cluster::{JobId, Share};
-use exact2048_game::{Layer, Params};
+use exact2048_coordinator::cluster::{Share, WorkerFailure};
+use exact2048_net::text::with_causes;
 use exact2048_solution::{Recipe, ResumeArchive, Run, RunError, Segment};
-use exact2048_storage::{ErrorKind, Location, Place, StoreSettings};
+use exact2048_storage::{ErrorKind, Location, StoreSettings};
 use exact2048_worker::{BlockEngine, Tuning, new_block_engine};
 
 /// Longest wait until the coordinator's records become visible to this worker. Network file systems show them late.
 const PATIENCE: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Reason why a worker cannot work on the run of a job.
-#[derive(Debug, thiserror::Error)]
-pub enum JobError {
-    /// The run cannot be opened.
-    #[error("cannot open the run of job {job}")]
-    Open {
-        /// The job.
-        job: JobId,
-        /// The cause.
-        source: RunError,
-    },
-    /// The journal of the run cannot be reread.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The run has other parameters than the job.
-    #[error("expected a run with the coordinator's parameters {wanted:?}, found {held:?}")]
-    OtherParams {
-        /// The parameters of the run.
-        held: Box<Params>,
-        /// The parameters of the job.
-        wanted: Box<Params>,
-    },
-    /// The journal of the run lacks inputs of the share.
-    #[error(
-        "expected the inputs of layers {first} to {last} in the journal of {place}, found none; the coordinator \
-         reports them as committed"
-    )]
-    NotShown {
-        /// The run.
-        place: Place,
-        /// The lowest layer of the segment.
-        first: Layer,
-        /// The highest layer of the segment.
-        last: Layer,
-    },
-}
-
-impl JobError {
-    /// Returns the kind of the error.
-    #[must_use]
-    pub fn kind(&self) -> ErrorKind {
-        match self {
-            Self::Open { source: error, .. } | Self::Run(error) => error.kind(),
-            Self::OtherParams { .. } => ErrorKind::Occupied,
-            Self::NotShown { .. } => ErrorKind::Unavailable,
-        }
-    }
-}
 
 /// Opens the runs of jobs.
 pub struct Jobs {
@@ -91,8 +42,13 @@ impl Jobs {
     ///
     /// # Errors
     ///
-    /// [`JobError`].
-    pub fn open(&mut self, share: &Share, run_url: &str, stop: &AtomicBool) -> Result<OpenJob, JobError> {
+    /// The failure to report to the coordinator.
+    pub fn open(
+        &mut self,
+        share: &Share,
+        run_url: &str,
+        stop: &AtomicBool,
+    ) -> Result<OpenJob, WorkerFailure> {
         let cached = self.last.take().filter(|(url, _)| url == run_url);
         if let Some((_, mut open)) = cached
             && open.run.dir().require_place().is_ok()
@@ -102,13 +58,18 @@ impl Jobs {
             wait_for_inputs(&mut open.run, share, stop)?;
             return Ok(open);
         }
-        let failed = |source| JobError::Open { job: share.job.clone(), source };
+        let failed = |error: RunError| {
+            let what = format!("cannot open the run of job {}: {}", share.job, with_causes(&error));
+            failure_of_kind(error.kind(), what)
+        };
         let location =
             Location::parse(run_url.as_ref(), &self.settings).map_err(|error| failed(error.into()))?;
         let mut run = Run::open(&location).map_err(failed)?;
         if run.params() != &share.params {
-            let (held, wanted) = (run.params().clone().into(), share.params.clone().into());
-            return Err(JobError::OtherParams { held, wanted });
+            let (wanted, found) = (&share.params, run.params());
+            return Err(WorkerFailure::Other(format!(
+                "expected a run with the coordinator's parameters {wanted:?}, found {found:?}"
+            )));
         }
         wait_for_inputs(&mut run, share, stop)?;
         let (params, scratch) = (run.params(), self.scratch.clone());
@@ -124,24 +85,33 @@ impl Jobs {
 }
 
 /// Waits until the journal contains all inputs of a share, or until `stop`.
-fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<(), JobError> {
+fn wait_for_inputs(run: &mut Run, share: &Share, stop: &AtomicBool) -> Result<(), WorkerFailure> {
     let begun = Instant::now();
     let has_inputs = |run: &Run| Recipe::new(run.params(), &run.holdings()).has_inputs(share.segment);
     while !has_inputs(run) && !stop.load(Ordering::Relaxed) {
         if begun.elapsed() >= PATIENCE {
             let Segment { first, last, .. } = share.segment;
-            return Err(JobError::NotShown { place: run.dir().place().clone(), first, last });
+            return Err(WorkerFailure::Other(format!(
+                "expected the inputs of layers {first} to {last} in the journal of {}, found none; the coordinator \
+                 reports them as committed",
+                run.dir().place()
+            )));
         }
         std::thread::sleep(PAUSE);
-        run.reread()?;
+        run.reread().map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
     }
     Ok(())
 }
 
+/// Converts an error that blames no shard to the failure that is reported to the coordinator.
+pub fn failure_of_kind(kind: ErrorKind, text: String) -> WorkerFailure {
+    if kind == ErrorKind::Full { WorkerFailure::DiskFull(text) } else { WorkerFailure::Other(text) }
+}
+
 #[cfg(test)]
 mod tests {
-    use exact2048_coordinator::cluster::{EpochId, Secret};
-
+    use exact2048_coordinator::cluster::{EpochId, JobId, Secret};
+    use exact2048_game::Params;
     use exact2048_solution::{Holdings, UnnamedPolicy};
     use exact2048_worker::Heap;
 

@@ -9,13 +9,13 @@ use std::time::Duration;
 use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport};
 use exact2048_net::text::with_causes;
 use exact2048_run::member::CrewError;
-use exact2048_storage::{Attempt, ErrorKind, Scratch};
+use exact2048_storage::{Attempt, Scratch};
 use metrics::counter;
 
 use super::assigned::{RunnerEpochs, Start};
 use super::epoch::{Epoch, EpochFailure, EpochParts, Running};
 use super::exchange::Current;
-use super::jobs::{Jobs, OpenJob};
+use super::jobs::{Jobs, OpenJob, failure_of_kind};
 use super::links::Sender;
 use super::membership::Membership;
 use super::observe;
@@ -110,8 +110,7 @@ impl Runner {
         assignment: &Assignment,
         stop: &Arc<AtomicBool>,
     ) -> Result<(), WorkerFailure> {
-        let opened = self.jobs.open(share, &assignment.run_url, stop);
-        let open = opened.map_err(|error| failure_of_kind(error.kind(), with_causes(&error)))?;
+        let open = self.jobs.open(share, &assignment.run_url, stop)?;
         let me = share.member(self.sender.worker);
         let me = me.ok_or_else(|| {
             WorkerFailure::Other(
@@ -157,11 +156,6 @@ fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure
         return WorkerFailure::ShardLost { job: share.job.clone(), file: shard.record.file.clone() };
     }
     failure_of_kind(error.kind(), with_causes(error))
-}
-
-/// Converts an error that blames no shard to the failure that is reported to the coordinator.
-fn failure_of_kind(kind: ErrorKind, text: String) -> WorkerFailure {
-    if kind == ErrorKind::Full { WorkerFailure::DiskFull(text) } else { WorkerFailure::Other(text) }
 }
 
 /// Returns whether [`FULL_BYTES`] bytes can be written to a folder.
