@@ -3,27 +3,29 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use exact2048_coordinator::cluster::{EpochId, EpochProgress, Share, WorkerId, WriteShard};
+use exact2048_coordinator::cluster::{
+    EpochId, EpochMember, EpochProgress, Share, WorkerFailure, WorkerId, WriteShard,
+};
 use exact2048_game::Layer;
-use exact2048_run::member::{self, BlockError, CrewError, Leader, Member, PeerBlock, Seat, neighbours};
-use exact2048_solution::Catalog;
-use exact2048_storage::Attempt;
+use exact2048_net::client::ClientOptions;
+use exact2048_run::member::{self, BlockError, Leader, Member, PeerBlock, Seat, neighbours};
 use exact2048_worker::{BlockEngine, Holding};
 use parking_lot::{Mutex, RwLock};
 use tokio_util::sync::CancellationToken;
 
-use super::leader::{Orders, RemoteLeader};
-use super::links::{LinkLifetime, PeerLink, Sender};
+use super::leader::RemoteLeader;
+use super::links::PeerLink;
 use super::membership::Membership;
-use super::outbox::Outbox;
 
 /// Operations of other threads on a running epoch.
 pub trait Epoch: Send + Sync {
-    /// Returns the number of the epoch.
-    fn number(&self) -> EpochId;
-
     /// Returns the credentials of the members.
     fn membership(&self) -> Membership;
+
+    /// Returns the number of the epoch.
+    fn number(&self) -> EpochId {
+        self.membership().epoch
+    }
 
     /// Returns the index of another worker among the members.
     fn member(&self, worker: WorkerId) -> Option<usize>;
@@ -57,55 +59,28 @@ pub trait Epoch: Send + Sync {
     fn ended(&self) -> CancellationToken;
 }
 
-/// Reason why an epoch failed on this worker.
-#[derive(Debug)]
-pub enum EpochFailure {
-    /// The stream to a peer broke.
-    Peer(WorkerId, String),
-    /// A peer sent an invalid block.
-    BadBlock(WorkerId, String),
-    /// A task or a shard failed.
-    Crew(CrewError),
-}
-
 /// An epoch that this worker runs as a member.
 pub struct Running {
-    share: Arc<Share>,
     /// The index of this worker among the members.
     me: usize,
     worker: Arc<dyn BlockEngine>,
     member: Member<RemoteLeader>,
-    stop: Arc<AtomicBool>,
     ended: CancellationToken,
     intake: Intake,
     /// Failure of a peer that ends the epoch.
-    peer_failed: Arc<Mutex<Option<EpochFailure>>>,
-}
-
-/// Parts of an epoch.
-pub struct EpochParts {
-    /// The share of this worker.
-    pub share: Arc<Share>,
-    /// The index of this worker among the members.
-    pub me: usize,
-    /// The engine that computes blocks.
-    pub worker: Arc<dyn BlockEngine>,
-    /// The shards of the run.
-    pub catalog: Arc<Catalog>,
-    /// The attempt in the file names of this worker's shards.
-    pub attempt: Attempt,
-    /// Reports to the coordinator.
-    pub outbox: Arc<Outbox>,
-    /// Settings of connections to peers.
-    pub sender: Sender,
-    /// Becomes true when the epoch must end.
-    pub stop: Arc<AtomicBool>,
+    peer_failed: Arc<Mutex<Option<WorkerFailure>>>,
 }
 
 impl Running {
-    /// Sets an epoch up. Must be called within a runtime.
-    pub fn new(parts: EpochParts) -> Arc<Self> {
-        let EpochParts { share, me, worker, catalog, attempt, outbox, sender, stop } = parts;
+    /// Sets an epoch up for the member with the index `me`. `client` has the credentials for connections to peers. Must
+    /// be called within a runtime.
+    pub fn new(
+        leader: RemoteLeader,
+        me: usize,
+        worker: Arc<dyn BlockEngine>,
+        client: &ClientOptions,
+    ) -> Arc<Self> {
+        let (share, stop) = (Arc::clone(&leader.share), Arc::clone(&leader.stop));
         let seat = Seat {
             params: share.params.clone(),
             segment: share.segment,
@@ -116,25 +91,21 @@ impl Running {
         };
         let ended = CancellationToken::new();
         let peer_failed = Arc::new(Mutex::new(None));
-        let open = |(peer, is_neighbour): (_, bool)| {
-            let until = LinkLifetime { ended: ended.clone(), stop: Arc::clone(&stop) };
-            let (failed, stop) = (Arc::clone(&peer_failed), Arc::clone(&stop));
-            let told = move |worker, reason| fail(&failed, &stop, EpochFailure::Peer(worker, reason));
-            let open = || PeerLink::open(sender.clone(), peer, Membership::of(&share), until, told);
-            is_neighbour.then(|| Box::new(open()) as Box<dyn member::Link>)
+        let open = |(peer, is_neighbour): (&EpochMember, bool)| {
+            let (failed, stop, share) = (Arc::clone(&peer_failed), Arc::clone(&stop), Arc::clone(&share));
+            let (worker, id) = (leader.worker, peer.worker);
+            let lost = move |reason: String| {
+                if fail(&failed, &stop, WorkerFailure::Peer(id)) {
+                    tracing::warn!(%worker, job = %share.job, epoch = %share.epoch, peer = %id, reason, "peer lost");
+                }
+            };
+            is_neighbour.then(|| -> Box<dyn member::Link> {
+                Box::new(PeerLink::open(&leader, client, peer, ended.clone(), lost))
+            })
         };
         let links = share.members.iter().zip(neighbours(&seat)).map(open).collect();
-        let leader = RemoteLeader {
-            worker: sender.worker,
-            share: Arc::clone(&share),
-            catalog,
-            attempt,
-            outbox,
-            stop: Arc::clone(&stop),
-            orders: Orders::default(),
-        };
-        let member = Member::new(seat, Arc::clone(&worker), links, leader, Arc::clone(&stop));
-        Arc::new(Self { share, me, worker, member, stop, ended, intake: Intake::default(), peer_failed })
+        let member = Member::new(seat, Arc::clone(&worker), links, leader, stop);
+        Arc::new(Self { me, worker, member, ended, intake: Intake::default(), peer_failed })
     }
 
     /// Computes on `threads` threads and writes ordered shards until the epoch is over. Then the engine releases all
@@ -143,18 +114,19 @@ impl Running {
     /// # Errors
     ///
     /// The failure of the epoch. An epoch that was stopped from outside has no error.
-    pub fn run(&self, threads: usize) -> Result<(), EpochFailure> {
+    pub fn run(&self, threads: usize) -> Result<(), WorkerFailure> {
         let computed = self.member.run(threads);
         self.ended.cancel();
         self.intake.close();
         self.worker.release(Holding::All);
         // Shards that are not ordered yet will never be ordered.
         self.member.leader().holds(0);
-        computed.map_err(EpochFailure::Crew)?;
-        match self.peer_failed.lock().take() {
-            Some(failure) => Err(failure),
-            None => Ok(()),
-        }
+        computed.map_err(|error| self.member.leader().failure_of(&error))?;
+        self.peer_failed.lock().take().map_or(Ok(()), Err)
+    }
+
+    fn share(&self) -> &Share {
+        &self.member.leader().share
     }
 }
 
@@ -180,31 +152,31 @@ impl Intake {
     }
 }
 
-/// Ends an epoch because of a peer's failure. Keeps the first failure.
-fn fail(failed: &Mutex<Option<EpochFailure>>, stop: &AtomicBool, failure: EpochFailure) {
-    failed.lock().get_or_insert(failure);
+/// Ends an epoch because of a peer's failure. Keeps the first failure, and returns whether this one is the first.
+fn fail(failed: &Mutex<Option<WorkerFailure>>, stop: &AtomicBool, failure: WorkerFailure) -> bool {
+    let mut failed = failed.lock();
+    let is_first = failed.is_none();
+    failed.get_or_insert(failure);
+    drop(failed);
     stop.store(true, Ordering::Relaxed);
+    is_first
 }
 
 impl Epoch for Running {
-    fn number(&self) -> EpochId {
-        self.share.epoch
-    }
-
     fn membership(&self) -> Membership {
-        Membership::of(&self.share)
+        Membership::of(self.share())
     }
 
     fn member(&self, worker: WorkerId) -> Option<usize> {
-        self.share.member(worker).filter(|&member| member != self.me)
+        self.share().member(worker).filter(|&member| member != self.me)
     }
 
     fn accept(&self, from: usize, block: PeerBlock) -> Result<(), BlockError> {
         let accepted = self.intake.take(|| self.member.accept(from, block));
         accepted.unwrap_or(Ok(())).inspect_err(|error| {
             if let BlockError::Bad(what) = error {
-                let peer = self.share.members[from].worker;
-                fail(&self.peer_failed, &self.stop, EpochFailure::BadBlock(peer, what.clone()));
+                let (peer, what) = (self.share().members[from].worker, what.clone());
+                fail(&self.peer_failed, &self.member.leader().stop, WorkerFailure::BadBlock { peer, what });
             }
         })
     }
@@ -230,8 +202,9 @@ impl Epoch for Running {
     }
 
     fn stop(&self) {
-        self.stop.store(true, Ordering::Relaxed);
-        self.member.leader().orders.end();
+        let leader = self.member.leader();
+        leader.stop.store(true, Ordering::Relaxed);
+        leader.orders.end();
         self.member.wake();
     }
 

@@ -7,14 +7,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use exact2048_coordinator::Totals;
-use exact2048_coordinator::cluster::{LayerPart, Share, WorkerId, WorkerReport, WriteShard};
+use exact2048_coordinator::cluster::{LayerPart, Share, WorkerFailure, WorkerId, WorkerReport, WriteShard};
 use exact2048_game::Layer;
+use exact2048_net::text::with_causes;
 use exact2048_run::member::{CrewError, Leader, Next};
 use exact2048_solution::{Catalog, Segment, WrittenShards};
 use exact2048_storage::{Attempt, ShardKind, ShardWriter};
 use metrics::{counter, gauge};
 use parking_lot::{Condvar, Mutex};
 
+use super::jobs::failure_of_kind;
 use super::observe;
 use super::outbox::Outbox;
 
@@ -76,6 +78,18 @@ impl Orders {
         let mut waiting = self.waiting.lock();
         self.changed.wait_while_for(&mut waiting, |now| now.queue.is_empty() && !now.is_over, PAUSE);
         waiting.queue.pop_front()
+    }
+}
+
+impl RemoteLeader {
+    /// Converts an error of this worker to the failure that is reported to the coordinator.
+    pub fn failure_of(&self, error: &CrewError) -> WorkerFailure {
+        match error.blames().and_then(|blame| self.catalog.blamed(&blame)) {
+            Some(shard) => {
+                WorkerFailure::ShardLost { job: self.share.job.clone(), file: shard.record.file.clone() }
+            }
+            None => failure_of_kind(error.kind(), with_causes(error)),
+        }
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::PROTOCOL_VERSION;
-use exact2048_coordinator::cluster::{EpochMember, WorkerId};
+use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
 use exact2048_net::status::words_of;
@@ -23,7 +22,7 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
-use super::membership::Membership;
+use super::leader::RemoteLeader;
 use super::observe;
 
 /// Maximum number of bytes that wait for one peer. A larger block waits alone. Threads that finish a block wait for
@@ -44,15 +43,6 @@ enum Parcel {
 pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
     room: Arc<Room>,
-}
-
-/// Signals that end a link.
-#[derive(Debug)]
-pub struct LinkLifetime {
-    /// Cancelled when the epoch has ended.
-    pub ended: CancellationToken,
-    /// Becomes true when the epoch must end. From then on, threads of the epoch no longer wait for a peer.
-    pub stop: Arc<AtomicBool>,
 }
 
 /// Limit of the bytes that wait to be sent.
@@ -102,34 +92,31 @@ impl Drop for Room {
     }
 }
 
-/// The sending worker of links, and its settings.
-#[derive(Clone, Debug)]
-pub struct Sender {
-    /// The worker that sends.
-    pub worker: WorkerId,
-    /// Certificates and token for connections to peers. Its address is not used.
-    pub client: ClientOptions,
-}
-
 impl PeerLink {
-    /// Opens a stream to a peer. The stream ends with the link or with the epoch. If it breaks before, `lost` is
-    /// called.
+    /// Opens a stream to a peer of an epoch. The stream ends with the link or when `ended` is cancelled. If it breaks
+    /// before, `lost` is called.
     pub fn open(
-        sender: Sender,
+        leader: &RemoteLeader,
+        client: &ClientOptions,
         peer: &EpochMember,
-        membership: Membership,
-        until: LinkLifetime,
-        lost: impl FnOnce(WorkerId, String) + Send + 'static,
+        ended: CancellationToken,
+        lost: impl FnOnce(String) + Send + 'static,
     ) -> Self {
         let (parcels, queue) = unbounded_channel();
-        let LinkLifetime { ended, stop } = until;
-        let room = Arc::new(Room::new(stop));
-        let (peer, closing) = (peer.clone(), Arc::clone(&room));
+        let room = Arc::new(Room::new(Arc::clone(&leader.stop)));
+        let hello = PushHello {
+            protocol_version: PROTOCOL_VERSION,
+            epoch: leader.share.epoch.0,
+            worker: leader.worker.0,
+            secret: leader.share.secret.bytes().to_vec(),
+        };
+        let peer = ClientOptions { server: peer.address.clone(), ..client.clone() };
+        let closing = Arc::clone(&room);
         tokio::spawn(async move {
-            let pushed = ended.run_until_cancelled(push(sender, &peer, membership, queue, &closing)).await;
+            let pushed = ended.run_until_cancelled(push(&peer, hello, queue, &closing)).await;
             closing.close();
             if let Some(Err(error)) = pushed {
-                lost(peer.worker, error);
+                lost(error);
             }
         });
         Self { parcels, room }
@@ -152,21 +139,12 @@ impl member::Link for PeerLink {
 }
 
 async fn push(
-    sender: Sender,
-    peer: &EpochMember,
-    membership: Membership,
+    peer: &ClientOptions,
+    hello: PushHello,
     queue: UnboundedReceiver<Parcel>,
     room: &Arc<Room>,
 ) -> Result<(), String> {
-    let options = ClientOptions { server: peer.address.clone(), ..sender.client };
-    let connected = connect_to(&options).await.map_err(|error| with_causes(&error))?;
-    let Membership { epoch, secret } = membership;
-    let hello = PushHello {
-        protocol_version: PROTOCOL_VERSION,
-        epoch: epoch.0,
-        worker: sender.worker.0,
-        secret: secret.bytes().to_vec(),
-    };
+    let connected = connect_to(peer).await.map_err(|error| with_causes(&error))?;
     let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
     let requests = first.chain(pieces(queue, Arc::clone(room)));
     match ExchangeClient::new(connected).push(requests).await {

@@ -25,7 +25,6 @@ use tokio::sync::{OnceCell, mpsc};
 use tokio::time::timeout;
 use tonic::{Code, Status};
 
-use super::links::Sender;
 use super::membership::Membership;
 use super::observe;
 
@@ -61,10 +60,10 @@ struct Peer {
 }
 
 impl PeerCopies {
-    /// Creates a value without peers. Must be called within a runtime.
-    pub fn new(sender: Sender) -> Self {
-        let Sender { worker, client } = sender;
-        Self { me: worker, client, runtime: Handle::current(), patience: PATIENCE, peers: Mutex::default() }
+    /// Creates a value without peers. `client` has the credentials for connections to peers. Must be called within a
+    /// runtime.
+    pub fn new(me: WorkerId, client: ClientOptions) -> Self {
+        Self { me, client, runtime: Handle::current(), patience: PATIENCE, peers: Mutex::default() }
     }
 
     /// Makes the other members of an epoch the peers to ask.

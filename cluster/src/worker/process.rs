@@ -32,7 +32,6 @@ use super::copies::Copies;
 use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
 use super::jobs::Jobs;
-use super::links::Sender;
 use super::membership::Joined;
 use super::observe;
 use super::outage::Outage;
@@ -122,14 +121,14 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
 
     let epochs = Arc::new(RunnerEpochs::default());
     let (starts, received) = std::sync::mpsc::channel();
-    let sender = Sender { worker: identity.id, client: options.client.clone() };
-    let peers = Arc::new(PeerCopies::new(sender.clone()));
+    let peers = Arc::new(PeerCopies::new(identity.id, options.client.clone()));
     let asking = Some(Arc::clone(&peers) as Arc<dyn Peers>);
     let store = StoreSettings { peers: asking, ..options.store.clone() };
     let runner = Runner {
         jobs: Jobs::new(store, options.folder.clone(), options.tuning),
         outbox: Arc::clone(&outbox),
-        sender,
+        worker: identity.id,
+        client: options.client.clone(),
         peers,
         threads: options.threads,
         current: Arc::clone(&current),

@@ -6,17 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerReport};
-use exact2048_net::text::with_causes;
-use exact2048_run::member::CrewError;
+use exact2048_coordinator::cluster::{Share, WorkerFailure, WorkerId, WorkerReport};
+use exact2048_net::client::ClientOptions;
 use exact2048_storage::{Attempt, Scratch};
 use metrics::counter;
 
 use super::assigned::{RunnerEpochs, Start};
-use super::epoch::{Epoch, EpochFailure, EpochParts, Running};
+use super::epoch::{Epoch, Running};
 use super::exchange::Current;
-use super::jobs::{Jobs, OpenJob, failure_of_kind};
-use super::links::Sender;
+use super::jobs::Jobs;
+use super::leader::{Orders, RemoteLeader};
 use super::membership::Membership;
 use super::observe;
 use super::outbox::Outbox;
@@ -33,8 +32,10 @@ pub struct Runner {
     pub jobs: Jobs,
     /// Reports to the coordinator.
     pub outbox: Arc<Outbox>,
-    /// Settings of connections to peers.
-    pub sender: Sender,
+    /// This worker.
+    pub worker: WorkerId,
+    /// Certificates and token for connections to peers. The address is not used.
+    pub client: ClientOptions,
     /// Peers that are asked for copies of shards.
     pub peers: Arc<PeerCopies>,
     /// Number of threads that compute.
@@ -85,7 +86,7 @@ impl Runner {
     /// Reports the failure of an epoch to the coordinator, in the log and in the metrics.
     fn report_failure(&self, share: &Share, failure: WorkerFailure) {
         counter!(observe::EPOCHS_FAILED).increment(1);
-        let (worker, epoch) = (self.sender.worker, share.epoch);
+        let (worker, epoch) = (self.worker, share.epoch);
         tracing::warn!(%worker, job = %share.job, %epoch, %failure, "epoch failed on this worker");
         self.outbox.report_now(WorkerReport::Failed { epoch: Some(share.epoch), failure });
     }
@@ -111,51 +112,32 @@ impl Runner {
         stop: &Arc<AtomicBool>,
     ) -> Result<(), WorkerFailure> {
         let open = self.jobs.open(share, &assignment.run_url, stop)?;
-        let me = share.member(self.sender.worker);
+        let me = share.member(self.worker);
         let me = me.ok_or_else(|| {
             WorkerFailure::Other(
                 "expected this worker among the members of the epoch, found only others".to_owned(),
             )
         })?;
         let segment = share.segment;
-        let (worker, job, epoch) = (self.sender.worker, &share.job, share.epoch);
+        let (worker, job, epoch) = (self.worker, &share.job, share.epoch);
         tracing::info!(%worker, %job, %epoch, phase = segment.phase.name(), first = %segment.first,
             last = %segment.last, members = share.members.len(), "epoch begins");
-        let attempt =
-            Attempt { opening: assignment.opening.0, epoch: share.epoch.0, member: self.sender.worker.0 };
-        let running = Running::new(EpochParts {
+        let attempt = Attempt { opening: assignment.opening.0, epoch: share.epoch.0, member: self.worker.0 };
+        let leader = RemoteLeader {
+            worker,
             share: Arc::clone(share),
-            me,
-            worker: Arc::clone(&open.worker),
             catalog: Arc::clone(open.run.catalog()),
             attempt,
             outbox: Arc::clone(&self.outbox),
-            sender: self.sender.clone(),
             stop: Arc::clone(stop),
-        });
+            orders: Orders::default(),
+        };
+        let running = Running::new(leader, me, Arc::clone(&open.worker), &self.client);
         self.current.send_replace(Some(Arc::clone(&running) as Arc<dyn Epoch>));
-        let ended = running.run(self.threads).map_err(|failure| match failure {
-            EpochFailure::Peer(peer, reason) => {
-                tracing::warn!(%worker, %job, %epoch, %peer, reason, "peer lost");
-                WorkerFailure::Peer(peer)
-            }
-            EpochFailure::BadBlock(peer, what) => {
-                tracing::warn!(%worker, %job, %epoch, %peer, what, "peer sent an invalid block");
-                WorkerFailure::BadBlock { peer, what }
-            }
-            EpochFailure::Crew(error) => failure_of(share, &open, &error),
-        });
+        let ended = running.run(self.threads);
         self.jobs.keep(assignment.run_url.clone(), open);
         ended
     }
-}
-
-/// Converts an error to the failure that is reported to the coordinator.
-fn failure_of(share: &Share, open: &OpenJob, error: &CrewError) -> WorkerFailure {
-    if let Some(shard) = error.blames().and_then(|blame| open.run.catalog().blamed(&blame)) {
-        return WorkerFailure::ShardLost { job: share.job.clone(), file: shard.record.file.clone() };
-    }
-    failure_of_kind(error.kind(), with_causes(error))
 }
 
 /// Returns whether [`FULL_BYTES`] bytes can be written to a folder.

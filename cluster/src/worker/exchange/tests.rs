@@ -29,10 +29,6 @@ struct Memo {
 }
 
 impl Epoch for Memo {
-    fn number(&self) -> EpochId {
-        EpochId(EPOCH)
-    }
-
     fn member(&self, worker: WorkerId) -> Option<usize> {
         (worker.0 == SENDER).then_some(1)
     }

@@ -51,7 +51,7 @@ fn add_copy(cache: &Path, contents: &[u8]) {
 fn asking(members: &[EpochMember]) -> Arc<PeerCopies> {
     let client =
         ClientOptions { server: String::new(), tls: TlsFiles::default(), token: None, insecure: false };
-    let asking = PeerCopies::new(Sender { worker: ME, client });
+    let asking = PeerCopies::new(ME, client);
     let asking = PeerCopies { patience: Duration::from_millis(500), ..asking };
     asking.join(members, MEMBERSHIP);
     Arc::new(asking)
