@@ -1,9 +1,9 @@
 //! Parameters of a run.
 
-use exact2048_game::{
-    Board, BoardSize, Discount, KeptLayers, Objective, Params, ParamsError, Precision, Spawn4, Spawner,
-    ValueStep,
-};
+use std::fmt::Display;
+use std::str::FromStr;
+
+use exact2048_game::{BoardSize, Discount, KeptLayers, Params, ParamsError, Precision, Spawn4, Spawner};
 use exact2048_proto::v1::RunParameters;
 
 use super::WireError;
@@ -17,15 +17,14 @@ use super::WireError;
 pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let board = BoardSize::new(message.rows.into(), message.columns.into());
     let board = board.map_err(|error| WireError::field("rows", error))?;
-    // The error repeats the text, so its length is limited.
-    let objective = message.objective.chars().take(32).collect::<String>().parse();
-    let objective: Objective = objective.map_err(|error| WireError::field("objective", error))?;
-    let spawn4 = format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator);
-    let spawn4: Spawn4 = spawn4.parse().map_err(|error| WireError::field("spawn4_numerator", error))?;
+    let spawn4: Spawn4 =
+        parsed("spawn4_numerator", &format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator))?;
     let bits = u8::try_from(message.precision_bits).unwrap_or(u8::MAX);
     let precision = Precision::try_from(bits).map_err(|error| WireError::field("precision_bits", error))?;
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
-    let params = Params::builder(board, objective)
+    let value_step = Some(&message.value_step).filter(|step| !step.is_empty());
+    let position = message.position.as_deref().map(|text| exact2048_game::position(text, board)).transpose();
+    let params = Params::builder(board, parsed("objective", &message.objective)?)
         .spawn4(spawn4)
         .precision(precision)
         .discount(discount_of(message)?)
@@ -36,15 +35,9 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
         .sectors(exponent(message.sectors.max(1)))
         .kept(kept.transpose().map_err(|error| WireError::field("kept", error))?)
         .best_moves(message.best_moves)
-        .value_step(value_step_of(message)?)
-        .from(position_of(message, board)?);
+        .value_step(value_step.map(|step| parsed("value_step", step)).transpose()?)
+        .from(position.map_err(|error| WireError::field("position", error))?);
     params.build().map_err(|error| WireError::field(field_of(&error), error))
-}
-
-/// Checks and converts the position from which a run begins.
-fn position_of(message: &RunParameters, board: BoardSize) -> Result<Option<Board>, WireError> {
-    let position = message.position.as_deref().map(|text| exact2048_game::position(text, board)).transpose();
-    position.map_err(|error| WireError::field("position", error))
 }
 
 /// Returns the field of a message that an error of parameters blames.
@@ -71,25 +64,8 @@ fn field_of(error: &ParamsError) -> &'static str {
 pub fn discount_of(message: &RunParameters) -> Result<Discount, WireError> {
     match (message.discount_numerator, message.discount_denominator) {
         (0, 0) => Ok(Discount::NONE),
-        (numerator, denominator) => {
-            let discount = format!("{numerator}/{denominator}").parse();
-            discount.map_err(|error| WireError::field("discount_numerator", error))
-        }
+        (numerator, denominator) => parsed("discount_numerator", &format!("{numerator}/{denominator}")),
     }
-}
-
-/// Checks and converts a message's value step.
-///
-/// # Errors
-///
-/// [`WireError::Field`].
-pub fn value_step_of(message: &RunParameters) -> Result<Option<ValueStep>, WireError> {
-    if message.value_step.is_empty() {
-        return Ok(None);
-    }
-    // The error repeats the text, so its length is limited.
-    let step = message.value_step.chars().take(32).collect::<String>().parse();
-    step.map(Some).map_err(|error| WireError::field("value_step", error))
 }
 
 /// Checks and converts a message's spawner.
@@ -98,16 +74,13 @@ pub fn value_step_of(message: &RunParameters) -> Result<Option<ValueStep>, WireE
 ///
 /// [`WireError::Field`].
 pub fn spawner_of(message: &RunParameters) -> Result<Spawner, WireError> {
-    match message.spawner.as_str() {
-        "" => Ok(Spawner::Random),
-        // The error repeats the text, so its length is limited.
-        text => text
-            .chars()
-            .take(32)
-            .collect::<String>()
-            .parse()
-            .map_err(|error| WireError::field("spawner", error)),
-    }
+    if message.spawner.is_empty() { Ok(Spawner::Random) } else { parsed("spawner", &message.spawner) }
+}
+
+/// Parses the text of a field. The error repeats the text, so its length is limited.
+fn parsed<T: FromStr<Err: Display>>(field: &str, text: &str) -> Result<T, WireError> {
+    let start: String = text.chars().take(32).collect();
+    start.parse().map_err(|error| WireError::field(field, error))
 }
 
 /// Converts an exponent. A number above 255 becomes 255, which the later check of the range always refuses.
