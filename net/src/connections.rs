@@ -1,16 +1,19 @@
-//! Accepts client connections and encrypts them if configured. Closes a connection if the client does not start
-//! its protocol in time, because the transport would wait for the first bytes without a limit.
+//! Accepts client connections within the limit of a server, and encrypts them if configured. Closes a connection if the
+//! client does not start its protocol in time, because the transport would wait for the first bytes without a limit.
+//!
+//! The HTTP library answers unreadable requests without a body and cannot add one. So a connection replaces such an
+//! answer on its way to the client. Each of these answers is the last on its connection.
 
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use pin_project_lite::pin_project;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::time::Sleep;
@@ -18,17 +21,28 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::Stream as Items;
 use tokio_util::either::Either;
+use tonic::Status;
+use tonic::codegen::Bytes;
 use tonic::transport::server::Connected;
 
-use crate::accept::Accept;
+use crate::keepalive::KeepAlive;
+use crate::limits::ServerLimits;
 use crate::log_limiter::LogLimiter;
+use crate::protocol::{Protocol, http_refusal};
+use crate::quota::Quota;
 use crate::tls::explain;
+
+/// Pause after a failed accept. The usual cause, too many open files, takes time to pass.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// Length of the preface that begins every HTTP/2 connection. A request of HTTP/1.1 is longer.
 const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
 /// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
+
+/// Header at the end of the HTTP library's own answers. It declares an empty body.
+const EMPTY: &str = "content-length: 0\r\n";
 
 /// The client of a connection. Every request on the connection has it as an extension.
 #[derive(Clone, Copy, Debug)]
@@ -41,14 +55,17 @@ pub struct Peer {
 type Stream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 pin_project! {
-    /// A connection that returns its permit when it closes.
+    /// A connection that returns its permit when it closes. Over HTTP, every refusal has a body.
     pub struct Connection {
         #[pin]
         stream: Stream,
         peer: Peer,
+        protocol: Protocol,
         // Number of missing bytes of the preface, and the timer for these bytes.
         missing: usize,
         hello: Pin<Box<Sleep>>,
+        // The unwritten part of a replaced answer.
+        left: Bytes,
         log: Arc<Log>,
         _permit: OwnedSemaphorePermit,
     }
@@ -57,60 +74,98 @@ pin_project! {
 /// Limiters of log lines about failed connections, because any client can cause such lines.
 #[derive(Debug, Default)]
 struct Log {
+    accepts: LogLimiter,
     handshakes: LogLimiter,
     silent: LogLimiter,
 }
 
 /// Returns the accepted connections. Dropping the stream closes the port at once. The TLS handshake, if any, may
-/// take as long as `hello`. The HTTP/2 preface may take the same time again.
+/// take as long as `hello_time`. The HTTP/2 preface may take the same time again.
 pub(crate) fn incoming(
-    accept: Accept,
+    listener: TcpListener,
+    quota: Quota,
     tls: Option<TlsAcceptor>,
-    hello: Duration,
-) -> impl Items<Item = io::Result<Connection>> {
+    protocol: Protocol,
+    limits: &ServerLimits,
+) -> impl Items<Item = io::Result<Connection>> + use<> {
+    let (hello, keepalive) = (limits.hello_time, limits.keepalive);
     let (sender, receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
+        let log: Arc<Log> = Arc::default();
+        let closed = sender.clone();
+        let accepting = async {
+            loop {
+                let accepted = accept(&listener, &quota, keepalive, &log).await;
+                // Each handshake runs in a separate task, so a slow client does not delay the others.
+                let (tls, log) = (tls.clone(), Arc::clone(&log));
+                tokio::spawn(hand_over(accepted, tls, protocol, hello, log, sender.clone()));
+            }
+        };
         tokio::select! {
-            () = hand_over(accept, tls, hello, &sender) => {}
-            () = sender.closed() => {}
+            () = accepting => {}
+            () = closed.closed() => {}
         }
     });
     tokio_stream::wrappers::ReceiverStream::new(receiver)
 }
 
-async fn hand_over(
-    accept: Accept,
-    tls: Option<TlsAcceptor>,
-    hello: Duration,
-    to: &Sender<io::Result<Connection>>,
-) {
-    let log: Arc<Log> = Arc::default();
+/// Returns the next connection. At the limit, clients wait in the system's queue.
+async fn accept(
+    listener: &TcpListener,
+    quota: &Quota,
+    keepalive: KeepAlive,
+    log: &Log,
+) -> (TcpStream, SocketAddr, OwnedSemaphorePermit) {
     loop {
-        let (stream, address, permit) = accept.next().await;
-        let log = Arc::clone(&log);
-        let connected = move |stream, log| Connection {
-            stream,
-            peer: Peer { address },
-            missing: PREFACE,
-            hello: Box::pin(tokio::time::sleep(hello)),
-            log,
-            _permit: permit,
-        };
-        let Some(tls) = tls.clone() else {
-            if to.send(Ok(connected(Either::Left(stream), log))).await.is_err() {
-                return;
+        // Ports that share a quota must not hold permits while they wait for clients.
+        drop(quota.take().await);
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let permit = quota.take().await;
+                // Answers are small, and a client often waits for an answer before its next request. So Nagle's delay
+                // would slow each request.
+                let _ = stream.set_nodelay(true);
+                keepalive.watch(&stream);
+                return (stream, peer, permit);
             }
-            continue;
-        };
-        let to = to.clone();
-        // Each handshake runs in a separate task, so a slow client does not delay the others.
-        tokio::spawn(async move {
-            if let Some(stream) = handshake(tls, stream, address, hello, &log).await {
-                // The send fails only if the server is stopping.
-                let _ = to.send(Ok(connected(Either::Right(Box::new(stream)), log))).await;
+            Err(error) => {
+                if let Some(left_out) = log.accepts.permit(Instant::now()) {
+                    tracing::warn!(%error, left_out, "accept failed");
+                }
+                tokio::time::sleep(PAUSE).await;
             }
-        });
+        }
     }
+}
+
+/// Passes a connection on after its handshake, if it has one.
+async fn hand_over(
+    (stream, address, permit): (TcpStream, SocketAddr, OwnedSemaphorePermit),
+    tls: Option<TlsAcceptor>,
+    protocol: Protocol,
+    hello: Duration,
+    log: Arc<Log>,
+    to: Sender<io::Result<Connection>>,
+) {
+    let stream = match tls {
+        None => Either::Left(stream),
+        Some(tls) => match handshake(tls, stream, address, hello, &log).await {
+            Some(stream) => Either::Right(Box::new(stream)),
+            None => return,
+        },
+    };
+    let connection = Connection {
+        stream,
+        peer: Peer { address },
+        protocol,
+        missing: PREFACE,
+        hello: Box::pin(tokio::time::sleep(hello)),
+        left: Bytes::new(),
+        log,
+        _permit: permit,
+    };
+    // The send fails only if the server is stopping.
+    let _ = to.send(Ok(connection)).await;
 }
 
 /// Performs the TLS handshake, or logs why it failed.
@@ -147,6 +202,41 @@ impl Connected for Connection {
     }
 }
 
+impl Connection {
+    /// Writes the rest of a replaced answer.
+    fn poll_left(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut this = self.project();
+        while !this.left.is_empty() {
+            let written = ready!(this.stream.as_mut().poll_write(cx, this.left))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            *this.left = this.left.split_off(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Returns the answer with a body, if the library made it.
+fn with_body(answer: &[u8]) -> Option<Bytes> {
+    let text = std::str::from_utf8(answer).ok().filter(|text| text.ends_with("\r\n\r\n"))?;
+    let why = match text.strip_prefix("HTTP/1.1 ")?.split(' ').next()? {
+        "400" => "expected an HTTP/1.1 request, found something else",
+        "414" => "the URL is too long; request less at a time",
+        "431" => "the headers are too long or too many; send fewer",
+        _ => return None,
+    };
+    let (before, after) = text.split_once(EMPTY)?;
+    let refusal = http_refusal(&Status::invalid_argument(why));
+    let body = refusal.body();
+    let mut full = before.to_owned();
+    for (name, value) in refusal.headers() {
+        full.extend([name.as_str(), ": ", value.to_str().ok()?, "\r\n"]);
+    }
+    full.push_str(&format!("content-length: {}\r\n{after}{body}", body.len()));
+    Some(full.into())
+}
+
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
@@ -178,15 +268,25 @@ impl AsyncRead for Connection {
 }
 
 impl AsyncWrite for Connection {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write(cx, bytes)
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.as_mut().poll_left(cx))?;
+        let this = self.project();
+        match with_body(bytes).filter(|_| *this.protocol == Protocol::Http) {
+            Some(full) => {
+                *this.left = full;
+                Poll::Ready(Ok(bytes.len()))
+            }
+            None => this.stream.poll_write(cx, bytes),
+        }
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_left(cx))?;
         self.project().stream.poll_flush(cx)
     }
 
-    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.as_mut().poll_left(cx))?;
         self.project().stream.poll_shutdown(cx)
     }
 
@@ -195,10 +295,46 @@ impl AsyncWrite for Connection {
         cx: &mut Context<'_>,
         bytes: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.project().stream.poll_write_vectored(cx, bytes)
+        match self.protocol {
+            Protocol::Grpc => self.project().stream.poll_write_vectored(cx, bytes),
+            // An answer must arrive in one piece to be recognised.
+            Protocol::Http => {
+                let first = bytes.iter().find(|bytes| !bytes.is_empty());
+                self.poll_write(cx, first.map_or(&[][..], |bytes| bytes))
+            }
+        }
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.protocol == Protocol::Grpc && self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keepalive::tests::is_watched;
+
+    #[tokio::test]
+    async fn connections_are_watched() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let _client = TcpStream::connect(address).await.unwrap();
+        let accepted = accept(&listener, &Quota::new(1), KeepAlive::default(), &Log::default()).await;
+        assert!(is_watched(&accepted.0));
+    }
+
+    /// Answers that must pass unchanged; `tests/ports.rs` covers the library's own answers.
+    #[test]
+    fn other_answers_stay_unchanged() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
+            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 2\r\n\r\n",
+            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n\r\n{}",
+            "",
+        ] {
+            assert_eq!(with_body(answer.as_bytes()), None, "{answer}");
+        }
     }
 }

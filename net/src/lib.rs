@@ -10,7 +10,6 @@
 //!
 //! This crate defines no service of the program. Other crates add their services.
 
-mod accept;
 pub mod client;
 pub mod connections;
 pub mod descriptors;
@@ -26,7 +25,6 @@ pub mod policy;
 pub mod protocol;
 mod quota;
 mod reasons;
-mod refusals;
 pub mod requests;
 pub mod serve;
 pub mod services;

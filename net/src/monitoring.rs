@@ -11,23 +11,16 @@ use std::time::Duration;
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
-use hyper::server::conn::http1;
-use hyper_util::rt::TokioIo;
-use hyper_util::service::TowerToHyperService;
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use crate::accept::Accept;
-use crate::gate::{Allowed, Gate};
-use crate::keepalive::KeepAlive;
+use crate::gate::Allowed;
+use crate::limits::ServerLimits;
 use crate::pages::{RequestFailure, no_such_method};
-use crate::policy::Protection;
-use crate::protocol::Protocol;
-use crate::quota::Quota;
-use crate::refusals::Refusals;
 use crate::requests;
+use crate::serve::Bound;
+use crate::shutdown::Stop;
 
 /// Upper bounds of the latency histogram, in seconds: 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
@@ -36,10 +29,11 @@ const BUCKETS: [f64; 16] =
 /// Interval at which samples are sorted into buckets. Before that, samples are stored one by one.
 const UPKEEP: Duration = Duration::from_secs(5);
 
-/// Maximum number of concurrent connections. Each serves one scrape.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 16;
 
-/// Maximum time of a scrape, from the connection to the last byte of the answer.
+/// Maximum time of a scrape, and the time after which a connection takes no further scrape. With the limit of
+/// connections, scrapes cannot disturb the services.
 const SCRAPE: Duration = Duration::from_secs(5);
 
 /// Refreshes the metrics that are computed at each scrape instead of counted at each event.
@@ -73,9 +67,16 @@ pub async fn start(
     refresh: Refresh,
     stop: CancellationToken,
 ) -> Result<SocketAddr, MonitoringError> {
-    let failed = |source| MonitoringError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let limits = ServerLimits {
+        connections: CONNECTIONS,
+        request_time: SCRAPE,
+        hello_time: SCRAPE,
+        connection_time: Some(SCRAPE),
+        ..ServerLimits::default()
+    };
+    let bound = Bound::for_metrics(address, allowed, limits).await;
+    let bound = bound.map_err(|source| MonitoringError::Listen { address, source })?;
+    let address = bound.address();
     if !address.ip().to_canonical().is_loopback() {
         tracing::warn!(%address, "metrics are unencrypted and open to anyone");
     }
@@ -91,28 +92,9 @@ pub async fn start(
         .route("/metrics", get(scrape))
         .method_not_allowed_fallback(no_such_method)
         .fallback(async || RequestFailure::from(Status::not_found("expected the path /metrics")));
-    let open = Protection { tls: false, mutual_tls: false, token: false };
-    let app = Gate::new(Protocol::Http, address, open, allowed).guard(app);
-    let accept = Accept::new(listener, Quota::new(CONNECTIONS), KeepAlive::default());
-    tokio::spawn(async move { stop.run_until_cancelled(serve(accept, app)).await });
+    let stop = Stop { begun: stop.clone(), over: stop };
+    tokio::spawn(bound.serve_http(app, &["/metrics"], stop));
     Ok(address)
-}
-
-/// Answers one request per connection. Clients use at most [`CONNECTIONS`] descriptors, each for at most
-/// [`SCRAPE`]. So scrapes cannot disturb the services.
-async fn serve(accept: Accept, app: Router) {
-    loop {
-        let (stream, _, permit) = accept.next().await;
-        let app = TowerToHyperService::new(app.clone());
-        let stream = Refusals::new(stream, Protocol::Http);
-        tokio::spawn(async move {
-            let connection =
-                http1::Builder::new().keep_alive(false).serve_connection(TokioIo::new(stream), app);
-            // A connection that fails or times out is closed without a log line.
-            let _ = tokio::time::timeout(SCRAPE, connection).await;
-            drop(permit);
-        });
-    }
 }
 
 async fn keep_up(recorder: PrometheusHandle, stop: CancellationToken) {

@@ -8,18 +8,15 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
-use tokio_stream::StreamExt;
 use tonic::service::Routes;
 use tonic::transport::Server;
 
-use crate::accept::Accept;
 use crate::gate::{Allowed, Gate};
 use crate::headers::with_headers;
 use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
 use crate::quota::Quota;
-use crate::refusals::Refusals;
 use crate::requests::{Guard, Method, RequestsLayer, Streams};
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
@@ -180,6 +177,21 @@ impl Bound {
         Ok(Self { listener, address, tls, protocol: Protocol::Http, options, capacity })
     }
 
+    /// Binds an address for metrics, without TLS and token. The port has limits of its own.
+    pub(crate) async fn for_metrics(
+        address: SocketAddr,
+        allowed: Allowed,
+        limits: ServerLimits,
+    ) -> io::Result<Self> {
+        let listener = TcpListener::bind(address).await?;
+        let (tls, token) = (TlsFiles::default(), RequiredToken::None);
+        let options = ServerOptions { listen: address, tls, token, insecure: true, allowed, limits };
+        let (connections, requests) = (Quota::new(limits.connections), Quota::new(limits.requests));
+        let capacity = Capacity { connections, requests, descriptors: usize::MAX };
+        let address = listener.local_addr()?;
+        Ok(Self { listener, address, tls: None, protocol: Protocol::Http, options, capacity })
+    }
+
     /// Returns the server's URL for clients.
     #[must_use]
     pub fn url(&self) -> String {
@@ -262,11 +274,8 @@ impl Bound {
         let Capacity { connections, requests, .. } = self.capacity;
         let requests = RequestsLayer::new(methods, self.protocol, limits, guard, requests, stop.over.clone());
         let mut server = transport(&limits, self.protocol).layer(requests);
-        let accept = Accept::new(self.listener, connections, limits.keepalive);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
-        let protocol = self.protocol;
-        let incoming = connections::incoming(accept, tls, limits.hello_time)
-            .map(move |connection| connection.map(|connection| Refusals::new(connection, protocol)));
+        let incoming = connections::incoming(self.listener, connections, tls, self.protocol, &limits);
         let serving = server
             .add_routes(Routes::from(gate.guard(routes.into_axum_router())))
             .serve_with_incoming_shutdown(incoming, stop.begun.clone().cancelled_owned());
