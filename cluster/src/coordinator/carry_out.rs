@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{
     Append, AppendFailure, Claim, Errand, Examined, JobId, OpenFailure, OpenTicket, Opened, RunBytes,
-    RunTrouble, StoreCheck, TroubleKind, WorkerId,
+    RunTrouble, StoreCheck, TroubleKind,
 };
 use exact2048_net::text::with_causes;
 use exact2048_solution::RunError;
@@ -83,11 +83,17 @@ impl Carrier {
         let ticket = append.ticket();
         match self.append(append) {
             Ok(stored) => self.driver.with(|state, now| state.cluster.committed(now, ticket, stored)),
-            Err(Refused::Never(worker, reason)) => {
+            Err(RecordError::Never { shard, reason }) => {
+                let worker = match append {
+                    Append::Commit { shards, .. } => shard.and_then(|number| shards.get(number)),
+                    Append::Retract { .. } | Append::Remove { .. } => None,
+                };
+                let worker = worker.map(|shard| shard.worker);
+                let reason = worker.map_or(reason.clone(), |worker| format!("worker {worker} {reason}"));
                 tracing::error!(job = %append.job(), reason, "cannot commit a range");
                 self.driver.with(|state, now| state.cluster.commit_refused(now, ticket, worker, reason));
             }
-            Err(Refused::Append(error)) => {
+            Err(RecordError::Other(error)) => {
                 match &error {
                     AppendError::Foreign(reason) => {
                         tracing::error!(job = %append.job(), reason, "another process writes to a journal");
@@ -115,11 +121,11 @@ impl Carrier {
     }
 
     /// Makes an append, and returns the size of the run after it.
-    fn append(&self, append: &Append) -> Result<RunBytes, Refused> {
+    fn append(&self, append: &Append) -> Result<RunBytes, RecordError> {
         let run = self.run_of(append.job())?;
         let mut run = run.lock();
         let record = records::of_append(append, |range, threads| run.lanes_by_member(range, threads));
-        let record = record.map_err(|reason| Refused::Never(None, reason))?;
+        let record = record.map_err(|reason| RecordError::Never { shard: None, reason })?;
         let appended = run.append(&record, || self.ledger.confirm());
         let (opening, stored) = (run.opening(), run.stored());
         drop(run);
@@ -128,12 +134,11 @@ impl Carrier {
                 held.opening = opening;
             }
         });
-        appended.map_err(|error| Refused::of(error, append))?;
-        Ok(stored)
+        appended.map(|()| stored)
     }
 
     /// Returns the open run of a job. Opens a closed run without removing anything from it.
-    fn run_of(&self, job: &JobId) -> Result<Arc<Mutex<JobRun>>, Refused> {
+    fn run_of(&self, job: &JobId) -> Result<Arc<Mutex<JobRun>>, RecordError> {
         let found = self.driver.with(|state, _| {
             let known = state.jobs.get(job)?;
             let closed = || Err((known.location.clone(), known.disk_limit));
@@ -146,7 +151,7 @@ impl Carrier {
                 let (run, _) = JobRun::reopen(&location, limit_bytes).map_err(AppendError::Failed)?;
                 Ok(self.hold(job, run))
             }
-            None => Err(Refused::Never(None, format!("job {job} does not exist"))),
+            None => Err(RecordError::Never { shard: None, reason: format!("job {job} does not exist") }),
         }
     }
 
@@ -249,40 +254,6 @@ impl Carrier {
         });
         let found = found.await.unwrap_or_else(|panic| Examined::Unknown(panic.to_string()));
         self.driver.with(|state, now| state.cluster.examined(now, &claim, found));
-    }
-}
-
-/// Reason why an append was not made.
-enum Refused {
-    /// The append can never succeed. The worker, if known, is to blame.
-    Never(Option<WorkerId>, String),
-    Append(AppendError),
-}
-
-impl Refused {
-    /// Converts the error of an append.
-    fn of(error: RecordError, append: &Append) -> Self {
-        match error {
-            RecordError::Shard { number, error } => {
-                let worker = match append {
-                    Append::Commit { shards, .. } => shards.get(number).map(|shard| shard.worker),
-                    Append::Retract { .. } | Append::Remove { .. } => None,
-                };
-                let whose = worker.map_or_else(|| "a worker".to_owned(), |worker| format!("worker {worker}"));
-                Self::Never(
-                    worker,
-                    format!("{whose} reported a shard that does not match its file: {}", with_causes(&error)),
-                )
-            }
-            RecordError::Counts(error) => Self::Never(None, with_causes(&error)),
-            RecordError::Other(error) => error.into(),
-        }
-    }
-}
-
-impl From<AppendError> for Refused {
-    fn from(error: AppendError) -> Self {
-        Self::Append(error)
     }
 }
 

@@ -13,7 +13,7 @@ use exact2048_solution::{
 use exact2048_storage::{Location, RunDir, RunId, ShardRecord, StorageError};
 
 use super::AppendError;
-use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
+use super::owned::{Journal, OpenJournal, OwnedJournal};
 use crate::wire::OpeningId;
 
 /// Longest wait until a worker's shard becomes visible to the coordinator. Network file systems show files late.
@@ -23,17 +23,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Reason why a record was not appended to the journal of a run.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
-    /// A shard in the record is missing, or differs from the record. The append can never succeed.
-    #[error("{error}")]
-    Shard {
-        /// Index of the shard in the record.
-        number: usize,
-        /// The error in the shard.
-        error: StorageError,
+    /// The append can never succeed.
+    #[error("{reason}")]
+    Never {
+        /// Index of the shard in the record that is missing or differs from the record, if one is.
+        shard: Option<usize>,
+        /// The reason. With a shard, its subject is the shard's writer.
+        reason: String,
     },
-    /// The counts of layers differ from an earlier enumeration of these layers. The append can never succeed.
-    #[error("{0}")]
-    Counts(RunError),
     /// The append failed for a reason that any journal may have.
     #[error(transparent)]
     Other(#[from] AppendError),
@@ -83,20 +80,19 @@ pub struct DiskLimit {
 /// process without an append changes nothing.
 impl Journal for Run {
     type Record = JournalRecord;
-    type Error = RunError;
 
     /// The queue's owner also owns its runs; callers confirm ownership first.
     fn open_again(
         location: &Location,
         run: RunId,
         _: &dyn Fn(u64, Option<&JournalRecord>) -> bool,
-    ) -> Result<Option<OpenJournal<Self>>, RunError> {
+    ) -> Result<Option<OpenJournal<Self>>, AppendError> {
         RunDir::require_at(location, run)?;
-        opened(Run::open_again(location)?).map(Some)
+        Ok(Some(opened(Run::open_again(location)?)?))
     }
 
-    fn append(&mut self, record: &JournalRecord) -> Result<(), RunError> {
-        Run::append(self, record.clone())
+    fn append(&mut self, record: &JournalRecord) -> Result<(), AppendError> {
+        Ok(Run::append(self, record.clone())?)
     }
 }
 
@@ -217,7 +213,7 @@ impl JobRun {
     ///
     /// # Errors
     ///
-    /// * [`RecordError::Shard`] if a shard differs from its record, and [`RecordError::Counts`].
+    /// * [`RecordError::Never`] if a shard differs from its record, or counts from an earlier enumeration.
     /// * [`AppendError::Fenced`] if another process owns the store.
     /// * [`AppendError::Foreign`] if another process has written to this journal, or has removed records from it.
     /// * [`AppendError::Failed`] otherwise. The journal may contain the record or not.
@@ -229,30 +225,25 @@ impl JobRun {
         if self.journal.is_uncertain() {
             confirm()?;
         }
-        match self.journal.heal() {
-            Ok((run, found)) => {
-                let is_counted_anew = limit(run, self.limit_bytes).map_err(AppendError::from)?;
-                if let (JournalRecord::Commit(record), true) = (record, is_counted_anew) {
-                    self.counted = Some(record.commit.clone());
-                }
-                if found.as_ref() == Some(record) {
-                    self.note_appended(record);
-                    return Ok(());
-                }
-                match record {
-                    JournalRecord::Commit(record) => {
-                        run.require_same_counts(&record.commit).map_err(RecordError::Counts)?;
-                        look(run, record)?;
-                    }
-                    JournalRecord::Removal(Removal { removed }) => {
-                        self.needless = run.catalog().reach_of(removed);
-                    }
-                    _ => {}
-                }
-            }
-            Err(broken) => return Err(self.not_appended(broken)),
+        let (run, found) = self.journal.heal()?;
+        let is_counted_anew = limit(run, self.limit_bytes).map_err(AppendError::from)?;
+        if let (JournalRecord::Commit(record), true) = (record, is_counted_anew) {
+            self.counted = Some(record.commit.clone());
         }
-        self.journal.append(record).map_err(|broken| self.not_appended(broken))?;
+        if found.as_ref() == Some(record) {
+            self.note_appended(record);
+            return Ok(());
+        }
+        match record {
+            JournalRecord::Commit(record) => {
+                let counts = run.require_same_counts(&record.commit);
+                counts.map_err(|error| RecordError::Never { shard: None, reason: with_causes(&error) })?;
+                look(run, record)?;
+            }
+            JournalRecord::Removal(Removal { removed }) => self.needless = run.catalog().reach_of(removed),
+            _ => {}
+        }
+        self.journal.append(record)?;
         self.note_appended(record);
         Ok(())
     }
@@ -268,23 +259,6 @@ impl JobRun {
             JournalRecord::Removal(_) => remove(run, &std::mem::take(&mut self.needless)),
             _ => {}
         }
-    }
-
-    fn not_appended(&self, broken: Broken<RunError>) -> RecordError {
-        let location = self.journal.location();
-        let what = match broken {
-            Broken::Failed(error) => return AppendError::from(error).into(),
-            Broken::Foreign => {
-                format!(
-                    "another process has written to the journal of {location}; stop it, then resume the job"
-                )
-            }
-            Broken::Fewer { known, left } => format!(
-                "expected {known} records in the journal of {location}, found {left}; restore them \
-                 from a copy, then resume the job"
-            ),
-        };
-        AppendError::Foreign(what).into()
     }
 }
 
@@ -324,7 +298,9 @@ fn look(run: &Run, record: &Record) -> Result<(), RecordError> {
                 std::thread::sleep(PAUSE);
             }
             Some((number, error)) if error.blames().is_some() => {
-                return Err(RecordError::Shard { number, error });
+                let causes = with_causes(&error);
+                let reason = format!("reported a shard that does not match its file: {causes}");
+                return Err(RecordError::Never { shard: Some(number), reason });
             }
             Some((_, error)) => return Err(AppendError::from(error).into()),
         }
@@ -408,7 +384,7 @@ mod tests {
         for (change, word) in changes {
             let made_up = commit(&run, change);
             let refused = run.append(&made_up, || panic!("nothing has failed")).unwrap_err();
-            assert!(matches!(refused, RecordError::Shard { number: 0, .. }), "{refused:?}");
+            assert!(matches!(refused, RecordError::Never { shard: Some(0), .. }), "{refused:?}");
             assert!(refused.to_string().contains(word), "{refused}");
         }
         assert_eq!(journal(&location), [] as [Value; 0]);
@@ -494,7 +470,7 @@ mod tests {
         let JournalRecord::Commit(mut other) = sound.clone() else { panic!() };
         other.commit.layers[0].states = 2;
         let error = run.append(&JournalRecord::Commit(other), fine).unwrap_err();
-        assert!(matches!(error, RecordError::Counts(_)), "{error}");
+        assert!(matches!(error, RecordError::Never { shard: None, .. }), "{error}");
         for counts in ["expected 1 states and 1 afterstates", "found 2 and 1"] {
             assert!(error.to_string().contains(counts), "{error}");
         }

@@ -7,14 +7,13 @@
 
 use exact2048_storage::{Location, RunId};
 
+use super::AppendError;
 use crate::wire::OpeningId;
 
 /// A journal that is open for writing. Earlier writers can no longer append to it.
 pub trait Journal: Sized {
     /// A record of the journal.
     type Record: Clone + PartialEq;
-    /// Failure to open the journal or to append to it.
-    type Error;
 
     /// Reopens the journal of this run.
     ///
@@ -28,14 +27,14 @@ pub trait Journal: Sized {
         location: &Location,
         run: RunId,
         is_expected: &dyn Fn(u64, Option<&Self::Record>) -> bool,
-    ) -> Result<Option<OpenJournal<Self>>, Self::Error>;
+    ) -> Result<Option<OpenJournal<Self>>, AppendError>;
 
     /// Appends a record. Blocks on the store.
     ///
     /// # Errors
     ///
     /// After an error, the journal may contain the record or not.
-    fn append(&mut self, record: &Self::Record) -> Result<(), Self::Error>;
+    fn append(&mut self, record: &Self::Record) -> Result<(), AppendError>;
 }
 
 /// A journal, and its contents at its opening. A journal counts opening records as entries if it must notice that
@@ -51,22 +50,6 @@ pub struct OpenJournal<J: Journal> {
     pub last: Option<J::Record>,
     /// Number of entries after the opening.
     pub entries: u64,
-}
-
-/// Reason why nothing can be appended.
-#[derive(PartialEq, Eq, Debug)]
-pub enum Broken<E> {
-    /// Another process has written to the journal.
-    Foreign,
-    /// Entries were removed.
-    Fewer {
-        /// Number of entries that the journal had.
-        known: u64,
-        /// Number of entries that are left.
-        left: u64,
-    },
-    /// The journal cannot be opened or appended to now.
-    Failed(E),
 }
 
 /// An open journal, and the record of the failed append if the journal contains that record.
@@ -119,8 +102,9 @@ impl<J: Journal> OwnedJournal<J> {
     ///
     /// # Errors
     ///
-    /// [`Broken`]; the next call tries again.
-    pub fn heal(&mut self) -> Result<Healed<'_, J>, Broken<J::Error>> {
+    /// [`AppendError::Foreign`] if another process has written to the journal or has removed records from it. Otherwise
+    /// [`AppendError::Failed`]. The next call tries again.
+    pub fn heal(&mut self) -> Result<Healed<'_, J>, AppendError> {
         let (journal, found) = match self.open.take() {
             Some(open) if self.uncertain.is_none() => (open, None),
             broken => {
@@ -130,14 +114,20 @@ impl<J: Journal> OwnedJournal<J> {
                 let is_expected = |found: u64, last: Option<&J::Record>| {
                     found <= entries || found == entries + 1 && last.is_some() && last == uncertain
                 };
-                let opened = J::open_again(&self.location, self.run, &is_expected).map_err(Broken::Failed)?;
-                let opened = opened.ok_or(Broken::Foreign)?;
+                let opened = J::open_again(&self.location, self.run, &is_expected)?;
+                let opened = opened.ok_or_else(|| self.foreign())?;
                 self.opening = opened.opening;
                 let found = match opened.found.checked_sub(self.entries) {
                     Some(0) => None,
                     Some(1) if opened.last.is_some() && opened.last == self.uncertain => opened.last,
-                    Some(_) => return Err(Broken::Foreign),
-                    None => return Err(Broken::Fewer { known: self.entries, left: opened.found }),
+                    Some(_) => return Err(self.foreign()),
+                    None => {
+                        return Err(AppendError::Foreign(format!(
+                            "expected {} records in the journal of {}, found {}; restore them from a copy, then resume \
+                             the job",
+                            self.entries, self.location, opened.found
+                        )));
+                    }
                 };
                 self.entries = opened.entries;
                 self.uncertain = None;
@@ -154,8 +144,8 @@ impl<J: Journal> OwnedJournal<J> {
     ///
     /// # Errors
     ///
-    /// [`Broken`]. After [`Broken::Failed`], the journal may contain the record or not.
-    pub fn append(&mut self, record: &J::Record) -> Result<(), Broken<J::Error>> {
+    /// As for [`heal`](Self::heal). After [`AppendError::Failed`], the journal may contain the record or not.
+    pub fn append(&mut self, record: &J::Record) -> Result<(), AppendError> {
         let (journal, found) = self.heal()?;
         if found.as_ref() == Some(record) {
             return Ok(());
@@ -167,9 +157,16 @@ impl<J: Journal> OwnedJournal<J> {
             }
             Err(error) => {
                 self.uncertain = Some(record.clone());
-                Err(Broken::Failed(error))
+                Err(error)
             }
         }
+    }
+
+    fn foreign(&self) -> AppendError {
+        let location = &self.location;
+        AppendError::Foreign(format!(
+            "another process has written to the journal of {location}; stop it, then resume the job"
+        ))
     }
 
     /// Simulates an append whose answer was lost. The journal stays open, or is closed as if reopening had failed.
@@ -183,7 +180,10 @@ impl<J: Journal> OwnedJournal<J> {
 #[cfg(test)]
 mod tests {
     use std::cell::RefCell;
+    use std::io;
     use std::path::Path;
+
+    use exact2048_storage::StorageError;
 
     use super::*;
 
@@ -205,23 +205,23 @@ mod tests {
         static ANSWERS: RefCell<Vec<Answer>> = const { RefCell::new(Vec::new()) };
     }
 
-    fn call(entry: Option<u32>) -> Result<(), ()> {
+    fn call(entry: Option<u32>) -> Result<(), AppendError> {
         let answer = ANSWERS.with_borrow_mut(|answers| answers.pop().unwrap_or(Answer::Done));
         if answer != Answer::Refused {
             ENTRIES.with_borrow_mut(|entries| entries.push(entry));
         }
-        if answer == Answer::Done { Ok(()) } else { Err(()) }
+        let failed = || StorageError::io("append", Path::new("/nowhere"), io::ErrorKind::TimedOut.into());
+        if answer == Answer::Done { Ok(()) } else { Err(failed().into()) }
     }
 
     impl Journal for Fake {
         type Record = u32;
-        type Error = ();
 
         fn open_again(
             _: &Location,
             _: RunId,
             is_expected: &dyn Fn(u64, Option<&u32>) -> bool,
-        ) -> Result<Option<OpenJournal<Self>>, ()> {
+        ) -> Result<Option<OpenJournal<Self>>, AppendError> {
             let records =
                 |entries: &Vec<Option<u32>>| entries.iter().flatten().copied().collect::<Vec<u32>>();
             let before = ENTRIES.with_borrow(records);
@@ -235,7 +235,7 @@ mod tests {
             Ok(Some(OpenJournal { journal: Self, opening, found, last, entries: found }))
         }
 
-        fn append(&mut self, record: &u32) -> Result<(), ()> {
+        fn append(&mut self, record: &u32) -> Result<(), AppendError> {
             call(Some(*record))
         }
     }
@@ -293,8 +293,13 @@ mod tests {
         journal.append(&8).unwrap();
         call(Some(9)).unwrap();
         journal.lose_answer(&16, true);
-        assert_eq!(journal.append(&16), Err(Broken::Foreign));
-        assert_eq!(journal.append(&16), Err(Broken::Foreign), "and stays so");
+        let foreign = |result: Result<(), AppendError>| match result {
+            Err(AppendError::Foreign(what)) => what,
+            other => panic!("{other:?}"),
+        };
+        for _ in 0..2 {
+            assert!(foreign(journal.append(&16)).contains("has written"));
+        }
         assert_eq!(
             ENTRIES.with_borrow(|entries| entries.last().copied()),
             Some(Some(9)),
@@ -302,11 +307,11 @@ mod tests {
         );
         assert!(journal.journal().is_none());
         ENTRIES.take();
-        assert_eq!(journal.append(&16), Err(Broken::Fewer { known: 1, left: 0 }));
+        assert!(foreign(journal.append(&16)).starts_with("expected 1 records"));
         // Another process appended its record where this process tried to append.
         let mut journal = owned(&[Answer::Refused]);
         journal.append(&8).unwrap_err();
         call(Some(9)).unwrap();
-        assert_eq!(journal.append(&8), Err(Broken::Foreign));
+        assert!(foreign(journal.append(&8)).contains("has written"));
     }
 }

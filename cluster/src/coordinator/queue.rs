@@ -1,11 +1,12 @@
 //! Queue of jobs, stored as a journal in its own folder of the store. The process that writes the journal owns the
 //! store.
 
+use exact2048_solution::RunError;
 use exact2048_storage::{ErrorKind, Location, Place, RunDir, RunId, StorageError, TypedRun};
 use serde_json::json;
 
 use super::AppendError;
-use super::owned::{Broken, Journal, OpenJournal, OwnedJournal};
+use super::owned::{Journal, OpenJournal, OwnedJournal};
 use super::queue_records::{QueueRecord, QueuedJob, replay};
 use crate::names;
 use crate::wire::OpeningId;
@@ -67,20 +68,19 @@ impl QueueError {
 
 impl Journal for TypedRun<QueueRecord> {
     type Record = QueueRecord;
-    type Error = StorageError;
 
     fn open_again(
         location: &Location,
         run: RunId,
         is_expected: &dyn Fn(u64, Option<&QueueRecord>) -> bool,
-    ) -> Result<Option<OpenJournal<Self>>, StorageError> {
+    ) -> Result<Option<OpenJournal<Self>>, AppendError> {
         Self::require_at(location, run)?;
         let Some(mut journal) = Self::open_for_writing_if(location, is_expected)? else { return Ok(None) };
         let last = journal.take_records().pop();
-        opened(journal, last).map(Some)
+        Ok(Some(opened(journal, last)?))
     }
 
-    fn append(&mut self, record: &QueueRecord) -> Result<(), StorageError> {
+    fn append(&mut self, record: &QueueRecord) -> Result<(), AppendError> {
         self.commit(record)?;
         drop(self.take_records());
         Ok(())
@@ -160,10 +160,10 @@ impl Queue {
         let mut appended = self.journal.append(record);
         // If even the opening of the journal failed, the caller decides about a retry, because the attempt took long.
         let is_open = self.journal.journal().is_some();
-        if is_open && matches!(&appended, Err(Broken::Failed(error)) if !is_taken_over(error)) {
+        if is_open && matches!(&appended, Err(AppendError::Failed(error)) if !is_taken_over(error)) {
             appended = self.journal.append(record);
         }
-        appended.map_err(|broken| self.broken(broken))
+        appended.map_err(|error| self.interpreted(error))
     }
 
     /// Requires that the store is in its place and writable. Its file system may have become read-only.
@@ -183,11 +183,8 @@ impl Queue {
     /// As for [`append`](Self::append).
     pub fn confirm(&mut self) -> Result<(), AppendError> {
         self.require_ownership()?;
-        let confirmed = match self.journal.heal() {
-            Ok((journal, _)) => journal.confirm().map_err(Broken::Failed),
-            Err(broken) => Err(broken),
-        };
-        confirmed.map_err(|broken| self.broken(broken))
+        let confirmed = self.journal.heal().and_then(|(journal, _)| Ok(journal.confirm()?));
+        confirmed.map_err(|error| self.interpreted(error))
     }
 
     fn require_ownership(&self) -> Result<(), AppendError> {
@@ -198,13 +195,13 @@ impl Queue {
     }
 
     /// Interprets a failure. A coordinator that another one has replaced never writes again.
-    fn broken(&mut self, broken: Broken<StorageError>) -> AppendError {
-        let reason = match broken {
-            Broken::Failed(error) if is_taken_over(&error) => error.to_string(),
-            Broken::Failed(error) => return error.into(),
-            Broken::Foreign | Broken::Fewer { .. } => {
+    fn interpreted(&mut self, error: AppendError) -> AppendError {
+        let reason = match error {
+            AppendError::Failed(error) if is_taken_over(&error) => error.to_string(),
+            AppendError::Foreign(_) => {
                 format!("another coordinator has taken over {}", self.journal.location())
             }
+            error => return error,
         };
         self.fenced = Some(reason.clone());
         AppendError::Fenced(reason)
@@ -212,7 +209,7 @@ impl Queue {
 }
 
 /// Returns whether an error shows that another coordinator owns the queue or is opening it.
-fn is_taken_over(error: &StorageError) -> bool {
+fn is_taken_over(error: &RunError) -> bool {
     matches!(error.kind(), ErrorKind::Fenced | ErrorKind::Busy)
 }
 
