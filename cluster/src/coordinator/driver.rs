@@ -15,8 +15,9 @@ use super::board::{Board, Changes, ClusterSnapshot, message_of};
 use super::known::State;
 use super::observe;
 use super::signals::Signals;
+use super::statuses::stopping;
 use super::work::{Orders, Work};
-use crate::wire::{Answer, cluster_status};
+use crate::wire::{Answer, cluster_status, refusal_status};
 
 /// Connects the pure code of a coordinator to a clock. The driver makes no decisions.
 pub(super) struct Driver {
@@ -29,15 +30,6 @@ pub(super) struct Driver {
     fenced: OnceLock<String>,
     /// Cancelled when this coordinator must end.
     stop: CancellationToken,
-}
-
-/// Reason why a pull has no answer.
-#[derive(Debug)]
-pub enum PullError {
-    /// The pull is refused.
-    Refused(Refusal),
-    /// The coordinator is stopping.
-    Stopping,
 }
 
 impl Driver {
@@ -89,8 +81,8 @@ impl Driver {
     ///
     /// # Errors
     ///
-    /// [`PullError`].
-    pub async fn pull(&self, pull: &Pull) -> Result<Answer, PullError> {
+    /// The status of a refusal, or UNAVAILABLE if the coordinator is stopping.
+    pub async fn pull(&self, pull: &Pull) -> Result<Answer, Status> {
         let begun = Instant::now();
         let mut news = self.signals.listen();
         loop {
@@ -99,12 +91,15 @@ impl Driver {
                 let (reply, decision) = state.cluster.answer(now, pull, begun.elapsed())?;
                 Ok((state.answer(reply), decision))
             });
-            let (answer, decision) = decided.map_err(PullError::Refused)?;
+            let (answer, decision) = decided.map_err(|refusal: Refusal| {
+                observe::refused(pull.worker, &refusal);
+                refusal_status(&refusal)
+            })?;
             if decision == PullDecision::Answer {
                 return Ok(answer);
             }
             if self.stop.run_until_cancelled(news.wait(decision)).await.is_none() {
-                return Err(PullError::Stopping);
+                return Err(stopping());
             }
         }
     }

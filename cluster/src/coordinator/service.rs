@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use exact2048_coordinator::cluster::{ClusterError, JobId, Pull, WorkerReport};
 use exact2048_game::OpenChoices;
-use exact2048_net::status::{invalid_argument, unavailable};
+use exact2048_net::status::invalid_argument;
 use exact2048_proto::v1::coordinator_server::Coordinator;
 use exact2048_proto::v1::{
     self, CancelRequest, CancelResponse, ForgetRequest, ForgetResponse, GetRequest, GetResponse, ListRequest,
@@ -16,12 +16,13 @@ use futures_util::Stream;
 use tonic::{Request, Response, Status};
 
 use super::board::{ClusterSnapshot, FRESH};
-use super::driver::{Driver, PullError};
+use super::driver::Driver;
 use super::requests::{Requests, WantedJob};
 use super::shell::Shell;
+use super::statuses::stopping;
 use super::{observe, records};
 use crate::names;
-use crate::wire::{cluster_status, params_of, pull_of, refusal_status, wire_status};
+use crate::wire::{cluster_status, params_of, pull_of, wire_status};
 
 /// Maximum number of jobs for which a client that watches all jobs receives changes five times a second.
 ///
@@ -44,10 +45,6 @@ impl CoordinatorService {
 
 fn job_of(name: &str) -> Result<JobId, Status> {
     names::parse(name).map_err(|error| invalid_argument("job", error))
-}
-
-fn stopping() -> Status {
-    unavailable("the coordinator is stopping; try again after its restart")
 }
 
 #[tonic::async_trait]
@@ -132,14 +129,8 @@ impl Coordinator for CoordinatorService {
             wire_status(&error)
         })?;
         check_records(&pull)?;
-        match self.driver.pull(&pull).await {
-            Ok(answer) => Ok(Response::new(PullResponse::from(&answer))),
-            Err(PullError::Refused(refusal)) => {
-                observe::refused(pull.worker, &refusal);
-                Err(refusal_status(&refusal))
-            }
-            Err(PullError::Stopping) => Err(stopping()),
-        }
+        let answer = self.driver.pull(&pull).await?;
+        Ok(Response::new(PullResponse::from(&answer)))
     }
 }
 

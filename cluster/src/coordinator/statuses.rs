@@ -56,6 +56,11 @@ pub(super) fn of_panic(error: &tokio::task::JoinError) -> Status {
     Status::internal("the coordinator failed on this request; see its log")
 }
 
+/// Returns the status for a call that the end of the coordinator ends.
+pub(super) fn stopping() -> Status {
+    unavailable("the coordinator is stopping; try again after its restart")
+}
+
 /// Returns the message that the run of a job is not in the store.
 pub(super) fn gone(job: &JobId) -> String {
     format!(

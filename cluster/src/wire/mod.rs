@@ -120,7 +120,12 @@ const MAX_COUNT: u64 = 1 << 46;
 /// Maximum number of threads of a worker.
 const MAX_THREADS: u32 = 1 << 16;
 
-fn check_version(got: u32) -> Result<(), WireError> {
+/// Requires that the other side has this version of the protocol.
+///
+/// # Errors
+///
+/// [`WireError::Version`].
+pub fn check_version(got: u32) -> Result<(), WireError> {
     match got {
         PROTOCOL_VERSION => Ok(()),
         _ => Err(WireError::Version { expected: PROTOCOL_VERSION, got }),

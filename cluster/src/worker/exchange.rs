@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use exact2048_coordinator::cluster::{EpochId, PROTOCOL_VERSION, WorkerId};
+use exact2048_coordinator::cluster::{EpochId, WorkerId};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::status::invalid_argument as invalid;
 use exact2048_proto::v1::exchange_server::Exchange;
@@ -23,6 +23,7 @@ use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
 use super::membership::{Joined, Membership, admit, denied, not_in, reached};
 use super::observe;
+use crate::wire::{check_version, wire_status};
 
 /// Size in bytes below which a block is accepted on the receiving thread, if there is memory to spare.
 ///
@@ -136,7 +137,7 @@ impl Exchange for ExchangeService {
 
     async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<CopyPieces>, Status> {
         let request = request.into_inner();
-        require_version(request.protocol_version)?;
+        check_version(request.protocol_version).map_err(|error| wire_status(&error))?;
         let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
         admit(&self.joined, shown, FETCH_PATIENCE).await?;
         self.copies.give(request).await.map(Response::new)
@@ -152,7 +153,7 @@ impl Exchange for ExchangeService {
             return Err(invalid("hello", "expected a hello at the start of the stream"));
         };
         let PushHello { protocol_version, epoch, worker, secret } = hello;
-        require_version(protocol_version)?;
+        check_version(protocol_version).map_err(|error| wire_status(&error))?;
         let shown = Membership::shown(EpochId(epoch), &secret)?;
         let Some(epoch) = self.epoch(shown).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
@@ -265,14 +266,4 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
         }
         Err(BlockError::Worker(error)) => Err(Status::internal(error.to_string())),
     }
-}
-
-/// Requires that a peer uses this version of the protocol.
-fn require_version(protocol_version: u32) -> Result<(), Status> {
-    if protocol_version == PROTOCOL_VERSION {
-        return Ok(());
-    }
-    Err(Status::failed_precondition(format!(
-        "expected protocol {PROTOCOL_VERSION}, found {protocol_version} at the sender; use the same build for both"
-    )))
 }

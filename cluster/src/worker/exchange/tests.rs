@@ -1,7 +1,7 @@
 //! Tests of the service over a connection, with messages of all kinds.
 
 use bytes::Buf;
-use exact2048_coordinator::cluster::{EpochProgress, Secret, WriteShard};
+use exact2048_coordinator::cluster::{EpochProgress, PROTOCOL_VERSION, Secret, WriteShard};
 use exact2048_proto::v1::exchange_client::ExchangeClient;
 use exact2048_proto::v1::exchange_server::ExchangeServer;
 use parking_lot::Mutex;
