@@ -1,139 +1,107 @@
-//! Properties of a certificate, and warnings about properties that clients refuse.
+//! Checks of a certificate, and warnings about properties that clients refuse.
 
 use std::path::Path;
 
 use time::{Duration, OffsetDateTime};
+use x509_parser::error::X509Error;
 use x509_parser::prelude::{FromDer, X509Certificate, X509Version};
 
+use super::TlsError;
 use super::explain::date;
 
 /// Time before expiry at which a certificate starts to cause a warning.
 const SOON: Duration = Duration::days(14);
 
-/// Relevant properties of a certificate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Facts {
-    /// Whether the version is below 3. Such a certificate has no extensions, so it has no host names and no
-    /// purpose.
-    pub is_version_1: bool,
-    /// Whether the certificate may sign other certificates, like that of a CA.
-    is_ca: bool,
-    /// Whether the certificate names a host.
-    names_hosts: bool,
-    /// Whether the certificate's purpose includes servers.
-    is_for_servers: bool,
-    not_before: OffsetDateTime,
-    not_after: OffsetDateTime,
-}
-
-impl Facts {
-    /// Parses a certificate in DER. The error is the parser's description.
-    pub fn of(der: &[u8]) -> Result<Self, String> {
-        let (_, certificate) = X509Certificate::from_der(der).map_err(|error| error.to_string())?;
-        let constraints = certificate.basic_constraints().map_err(|error| error.to_string())?;
-        let names = certificate.subject_alternative_name().map_err(|error| error.to_string())?;
-        let usage = certificate.extended_key_usage().map_err(|error| error.to_string())?;
-        let validity = certificate.validity();
-        Ok(Self {
-            is_version_1: certificate.version() != X509Version::V3,
-            is_ca: constraints.is_some_and(|constraints| constraints.value.ca),
-            names_hosts: names.is_some_and(|names| !names.value.general_names.is_empty()),
-            is_for_servers: usage.is_none_or(|usage| usage.value.server_auth || usage.value.any),
-            not_before: validity.not_before.to_datetime(),
-            not_after: validity.not_after.to_datetime(),
-        })
+/// Parses the certificate of a file, in DER. Returns warnings about properties that clients may refuse in a server's
+/// certificate.
+///
+/// # Errors
+///
+/// [`TlsError::Content`] for something other than a certificate, and [`TlsError::Version1`]. Such a certificate has no
+/// extensions, so it has no host names and no purpose.
+pub(super) fn warnings(der: &[u8], path: &Path, now: OffsetDateTime) -> Result<Vec<String>, TlsError> {
+    let content = |error: X509Error| TlsError::Content {
+        path: path.to_path_buf(),
+        expected: "certificate",
+        found: error.to_string(),
+    };
+    let (_, certificate) = X509Certificate::from_der(der).map_err(|error| content(error.into()))?;
+    if certificate.version() != X509Version::V3 {
+        return Err(TlsError::Version1 { path: path.to_path_buf() });
     }
-
-    /// Returns warnings about properties of the server certificate at `path` that clients may refuse.
-    pub fn warnings(&self, path: &Path, now: OffsetDateTime) -> Vec<String> {
-        let path = path.display();
-        let mut warnings = Vec::new();
-        if now > self.not_after {
-            let day = date(self.not_after);
-            warnings.push(format!(
-                "the certificate in {path} expired on {day}, so clients refuse it; replace it"
-            ));
-        } else if now + SOON > self.not_after {
-            let (day, days) = (date(self.not_after), (self.not_after - now).whole_days());
-            warnings.push(format!(
-                "the certificate in {path} expires on {day}, in {days} days; replace it and restart the server"
-            ));
-        }
-        if now < self.not_before {
-            let day = date(self.not_before);
-            warnings.push(format!(
-                "the certificate in {path} is not valid before {day}, so clients refuse it unless the clock of this \
-                 machine is wrong"
-            ));
-        }
-        if self.is_ca {
-            warnings.push(format!(
-                "the certificate in {path} is that of a CA, as openssl req -x509 makes it; many clients, exact2048's \
-                 included, refuse it for a server; make both with the commands in docs/tls.md"
-            ));
-        }
-        if !self.names_hosts {
-            warnings.push(format!(
-                "the certificate in {path} names no host (subjectAltName), so clients refuse it; make one with the commands \
-                 in docs/tls.md"
-            ));
-        }
-        if !self.is_for_servers {
-            warnings.push(format!(
-                "the certificate in {path} is not for servers (extendedKeyUsage without serverAuth), so clients refuse it"
-            ));
-        }
-        warnings
-    }
+    let constraints = certificate.basic_constraints().map_err(content)?;
+    let names = certificate.subject_alternative_name().map_err(content)?;
+    let usage = certificate.extended_key_usage().map_err(content)?;
+    let validity = certificate.validity();
+    let (begin, end) = (validity.not_before.to_datetime(), validity.not_after.to_datetime());
+    let warnings = [
+        (now > end, format!("expired on {}, so clients refuse it; replace it", date(end))),
+        (
+            now <= end && now + SOON > end,
+            format!(
+                "expires on {}, in {} days; replace it and restart the server",
+                date(end),
+                (end - now).whole_days()
+            ),
+        ),
+        (
+            now < begin,
+            format!(
+                "is not valid before {}, so clients refuse it unless the clock of this machine is wrong",
+                date(begin)
+            ),
+        ),
+        (
+            constraints.is_some_and(|constraints| constraints.value.ca),
+            "is that of a CA, as openssl req -x509 makes it; many clients, exact2048's included, refuse it for a server; \
+             make both with the commands in docs/tls.md"
+                .to_owned(),
+        ),
+        (
+            names.is_none_or(|names| names.value.general_names.is_empty()),
+            "names no host (subjectAltName), so clients refuse it; make one with the commands in docs/tls.md"
+                .to_owned(),
+        ),
+        (
+            usage.is_some_and(|usage| !usage.value.server_auth && !usage.value.any),
+            "is not for servers (extendedKeyUsage without serverAuth), so clients refuse it".to_owned(),
+        ),
+    ];
+    let warnings = warnings.into_iter().filter_map(|(is_so, what)| is_so.then_some(what));
+    Ok(warnings.map(|what| format!("the certificate in {} {what}", path.display())).collect())
 }
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, KeyPair, date_time_ymd};
+
     use super::*;
 
-    fn facts() -> Facts {
-        let day = |days| OffsetDateTime::UNIX_EPOCH + Duration::days(days);
-        Facts {
-            is_version_1: false,
-            is_ca: false,
-            names_hosts: true,
-            is_for_servers: true,
-            not_before: day(100),
-            not_after: day(200),
-        }
-    }
-
-    fn warnings(facts: &Facts, day: i64) -> Vec<String> {
-        facts.warnings(Path::new("server.pem"), OffsetDateTime::UNIX_EPOCH + Duration::days(day))
+    /// Returns the warnings on a day about a sound certificate with a change.
+    fn warned(day: OffsetDateTime, change: impl FnOnce(&mut CertificateParams)) -> Vec<String> {
+        let mut params = CertificateParams::new(["localhost".to_owned()]).unwrap();
+        (params.not_before, params.not_after) = (date_time_ymd(2031, 2, 3), date_time_ymd(2031, 8, 9));
+        change(&mut params);
+        let certificate = params.self_signed(&KeyPair::generate().unwrap()).unwrap();
+        warnings(certificate.der(), Path::new("server.pem"), day).unwrap()
     }
 
     #[test]
     fn warnings_name_the_properties_that_clients_refuse() {
-        let sound = facts();
-        assert_eq!(warnings(&sound, 150), Vec::<String>::new());
-        for (facts, day, words) in [
-            (sound, 201, "expired on 1970-07-20"),
-            (sound, 190, "expires on 1970-07-20 00:00 UTC, in 10 days"),
-            (sound, 99, "not valid before 1970-04-11"),
-            (Facts { is_ca: true, ..sound }, 150, "that of a CA"),
-            (Facts { names_hosts: false, ..sound }, 150, "names no host"),
-            (Facts { is_for_servers: false, ..sound }, 150, "serverAuth"),
+        let day = date_time_ymd(2031, 5, 1);
+        assert_eq!(warned(day, |_| {}), Vec::<String>::new());
+        let of_clients = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        for (warnings, words) in [
+            (warned(date_time_ymd(2031, 8, 10), |_| {}), "expired on 2031-08-09"),
+            (warned(date_time_ymd(2031, 7, 30), |_| {}), "expires on 2031-08-09 00:00 UTC, in 10 days"),
+            (warned(date_time_ymd(2031, 2, 2), |_| {}), "not valid before 2031-02-03"),
+            (warned(day, |of| of.is_ca = IsCa::Ca(BasicConstraints::Unconstrained)), "that of a CA"),
+            (warned(day, |of| of.subject_alt_names.clear()), "names no host"),
+            (warned(day, |of| of.extended_key_usages = of_clients), "serverAuth"),
         ] {
-            let warnings = warnings(&facts, day);
             assert_eq!(warnings.len(), 1, "{warnings:?}");
             assert!(warnings[0].contains(words) && warnings[0].contains("server.pem"), "{warnings:?}");
         }
-    }
-
-    #[test]
-    fn certificates_are_read() {
-        let mut params = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap();
-        params.not_after = rcgen::date_time_ymd(2031, 2, 3);
-        params.extended_key_usages = vec![rcgen::ExtendedKeyUsagePurpose::ClientAuth];
-        let certificate = params.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap();
-        let facts = Facts::of(certificate.der()).unwrap();
-        assert_eq!(date(facts.not_after), "2031-02-03 00:00 UTC");
-        assert!(facts.names_hosts && !facts.is_ca && !facts.is_for_servers && !facts.is_version_1);
-        assert!(Facts::of(b"no certificate").is_err());
+        assert!(warnings(b"no certificate", Path::new("server.pem"), day).is_err());
     }
 }

@@ -47,12 +47,9 @@ pub(super) fn to_client(error: &Error, cert: Option<&Path>, ca: Option<&Path>) -
                      given for its clients"
                 ),
             ),
-            (Alert::CertificateExpired, Some(cert)) => lacks(
-                MissingTls::Certificate,
-                format!("the server refuses the certificate in {cert}, which has expired; give a new one"),
-            ),
             (
                 Alert::BadCertificate
+                | Alert::CertificateExpired
                 | Alert::UnsupportedCertificate
                 | Alert::CertificateRevoked
                 | Alert::CertificateUnknown
@@ -61,12 +58,11 @@ pub(super) fn to_client(error: &Error, cert: Option<&Path>, ca: Option<&Path>) -
             ) => lacks(
                 MissingTls::Certificate,
                 format!(
-                    "the server refuses the certificate in {cert} ({}); give one for clients (extendedKeyUsage clientAuth) \
-                     signed by the CA that the server was given for its clients, or see the server's log",
-                    words(*alert)
+                    "the server refuses the certificate in {cert} ({alert:?}); give one for clients (extendedKeyUsage clientAuth) \
+                     signed by the CA that the server was given for its clients, or see the server's log"
                 ),
             ),
-            (alert, _) => format!("the server ended the TLS connection: {}; see the server's log", words(*alert)).into(),
+            (alert, _) => format!("the server ended the TLS connection: {alert:?}; see the server's log").into(),
         },
         error => plain(error).into(),
     }
@@ -143,10 +139,10 @@ fn bare(name: &str) -> &str {
 #[must_use]
 pub fn to_server(error: &Error) -> String {
     match error {
-        Error::NoCertificatesPresented => {
-            "expected a client certificate, found none".to_owned()
+        Error::NoCertificatesPresented => "expected a client certificate, found none".to_owned(),
+        Error::InvalidCertificate(bad) => {
+            format!("the client's certificate is refused: {}", of_certificate(bad))
         }
-        Error::InvalidCertificate(bad) => format!("the client's certificate is refused: {}", of_certificate(bad)),
         Error::InvalidMessage(InvalidMessage::InvalidContentType) => {
             "the client does not speak TLS; use https:// instead of http://".to_owned()
         }
@@ -155,13 +151,13 @@ pub fn to_server(error: &Error) -> String {
             "the client does not trust the CA of this server's certificate; give the client that CA"
                 .to_owned()
         }
-        Error::AlertReceived(Alert::CertificateExpired) => {
-            "the client reports that this server's certificate has expired".to_owned()
-        }
-        Error::AlertReceived(Alert::BadCertificate | Alert::CertificateUnknown | Alert::UnsupportedCertificate) => {
-            "the client refuses this server's certificate: it lacks the host's name, or its kind is unsupported".to_owned()
-        }
-        Error::AlertReceived(alert) => format!("the client ended the handshake: {}", words(*alert)),
+        Error::AlertReceived(
+            alert @ (Alert::BadCertificate
+            | Alert::CertificateExpired
+            | Alert::CertificateUnknown
+            | Alert::UnsupportedCertificate),
+        ) => format!("the client refuses this server's certificate ({alert:?})"),
+        Error::AlertReceived(alert) => format!("the client ended the handshake: {alert:?}"),
         error => plain(error),
     }
 }
@@ -171,24 +167,8 @@ pub fn to_server(error: &Error) -> String {
 pub fn plain(error: &Error) -> String {
     match error {
         Error::InvalidCertificate(bad) => of_certificate(bad),
-        Error::AlertReceived(alert) => words(*alert),
         error => error.to_string(),
     }
-}
-
-/// Splits the name of an alert into words: `UnknownCA` becomes "unknown ca".
-fn words(alert: Alert) -> String {
-    let name = format!("{alert:?}");
-    let mut words = String::new();
-    let mut after_small = false;
-    for letter in name.chars() {
-        if letter.is_uppercase() && after_small {
-            words.push(' ');
-        }
-        after_small = letter.is_lowercase();
-        words.extend(letter.to_lowercase());
-    }
-    words
 }
 
 /// Returns the TLS error among an error's causes, if there is one.
@@ -237,9 +217,9 @@ mod tests {
                 Error::AlertReceived(Alert::BadCertificate),
                 &with_cert,
                 certificate,
-                &["me.pem", "bad certificate", "clientAuth"],
+                &["me.pem", "BadCertificate", "clientAuth"],
             ),
-            (Error::AlertReceived(Alert::InternalError), &none, None, &["internal error", "log"]),
+            (Error::AlertReceived(Alert::InternalError), &none, None, &["InternalError", "log"]),
             (Error::InvalidMessage(InvalidMessage::InvalidContentType), &none, None, &["http://"]),
         ] {
             let reason = files.explain(&error);
@@ -256,8 +236,6 @@ mod tests {
         assert_eq!(bare("DnsName(\"head.example.org\")"), "head.example.org");
         assert_eq!(bare("IpAddress(192.0.2.1)"), "192.0.2.1");
         assert_eq!(bare("head"), "head");
-        assert_eq!(words(Alert::UnknownCA), "unknown ca");
-        assert_eq!(words(Alert::CertificateRequired), "certificate required");
     }
 
     #[test]

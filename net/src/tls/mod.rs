@@ -13,7 +13,6 @@ use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use time::OffsetDateTime;
 
 use crate::reasons::Reason;
-use certificate::Facts;
 
 /// Maximum size of a PEM file, in bytes. A wrong path must not fill the memory.
 const MAX_PEM_BYTES: u64 = 1 << 20;
@@ -130,7 +129,7 @@ struct Identity {
     key_path: PathBuf,
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
-    facts: Facts,
+    warnings: Vec<String>,
 }
 
 impl TlsFiles {
@@ -151,7 +150,6 @@ impl TlsFiles {
         let Some(identity) = self.identity()? else {
             return if self.ca.is_some() { Err(TlsError::CaAlone) } else { Ok(None) };
         };
-        let warnings = identity.facts.warnings(&identity.path, OffsetDateTime::now_utc());
         let builder = ServerConfig::builder();
         let builder = match &self.ca {
             None => builder.with_no_client_auth(),
@@ -161,7 +159,7 @@ impl TlsFiles {
                 builder.with_client_cert_verifier(verifier.map_err(|error| unusable(error.to_string()))?)
             }
         };
-        let Identity { path, key_path, chain, key, .. } = identity;
+        let Identity { path, key_path, chain, key, warnings } = identity;
         let mut config =
             builder.with_single_cert(chain, key).map_err(|error| of_identity(path, key_path, &error))?;
         config.alpn_protocols.push(HTTP2.to_vec());
@@ -213,19 +211,15 @@ impl TlsFiles {
             (Some(cert), Some(key)) => (cert, key),
         };
         let chain = certificates(cert)?;
-        let content =
-            |path: &Path, expected, found| TlsError::Content { path: path.to_path_buf(), expected, found };
-        let facts = Facts::of(&chain[0]).map_err(|found| content(cert, "certificate", found))?;
-        if facts.is_version_1 {
-            return Err(TlsError::Version1 { path: cert.clone() });
-        }
+        let content = |found: String| TlsError::Content { path: key.clone(), expected: "private key", found };
+        let warnings = certificate::warnings(&chain[0], cert, OffsetDateTime::now_utc())?;
         let text = read(key)?;
         let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
             _ if is_encrypted(&text) => TlsError::EncryptedKey { path: key.clone() },
-            pem::Error::NoItemsFound => content(key, "private key", "none".to_owned()),
-            error => content(key, "private key", error.to_string()),
+            pem::Error::NoItemsFound => content("none".to_owned()),
+            error => content(error.to_string()),
         })?;
-        Ok(Some(Identity { path: cert.clone(), key_path: key.clone(), chain, key: private, facts }))
+        Ok(Some(Identity { path: cert.clone(), key_path: key.clone(), chain, key: private, warnings }))
     }
 }
 
