@@ -9,12 +9,8 @@
 //! the name.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
 
-use axum::Router;
-use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::extract::Request;
 use axum::response::Response;
 use http::header::{HOST, ORIGIN};
 use http::uri::Authority;
@@ -40,7 +36,7 @@ pub struct Allowed {
 /// Access rule of one port.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
-    protocol: Protocol,
+    pub protocol: Protocol,
     /// The port's address, if requests must use a known host name.
     named: Option<IpAddr>,
     allowed: Allowed,
@@ -70,9 +66,10 @@ impl Gate {
         Self { protocol, named, allowed }
     }
 
-    /// Puts the router behind this gate.
-    pub(crate) fn guard(self, router: Router) -> Router {
-        router.layer(from_fn_with_state(Arc::new(self), pass))
+    /// Returns the answer to a request that may not pass; `None` if it may.
+    pub(crate) fn refusal(&self, request: &Request) -> Option<Response> {
+        let checked = self.check(request.method(), request.uri(), request.headers());
+        checked.err().map(|refused| self.answer(refused))
     }
 
     fn check(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Refused> {
@@ -110,7 +107,7 @@ impl Gate {
         is_own || others.any(|name| name.eq_ignore_ascii_case(host))
     }
 
-    fn refusal(&self, refused: Refused) -> Response {
+    fn answer(&self, refused: Refused) -> Response {
         let why = match &refused {
             Refused::Name(found) => {
                 let named = found.as_ref().filter(|host| !host.is_empty());
@@ -126,18 +123,11 @@ impl Gate {
                     .to_owned()
             }
         };
-        let mut answer = self.protocol.refusal(Status::permission_denied(why)).map(Body::new);
+        let mut answer = self.protocol.refusal(Status::permission_denied(why));
         if matches!(refused, Refused::Name(_)) {
             *answer.status_mut() = StatusCode::MISDIRECTED_REQUEST;
         }
         answer
-    }
-}
-
-async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    match gate.check(request.method(), request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(refused) => gate.refusal(refused),
     }
 }
 

@@ -3,9 +3,9 @@
 //! Inside a server every failure is a gRPC status. gRPC services send it unchanged. Plain HTTP sends an HTTP status
 //! and a JSON object with the same code and message.
 
+use axum::body::Body;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
-use tonic::body::Body;
 use tonic::{Code, Status};
 use tonic_types::StatusExt;
 
@@ -29,7 +29,7 @@ impl Protocol {
     pub(crate) fn refusal(self, status: Status) -> Response<Body> {
         match self {
             Self::Grpc => status.into_http(),
-            Self::Http => http_refusal(&status).map(Body::new),
+            Self::Http => http_refusal(&status).map(Body::from),
         }
     }
 

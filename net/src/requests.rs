@@ -10,20 +10,24 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use http::{HeaderMap, Request, Response};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use http::HeaderMap;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use metrics::{Unit, counter, gauge, histogram};
 use pin_project_lite::pin_project;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
-use tonic::body::Body;
 use tonic::{Code, Status};
-use tower::{Layer, Service};
 
+use crate::gate::Gate;
 use crate::limits::ServerLimits;
-use crate::protocol::Protocol;
 use crate::quota::Quota;
 use crate::status;
+use crate::text::chain;
 use crate::token::CheckToken;
 
 /// Prefix of health checks. They are never refused, because their callers decide whether the server is alive.
@@ -38,15 +42,6 @@ const LONGEST: Duration = Duration::from_secs(600);
 const COUNT: &str = "exact2048_requests_total";
 const SECONDS: &str = "exact2048_request_seconds";
 const RUNNING: &str = "exact2048_requests_running";
-
-/// A method counted by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Method {
-    /// Path of the method in requests: `/package.Service/Method`.
-    pub path: String,
-    /// Side of the method that sends any number of messages.
-    pub streams: Streams,
-}
 
 /// Side of a method that sends any number of messages. The other side sends a single message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,25 +61,17 @@ pub(crate) fn describe() {
     metrics::describe_gauge!(RUNNING, "Requests that have not ended, by method");
 }
 
-/// Checks, admits, ends and counts requests. It must be the outermost layer, to count the refusals of inner layers too.
-#[derive(Clone)]
-pub struct RequestsLayer(Arc<Shared>);
-
-struct Shared {
-    methods: HashMap<String, Known>,
-    protocol: Protocol,
-    /// Token check of all methods, with whether health is exempt; `None` if inner layers check the token.
-    guard: Option<Guard>,
-    requests: Quota,
-    limits: ServerLimits,
-    stop: CancellationToken,
-}
-
-/// Properties of a known method.
-#[derive(Clone)]
-struct Known {
-    name: Arc<str>,
-    streams: Streams,
+/// Rules for the requests of a port.
+pub(crate) struct Rules {
+    /// The methods that are counted by name, by their paths: `/package.Service/Method`.
+    pub methods: HashMap<String, Streams>,
+    pub gate: Gate,
+    /// Token check of all methods, with whether health is exempt; `None` if the router checks the token.
+    pub guard: Option<Guard>,
+    pub requests: Quota,
+    pub limits: ServerLimits,
+    /// After this token is cancelled, running requests end as UNAVAILABLE.
+    pub stop: CancellationToken,
 }
 
 /// Token check of a port for gRPC.
@@ -93,35 +80,6 @@ pub(crate) struct Guard {
     pub token: CheckToken,
     /// Whether health checks need no token.
     pub is_health_open: bool,
-}
-
-impl RequestsLayer {
-    /// Creates the layer for services with these methods. After `stop` is cancelled, running requests end as
-    /// UNAVAILABLE.
-    #[must_use]
-    pub(crate) fn new(
-        methods: Vec<Method>,
-        protocol: Protocol,
-        limits: ServerLimits,
-        guard: Option<Guard>,
-        requests: Quota,
-        stop: CancellationToken,
-    ) -> Self {
-        let named = |method: Method| {
-            let name = Arc::from(method.path.trim_start_matches('/'));
-            (method.path, Known { name, streams: method.streams })
-        };
-        let methods = methods.into_iter().map(named).collect();
-        Self(Arc::new(Shared { methods, protocol, guard, requests, limits, stop }))
-    }
-}
-
-impl<S> Layer<S> for RequestsLayer {
-    type Service = Requests<S>;
-
-    fn layer(&self, inner: S) -> Requests<S> {
-        Requests { inner, shared: Arc::clone(&self.0) }
-    }
 }
 
 tokio::task_local! {
@@ -133,68 +91,51 @@ pub fn deadline() -> Option<Instant> {
     DEADLINE.try_with(|deadline| *deadline).ok().flatten()
 }
 
-/// A service within a [`RequestsLayer`].
-#[derive(Clone)]
-pub struct Requests<S> {
-    inner: S,
-    shared: Arc<Shared>,
+/// Checks, admits, ends and counts all requests of a router. No layer may be around this one, because it also counts
+/// the refusals of layers.
+pub(crate) fn apply_rules(router: Router, rules: Rules) -> Router {
+    router.layer(from_fn_with_state(Arc::new(rules), handle))
 }
 
-impl<S, B> Service<Request<B>> for Requests<S>
-where
-    S: Service<Request<B>, Response = Response<Body>> + Clone + Send + 'static,
-    S::Future: Send,
-    B: Send + 'static,
-{
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
+async fn handle(State(rules): State<Arc<Rules>>, request: Request, next: Next) -> Response {
+    let mut running = match rules.admit(&request) {
+        Ok(running) => running,
+        Err(status) => return rules.gate.protocol.refusal(status),
+    };
+    let answered = async {
+        match rules.gate.refusal(&request) {
+            Some(refusal) => refusal,
+            None => next.run(request).await,
+        }
+    };
+    let response = tokio::select! {
+        biased;
+        response = DEADLINE.scope(running.begins, answered) => response,
+        status = Arc::clone(&rules).cut(running.begins) => {
+            running.end(status.code());
+            return rules.gate.protocol.refusal(status);
+        }
+    };
+    if let Some(code) = rules.gate.protocol.code_of(&response) {
+        running.end(code);
     }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        // Only the original was polled for readiness. So the original takes the request, and a clone replaces it.
-        let ready = self.inner.clone();
-        let mut inner = std::mem::replace(&mut self.inner, ready);
-        let shared = Arc::clone(&self.shared);
-        Box::pin(async move {
-            let mut running = match shared.admit(&request) {
-                Ok(running) => running,
-                Err(status) => return Ok(shared.protocol.refusal(status)),
-            };
-            let response = tokio::select! {
-                biased;
-                response = DEADLINE.scope(running.begins, inner.call(request)) => response?,
-                status = shared.clone().cut(running.begins) => {
-                    running.end(status.code());
-                    return Ok(shared.protocol.refusal(status));
-                }
-            };
-            if let Some(code) = shared.protocol.code_of(&response) {
-                running.end(code);
-            }
-            let cut = Box::pin(shared.clone().cut(running.ends));
-            Ok(response.map(|inner| {
-                let done = inner.is_end_stream();
-                Body::new(Answer { inner, cut, running, done })
-            }))
-        })
-    }
+    let cut = Box::pin(rules.cut(running.ends));
+    response.map(|inner| Body::new(Answer { inner, cut, running, done: false }))
 }
 
-impl Shared {
-    fn admit<B>(&self, request: &Request<B>) -> Result<Running, Status> {
+impl Rules {
+    fn admit(&self, request: &Request) -> Result<Running, Status> {
         let path = request.uri().path();
-        let unknown = || Known { name: Arc::from(OTHER), streams: Streams::Neither };
-        let Known { name: method, streams } = self.methods.get(path).cloned().unwrap_or_else(unknown);
+        let (method, streams) = match self.methods.get(path) {
+            Some(&streams) => (path.trim_start_matches('/'), streams),
+            None => (OTHER, Streams::Neither),
+        };
         let begun = Instant::now();
         let after = |time: Duration| begun.checked_add(time);
         let of_client = timeout_of(request.headers()).map(|time| time.min(LONGEST)).and_then(after);
         let chosen = of_client.or_else(|| after(self.limits.request_time));
         let mut running = Running {
-            method,
+            method: Arc::from(method),
             begun,
             begins: if streams == Streams::Request { of_client } else { chosen },
             ends: if streams == Streams::Neither { chosen } else { of_client },
@@ -286,12 +227,12 @@ pin_project! {
 
 impl<C: Future<Output = Status>> HttpBody for Answer<C> {
     type Data = <Body as HttpBody>::Data;
-    type Error = Status;
+    type Error = axum::Error;
 
     fn poll_frame(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Self::Data>, Status>>> {
+    ) -> Poll<Option<Result<Frame<Self::Data>, axum::Error>>> {
         let this = self.project();
         if *this.done {
             return Poll::Ready(None);
@@ -300,7 +241,7 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
             *this.done = true;
             this.running.end(status.code());
             let mut trailers = HeaderMap::new();
-            status.add_header(&mut trailers)?;
+            status.add_header(&mut trailers).map_err(axum::Error::new)?;
             return Poll::Ready(Some(Ok(Frame::trailers(trailers))));
         }
         let frame = std::task::ready!(this.inner.poll_frame(cx));
@@ -310,7 +251,10 @@ impl<C: Future<Output = Status>> HttpBody for Answer<C> {
                     this.running.end(status.code());
                 }
             }
-            Some(Err(status)) => this.running.end(status.code()),
+            Some(Err(error)) => {
+                let status = chain(error).find_map(|cause| cause.downcast_ref::<Status>());
+                this.running.end(status.map_or(Code::Unknown, Status::code));
+            }
             None => {
                 *this.done = true;
                 this.running.end(Code::Unknown);
@@ -352,6 +296,9 @@ fn timeout_of(headers: &HeaderMap) -> Option<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gate::Allowed;
+    use crate::policy::Protection;
+    use crate::protocol::Protocol;
 
     #[test]
     fn timeouts_parse_as_grpc_defines_them() {
@@ -372,12 +319,17 @@ mod tests {
     /// frame.
     #[tokio::test]
     async fn an_answer_ends_only_after_its_end_was_polled() {
-        let (limits, stop) = (ServerLimits::default(), CancellationToken::new());
-        let layer = RequestsLayer::new(Vec::new(), Protocol::Http, limits, None, Quota::new(1), stop);
-        let text = async |_: Request<()>| {
-            Ok::<_, std::convert::Infallible>(Response::new(Body::new("all of it".to_owned())))
+        let open = Protection { tls: false, mutual_tls: false, token: false };
+        let rules = Rules {
+            methods: HashMap::new(),
+            gate: Gate::new(Protocol::Http, ([192, 0, 2, 1], 1).into(), open, Allowed::default()),
+            guard: None,
+            requests: Quota::new(1),
+            limits: ServerLimits::default(),
+            stop: CancellationToken::new(),
         };
-        let answered = tower::ServiceExt::oneshot(layer.layer(tower::service_fn(text)), Request::new(()));
+        let router = apply_rules(Router::new().fallback(async || "all of it"), rules);
+        let answered = tower::ServiceExt::oneshot(router, Request::new(Body::empty()));
         let mut answer = answered.await.unwrap().into_body();
         for is_over in [false, true] {
             let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;

@@ -1,5 +1,6 @@
 //! A server from its start to its last answer.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::limits::ServerLimits;
 use crate::policy::{Exposed, Protection, check_listen};
 use crate::protocol::Protocol;
 use crate::quota::Quota;
-use crate::requests::{Guard, Method, RequestsLayer, Streams};
+use crate::requests::{Guard, Rules, Streams, apply_rules};
 use crate::shutdown::Stop;
 use crate::tls::{ServerTls, TlsError, TlsFiles};
 use crate::token::{CheckToken, RequiredToken, Token};
@@ -251,7 +252,7 @@ impl Bound {
         paths: &[&str],
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
-        let method = |path: &&str| Method { path: (*path).to_owned(), streams: Streams::Neither };
+        let method = |path: &&str| ((*path).to_owned(), Streams::Neither);
         let router = router.layer(map_response(async |response: Response| with_headers(response)));
         self.serve(Routes::from(router), paths.iter().map(method).collect(), None, stop).await
     }
@@ -264,7 +265,7 @@ impl Bound {
     pub(crate) async fn serve(
         self,
         routes: Routes,
-        methods: Vec<Method>,
+        methods: HashMap<String, Streams>,
         guard: Option<Guard>,
         stop: Stop,
     ) -> Result<ServerEnd, ServeError> {
@@ -272,12 +273,12 @@ impl Bound {
         let protection = protection(self.tls.as_ref(), &self.options);
         let gate = Gate::new(self.protocol, self.address, protection, allowed.clone());
         let Capacity { connections, requests, .. } = self.capacity;
-        let requests = RequestsLayer::new(methods, self.protocol, limits, guard, requests, stop.over.clone());
-        let mut server = transport(&limits, self.protocol).layer(requests);
+        let rules = Rules { methods, gate, guard, requests, limits, stop: stop.over.clone() };
+        let mut server = transport(&limits, self.protocol);
         let tls = self.tls.map(|tls| TlsAcceptor::from(tls.config));
         let incoming = connections::incoming(self.listener, connections, tls, self.protocol, &limits);
         let serving = server
-            .add_routes(Routes::from(gate.guard(routes.into_axum_router())))
+            .add_routes(Routes::from(apply_rules(routes.into_axum_router(), rules)))
             .serve_with_incoming_shutdown(incoming, stop.begun.clone().cancelled_owned());
         let over = async {
             stop.over.cancelled().await;

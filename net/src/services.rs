@@ -1,5 +1,6 @@
 //! Services of a server: the program's service, health and reflection, behind the token.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
 
 use http::{Request, Response};
@@ -13,7 +14,7 @@ use tonic_reflection::pb::{v1, v1alpha};
 use tonic_reflection::server::Builder;
 use tower::Service;
 
-use crate::requests::{Guard, Method, Streams};
+use crate::requests::{Guard, Streams};
 use crate::serve::{Bound, ServeError, ServerEnd};
 use crate::shutdown::Stop;
 
@@ -27,7 +28,7 @@ const V1_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
 pub struct Services {
     bound: Bound,
     routes: Routes,
-    methods: Vec<Method>,
+    methods: HashMap<String, Streams>,
     guard: Guard,
 }
 
@@ -69,7 +70,7 @@ impl Services {
         let unusable = |error: &dyn std::error::Error| ServeError::Descriptors(error.to_string());
         let v1 = reflection().build_v1().map_err(|error| unusable(&error))?;
         let v1alpha = reflection().build_v1alpha().map_err(|error| unusable(&error))?;
-        let mut methods = Vec::new();
+        let mut methods = HashMap::new();
         // `methods` omits reflection. So the server disconnects a client that opens a reflection stream and sends
         // nothing, as for an unknown method.
         for set in [descriptors, tonic_health::pb::FILE_DESCRIPTOR_SET] {
@@ -98,21 +99,21 @@ impl Services {
 }
 
 /// Returns the methods of the served services.
-fn methods_of(descriptors: &[u8], served: &[&str]) -> Result<Vec<Method>, prost::DecodeError> {
-    let mut methods = Vec::new();
+fn methods_of(descriptors: &[u8], served: &[&str]) -> Result<HashMap<String, Streams>, prost::DecodeError> {
+    let mut methods = HashMap::new();
     for file in FileDescriptorSet::decode(descriptors)?.file {
         for service in &file.service {
             let name = format!("{}.{}", file.package(), service.name());
             if !served.contains(&&*name) {
                 continue;
             }
-            methods.extend(service.method.iter().map(|method| Method {
-                path: format!("/{name}/{}", method.name()),
-                streams: match (method.client_streaming(), method.server_streaming()) {
+            methods.extend(service.method.iter().map(|method| {
+                let streams = match (method.client_streaming(), method.server_streaming()) {
                     (true, _) => Streams::Request,
                     (false, true) => Streams::Answer,
                     (false, false) => Streams::Neither,
-                },
+                };
+                (format!("/{name}/{}", method.name()), streams)
             }));
         }
     }
@@ -130,10 +131,9 @@ mod tests {
             ("/grpc.health.v1.Health/Check", Streams::Neither),
             ("/grpc.health.v1.Health/Watch", Streams::Answer),
         ] {
-            let method = Method { path: path.to_owned(), streams };
-            assert!(methods.contains(&method), "{methods:?}");
+            assert_eq!(methods.get(path), Some(&streams), "{methods:?}");
         }
-        assert_eq!(methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[V1]).unwrap(), []);
+        assert_eq!(methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET, &[V1]).unwrap(), HashMap::new());
         assert!(methods_of(&[255], &[]).is_err());
     }
 }

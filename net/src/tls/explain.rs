@@ -58,8 +58,8 @@ pub(super) fn to_client(error: &Error, cert: Option<&Path>, ca: Option<&Path>) -
             ) => lacks(
                 MissingTls::Certificate,
                 format!(
-                    "the server refuses the certificate in {cert} ({alert:?}); give one for clients (extendedKeyUsage clientAuth) \
-                     signed by the CA that the server was given for its clients, or see the server's log"
+                    "the server refuses the certificate in {cert} ({alert:?}); give one for clients (extendedKeyUsage \
+                     clientAuth) signed by the CA that the server was given for its clients, or see the server's log"
                 ),
             ),
             (alert, _) => format!("the server ended the TLS connection: {alert:?}; see the server's log").into(),
