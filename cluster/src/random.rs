@@ -1,20 +1,16 @@
 //! Random numbers that cannot be guessed: secrets, tokens, and ids of workers.
 
+use anyhow::{Context, Result};
 use exact2048_coordinator::cluster::{Secret, Secrets, WorkerId};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-
-/// The system provides no random numbers.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot get random numbers from the system")]
-pub struct NoRandomNumbers(#[source] Box<dyn std::error::Error + Send + Sync>);
 
 /// Draws the id of a new worker.
 ///
 /// # Errors
 ///
-/// [`NoRandomNumbers`].
-pub fn worker_id() -> Result<WorkerId, NoRandomNumbers> {
+/// The system provides no random numbers.
+pub fn worker_id() -> Result<WorkerId> {
     Ok(WorkerId(generator()?.random()))
 }
 
@@ -23,7 +19,7 @@ pub fn worker_id() -> Result<WorkerId, NoRandomNumbers> {
 /// # Errors
 ///
 /// Those of [`worker_id`].
-pub fn token() -> Result<String, NoRandomNumbers> {
+pub fn token() -> Result<String> {
     let words: [u128; 2] = generator()?.random();
     Ok(words.map(|word| format!("{word:032x}")).concat())
 }
@@ -33,12 +29,12 @@ pub fn token() -> Result<String, NoRandomNumbers> {
 /// # Errors
 ///
 /// Those of [`worker_id`].
-pub fn secrets() -> Result<Secrets, NoRandomNumbers> {
+pub fn secrets() -> Result<Secrets> {
     let mut generator = generator()?;
     Ok(Secrets::new(move || Secret::new(generator.random())))
 }
 
 /// Creates a generator that is secure enough for secrets. The system's random numbers are its seed.
-fn generator() -> Result<StdRng, NoRandomNumbers> {
-    StdRng::try_from_os_rng().map_err(|error| NoRandomNumbers(Box::new(error)))
+fn generator() -> Result<StdRng> {
+    StdRng::try_from_os_rng().context("cannot get random numbers from the system")
 }

@@ -45,21 +45,21 @@ impl Ledger {
 
     /// Writes a record to the queue.
     pub async fn note(&self, record: QueueRecord) -> Result<(), Status> {
-        let queue = Arc::clone(&self.queue);
-        let noted = spawn_blocking(move || queue.lock().append(&record)).await;
-        self.answered(noted.map_err(|error| of_panic(&error))?)
+        self.ask(move |ledger| ledger.append(&record)).await
     }
 
     /// Requires that the store is in its place. Otherwise the absence of a run would prove nothing.
     pub async fn require_store(&self) -> Result<(), Status> {
-        let queue = Arc::clone(&self.queue);
-        let found = spawn_blocking(move || queue.lock().confirm()).await;
-        self.answered(found.map_err(|error| of_panic(&error))?)
+        self.ask(Self::confirm).await
     }
 
-    /// Converts the queue's answer into the result for a client. Stops this coordinator if it is fenced off.
-    fn answered(&self, answer: Result<(), AppendError>) -> Result<(), Status> {
-        match answer {
+    /// Asks the queue on another thread for a client. Stops this coordinator if it is fenced off.
+    async fn ask(
+        &self,
+        ask: impl FnOnce(&Self) -> Result<(), AppendError> + Send + 'static,
+    ) -> Result<(), Status> {
+        let ledger = self.clone();
+        match spawn_blocking(move || ask(&ledger)).await.map_err(|error| of_panic(&error))? {
             Ok(()) => Ok(()),
             Err(AppendError::Foreign(what)) => Err(Status::internal(what)),
             Err(AppendError::Fenced(reason)) => {
