@@ -27,7 +27,7 @@ use tonic::{Code, Status};
 use tonic_health::ServingStatus;
 use tonic_health::server::health_reporter;
 
-use super::assigned::{AssignedEpochs, RunnerEpochs};
+use super::assigned::{AssignedEpochs, Entered};
 use super::copies::Copies;
 use super::exchange::{Current, ExchangeService};
 use super::identity::Identity;
@@ -119,7 +119,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     tracing::info!(worker = %identity.id, incarnation = identity.incarnation.0, threads = options.threads,
         address = options.advertise, "worker starts");
 
-    let epochs = Arc::new(RunnerEpochs::default());
+    let entered: Arc<Entered> = Arc::default();
     let (starts, received) = std::sync::mpsc::channel();
     let peers = Arc::new(PeerCopies::new(identity.id, options.client.clone()));
     let asking = Some(Arc::clone(&peers) as Arc<dyn Peers>);
@@ -132,7 +132,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
         peers,
         threads: options.threads,
         current: Arc::clone(&current),
-        epochs: Arc::clone(&epochs),
+        entered: Arc::clone(&entered),
         scratch: options.folder.clone(),
     };
     let runtime = tokio::runtime::Handle::current();
@@ -149,7 +149,7 @@ pub async fn run(bound: Bound, options: WorkerOptions, stop: Stop) -> Result<Wor
     let admitting = (Arc::clone(&joined), Arc::clone(&current));
     let service = ExchangeService::new(admitting.clone(), options.memory_bytes, copies);
     let server = tokio::spawn(serve(bound, service, served));
-    let epochs = AssignedEpochs::new(identity.id, admitting, epochs, starts);
+    let epochs = AssignedEpochs::new(identity.id, admitting, entered, starts);
     let (outage, last_needed_memory) = (Outage::default(), None);
     let mut process = Process { options, identity, outbox, epochs, capacity, last_needed_memory, outage };
     let ended = tokio::select! {

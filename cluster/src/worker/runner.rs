@@ -11,7 +11,7 @@ use exact2048_net::client::ClientOptions;
 use exact2048_storage::{Attempt, Scratch};
 use metrics::counter;
 
-use super::assigned::{RunnerEpochs, Start};
+use super::assigned::{Entered, Start};
 use super::epoch::{Epoch, Running};
 use super::exchange::Current;
 use super::jobs::Jobs;
@@ -42,37 +42,36 @@ pub struct Runner {
     pub threads: usize,
     /// The running epoch, which receives blocks and orders from other threads.
     pub current: Arc<Current>,
-    /// The runner's epochs, as other threads see them.
-    pub epochs: Arc<RunnerEpochs>,
+    /// The epoch that the runner is in, for other threads.
+    pub entered: Arc<Entered>,
     /// Folder of scratch files.
     pub scratch: std::path::PathBuf,
 }
 
 impl Runner {
     /// Runs epochs until no more can arrive. Must be called on a separate thread that has entered a runtime.
-    pub fn run(mut self, starts: &Receiver<Start>) {
+    pub fn run(mut self, starts: &Receiver<Arc<Start>>) {
         let mut early = VecDeque::new();
-        while let Some(Start { assignment, stop }) = early.pop_front().or_else(|| starts.recv().ok()) {
-            if stop.load(Ordering::Relaxed) {
+        while let Some(start) = early.pop_front().or_else(|| starts.recv().ok()) {
+            if start.stop.load(Ordering::Relaxed) {
                 continue;
             }
-            let share = Arc::new(assignment.share.clone());
-            let epoch = share.epoch;
-            self.epochs.enter(epoch);
+            let share = Arc::new(start.assignment.share.clone());
+            *self.entered.lock() = Some(share.epoch);
             self.peers.join(&share.members, Membership::of(&share));
-            let ended = self.run_epoch(&share, &assignment, &stop);
+            let ended = self.run_epoch(&share, &start.assignment, &start.stop);
             self.peers.leave();
             self.current.send_replace(None);
-            self.epochs.exit();
+            *self.entered.lock() = None;
             let Err(failure) = ended else {
-                self.epochs.leave(epoch);
+                start.has_left.store(true, Ordering::Relaxed);
                 continue;
             };
             let is_full = matches!(failure, WorkerFailure::DiskFull(_));
             let is_own = is_full || matches!(failure, WorkerFailure::Other(_));
             self.report_failure(&share, failure);
             // Leaves the epoch after the report, because the process may then end at once.
-            self.epochs.leave(epoch);
+            start.has_left.store(true, Ordering::Relaxed);
             if is_full {
                 let Some(meanwhile) = self.wait_for_space(starts) else { return };
                 early.extend(meanwhile);
@@ -93,7 +92,7 @@ impl Runner {
 
     /// Waits until a full disk has free space again. Returns the epochs that arrived in the meantime, or `None` if the
     /// process ends. These epochs are few, because the coordinator knows of the full disk.
-    fn wait_for_space(&self, starts: &Receiver<Start>) -> Option<Vec<Start>> {
+    fn wait_for_space(&self, starts: &Receiver<Arc<Start>>) -> Option<Vec<Arc<Start>>> {
         let mut meanwhile = Vec::new();
         while !has_free_space(&self.scratch) {
             match starts.recv_timeout(FULL_PAUSE) {

@@ -16,8 +16,8 @@ use super::super::assigned::Start;
 use super::*;
 use crate::wire::{Assignment, OpeningId};
 
-/// A worker without a runner, the epochs that the runner would have, and those that it would start.
-async fn process(folder: &std::path::Path) -> (Process, Arc<RunnerEpochs>, std::sync::mpsc::Receiver<Start>) {
+/// A worker without a runner, the epoch that the runner would be in, and the epochs that it would start.
+async fn process(folder: &std::path::Path) -> (Process, Arc<Entered>, std::sync::mpsc::Receiver<Arc<Start>>) {
     let client = ClientOptions {
         server: "http://127.0.0.1:1".to_owned(),
         tls: TlsFiles::default(),
@@ -36,8 +36,8 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<RunnerEpochs>, std::
     let (joined, current) = (watch::Sender::new(None), watch::Sender::new(None));
     let identity = Identity::take(folder).unwrap();
     let admitting = (Arc::new(joined), Arc::new(current));
-    let runner = Arc::new(RunnerEpochs::default());
-    let epochs = AssignedEpochs::new(identity.id, admitting, Arc::clone(&runner), starts);
+    let entered: Arc<Entered> = Arc::default();
+    let epochs = AssignedEpochs::new(identity.id, admitting, Arc::clone(&entered), starts);
     let process = Process {
         options: WorkerOptions {
             client,
@@ -60,7 +60,7 @@ async fn process(folder: &std::path::Path) -> (Process, Arc<RunnerEpochs>, std::
         last_needed_memory: None,
         outage: Outage::default(),
     };
-    (process, runner, received)
+    (process, entered, received)
 }
 
 /// Creates an answer that withdraws an epoch and assigns the next one.
@@ -89,19 +89,19 @@ fn assigned(number: u64) -> Answer {
 #[tokio::test]
 async fn an_epoch_that_waits_for_the_runner_is_not_named() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, runner, starts) = process(folder.path()).await;
+    let (mut process, entered, starts) = process(folder.path()).await;
     let named = |process: &Process| process.pull(false).epoch;
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     assert_eq!((first.assignment.share.epoch, named(&process)), (EpochId(1), None));
-    runner.enter(EpochId(1));
+    *entered.lock() = Some(EpochId(1));
     assert_eq!(named(&process), Some(EpochId(1)));
     // The next epoch begins, but the runner does not leave the first.
     process.take(assigned(2));
     assert!(first.stop.load(Ordering::Relaxed));
     let second = starts.try_recv().unwrap().assignment.share.epoch;
     assert_eq!((second, named(&process)), (EpochId(2), Some(EpochId(1))));
-    runner.enter(EpochId(2));
+    *entered.lock() = Some(EpochId(2));
     assert_eq!(named(&process), Some(EpochId(2)));
 }
 
@@ -109,13 +109,13 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
 #[tokio::test]
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, runner, starts) = process(folder.path()).await;
+    let (mut process, _, starts) = process(folder.path()).await;
     let nothing = || Answer { assignment: None, withdrawn: None, ..assigned(1) };
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     process.take(nothing());
     assert!(process.epochs.current().is_some());
-    runner.leave(EpochId(1));
+    first.has_left.store(true, Ordering::Relaxed);
     process.take(nothing());
     assert!(process.epochs.current().is_none() && first.stop.load(Ordering::Relaxed));
     // A late share does not begin the epoch again. The share of the next epoch begins that epoch.
@@ -129,9 +129,8 @@ async fn an_epoch_that_failed_here_is_left() {
 #[tokio::test]
 async fn a_coordinator_of_another_store_may_reuse_numbers_of_epochs() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut process, runner, starts) = process(folder.path()).await;
+    let (mut process, _, starts) = process(folder.path()).await;
     process.take(assigned(1));
-    runner.leave(EpochId(1));
     process.take(assigned(7));
     let mut other = assigned(1);
     other.withdrawn = Some(EpochId(7));
