@@ -1,7 +1,5 @@
 //! Records for the journal of a job's run.
 
-use std::collections::HashSet;
-
 use exact2048_coordinator::cluster::{Append, MemberShard, WorkerId, WriteShard};
 use exact2048_game::Layer;
 use exact2048_solution::{Commit, JournalRecord, Record, Removal, Retraction, WorkTime, WrittenShards};
@@ -41,7 +39,7 @@ fn check_one(record: &ShardRecord, shard: &WriteShard, to: Layer, worker: Worker
     Ok(())
 }
 
-/// Creates the journal record for an append. `lanes` returns the lanes of each member's shard of a range, given the
+/// Creates the journal record for an append. [`check`] has accepted the records of its shards. `lanes` returns the lanes of each member's shard of a range, given the
 /// members' threads.
 ///
 /// # Errors
@@ -51,8 +49,8 @@ pub fn of_append(
     append: &Append,
     lanes: impl FnOnce(&Commit, &[u32]) -> Vec<Vec<u64>>,
 ) -> Result<JournalRecord, String> {
-    let (epoch, commit, shards, took) = match append {
-        Append::Commit { epoch, commit, shards, took, .. } => (*epoch, commit, shards, took),
+    let (commit, shards, took) = match append {
+        Append::Commit { commit, shards, took, .. } => (commit, shards, took),
         Append::Retract { commit, .. } => {
             return Ok(JournalRecord::Retraction(Retraction { retracted: commit.clone() }));
         }
@@ -60,24 +58,16 @@ pub fn of_append(
             return Ok(JournalRecord::Removal(Removal { removed: removed.clone() }));
         }
     };
-    let range = WriteShard { epoch, first: commit.first, last: commit.last };
-    let mut files = HashSet::new();
     let (mut records, mut checkpoint) = (Vec::with_capacity(shards.len()), Vec::new());
     for shard in shards {
         let wrong = |what| format!("worker {} reported an invalid shard: {what}", shard.worker);
-        let written = check(&shard.record, &range, shard.worker).map_err(wrong)?;
-        let record = written.shard;
-        let expected = commit.phase.shard_kind();
-        if record.kind != expected {
-            return Err(wrong(format!("expected kind {expected}, found {}", record.kind)));
+        let written: WrittenShards =
+            serde_json::from_str(&shard.record).map_err(|error| wrong(error.to_string()))?;
+        let (expected, found) = (commit.phase.shard_kind(), written.shard.kind);
+        if found != expected {
+            return Err(wrong(format!("expected kind {expected}, found {found}")));
         }
-        if !files.insert(record.file.clone()) {
-            return Err(wrong(format!(
-                "expected a file that no other worker has written, found {}",
-                record.file
-            )));
-        }
-        records.push(record);
+        records.push(written.shard);
         checkpoint.extend(written.checkpoint);
     }
     let threads: Vec<u32> = shards.iter().map(|shard| shard.threads).collect();
@@ -144,9 +134,12 @@ mod tests {
         };
         assert_eq!((made.shards.len(), made.lanes), (2, vec![vec![8], vec![2]]));
         assert_eq!(made.took, Some(WorkTime { seconds: 1.5, threads: 6 }));
+        let other_kind = record("values-000004-000008-000000-1.1.shard", ShardKind::Reach, 4, 8);
+        let refused = of_append(&commit(&[good, other_kind]), lanes).unwrap_err();
+        assert!(refused.contains("worker 0000000000000001"), "{refused}");
+        let range = WriteShard { epoch: EpochId(1), first: Layer(4), last: Layer(8) };
         for wrong in [
             String::new(),
-            record("values-000004-000008-000000-1.1.shard", ShardKind::Reach, 4, 8),
             record("values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 10),
             record("values-000004-000008-000000-1.0.shard", ShardKind::Values, 4, 8),
             record("values-000004-000008-000000-2.1.shard", ShardKind::Values, 4, 8),
@@ -154,8 +147,7 @@ mod tests {
             record("../values-000004-000008-000000-1.1.shard", ShardKind::Values, 4, 8),
             record("journal", ShardKind::Values, 4, 8),
         ] {
-            let refused = of_append(&commit(&[good.clone(), wrong]), lanes).unwrap_err();
-            assert!(refused.contains("worker 0000000000000001"), "{refused}");
+            check(&wrong, &range, WorkerId(1)).unwrap_err();
         }
     }
 }
