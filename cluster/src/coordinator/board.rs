@@ -103,7 +103,7 @@ impl ClusterSnapshot {
                 next.jobs_version += u64::from(next.jobs.remove(&job).is_some());
                 continue;
             };
-            let message = message_of(&status, &known);
+            let message = job_message(&status, &known.params, &known.url);
             if before.is_some_and(|(place, before)| *place == status.place && **before == message) {
                 continue;
             }
@@ -118,18 +118,6 @@ impl ClusterSnapshot {
         next.taken = Instant::now();
         next
     }
-}
-
-/// Converts a job to its message, with the shell's data about the job.
-pub(super) fn message_of(status: &JobStatus, known: &Known) -> v1::Job {
-    let mut message = job_message(status, &known.params, &known.url);
-    message.checking = status.checking;
-    message.trouble = status.obstacle.clone().unwrap_or_default();
-    if !message.trouble.is_empty() {
-        // The remaining time follows from the speed so far, but the job makes no progress now.
-        (message.eta_seconds, message.job_eta_seconds) = (None, None);
-    }
-    message
 }
 
 /// Returns a worker without its times of silence and of backoff.

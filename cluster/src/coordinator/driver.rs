@@ -11,13 +11,13 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::board::{Board, Changes, ClusterSnapshot, message_of};
+use super::board::{Board, Changes, ClusterSnapshot};
 use super::known::State;
 use super::observe;
 use super::signals::Signals;
 use super::statuses::stopping;
 use super::work::{Orders, Work};
-use crate::wire::{Answer, cluster_status, refusal_status};
+use crate::wire::{Answer, cluster_status, job_message, refusal_status};
 
 /// Connects the pure code of a coordinator to a clock. The driver makes no decisions.
 pub(super) struct Driver {
@@ -134,7 +134,7 @@ impl Driver {
     pub fn job_view(&self, job: &JobId) -> Result<v1::Job, Status> {
         let found = self.with(|state, now| {
             let found = state.cluster.job_status(job, now).zip(state.jobs.get(job));
-            found.map(|(status, known)| message_of(&status, known))
+            found.map(|(status, known)| job_message(&status, &known.params, &known.url))
         });
         found.ok_or_else(|| cluster_status(&ClusterError::Unknown(job.clone())))
     }

@@ -16,6 +16,8 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         JobState::Cancelled => (v1::JobState::Cancelled, ""),
         JobState::Failed { reason } => (v1::JobState::Failed, reason.as_str()),
     };
+    // The remaining time follows from the speed so far, but a job with an obstacle makes no progress now.
+    let eta = status.eta.filter(|_| status.obstacle.is_none());
     v1::Job {
         name: status.job.0.clone(),
         parameters: Some(params.into()),
@@ -31,8 +33,8 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
         states_total: status.states_total,
         states_per_second: status.states_per_second,
         done: status.done,
-        eta_seconds: status.eta.map(|eta| eta.pass.as_secs_f64()),
-        job_eta_seconds: status.eta.map(|eta| eta.job.as_secs_f64()),
+        eta_seconds: eta.map(|eta| eta.pass.as_secs_f64()),
+        job_eta_seconds: eta.map(|eta| eta.job.as_secs_f64()),
         bytes: status.bytes,
         retries: status.retries,
         epochs: status.epochs,
@@ -43,7 +45,8 @@ pub fn job_message(status: &JobStatus, params: &Params, run_url: &str) -> v1::Jo
             bytes: disk.taken_bytes,
             peak_bytes: disk.peak_bytes,
         }),
-        ..v1::Job::default()
+        checking: status.checking,
+        trouble: status.obstacle.clone().unwrap_or_default(),
     }
 }
 
