@@ -150,15 +150,12 @@ impl Bound {
     /// [`ServeError::Exposed`], [`ServeError::Tls`] or [`ServeError::Listen`].
     pub async fn new(options: ServerOptions) -> Result<Self, ServeError> {
         let tls = options.tls.server()?;
-        let protection = protection(tls.as_ref(), &options);
-        check_listen(options.listen, protection, options.insecure)?;
-        for warning in tls.iter().flat_map(|tls| &tls.warnings) {
+        let capacity = Capacity::new(&options.limits, descriptors::raise());
+        let bound = Self::bind(tls, Protocol::Grpc, options, capacity).await?;
+        for warning in bound.tls.iter().flat_map(|tls| &tls.warnings) {
             tracing::warn!("{warning}");
         }
-        let capacity = Capacity::new(&options.limits, descriptors::raise());
-        let (listener, address) = listen(options.listen).await?;
-        tracing::info!(%address, %protection, "listening");
-        Ok(Self { listener, address, tls, protocol: Protocol::Grpc, options, capacity })
+        Ok(bound)
     }
 
     /// Binds a second address, for plain HTTP. The new port has the same access rules and shares the limits of
@@ -169,13 +166,23 @@ impl Bound {
     /// [`ServeError::Exposed`] or [`ServeError::Listen`].
     pub async fn bind_http(&self, address: SocketAddr) -> Result<Self, ServeError> {
         let options = ServerOptions { listen: address, ..self.options.clone() };
-        let protection = protection(self.tls.as_ref(), &options);
-        check_listen(address, protection, options.insecure)?;
-        let (listener, address) = listen(address).await?;
-        tracing::info!(%address, %protection, "listening for HTTP");
         let tls = self.tls.as_ref().map(ServerTls::for_http);
-        let capacity = self.capacity.clone();
-        Ok(Self { listener, address, tls, protocol: Protocol::Http, options, capacity })
+        Self::bind(tls, Protocol::Http, options, self.capacity.clone()).await
+    }
+
+    async fn bind(
+        tls: Option<ServerTls>,
+        protocol: Protocol,
+        options: ServerOptions,
+        capacity: Capacity,
+    ) -> Result<Self, ServeError> {
+        let (address, protection) = (options.listen, protection(tls.as_ref(), &options));
+        check_listen(address, protection, options.insecure)?;
+        let failed = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        tracing::info!(%address, ?protocol, %protection, "listening");
+        Ok(Self { listener, address, tls, protocol, options, capacity })
     }
 
     /// Binds an address for metrics, without TLS and token. The port has limits of its own.
@@ -298,14 +305,6 @@ fn protection(tls: Option<&ServerTls>, options: &ServerOptions) -> Protection {
         mutual_tls: tls.is_some_and(|tls| tls.mutual),
         token: options.token.is_required(),
     }
-}
-
-/// Binds an address.
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |source| ServeError::Listen { address, source };
-    let listener = TcpListener::bind(address).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
-    Ok((listener, address))
 }
 
 /// Returns the transport of a server, with the limits that the transport enforces.

@@ -74,15 +74,7 @@ impl ClientOptions {
 ///
 /// [`ConnectError`].
 pub async fn connect(options: &ClientOptions) -> Result<Connected, ConnectError> {
-    connect_with(options, KeepAlive::default()).await
-}
-
-/// Connects like [`connect`], with other timeouts for the detection of a dead server.
-///
-/// # Errors
-///
-/// [`ConnectError`].
-pub async fn connect_with(options: &ClientOptions, keepalive: KeepAlive) -> Result<Connected, ConnectError> {
+    let keepalive = KeepAlive::default();
     let (uri, encrypted) = options.target()?;
     let dialer = Arc::new(Dialer::new(&uri, encrypted, &options.tls, keepalive)?);
     let reasons = dialer.reasons();
