@@ -21,7 +21,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
-use super::membership::{Joined, Membership, admit, denied, not_in, reached};
+use super::membership::{Joined, Membership, admit, not_in};
 use super::observe;
 use crate::wire::{check_version, wire_status};
 
@@ -72,11 +72,8 @@ impl ExchangeService {
     /// Waits until this worker runs the epoch of a sender's credentials; `None` if this worker has left that epoch.
     /// There is no time limit for opening the run, because the coordinator ends the epoch if that takes too long.
     async fn epoch(&self, shown: Membership) -> Result<Option<Arc<dyn Epoch>>, Status> {
-        match reached(&self.joined, shown.epoch, PATIENCE).await {
-            Some(found) if found.epoch > shown.epoch => return Ok(None),
-            Some(found) if found != shown => return Err(denied(shown.epoch)),
-            Some(_) => {}
-            None => return Err(not_in(shown.epoch)),
+        if !admit(&self.joined, shown, PATIENCE).await? {
+            return Ok(None);
         }
         let (mut joined, mut current) = (self.joined.subscribe(), self.current.subscribe());
         let runs = |epoch: &Option<Arc<dyn Epoch>>| epoch.as_ref().is_some_and(|e| e.number() >= shown.epoch);
@@ -139,7 +136,9 @@ impl Exchange for ExchangeService {
         let request = request.into_inner();
         check_version(request.protocol_version).map_err(|error| wire_status(&error))?;
         let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
-        admit(&self.joined, shown, FETCH_PATIENCE).await?;
+        if !admit(&self.joined, shown, FETCH_PATIENCE).await? {
+            return Err(not_in(shown.epoch));
+        }
         self.copies.give(request).await.map(Response::new)
     }
 

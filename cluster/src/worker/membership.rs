@@ -40,27 +40,22 @@ impl Membership {
 /// The epoch in which this worker has a share. The epoch is known before this worker runs it.
 pub type Joined = watch::Sender<Option<Membership>>;
 
-/// Admits a caller with the credentials of this worker's epoch. If this worker does not know the epoch yet, the caller
-/// waits for up to `patience`.
+/// Admits a caller with the credentials of this worker's epoch. Returns whether this worker is still in that epoch. If
+/// this worker does not know the epoch yet, the caller waits for up to `patience`.
 ///
 /// # Errors
 ///
-/// PERMISSION_DENIED for a wrong secret, UNAVAILABLE if this worker is not in the epoch.
-pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Result<(), Status> {
-    match reached(joined, shown.epoch, patience).await.filter(|found| found.epoch == shown.epoch) {
-        Some(found) if found == shown => Ok(()),
-        Some(_) => Err(denied(shown.epoch)),
+/// PERMISSION_DENIED for a wrong secret, UNAVAILABLE after `patience`.
+pub async fn admit(joined: &Joined, shown: Membership, patience: Duration) -> Result<bool, Status> {
+    let mut known = joined.subscribe();
+    let is_reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= shown.epoch);
+    let waited = tokio::time::timeout(patience, known.wait_for(is_reached)).await;
+    match waited.ok().and_then(Result::ok).and_then(|known| *known) {
+        Some(found) if found.epoch > shown.epoch => Ok(false),
+        Some(found) if found != shown => Err(denied(shown.epoch)),
+        Some(_) => Ok(true),
         None => Err(not_in(shown.epoch)),
     }
-}
-
-/// Waits until this worker has a share in this epoch or in a later one. Returns the credentials of that epoch; `None`
-/// after `patience`.
-pub async fn reached(joined: &Joined, epoch: EpochId, patience: Duration) -> Option<Membership> {
-    let mut known = joined.subscribe();
-    let is_reached = |known: &Option<Membership>| known.is_some_and(|known| known.epoch >= epoch);
-    let waited = tokio::time::timeout(patience, known.wait_for(is_reached)).await;
-    waited.ok().and_then(Result::ok).and_then(|known| *known)
 }
 
 /// Returns the status for a caller from an epoch that this worker is not in.
@@ -69,7 +64,7 @@ pub fn not_in(epoch: EpochId) -> Status {
 }
 
 /// Returns the status for a caller with a wrong secret. Counts and logs the refusal.
-pub fn denied(epoch: EpochId) -> Status {
+fn denied(epoch: EpochId) -> Status {
     static LINES: LogLimiter = LogLimiter::new();
     counter!(observe::DENIED).increment(1);
     if let Some(left_out) = LINES.permit(Instant::now()) {
