@@ -17,17 +17,17 @@ const SOON: Duration = Duration::days(14);
 ///
 /// # Errors
 ///
-/// [`TlsError::Content`] for something other than a certificate, and [`TlsError::Version1`]. Such a certificate has no
-/// extensions, so it has no host names and no purpose.
+/// The bytes are no certificate, or a certificate of version 1. Such a certificate has no extensions, so it has no host
+/// names and no purpose.
 pub(super) fn warnings(der: &[u8], path: &Path, now: OffsetDateTime) -> Result<Vec<String>, TlsError> {
-    let content = |error: X509Error| TlsError::Content {
-        path: path.to_path_buf(),
-        expected: "certificate",
-        found: error.to_string(),
-    };
+    let content = |error: X509Error| TlsError::content(path, "certificate", error);
     let (_, certificate) = X509Certificate::from_der(der).map_err(|error| content(error.into()))?;
     if certificate.version() != X509Version::V3 {
-        return Err(TlsError::Version1 { path: path.to_path_buf() });
+        return Err(TlsError::File(format!(
+            "the certificate in {} has X.509 version 1, as openssl x509 -req makes it without -extfile; expected \
+             version 3, with the names of the host (subjectAltName); make one with the commands in docs/tls.md",
+            path.display()
+        )));
     }
     let constraints = certificate.basic_constraints().map_err(content)?;
     let names = certificate.subject_alternative_name().map_err(content)?;

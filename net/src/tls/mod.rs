@@ -3,6 +3,7 @@
 mod certificate;
 pub mod explain;
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,33 +25,9 @@ const HTTP1: &[u8] = b"http/1.1";
 /// Unusable certificates or keys.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: std::io::Error,
-    },
-    /// A file has unexpected contents.
-    #[error("expected PEM text with a {expected} in {}, found {found}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// The expected contents.
-        expected: &'static str,
-        /// The actual contents.
-        found: String,
-    },
-    /// The private key is encrypted.
-    #[error(
-        "the private key in {} is encrypted; expected one without a passphrase; make one with: openssl pkey -in {} \
-         -out NEW_FILE", path.display(), path.display()
-    )]
-    EncryptedKey {
-        /// The file.
-        path: PathBuf,
-    },
+    /// A file cannot be read or used.
+    #[error("{0}")]
+    File(String),
     /// One of a pair of files is missing.
     #[error("expected a certificate with its private key, found {given} without {missing}; give both")]
     Half {
@@ -73,23 +50,18 @@ pub enum TlsError {
         /// The key's file.
         key: PathBuf,
     },
-    /// The certificate has a version that clients refuse.
-    #[error(
-        "the certificate in {} has X.509 version 1, as openssl x509 -req makes it without -extfile; expected version \
-         3, with the names of the host (subjectAltName); make one with the commands in docs/tls.md", path.display()
-    )]
-    Version1 {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Any other error of the TLS library about the certificate, key or CA.
-    #[error("cannot use the certificate in {}: {what}", path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// The library's description.
-        what: String,
-    },
+}
+
+impl TlsError {
+    /// A file has unexpected contents.
+    fn content(path: &Path, expected: &str, found: impl Display) -> Self {
+        Self::File(format!("expected PEM text with a {expected} in {}, found {found}", path.display()))
+    }
+
+    /// The TLS library refuses a certificate, a key or a CA for another reason.
+    fn unusable(path: &Path, what: impl Display) -> Self {
+        Self::File(format!("cannot use the certificate in {}: {what}", path.display()))
+    }
 }
 
 /// Files of a certificate chain, its private key and a CA, as the options of servers and clients name them.
@@ -155,8 +127,8 @@ impl TlsFiles {
             None => builder.with_no_client_auth(),
             Some(path) => {
                 let verifier = WebPkiClientVerifier::builder(Arc::new(read_ca(path)?)).build();
-                let unusable = |what: String| TlsError::Unusable { path: path.clone(), what };
-                builder.with_client_cert_verifier(verifier.map_err(|error| unusable(error.to_string()))?)
+                let verifier = verifier.map_err(|error| TlsError::unusable(path, error))?;
+                builder.with_client_cert_verifier(verifier)
             }
         };
         let Identity { path, key_path, chain, key, warnings } = identity;
@@ -211,13 +183,18 @@ impl TlsFiles {
             (Some(cert), Some(key)) => (cert, key),
         };
         let chain = certificates(cert)?;
-        let content = |found: String| TlsError::Content { path: key.clone(), expected: "private key", found };
         let warnings = certificate::warnings(&chain[0], cert, OffsetDateTime::now_utc())?;
         let text = read(key)?;
         let private = PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-            _ if is_encrypted(&text) => TlsError::EncryptedKey { path: key.clone() },
-            pem::Error::NoItemsFound => content("none".to_owned()),
-            error => content(error.to_string()),
+            _ if is_encrypted(&text) => {
+                let path = key.display();
+                TlsError::File(format!(
+                    "the private key in {path} is encrypted; expected one without a passphrase; make one with: openssl \
+                     pkey -in {path} -out NEW_FILE"
+                ))
+            }
+            pem::Error::NoItemsFound => TlsError::content(key, "private key", "none"),
+            error => TlsError::content(key, "private key", error),
         })?;
         Ok(Some(Identity { path: cert.clone(), key_path: key.clone(), chain, key: private, warnings }))
     }
@@ -233,14 +210,14 @@ fn is_encrypted(pem: &[u8]) -> bool {
 fn of_identity(cert: PathBuf, key: PathBuf, error: &rustls::Error) -> TlsError {
     match error {
         rustls::Error::InconsistentKeys(_) => TlsError::Pair { cert, key },
-        error => TlsError::Unusable { path: cert, what: explain::plain(error) },
+        error => TlsError::unusable(&cert, explain::plain(error)),
     }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     use std::io::Read;
 
-    let failed = |source| TlsError::Read { path: path.to_path_buf(), source };
+    let failed = |error| TlsError::File(format!("cannot read {}: {error}", path.display()));
     let mut bytes = Vec::new();
     let file = exact2048_files::open(path).map_err(failed)?;
     file.take(MAX_PEM_BYTES).read_to_end(&mut bytes).map_err(failed)?;
@@ -251,21 +228,20 @@ fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
 fn read_ca(path: &Path) -> Result<RootCertStore, TlsError> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(path)? {
-        roots.add(certificate).map_err(|error| TlsError::Content {
-            path: path.to_path_buf(),
-            expected: "CA certificate",
-            found: explain::plain(&error),
-        })?;
+        let added = roots.add(certificate);
+        added.map_err(|error| TlsError::content(path, "CA certificate", explain::plain(&error)))?;
     }
     Ok(roots)
 }
 
 /// Reads the certificates of a file. Fails if the file has no certificate.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let content = |found| TlsError::Content { path: path.to_path_buf(), expected: "certificate", found };
     let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(path)?).collect();
-    let certificates = certificates.map_err(|error| content(error.to_string()))?;
-    if certificates.is_empty() { Err(content("none".to_owned())) } else { Ok(certificates) }
+    let certificates = certificates.map_err(|error| TlsError::content(path, "certificate", error))?;
+    if certificates.is_empty() {
+        return Err(TlsError::content(path, "certificate", "none"));
+    }
+    Ok(certificates)
 }
 
 #[cfg(test)]
