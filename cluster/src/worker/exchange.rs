@@ -100,6 +100,7 @@ impl ExchangeService {
                 Some(Content::Frontier(layer)) => epoch.frontier_of(from, Layer(layer)),
                 Some(Content::Block(block)) if begun.is_none() => {
                     let mut block = Incoming::new(block, self.most_bytes)?;
+                    // While a block waits, this worker receives nothing else from its sender.
                     block.room = Some(self.room.enter(block.whole as u64).await?);
                     begun = Some(block);
                 }
@@ -170,22 +171,21 @@ impl Exchange for ExchangeService {
     }
 }
 
-/// Space for incoming blocks.
-struct Room {
+/// Space for blocks on their way.
+pub struct Room {
     units: Arc<Semaphore>,
     most: u32,
 }
 
 impl Room {
-    fn new(bytes: u64) -> Self {
+    pub fn new(bytes: u64) -> Self {
         let most = u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
         Self { units: Arc::new(Semaphore::new(most as usize)), most }
     }
 
-    /// Waits for the space that a block needs. A block that is larger than all space waits until it is the only
-    /// incoming block. Blocks get space in the order in which they began to wait. While a block waits, this worker
-    /// receives nothing else from its sender.
-    async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
+    /// Waits for the space that a block needs. A block that is larger than all space waits until it is the only one.
+    /// Blocks get space in the order in which they began to wait.
+    pub async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.most);
         let room = Arc::clone(&self.units).acquire_many_owned(units).await;
         room.map_err(|error| Status::internal(error.to_string()))

@@ -16,79 +16,61 @@ use exact2048_proto::v1::{PushBlock, PushHello, PushRequest};
 use exact2048_run::member;
 use exact2048_worker::BytesList;
 use metrics::{counter, gauge};
-use parking_lot::{Condvar, Mutex};
+use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
+use super::exchange::Room;
 use super::leader::RemoteLeader;
 use super::observe;
 
 /// Maximum number of bytes that wait for one peer. A larger block waits alone. Threads that finish a block wait for
 /// space.
-const WAITING_BYTES: usize = 64 << 20;
+const WAITING_BYTES: u64 = 64 << 20;
 
 /// Number of attempts to reach a peer, and the pause between two attempts.
 const ATTEMPTS: u32 = 10;
 const RETRY: Duration = Duration::from_millis(300);
 
+/// Interval at which a thread that waits for space checks whether the epoch must end.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// An item sent to a peer.
 enum Parcel {
-    Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList },
+    Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList, held: Waiting },
     Frontier(Layer),
 }
 
 /// The stream to one peer.
 pub struct PeerLink {
     parcels: UnboundedSender<Parcel>,
-    room: Arc<Room>,
-}
-
-/// Limit of the bytes that wait to be sent.
-#[derive(Debug)]
-struct Room {
-    waiting: Mutex<usize>,
-    sent: Condvar,
+    /// Limit of the bytes that wait to be sent.
+    room: Room,
     /// Whether the epoch must end.
     stop: Arc<AtomicBool>,
-    /// Whether the stream has ended.
-    closed: AtomicBool,
+    runtime: Handle,
 }
 
-impl Room {
-    fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { waiting: Mutex::new(0), sent: Condvar::new(), stop, closed: AtomicBool::new(false) }
-    }
+/// The space of a block that waits to be sent.
+struct Waiting {
+    bytes: usize,
+    _room: OwnedSemaphorePermit,
+}
 
-    /// Waits until there is space for this many bytes, or until the epoch or the stream ends.
-    fn enter(&self, bytes: usize) {
-        let is_over = || self.closed.load(Ordering::Relaxed) || self.stop.load(Ordering::Relaxed);
-        let mut waiting = self.waiting.lock();
-        while *waiting > 0 && *waiting + bytes > WAITING_BYTES && !is_over() {
-            self.sent.wait_for(&mut waiting, Duration::from_millis(100));
-        }
-        *waiting += bytes;
+impl Waiting {
+    fn new(bytes: usize, room: OwnedSemaphorePermit) -> Self {
         gauge!(observe::SENDING_BYTES).increment(bytes as f64);
-    }
-
-    fn leave(&self, bytes: usize) {
-        gauge!(observe::SENDING_BYTES).decrement(bytes as f64);
-        *self.waiting.lock() -= bytes;
-        self.sent.notify_all();
-    }
-
-    fn close(&self) {
-        self.closed.store(true, Ordering::Relaxed);
-        self.sent.notify_all();
+        Self { bytes, _room: room }
     }
 }
 
-impl Drop for Room {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        // The metric must not count the bytes that an ended stream has not sent.
-        let waiting = *self.waiting.get_mut();
-        gauge!(observe::SENDING_BYTES).decrement(waiting as f64);
+        gauge!(observe::SENDING_BYTES).decrement(self.bytes as f64);
     }
 }
 
@@ -103,7 +85,6 @@ impl PeerLink {
         lost: impl FnOnce(String) + Send + 'static,
     ) -> Self {
         let (parcels, queue) = unbounded_channel();
-        let room = Arc::new(Room::new(Arc::clone(&leader.stop)));
         let hello = PushHello {
             protocol_version: PROTOCOL_VERSION,
             epoch: leader.share.epoch.0,
@@ -111,24 +92,37 @@ impl PeerLink {
             secret: leader.share.secret.bytes().to_vec(),
         };
         let peer = ClientOptions { server: peer.address.clone(), ..client.clone() };
-        let closing = Arc::clone(&room);
         tokio::spawn(async move {
-            let pushed = ended.run_until_cancelled(push(&peer, hello, queue, &closing)).await;
-            closing.close();
+            let pushed = ended.run_until_cancelled(push(&peer, hello, queue)).await;
             if let Some(Err(error)) = pushed {
                 lost(error);
             }
         });
-        Self { parcels, room }
+        Self::new(parcels, Arc::clone(&leader.stop))
+    }
+
+    fn new(parcels: UnboundedSender<Parcel>, stop: Arc<AtomicBool>) -> Self {
+        Self { parcels, room: Room::new(WAITING_BYTES), stop, runtime: Handle::current() }
+    }
+
+    /// Waits for space for a block. Returns `None` when the epoch or the stream has ended.
+    async fn enter(&self, bytes: usize) -> Option<Waiting> {
+        loop {
+            if self.stop.load(Ordering::Relaxed) || self.parcels.is_closed() {
+                return None;
+            }
+            if let Ok(room) = timeout(PAUSE, self.room.enter(bytes as u64)).await {
+                return Some(Waiting::new(bytes, room.ok()?));
+            }
+        }
     }
 }
 
 impl member::Link for PeerLink {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
-        self.room.enter(payload.len());
-        let bytes = payload.len();
-        if self.parcels.send(Parcel::Block { layer, lane, checksum, payload }).is_err() {
-            self.room.leave(bytes);
+        // If the stream has ended, the peer does not need the block.
+        if let Some(held) = self.runtime.block_on(self.enter(payload.len())) {
+            let _ = self.parcels.send(Parcel::Block { layer, lane, checksum, payload, held });
         }
     }
 
@@ -142,11 +136,10 @@ async fn push(
     peer: &ClientOptions,
     hello: PushHello,
     queue: UnboundedReceiver<Parcel>,
-    room: &Arc<Room>,
 ) -> Result<(), String> {
     let connected = connect_to(peer).await.map_err(|error| with_causes(&error))?;
     let first = tokio_stream::once(PushRequest { content: Some(Content::Hello(hello)) });
-    let requests = first.chain(pieces(queue, Arc::clone(room)));
+    let requests = first.chain(pieces(queue));
     match ExchangeClient::new(connected).push(requests).await {
         Ok(_) => Ok(()),
         Err(status) => Err(text(&status)),
@@ -165,14 +158,14 @@ async fn connect_to(options: &ClientOptions) -> Result<exact2048_net::client::Co
 }
 
 /// Converts parcels to messages. A block becomes several pieces, none of which is too long for a message.
-fn pieces(queue: UnboundedReceiver<Parcel>, room: Arc<Room>) -> impl Stream<Item = PushRequest> {
+fn pieces(queue: UnboundedReceiver<Parcel>) -> impl Stream<Item = PushRequest> {
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
-    let messages = parcels.map(move |parcel| match parcel {
+    let messages = parcels.map(|parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
-        Parcel::Block { layer, lane, checksum, payload } => {
+        Parcel::Block { layer, lane, checksum, payload, held } => {
             let bytes = payload.len();
             counter!(observe::PUSHED_BYTES).increment(bytes as u64);
-            room.leave(bytes);
+            drop(held);
             let mut pieces = payload.into_pieces();
             let first = pieces.next().unwrap_or_default();
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
@@ -201,19 +194,20 @@ mod tests {
     use super::*;
 
     /// The peer receives nothing more, but keeps the stream open.
-    #[test]
-    fn no_thread_waits_for_space_when_the_epoch_must_end() {
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn no_thread_waits_for_space_when_the_epoch_must_end() {
         let stop = Arc::new(AtomicBool::new(false));
-        let room = Arc::new(Room::new(Arc::clone(&stop)));
-        room.enter(WAITING_BYTES);
-        let (entered, enters) = channel();
-        let of_thread = Arc::clone(&room);
+        let (parcels, _queue) = unbounded_channel();
+        let link = Arc::new(PeerLink::new(parcels, Arc::clone(&stop)));
+        let _all = link.enter(WAITING_BYTES as usize).await.unwrap();
+        let (sent, sends) = channel();
+        let of_thread = Arc::clone(&link);
         std::thread::spawn(move || {
-            of_thread.enter(1);
-            entered.send(()).unwrap();
+            member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, BytesList::default());
+            sent.send(()).unwrap();
         });
-        assert!(enters.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
+        assert!(sends.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
         stop.store(true, Ordering::Relaxed);
-        enters.recv_timeout(Duration::from_secs(60)).unwrap();
+        sends.recv_timeout(Duration::from_secs(60)).unwrap();
     }
 }
