@@ -139,7 +139,7 @@ impl Pair {
             assert!(begun.elapsed() < PATIENCE, "{all}");
         }
         exact2048(["submit", "--coordinator", &coordinator.url, "--board", "3x2"]).exits(0);
-        let assignment = member.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+        let assignment = member.until(|answer| answer.share.is_some()).await.share.unwrap();
         assert_eq!(assignment.share.members.len(), 2);
         Self { place, coordinator, genuine, member, assignment }
     }
@@ -250,7 +250,7 @@ async fn to_the_order(place: &Place, part: LayerPart) -> (Server, Script, EpochI
     let mut worker = Script::new(&coordinator.url, 1).await;
     let submit = ["submit", "--coordinator", &coordinator.url, "--board", "2x2", "--until-layer", "4"];
     exact2048(submit).exits(0);
-    let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+    let assignment = worker.until(|answer| answer.share.is_some()).await.share.unwrap();
     let epoch = assignment.share.epoch;
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part });
     let ordered = |epoch| {
@@ -302,7 +302,7 @@ async fn shards_that_are_made_up_are_not_committed() {
     assert_eq!(all["workers"][0]["activity"], "backing_off", "{all}");
 
     // The next shard exists, so it is committed.
-    let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+    let assignment = worker.until(|answer| answer.share.is_some()).await.share.unwrap();
     let epoch = assignment.share.epoch;
     worker.pull.reports.push(WorkerReport::LayerDone { epoch, part: PART });
     let shard = worker.until(|answer| answer.write.is_some()).await.write.unwrap();

@@ -28,11 +28,9 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
     let (mut one, mut two) =
         (Script::new(&coordinator.server.url, 1).await, Script::new(&coordinator.server.url, 2).await);
     coordinator.ask(&["submit", "--board", "3x2"]).exits(0);
-    let (first, second) = tokio::join!(
-        one.until(|answer| answer.assignment.is_some()),
-        two.until(|answer| answer.assignment.is_some()),
-    );
-    let (first, second) = (first.assignment.unwrap(), second.assignment.unwrap());
+    let (first, second) =
+        tokio::join!(one.until(|answer| answer.share.is_some()), two.until(|answer| answer.share.is_some()));
+    let (first, second) = (first.share.unwrap(), second.share.unwrap());
     assert_eq!(first, second, "a share is the same for all");
     assert_eq!(first.run_url, format!("file://{}/store/3x2", coordinator.place.path().display()));
     assert_eq!((first.share.job.0.as_str(), first.share.members.len()), ("3x2", 2));
@@ -43,9 +41,9 @@ async fn workers_get_shares_and_lose_them_with_their_lease() {
     // One worker falls silent. The other worker learns that the epoch is over, and gets the next epoch alone.
     let over = one.until(|answer| answer.withdrawn.is_some()).await;
     assert_eq!(over.withdrawn, Some(first.share.epoch));
-    let next = match over.assignment {
+    let next = match over.share {
         Some(next) => next,
-        None => one.until(|answer| answer.assignment.is_some()).await.assignment.unwrap(),
+        None => one.until(|answer| answer.share.is_some()).await.share.unwrap(),
     };
     assert!(next.share.epoch > first.share.epoch);
     assert_eq!(next.share.members.len(), 1);
@@ -73,7 +71,7 @@ async fn pulls_wait_for_news_and_get_it_at_once() {
     let submitted = coordinator.ask(&["submit", "--board", "2x2"]);
     let begun = Instant::now();
     submitted.exits(0);
-    worker.until(|answer| answer.assignment.is_some()).await;
+    worker.until(|answer| answer.share.is_some()).await;
     assert!(begun.elapsed() < Duration::from_millis(1500), "{:?}", begun.elapsed());
     coordinator.server.stop();
 }
@@ -84,7 +82,7 @@ async fn reports_lead_to_orders_and_nonsense_is_refused() {
     let coordinator = Coordinator::new();
     let mut worker = Script::new(&coordinator.server.url, 1).await;
     coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "8"]).exits(0);
-    let assignment = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap();
+    let assignment = worker.until(|answer| answer.share.is_some()).await.share.unwrap();
     let epoch = assignment.share.epoch;
     for layer in [4, 6, 8] {
         let layer = exact2048_game::Layer(layer);
@@ -139,7 +137,7 @@ async fn a_record_of_another_kind_fails_its_epoch() {
     let coordinator = Coordinator::new();
     let mut worker = Script::new(&coordinator.server.url, 1).await;
     coordinator.ask(&["submit", "--board", "2x2", "--until-layer", "4"]).exits(0);
-    let epoch = worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap().share.epoch;
+    let epoch = worker.until(|answer| answer.share.is_some()).await.share.unwrap().share.epoch;
     let layer = exact2048_game::Layer(4);
     let part = LayerPart {
         layer,
@@ -156,9 +154,9 @@ async fn a_record_of_another_kind_fails_its_epoch() {
     } });
     worker.pull.reports.push(WorkerReport::ShardWritten { shard, record: record.to_string() });
     let over = worker.until(|answer| answer.withdrawn == Some(epoch)).await;
-    let next = match over.assignment {
+    let next = match over.share {
         Some(next) => next,
-        None => worker.until(|answer| answer.assignment.is_some()).await.assignment.unwrap(),
+        None => worker.until(|answer| answer.share.is_some()).await.share.unwrap(),
     };
     assert!(next.share.epoch > epoch);
     assert_eq!(whole(&coordinator.status("2x2-to4")["retries"]), 1);

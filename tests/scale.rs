@@ -14,7 +14,7 @@ use common::access::{Connected, connect_to};
 use common::cluster::start_coordinator;
 use common::script::open_port;
 use common::serving::Server;
-use exact2048_cluster::wire::{Answer, pull_message};
+use exact2048_cluster::wire::{answer_of, pull_message};
 use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, WorkerId};
 use exact2048_proto::v1;
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
@@ -58,12 +58,12 @@ async fn pull_for_ever(mut client: Client, number: u64, in_epoch: Arc<AtomicU64>
     };
     loop {
         let answer = client.pull(pull_message(&pull)).await.unwrap();
-        let answer = Answer::try_from(answer.into_inner()).unwrap();
+        let answer = answer_of(answer.into_inner()).unwrap();
         pulls.fetch_add(1, Ordering::Relaxed);
         if answer.withdrawn.is_some() {
             pull.epoch = None;
         }
-        if let Some(assignment) = answer.assignment {
+        if let Some(assignment) = answer.share {
             if pull.epoch.is_none() {
                 in_epoch.fetch_add(1, Ordering::Relaxed);
             }

@@ -286,15 +286,16 @@ async fn an_idle_worker_stops_without_an_answer() {
         let nothing = wire::Answer {
             acknowledged: 0,
             withdrawn: None,
-            assignment: None,
+            share: None,
             progress: None,
             write: None,
             needed_memory: None,
+            hold: Duration::ZERO,
         };
         if pull.leaving {
             Err(Status::unavailable("no coordinator"))
         } else {
-            Ok(Response::new(v1::PullResponse::from(&nothing)))
+            Ok(Response::new(wire::answer_message(&nothing)))
         }
     });
     let (url, place) = (coordinator.start().await, Place::new());

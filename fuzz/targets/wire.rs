@@ -1,7 +1,7 @@
 //! Cluster messages as they arrive from a network.
 #![no_main]
 
-use exact2048_cluster::wire::{Answer, params_of, pull_of};
+use exact2048_cluster::wire::{answer_of, params_of, pull_of};
 use exact2048_proto::v1;
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = pull_of(message);
     }
     if let Ok(message) = v1::PullResponse::decode(bytes) {
-        let _ = Answer::try_from(message);
+        let _ = answer_of(message);
     }
     if let Ok(message) = v1::RunParameters::decode(bytes) {
         let _ = params_of(&message);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use exact2048_cluster::wire::{Answer, pull_message};
+use exact2048_cluster::wire::{Answer, answer_of, pull_message};
 use exact2048_coordinator::cluster::{EpochStage, Incarnation, PROTOCOL_VERSION, Pull, WorkerId};
 use exact2048_proto::v1::coordinator_client::CoordinatorClient;
 use exact2048_proto::v1::exchange_server::{Exchange, ExchangeServer};
@@ -69,14 +69,14 @@ impl Script {
     /// Pulls once, and forgets the acknowledged reports.
     pub async fn pull(&mut self) -> Result<Answer, Status> {
         let answer = self.client.pull(pull_message(&self.pull)).await?.into_inner();
-        let answer = Answer::try_from(answer).unwrap();
+        let answer = answer_of(answer).unwrap();
         let known = (answer.acknowledged - self.pull.first_report) as usize;
         self.pull.reports.drain(..known);
         self.pull.first_report = answer.acknowledged;
         if answer.withdrawn.is_some() {
             self.pull.epoch = None;
         }
-        if let Some(assignment) = &answer.assignment {
+        if let Some(assignment) = &answer.share {
             self.pull.epoch = Some(assignment.share.epoch);
         }
         Ok(answer)

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use exact2048_coordinator::cluster::{Cluster, JobId, PullReply};
+use exact2048_coordinator::cluster::{Cluster, JobId, PullReply, Share};
 use exact2048_game::Params;
 use exact2048_storage::{Location, StorageError};
 use parking_lot::Mutex;
 
 use super::job_run::JobRun;
-use crate::wire::{Answer, OpeningId};
+use crate::wire::{Answer, Assignment, OpeningId};
 
 /// State of the pure code and of the shell, under one lock.
 pub(super) struct State {
@@ -55,10 +55,13 @@ impl HeldRun {
 impl State {
     /// Adds the location and the opening of the run to a reply.
     pub fn answer(&self, reply: PullReply) -> Answer {
-        Answer::new(reply, |share| {
+        let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold } = reply;
+        let share = share.and_then(|share| {
             let known = self.jobs.get(&share.job)?;
-            Some((known.url.clone(), known.held.as_ref()?.opening))
-        })
+            let (run_url, opening) = (known.url.clone(), known.held.as_ref()?.opening);
+            Some(Assignment { share: Share::clone(&share), run_url, opening })
+        });
+        Answer { acknowledged, withdrawn, share, progress, write, needed_memory, hold }
     }
 
     /// Returns the jobs with open runs that are no longer needed.

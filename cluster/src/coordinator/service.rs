@@ -22,7 +22,7 @@ use super::shell::Shell;
 use super::statuses::stopping;
 use super::{observe, records};
 use crate::names;
-use crate::wire::{cluster_status, params_of, pull_of, wire_status};
+use crate::wire::{answer_message, cluster_status, params_of, pull_of, wire_status};
 
 /// Maximum number of jobs for which a client that watches all jobs receives changes five times a second.
 ///
@@ -130,7 +130,7 @@ impl Coordinator for CoordinatorService {
         })?;
         check_records(&pull)?;
         let answer = self.driver.pull(&pull).await?;
-        Ok(Response::new(PullResponse::from(&answer)))
+        Ok(Response::new(answer_message(&answer)))
     }
 }
 

@@ -1,6 +1,9 @@
 //! Answers to workers.
+
+use std::time::Duration;
+
 use exact2048_coordinator::cluster::{
-    EpochId, EpochMember, EpochProgress, PROTOCOL_VERSION, PullReply, Share, WorkerId,
+    EpochId, EpochMember, EpochProgress, PROTOCOL_VERSION, Share, WorkerId,
 };
 use exact2048_proto::v1;
 use exact2048_solution::Segment;
@@ -13,59 +16,47 @@ use super::{
 /// Maximum number of members of an epoch, limited by the rule that assigns lanes.
 const MAX_MEMBERS: usize = 1 << 16;
 
-impl Answer {
-    /// Combines the pure code's reply with the shell's data about the job. These data are the location of its run
-    /// and the opening record.
-    #[must_use]
-    pub fn new(reply: PullReply, place: impl FnOnce(&Share) -> Option<(String, OpeningId)>) -> Self {
-        let PullReply { acknowledged, withdrawn, share, progress, write, needed_memory, hold: _ } = reply;
-        let assignment = share.and_then(|share| {
-            let (run_url, opening) = place(&share)?;
-            Some(Assignment { share: Share::clone(&share), run_url, opening })
-        });
-        Self { acknowledged, withdrawn, assignment, progress, write, needed_memory }
-    }
-}
-
-impl From<&Answer> for v1::PullResponse {
-    fn from(answer: &Answer) -> Self {
-        Self {
-            protocol_version: PROTOCOL_VERSION,
-            acknowledged: answer.acknowledged,
-            withdrawn: answer.withdrawn.map(|epoch| epoch.0),
-            share: answer.assignment.as_ref().map(share_message),
-            progress: answer.progress.map(|progress| v1::EpochProgress {
-                epoch: progress.epoch.0,
-                finished_layers: progress.finished_layers,
-                written_layers: progress.written_layers,
-            }),
-            write: answer.write.map(write_message),
-            needed_memory_bytes: answer.needed_memory,
-        }
-    }
-}
-
-impl TryFrom<v1::PullResponse> for Answer {
-    type Error = WireError;
-
-    fn try_from(message: v1::PullResponse) -> Result<Self, WireError> {
-        check_version(message.protocol_version)?;
-        let assignment = message.share.map(assignment_of).transpose();
-        let write = message.write.map(write_of).transpose();
-        let progress = message.progress.map(|progress| EpochProgress {
-            epoch: EpochId(progress.epoch),
+/// Converts an answer to its message.
+#[must_use]
+pub fn answer_message(answer: &Answer) -> v1::PullResponse {
+    v1::PullResponse {
+        protocol_version: PROTOCOL_VERSION,
+        acknowledged: answer.acknowledged,
+        withdrawn: answer.withdrawn.map(|epoch| epoch.0),
+        share: answer.share.as_ref().map(share_message),
+        progress: answer.progress.map(|progress| v1::EpochProgress {
+            epoch: progress.epoch.0,
             finished_layers: progress.finished_layers,
             written_layers: progress.written_layers,
-        });
-        Ok(Self {
-            acknowledged: message.acknowledged,
-            withdrawn: message.withdrawn.map(EpochId),
-            assignment: assignment.map_err(|error| error.within("share"))?,
-            progress,
-            write: write.map_err(|error| error.within("write"))?,
-            needed_memory: message.needed_memory_bytes,
-        })
+        }),
+        write: answer.write.map(write_message),
+        needed_memory_bytes: answer.needed_memory,
     }
+}
+
+/// Checks and converts an answer. Its message does not tell how long the coordinator has held it.
+///
+/// # Errors
+///
+/// Those of [`pull_of`](super::pull_of).
+pub fn answer_of(message: v1::PullResponse) -> Result<Answer, WireError> {
+    check_version(message.protocol_version)?;
+    let assignment = message.share.map(assignment_of).transpose();
+    let write = message.write.map(write_of).transpose();
+    let progress = message.progress.map(|progress| EpochProgress {
+        epoch: EpochId(progress.epoch),
+        finished_layers: progress.finished_layers,
+        written_layers: progress.written_layers,
+    });
+    Ok(Answer {
+        acknowledged: message.acknowledged,
+        withdrawn: message.withdrawn.map(EpochId),
+        share: assignment.map_err(|error| error.within("share"))?,
+        progress,
+        write: write.map_err(|error| error.within("write"))?,
+        needed_memory: message.needed_memory_bytes,
+        hold: Duration::ZERO,
+    })
 }
 
 fn share_message(assignment: &Assignment) -> v1::Share {
@@ -173,13 +164,14 @@ mod tests {
         let numbers = (any::<u64>(), any::<Option<u64>>(), any::<Option<u64>>());
         let assignment = prop::option::of(any_assignment());
         (numbers, assignment, prop::option::of(progress), prop::option::of(write)).prop_map(
-            |((acknowledged, withdrawn, needed_memory), assignment, progress, write)| Answer {
+            |((acknowledged, withdrawn, needed_memory), share, progress, write)| Answer {
                 acknowledged,
                 withdrawn: withdrawn.map(EpochId),
-                assignment,
+                share,
                 progress,
                 write,
                 needed_memory,
+                hold: Duration::ZERO,
             },
         )
     }
@@ -187,14 +179,14 @@ mod tests {
     proptest! {
         #[test]
         fn answers_round_trip(answer in any_answer()) {
-            prop_assert_eq!(Answer::try_from(v1::PullResponse::from(&answer)).unwrap(), answer);
+            prop_assert_eq!(answer_of(answer_message(&answer)).unwrap(), answer);
         }
 
         #[test]
         fn damaged_answers_are_refused_or_sound(answer in any_answer(), damage in any_damage()) {
-            let Some(message) = damaged(&v1::PullResponse::from(&answer), &damage) else { return Ok(()) };
-            if let Ok(read) = Answer::try_from(message) {
-                prop_assert_eq!(Answer::try_from(v1::PullResponse::from(&read)).unwrap(), read);
+            let Some(message) = damaged(&answer_message(&answer), &damage) else { return Ok(()) };
+            if let Ok(read) = answer_of(message) {
+                prop_assert_eq!(answer_of(answer_message(&read)).unwrap(), read);
             }
         }
     }
@@ -231,6 +223,6 @@ mod tests {
         }
         let other = v1::PullResponse { protocol_version: 99, ..v1::PullResponse::default() };
         let expected = WireError::Version { expected: PROTOCOL_VERSION, got: 99 };
-        assert_eq!(Answer::try_from(other), Err(expected));
+        assert_eq!(answer_of(other), Err(expected));
     }
 }

@@ -12,7 +12,7 @@ mod refusal;
 mod status;
 
 use exact2048_coordinator::cluster::{
-    EpochId, EpochProgress, JobId, PROTOCOL_VERSION, Secret, Share, WriteShard,
+    EpochId, JobId, PROTOCOL_VERSION, PullReply, Secret, Share, WriteShard,
 };
 use exact2048_game::Layer;
 use exact2048_net::client::is_address;
@@ -22,6 +22,7 @@ use exact2048_solution::Phase;
 
 use crate::names;
 
+pub use answer::{answer_message, answer_of};
 pub use params::{discount_of, params_of, spawner_of};
 pub use pull::{pull_message, pull_of};
 pub use refusal::{
@@ -46,22 +47,8 @@ pub struct Assignment {
     pub opening: OpeningId,
 }
 
-/// The answer to a pull, as seen by a worker. The pure code's `PullReply` describes the common fields.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Answer {
-    /// Number of the first report that has not arrived. The worker may drop all earlier reports.
-    pub acknowledged: u64,
-    /// The pull's epoch, if it is over. The worker then drops all data of that epoch.
-    pub withdrawn: Option<EpochId>,
-    /// The worker's next work. The coordinator repeats it until a pull reports its epoch as entered.
-    pub assignment: Option<Assignment>,
-    /// Progress of the worker's epoch, if that epoch is current.
-    pub progress: Option<EpochProgress>,
-    /// Shard that the worker must write. The coordinator repeats it until the worker reports it as written.
-    pub write: Option<WriteShard>,
-    /// Memory in bytes that the worker needs for the current job, if it has less.
-    pub needed_memory: Option<u64>,
-}
+/// The answer to a pull, as seen by a worker.
+pub type Answer = PullReply<Assignment>;
 
 /// An invalid message.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

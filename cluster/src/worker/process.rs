@@ -38,7 +38,7 @@ use super::outage::Outage;
 use super::outbox::Outbox;
 use super::peers::PeerCopies;
 use super::runner::Runner;
-use crate::wire::{Answer, pull_message, refusal_of};
+use crate::wire::{Answer, answer_of, pull_message, refusal_of};
 
 /// Time limit for an answer to a pull. The coordinator delays answers by less than a second.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -271,7 +271,7 @@ impl Process {
         tokio::select! {
             biased;
             answer = client.pull(request) => {
-                let answer = Answer::try_from(answer?.into_inner());
+                let answer = answer_of(answer?.into_inner());
                 answer.map(Some).map_err(|error| Status::failed_precondition(error.to_string()))
             }
             () = self.outbox.urgent() => Ok(None),
@@ -302,7 +302,7 @@ impl Process {
         self.answered();
         self.outbox.acknowledged(answer.acknowledged);
         self.epochs.withdraw(answer.withdrawn);
-        if let Some(assignment) = answer.assignment.take_if(|assignment| self.epochs.is_new(assignment)) {
+        if let Some(assignment) = answer.share.take_if(|assignment| self.epochs.is_new(assignment)) {
             self.capacity.for_peers(assignment.share.members.len());
             self.epochs.begin(assignment);
         }

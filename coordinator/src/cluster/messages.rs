@@ -77,15 +77,15 @@ pub enum EpochStage {
     Waiting,
 }
 
-/// The answer to a [`Pull`].
+/// The answer to a [`Pull`]. `S` is the worker's share. The shell adds the place of the run to the share.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PullReply {
+pub struct PullReply<S = Arc<Share>> {
     /// Number of the first report that has not arrived. The worker may drop all earlier reports.
     pub acknowledged: u64,
     /// The pull's epoch, if it is over. The worker then drops all data of that epoch.
     pub withdrawn: Option<EpochId>,
     /// The worker's next work. The coordinator repeats it until a pull reports its epoch as entered.
-    pub share: Option<Arc<Share>>,
+    pub share: Option<S>,
     /// Progress of the worker's epoch, if that epoch is current.
     pub progress: Option<EpochProgress>,
     /// Shard that the worker must write. The coordinator repeats it until the worker reports it as written.

@@ -78,10 +78,11 @@ fn assigned(number: u64) -> Answer {
     Answer {
         acknowledged: 0,
         withdrawn: number.checked_sub(1).map(EpochId),
-        assignment: Some(Assignment { share, run_url: "file:///nowhere".to_owned(), opening: OpeningId(1) }),
+        share: Some(Assignment { share, run_url: "file:///nowhere".to_owned(), opening: OpeningId(1) }),
         progress: None,
         write: None,
         needed_memory: None,
+        hold: Duration::ZERO,
     }
 }
 
@@ -110,7 +111,7 @@ async fn an_epoch_that_waits_for_the_runner_is_not_named() {
 async fn an_epoch_that_failed_here_is_left() {
     let folder = tempfile::tempdir().unwrap();
     let (mut process, _, starts) = process(folder.path()).await;
-    let nothing = || Answer { assignment: None, withdrawn: None, ..assigned(1) };
+    let nothing = || Answer { share: None, withdrawn: None, ..assigned(1) };
     process.take(assigned(1));
     let first = starts.try_recv().unwrap();
     process.take(nothing());
@@ -134,7 +135,7 @@ async fn a_coordinator_of_another_store_may_reuse_numbers_of_epochs() {
     process.take(assigned(7));
     let mut other = assigned(1);
     other.withdrawn = Some(EpochId(7));
-    if let Some(assignment) = &mut other.assignment {
+    if let Some(assignment) = &mut other.share {
         assignment.share.secret = Secret::new([2; 16]);
     }
     process.take(other.clone());
