@@ -121,7 +121,8 @@ pub struct JobRun {
 }
 
 impl JobRun {
-    /// Opens the run of a job, and fences off every process that has it open. Creates a missing run if `may_make` is set.
+    /// Opens the run of a job, and fences off every process that has it open. Creates a missing run if `may_make` is
+    /// set.
     ///
     /// Removes shards that no record names, and retracts commits with missing shards. With a disk limit, also frees
     /// space for the remaining layers. Returns the estimated number of bytes that are still missing after that.

@@ -39,8 +39,8 @@ fn check_one(record: &ShardRecord, shard: &WriteShard, to: Layer, worker: Worker
     Ok(())
 }
 
-/// Creates the journal record for an append. [`check`] has accepted the records of its shards. `lanes` returns the lanes of each member's shard of a range, given the
-/// members' threads.
+/// Creates the journal record for an append. [`check`] has accepted the records of its shards. `lanes` returns the
+/// lanes of each member's shard of a range, given the members' threads.
 ///
 /// # Errors
 ///
