@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION, WorkerId};
+use exact2048_coordinator::cluster::{EpochMember, PROTOCOL_VERSION};
 use exact2048_game::{Lane, Layer};
 use exact2048_net::client::{ClientOptions, ConnectError, connect};
 use exact2048_net::status::words_of;
