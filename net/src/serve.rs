@@ -185,7 +185,7 @@ impl Bound {
         Ok(Self { listener, address, tls, protocol, options, capacity })
     }
 
-    /// Binds an address for metrics, without TLS and token. The port has limits of its own.
+    /// Binds an address for metrics, without TLS and token. The port has separate limits.
     pub(crate) async fn for_metrics(
         address: SocketAddr,
         allowed: Allowed,
