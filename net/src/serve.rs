@@ -181,7 +181,8 @@ impl Bound {
         let failed = |source| ServeError::Listen { address, source };
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        tracing::info!(%address, ?protocol, %protection, "listening");
+        let for_http = if protocol == Protocol::Http { " for HTTP" } else { "" };
+        tracing::info!(%address, %protection, "listening{for_http}");
         Ok(Self { listener, address, tls, protocol, options, capacity })
     }
 

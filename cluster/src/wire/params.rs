@@ -17,6 +17,7 @@ use super::WireError;
 pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let board = BoardSize::new(message.rows.into(), message.columns.into());
     let board = board.map_err(|error| WireError::field("rows", error))?;
+    let objective = parsed("objective", &message.objective)?;
     let spawn4: Spawn4 =
         parsed("spawn4_numerator", &format!("{}/{}", message.spawn4_numerator, message.spawn4_denominator))?;
     let bits = u8::try_from(message.precision_bits).unwrap_or(u8::MAX);
@@ -24,7 +25,7 @@ pub fn params_of(message: &RunParameters) -> Result<Params, WireError> {
     let kept = message.kept.map(|kept| KeptLayers::new(kept.period, kept.width));
     let value_step = Some(&message.value_step).filter(|step| !step.is_empty());
     let position = message.position.as_deref().map(|text| exact2048_game::position(text, board)).transpose();
-    let params = Params::builder(board, parsed("objective", &message.objective)?)
+    let params = Params::builder(board, objective)
         .spawn4(spawn4)
         .precision(precision)
         .discount(discount_of(message)?)
