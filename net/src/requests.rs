@@ -120,7 +120,11 @@ async fn handle(State(rules): State<Arc<Rules>>, request: Request, next: Next) -
         running.end(code);
     }
     let cut = Box::pin(rules.cut(running.ends));
-    response.map(|inner| Body::new(Answer { inner, cut, running, done: false }))
+    response.map(|inner| {
+        // An error of a service has no body. Its end must come with its head, as clients expect.
+        let done = inner.is_end_stream();
+        Body::new(Answer { inner, cut, running, done })
+    })
 }
 
 impl Rules {
@@ -319,6 +323,20 @@ mod tests {
     /// frame.
     #[tokio::test]
     async fn an_answer_ends_only_after_its_end_was_polled() {
+        let mut answer = answer_of(Router::new().fallback(async || "all of it")).await;
+        for is_over in [false, true] {
+            let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;
+            assert_eq!((frame.is_none(), answer.is_end_stream()), (is_over, is_over));
+        }
+    }
+
+    /// Clients of other languages expect the end of an error with its head.
+    #[tokio::test]
+    async fn an_answer_without_a_body_ends_with_its_head() {
+        assert!(answer_of(Router::new().fallback(async || Body::empty())).await.is_end_stream());
+    }
+
+    async fn answer_of(router: Router) -> Body {
         let open = Protection { tls: false, mutual_tls: false, token: false };
         let rules = Rules {
             methods: HashMap::new(),
@@ -328,12 +346,7 @@ mod tests {
             limits: ServerLimits::default(),
             stop: CancellationToken::new(),
         };
-        let router = apply_rules(Router::new().fallback(async || "all of it"), rules);
-        let answered = tower::ServiceExt::oneshot(router, Request::new(Body::empty()));
-        let mut answer = answered.await.unwrap().into_body();
-        for is_over in [false, true] {
-            let frame = std::future::poll_fn(|cx| Pin::new(&mut answer).poll_frame(cx)).await;
-            assert_eq!((frame.is_none(), answer.is_end_stream()), (is_over, is_over));
-        }
+        let answered = tower::ServiceExt::oneshot(apply_rules(router, rules), Request::new(Body::empty()));
+        answered.await.unwrap().into_body()
     }
 }

@@ -175,8 +175,12 @@ impl Epoch for Running {
         let accepted = self.intake.take(|| self.member.accept(from, block));
         accepted.unwrap_or(Ok(())).inspect_err(|error| {
             if let BlockError::Bad(what) = error {
-                let (peer, what) = (self.share().members[from].worker, what.clone());
-                fail(&self.peer_failed, &self.member.leader().stop, WorkerFailure::BadBlock { peer, what });
+                let (leader, peer) = (self.member.leader(), self.share().members[from].worker);
+                let failure = WorkerFailure::BadBlock { peer, what: what.clone() };
+                if fail(&self.peer_failed, &leader.stop, failure) {
+                    let (worker, Share { job, epoch, .. }) = (leader.worker, self.share());
+                    tracing::warn!(%worker, %job, %epoch, %peer, what, "peer sent an invalid block");
+                }
             }
         })
     }

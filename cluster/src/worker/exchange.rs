@@ -23,7 +23,7 @@ use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
 use super::membership::{Joined, Membership, admit, not_in};
 use super::observe;
-use crate::wire::{check_version, wire_status};
+use crate::wire::check_version;
 
 /// Size in bytes below which a block is accepted on the receiving thread, if there is memory to spare.
 ///
@@ -135,7 +135,7 @@ impl Exchange for ExchangeService {
 
     async fn fetch(&self, request: Request<FetchRequest>) -> Result<Response<CopyPieces>, Status> {
         let request = request.into_inner();
-        check_version(request.protocol_version).map_err(|error| wire_status(&error))?;
+        require_version(request.protocol_version)?;
         let shown = Membership::shown(EpochId(request.epoch), &request.secret)?;
         if !admit(&self.joined, shown, FETCH_PATIENCE).await? {
             return Err(not_in(shown.epoch));
@@ -153,7 +153,7 @@ impl Exchange for ExchangeService {
             return Err(invalid("hello", "expected a hello at the start of the stream"));
         };
         let PushHello { protocol_version, epoch, worker, secret } = hello;
-        check_version(protocol_version).map_err(|error| wire_status(&error))?;
+        require_version(protocol_version)?;
         let shown = Membership::shown(EpochId(epoch), &secret)?;
         let Some(epoch) = self.epoch(shown).await? else {
             return Ok(Response::new(PushResponse { blocks: 0 }));
@@ -265,4 +265,9 @@ async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<
         }
         Err(BlockError::Worker(error)) => Err(Status::internal(error.to_string())),
     }
+}
+
+/// Requires that a peer uses this version of the protocol.
+fn require_version(protocol_version: u32) -> Result<(), Status> {
+    check_version(protocol_version).map_err(|error| Status::failed_precondition(error.to_string()))
 }

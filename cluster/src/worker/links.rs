@@ -203,7 +203,8 @@ mod tests {
         let (sent, sends) = channel();
         let of_thread = Arc::clone(&link);
         std::thread::spawn(move || {
-            member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, BytesList::default());
+            let payload = BytesList::from(bytes::Bytes::from_static(b"1"));
+            member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, payload);
             sent.send(()).unwrap();
         });
         assert!(sends.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
