@@ -89,8 +89,7 @@ impl Configs {
 /// Largest number of cells of a board.
 const MOST_CELLS: usize = 16;
 
-/// Finds the configs of ascending ranks. Neighbours differ in few digits, so each config begins with those of the config
-/// before.
+/// Finds the configs of ascending ranks. Neighbours differ in few digits, so each config begins like the config before.
 #[derive(Debug)]
 pub struct Ascending<'a> {
     configs: &'a Configs,
