@@ -1,5 +1,7 @@
 //! Configs: the digits of the small cells of a skeleton, and their ranking.
 
+use crate::board::MOST_CELLS;
+
 /// Digits of a config, one per nibble, with the first cell in the highest nibble. So configs compare like their
 /// sequences of digits.
 pub type Config = u64;
@@ -86,9 +88,6 @@ impl Configs {
     }
 }
 
-/// Largest number of cells of a board.
-const MOST_CELLS: usize = 16;
-
 /// Finds the configs of ascending ranks. Neighbours differ in few digits, so each config begins like the config before.
 #[derive(Debug)]
 pub struct Ascending<'a> {
@@ -165,8 +164,7 @@ impl Chunks {
         halves: usize,
         place: impl Fn(usize, usize) -> &'a [u32; DIGITS],
     ) -> Self {
-        let digits = if large <= 4 { 4 } else { 2 };
-        let bits = if large <= 4 { 2 } else { 3 };
+        let (digits, bits) = if large <= 4 { (4, 2) } else { (2, 3) };
         let digit = |chunk: usize, i: usize| (chunk >> (bits * i) & ((1 << bits) - 1)) as u8;
         let half_sum = |chunk: usize| (0..digits).map(|i| half_tile(digit(chunk, i))).sum::<usize>();
         let mut chunks = Self {
@@ -182,6 +180,7 @@ impl Chunks {
                 let (mut left, mut total) = (half, 0u32);
                 for i in (0..f - after).rev() {
                     let digit = digit(chunk, i);
+                    // No config begins with some chunks. Their sums may wrap, because no rank reads them.
                     total = total.wrapping_add(place(after + i + 1, left)[usize::from(digit) % DIGITS]);
                     let Some(rest) = left.checked_sub(half_tile(digit)) else { break };
                     left = rest;
@@ -239,6 +238,7 @@ mod tests {
             }
         }
     }
+
     #[test]
     fn ascending_ranks_give_the_same_configs() {
         let configs = Configs::new(9, 4);
