@@ -1,8 +1,5 @@
 //! Accepts client connections within the limit of a server, and encrypts them if configured. Closes a connection if the
 //! client does not start its protocol in time, because the transport would wait for the first bytes without a limit.
-//!
-//! The HTTP library answers unreadable requests without a body and cannot add one. So a connection replaces such an
-//! answer on its way to the client. Each of these answers is the last on its connection.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,15 +18,15 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_stream::Stream as Items;
 use tokio_util::either::Either;
-use tonic::Status;
 use tonic::codegen::Bytes;
 use tonic::transport::server::Connected;
 
 use crate::keepalive::KeepAlive;
 use crate::limits::ServerLimits;
 use crate::log_limiter::LogLimiter;
-use crate::protocol::{Protocol, http_refusal};
+use crate::protocol::Protocol;
 use crate::quota::Quota;
+use crate::refusals::with_body;
 use crate::tls::explain;
 
 /// Pause after a failed accept. The usual cause, too many open files, takes time to pass.
@@ -40,9 +37,6 @@ const PREFACE: usize = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".len();
 
 /// First byte of a TLS handshake.
 const TLS_HANDSHAKE: u8 = 0x16;
-
-/// Header at the end of the HTTP library's own answers. It declares an empty body.
-const EMPTY: &str = "content-length: 0\r\n";
 
 /// The client of a connection. Every request on the connection has it as an extension.
 #[derive(Clone, Copy, Debug)]
@@ -217,26 +211,6 @@ impl Connection {
     }
 }
 
-/// Returns the answer with a body, if the library made it.
-fn with_body(answer: &[u8]) -> Option<Bytes> {
-    let text = std::str::from_utf8(answer).ok().filter(|text| text.ends_with("\r\n\r\n"))?;
-    let why = match text.strip_prefix("HTTP/1.1 ")?.split(' ').next()? {
-        "400" => "expected an HTTP/1.1 request, found something else",
-        "414" => "the URL is too long; request less at a time",
-        "431" => "the headers are too long or too many; send fewer",
-        _ => return None,
-    };
-    let (before, after) = text.split_once(EMPTY)?;
-    let refusal = http_refusal(&Status::invalid_argument(why));
-    let body = refusal.body();
-    let mut full = before.to_owned();
-    for (name, value) in refusal.headers() {
-        full.extend([name.as_str(), ": ", value.to_str().ok()?, "\r\n"]);
-    }
-    full.push_str(&format!("content-length: {}\r\n{after}{body}", body.len()));
-    Some(full.into())
-}
-
 impl AsyncRead for Connection {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.project();
@@ -271,13 +245,13 @@ impl AsyncWrite for Connection {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.as_mut().poll_left(cx))?;
         let this = self.project();
-        match with_body(bytes).filter(|_| *this.protocol == Protocol::Http) {
-            Some(full) => {
-                *this.left = full;
-                Poll::Ready(Ok(bytes.len()))
-            }
-            None => this.stream.poll_write(cx, bytes),
+        if *this.protocol == Protocol::Http
+            && let Some(full) = with_body(bytes)
+        {
+            *this.left = full;
+            return Poll::Ready(Ok(bytes.len()));
         }
+        this.stream.poll_write(cx, bytes)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -322,19 +296,5 @@ mod tests {
         let _client = TcpStream::connect(address).await.unwrap();
         let accepted = accept(&listener, &Quota::new(1), KeepAlive::default(), &Log::default()).await;
         assert!(is_watched(&accepted.0));
-    }
-
-    /// Answers that must pass unchanged; `tests/ports.rs` covers the library's own answers.
-    #[test]
-    fn other_answers_stay_unchanged() {
-        for answer in [
-            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-            "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n",
-            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 2\r\n\r\n",
-            "HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\n\r\n{}",
-            "",
-        ] {
-            assert_eq!(with_body(answer.as_bytes()), None, "{answer}");
-        }
     }
 }

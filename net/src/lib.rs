@@ -25,6 +25,7 @@ pub mod policy;
 pub mod protocol;
 mod quota;
 mod reasons;
+mod refusals;
 pub mod requests;
 pub mod serve;
 pub mod services;
