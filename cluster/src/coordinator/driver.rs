@@ -56,15 +56,11 @@ impl Driver {
         }
         let appends = state.cluster.take_appends().into_iter().map(Work::Append);
         let errands = state.cluster.take_errands().into_iter().map(Work::Errand);
-        appends.chain(errands).for_each(|work| self.order(work));
+        appends.chain(errands).for_each(|work| self.orders.order(work));
         let signal = state.cluster.signal();
         drop(state);
         self.signals.publish(signal);
         result
-    }
-
-    fn order(&self, work: Work) {
-        let _ = self.orders.0.send(work);
     }
 
     fn follow(&self, event: Event) {
@@ -73,12 +69,10 @@ impl Driver {
                 self.board.mark_stale();
                 self.signals.job_changed();
                 if state.has_ended() {
-                    let _ = self.orders.1.send(job);
+                    self.orders.note(job);
                 }
             }
-            Event::Progress { job } => {
-                let _ = self.orders.1.send(job);
-            }
+            Event::Progress { job } => self.orders.note(job),
             _ => {}
         }
     }
@@ -166,7 +160,7 @@ impl Driver {
                 state.not_needed().is_empty()
             });
             if !is_idle {
-                self.order(Work::Release);
+                self.orders.order(Work::Release);
             }
         }
     }

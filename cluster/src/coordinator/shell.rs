@@ -8,7 +8,6 @@ use exact2048_coordinator::cluster::{Cluster, ClusterConfig, EpochId, JobId, Sub
 use exact2048_proto::v1;
 use exact2048_storage::Location;
 use parking_lot::Mutex;
-use tokio::sync::mpsc::unbounded_channel;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
@@ -22,7 +21,7 @@ use super::notes::note_jobs;
 use super::queue::Queue;
 use super::queue_records::QueuedJob;
 use super::requests::{Requests, WantedJob};
-use super::work::Pending;
+use super::work::{Orders, Pending};
 use crate::random;
 
 /// A coordinator.
@@ -54,14 +53,14 @@ impl Shell {
         // The numbers of epochs are above 0, because workers use 0 for no epoch.
         let (first_epoch, step) = (EpochId::first_of(queue.fence()), config.lease / 5);
         let cluster = Cluster::new(first_epoch, config, secrets, Duration::ZERO);
-        let ((work, to_do), (news, to_note)) = (unbounded_channel(), unbounded_channel());
-        let driver = Arc::new(Driver::new(cluster, (work, news), stop));
+        let (orders, pending) = Orders::new();
+        let driver = Arc::new(Driver::new(cluster, orders, stop));
         jobs.into_iter().try_for_each(|job| restore(&driver, &store, job))?;
         driver.with(|state, now| state.cluster.tick(now));
         let ledger = Ledger::new(Arc::clone(&driver), queue);
         let estimates = Arc::<Estimates>::default();
         let requests = Requests::new(Arc::clone(&driver), ledger.clone(), Arc::clone(&estimates), store);
-        let (requests, pending) = (Arc::new(requests), Mutex::new(Some((to_do, to_note))));
+        let (requests, pending) = (Arc::new(requests), Mutex::new(Some(pending)));
         Ok(Arc::new(Self { driver, ledger, estimates, requests, pending, step }))
     }
 
@@ -74,7 +73,7 @@ impl Shell {
         let carrier = Carrier::new(Arc::clone(&driver), ledger.clone(), Arc::clone(&self.estimates));
         let pending = self.pending.lock().take();
         tokio::spawn(async move {
-            let Some((work, news)) = pending else { return };
+            let Some(Pending { work, news }) = pending else { return };
             tokio::join!(carrier.carry_out(work), note_jobs(driver, ledger, news));
         })
     }
