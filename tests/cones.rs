@@ -12,7 +12,7 @@ use common::serving::Server;
 use common::{Place, Solved, exact2048, files, on_run, text, whole};
 use exact2048_game::packed::PackedRules;
 use exact2048_game::rules;
-use exact2048_game::{Board, BoardSize, Layer, why_unreachable};
+use exact2048_game::{Board, BoardSize, Layer};
 use exact2048_solution::{
     CostSum, Evaluation, KernelsOfRun, Oracle, OracleOptions, QueryError, QuestionLimits, ReachSource,
     Recipe, Run,
@@ -246,7 +246,7 @@ fn batches_leave_out_boards_that_lead_to_missing_states() {
         .map(|(bits, board)| {
             (0..8).fold(board, |board, cell| board.with(cell, (bits >> (4 * cell) & 7) as u8 % 6))
         })
-        .filter(|&board| why_unreachable(board, run.params()).is_none())
+        .filter(|&board| run.params().why_unreachable(board).is_none())
         .filter(|board| {
             let layer = Layer(board.tile_sum(9));
             !is_stored(layer) && is_stored(layer.up(1))

@@ -238,6 +238,11 @@ fn parse_tile(cell: &str) -> Result<u8, BoardError> {
     }
 }
 
+/// Φ of one tile of this exponent: `(e − 1)·2^e`.
+pub const fn exponent_potential(exponent: u8) -> u64 {
+    if exponent == 0 { 0 } else { (exponent as u64 - 1) << exponent }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,11 +10,11 @@ use std::sync::OnceLock;
 use rustc_hash::FxHashMap;
 
 use crate::bitset;
+use crate::board::exponent_potential;
 use crate::endings::{self, Endings, beginning, ending, endings};
 use crate::lane::Lane;
 use crate::params::Params;
 use crate::ranks::ColumnRanks;
-use crate::rules::exponent_potential;
 use crate::sequence::{Column, Counts, Sequence, arrangements, unpack};
 use crate::shape::Shape;
 

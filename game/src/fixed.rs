@@ -10,12 +10,12 @@
 //!
 //! `docs/dev/error-bound.md` proves the bounds.
 
+use crate::board::exponent_potential;
 use crate::discount::Discount;
 use crate::layer::Layer;
 use crate::move_bound::MoveBound;
 use crate::objective::{Objective, Spawner, ValueUnit};
-use crate::params::{Game, Params, Precision};
-use crate::rules::exponent_potential;
+use crate::params::{Game, Precision};
 use crate::spawning::FloatingMean;
 use crate::value::{FutureValue, Stored, Value};
 
@@ -88,14 +88,11 @@ impl Scale {
         Self { form, last_layer: game.last_layer(), stored_error: 0.0 }
     }
 
-    /// Creates the number format of the values that a run stores, which may be [rounded](crate::value_step). Only error
-    /// bounds differ from those of [`new`](Self::new).
-    pub fn of_stored(params: &Params) -> Self {
-        let scale = Self::new(params.game());
+    /// Returns the number format of values that are rounded to a [step](crate::value_step). Only error bounds differ.
+    pub(crate) fn rounded(self, step: f64) -> Self {
         // Without chance and discount, all values are multiples of the largest step.
-        let is_exact = matches!(scale.form, Form::Fixed(Fixed { move_bound: None, .. }));
-        let step = params.contents().value_step().filter(|_| !is_exact);
-        Self { stored_error: step.map_or(0.0, |step| step.number() / 2.0), ..scale }
+        let is_exact = matches!(self.form, Form::Fixed(Fixed { move_bound: None, .. }));
+        Self { stored_error: if is_exact { 0.0 } else { step / 2.0 }, ..self }
     }
 
     /// Number of bits after the binary point; `None` if values are floating-point numbers.

@@ -5,8 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::board::exponent_potential;
 use crate::objective::Spawn4;
-use crate::rules::exponent_potential;
 
 /// Layer of a board: the sum of its tiles. The sum is always even.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

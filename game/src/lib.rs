@@ -81,5 +81,4 @@ pub use params::{
     Game, OpenChoices, Params, ParamsBuilder, ParamsError, ParamsRecord, Precision, RunContents, StartState,
     TileSplit, position,
 };
-pub use unreachable::why_unreachable;
 pub use value_step::ValueStep;

@@ -4,10 +4,10 @@
 //! tile sum. The second follows from the expected score: many moves score many points, and no player can expect more
 //! points than the value.
 
+use crate::board::exponent_potential;
 use crate::layer::{Layer, SpawnKind};
 use crate::objective::ValueUnit;
 use crate::params::Game;
-use crate::rules::exponent_potential;
 
 /// Largest slope of the lines that bound the potential of a board from below, as functions of its tile sum.
 ///

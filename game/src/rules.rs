@@ -3,7 +3,7 @@
 //! Queries, players and tests use this plain code. The solver uses only the starts, the directions and Φ of this
 //! module. Its kernels compute moves and spawns for whole rows (see [`crate::transitions`]).
 
-use crate::board::{Board, BoardSize, MAX_EXPONENT, tile};
+use crate::board::{Board, BoardSize, MAX_EXPONENT, exponent_potential, tile};
 use crate::{Spawn4, SpawnKind};
 
 /// Moves, in the order of reports. Ties between moves are broken in the same order.
@@ -94,11 +94,6 @@ static TWO_TILES: [u32; 256] = {
     }
     of_two
 };
-
-/// Φ of one tile of this exponent: `(e − 1)·2^e`.
-pub const fn exponent_potential(exponent: u8) -> u64 {
-    if exponent == 0 { 0 } else { (exponent as u64 - 1) << exponent }
-}
 
 /// Iterates over all starts: two spawned tiles in two different cells. Each ordered pair of cells occurs with each
 /// ordered pair of tiles, so every board occurs twice.

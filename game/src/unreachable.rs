@@ -1,33 +1,33 @@
 //! Proofs that a board is unreachable, without a search of games.
 
 use crate::board::Board;
-use crate::layer::SpawnKind;
-use crate::params::Params;
+use crate::layer::{Layer, SpawnKind};
+use crate::params::Game;
 
-/// Returns the reason why a run does not count a board, as the end of a sentence. Returns `None` if the tiles of
-/// the board show no reason. Such a board may still be unreachable.
+/// Returns the reason why games that end at this layer never hold a board: see [`Params::why_unreachable`].
 ///
 /// Both spawned tiles count as possible even at probability 0, because runs enumerate both. Cost: one pass over the
 /// cells.
-#[must_use]
-pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
-    let cells = params.game().cells();
+///
+/// [`Params::why_unreachable`]: crate::Params::why_unreachable
+pub(crate) fn why_unreachable(board: Board, game: &Game, last: Layer) -> Option<&'static str> {
+    let cells = game.cells();
     let mut of_exponent = [0usize; 16];
     for cell in 0..cells {
         of_exponent[usize::from(board.get(cell))] += 1;
     }
     let empty = of_exponent[0];
-    let wins = params.game().winning_exponent().map_or(of_exponent.len(), usize::from);
+    let wins = game.winning_exponent().map_or(of_exponent.len(), usize::from);
     if of_exponent[wins.min(of_exponent.len())..].iter().any(|&tiles| tiles > 0) {
         return Some("it holds the wanted tile, and won boards are not expanded");
     }
     if cells - empty < 2 {
         return Some("a game starts with two tiles");
     }
-    if board.tile_sum(cells) > params.last_layer().0 {
+    if board.tile_sum(cells) > last.0 {
         return Some("its tiles sum to more than any reachable board's");
     }
-    if board.tile_sum(cells) < params.first_layer().0 {
+    if board.tile_sum(cells) < game.first_layer().0 {
         return Some("its tiles sum to less than those of the position from which the run begins");
     }
     if SpawnKind::ALL.iter().all(|spawn| of_exponent[usize::from(spawn.exponent())] == 0) {
@@ -36,7 +36,7 @@ pub fn why_unreachable(board: Board, params: &Params) -> Option<&'static str> {
     let mut tiles = 0;
     let is_too_full = |(exponent, &of_this): (usize, &usize)| {
         tiles += of_this;
-        tiles > params.most_cells_with(exponent as u8)
+        tiles > game.most_cells_with(exponent as u8)
     };
     let crowded = of_exponent.iter().enumerate().skip(1).rev().any(is_too_full);
     crowded.then_some("the board has too few cells to make that many large tiles")
@@ -47,8 +47,8 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::SpawnKind;
     use crate::rules::{self, Move};
+    use crate::{Params, SpawnKind};
 
     fn params(size: &str, objective: &str) -> Params {
         Params::usual(size, objective).build().unwrap()
@@ -56,7 +56,7 @@ mod tests {
 
     fn why(size: &str, objective: &str, board: &str) -> Option<&'static str> {
         let params = params(size, objective);
-        why_unreachable(Board::parse(board, params.game().board()).unwrap(), &params)
+        params.why_unreachable(Board::parse(board, params.game().board()).unwrap())
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
             let mut seen: HashSet<Board> = open.iter().copied().collect();
             while let Some(board) = open.pop() {
                 let wins = params.game().winning_exponent().is_some_and(|wins| board.largest() >= wins);
-                let why = why_unreachable(board, &params);
+                let why = params.why_unreachable(board);
                 assert_eq!(why.is_some(), wins, "{size} {}: {why:?}", board.to_text(params.game().board()));
                 let moves = Move::ALL.into_iter().filter(|_| !wins);
                 for (after, _) in moves.filter_map(|way| rules::make_move(board, way, params.game().board()))

@@ -202,7 +202,7 @@ impl Oracle {
             },
             best: contents.stores_best_moves().then(|| BestMoves::new(&stored.params)),
             layers,
-            scale: Scale::of_stored(&stored.params),
+            scale: stored.params.stored_scale(),
             backup: Backup::new(game),
             stored,
         })

@@ -2,6 +2,7 @@
 
 use crate::board::{Board, BoardSize, MAX_EXPONENT};
 use crate::discount::Discount;
+use crate::fixed::Scale;
 use crate::huge::{LEAST_HUGE, NO_HUGE};
 use crate::kept::KeptLayers;
 use crate::layer::Layer;
@@ -110,6 +111,19 @@ impl Params {
     /// All layers that the run can have, ascending.
     pub fn layers(&self) -> impl DoubleEndedIterator<Item = Layer> + ExactSizeIterator + Clone + use<> {
         self.first_layer().to(self.last_layer())
+    }
+
+    /// Number format of the values that the run stores, with the error of a value step.
+    pub fn stored_scale(&self) -> Scale {
+        let scale = Scale::new(&self.game);
+        self.contents.value_step.map_or(scale, |step| scale.rounded(step.number()))
+    }
+
+    /// Returns the reason why the run does not count a board, as the end of a sentence. Returns `None` if the tiles of
+    /// the board show no reason. Such a board may still be unreachable.
+    #[must_use]
+    pub fn why_unreachable(&self, board: Board) -> Option<&'static str> {
+        why_unreachable(board, &self.game, self.last_layer())
     }
 
     /// Combines the parts, after checking them and the rules that they obey together.
@@ -229,7 +243,7 @@ fn require_state(board: Board, params: &Params) -> Result<(), ParamsError> {
              larger --board"
         ));
     }
-    if let Some(why) = why_unreachable(board, params) {
+    if let Some(why) = params.why_unreachable(board) {
         return refused(format!(
             "expected a board right after a new tile appeared, found that {why}; correct the board"
         ));

@@ -16,13 +16,13 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
+use crate::board::exponent_potential;
 use crate::class::{Class, ClassId, Space};
 use crate::configs::Config;
 use crate::images::FirstImages;
 use crate::pattern::Pattern;
 use crate::patterns::{PatternId, Patterns};
 use crate::rowset::{RowSet, Slot};
-use crate::rules::exponent_potential;
 use crate::skeleton::Mask;
 use crate::slide::TileSource;
 use crate::table::{Store, Table};

@@ -13,7 +13,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use exact2048_game::fixed::Scale;
 use exact2048_game::rules::Move;
 use exact2048_game::spawn_images::{SpawnImages, Spawned};
 use exact2048_game::{Board, Layer, SpawnKind, ValueUnit};
@@ -396,7 +395,7 @@ impl<'a> Pass<'a> {
         };
         // Stored values cannot resolve a difference of at most their last place, or their step if they are rounded, plus
         // the f64 roundings. Such a difference counts as no loss.
-        let last_place = Scale::of_stored(self.oracle.params()).resolution();
+        let last_place = self.oracle.params().stored_scale().resolution();
         let scores = self.oracle.params().game().objective().unit() == ValueUnit::Points;
         let of_bucket = |(bucket, states): (usize, &ChanceBucket)| {
             let mut table = LossTable::new(self.oracle.params().game().objective());

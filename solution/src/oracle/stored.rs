@@ -7,7 +7,7 @@ use exact2048_game::bitset::Number;
 use exact2048_game::locate::{EntryPlace, Locator};
 use exact2048_game::placer::Placer;
 use exact2048_game::value::Stored;
-use exact2048_game::{Board, Layer, Params, why_unreachable};
+use exact2048_game::{Board, Layer, Params};
 use exact2048_storage::ItemKey;
 use rayon::prelude::*;
 
@@ -86,7 +86,7 @@ impl StoredStates {
     /// The entries of those boards that may be reachable, sorted by part, each with its index in `boards`.
     pub(super) fn entries(&self, boards: &[Board]) -> Vec<(Entry, usize)> {
         let in_range =
-            boards.iter().enumerate().filter(|&(_, &board)| why_unreachable(board, &self.params).is_none());
+            boards.iter().enumerate().filter(|&(_, &board)| self.params.why_unreachable(board).is_none());
         let mut entries: Vec<_> = in_range.filter_map(|(i, &board)| Some((self.entry(board)?, i))).collect();
         entries.sort_unstable_by_key(|(entry, i)| (entry.key, entry.number, *i));
         entries
@@ -103,7 +103,7 @@ impl StoredStates {
 
     /// The error for a board that the run does not reach.
     pub(super) fn refusal(&self, board: Board) -> QueryError {
-        let why = why_unreachable(board, &self.params).map(|why| format!(": {why}"));
+        let why = self.params.why_unreachable(board).map(|why| format!(": {why}"));
         self.unreachable(board, &why.unwrap_or_default())
     }
 
