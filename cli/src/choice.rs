@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use exact2048_coordinator::{Forecast, ForecastTotals, PassCost, Workload, room};
-use exact2048_game::{BoardSize, KeptLayers, Params, ValueStep, ValueUnit};
+use exact2048_game::{BoardSize, KeptLayers, Params, ValueStep};
 use exact2048_solution::Phase;
 use exact2048_worker::Tuning;
 
@@ -40,9 +40,6 @@ pub struct Choices {
     step: Option<ValueStep>,
 }
 
-/// Largest step of probabilities that [`choose`] tries: 2^-12, an error of about a hundredth of a percent.
-const LARGEST_OF_PROBABILITY: i16 = -12;
-
 /// Chooses what a new run stores under a disk limit: the kept layers unless `keep` gives them, and the step of rounded
 /// values if it is open. The chosen step is the smallest with which the most layers are kept. Returns the parameters with
 /// both. `scratch_bytes` is as in [`Choices::new`].
@@ -77,12 +74,8 @@ pub fn choose(
 
 /// The steps that a run may choose, ascending, after `None` for all bits.
 fn steps(params: &Params) -> Vec<Option<ValueStep>> {
-    let [least, most] = ValueStep::limits(params.game());
-    let largest = match params.game().objective().unit() {
-        ValueUnit::Points => most,
-        ValueUnit::Probability => ValueStep::of_exponent(LARGEST_OF_PROBABILITY),
-    };
-    let halves = std::iter::successors(Some(largest), |step| Some(step.half()));
+    let [least, _] = ValueStep::limits(params.game());
+    let halves = std::iter::successors(Some(ValueStep::coarse(params.game())), |step| Some(step.half()));
     let mut steps: Vec<_> = halves.take_while(|&step| step >= least).map(Some).collect();
     steps.push(None);
     steps.reverse();

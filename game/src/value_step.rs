@@ -25,6 +25,9 @@ const MOST_POINTS: ValueStep = ValueStep { exponent: 2 };
 /// Largest step of probabilities.
 const MOST_PROBABILITY: ValueStep = ValueStep { exponent: -1 };
 
+/// Largest step of probabilities that serves most uses: an error of about a hundredth of a percent.
+const COARSE_PROBABILITY: ValueStep = ValueStep { exponent: -12 };
+
 /// Smallest step of floating-point values.
 const LEAST_FLOATING: ValueStep = ValueStep { exponent: -64 };
 
@@ -34,12 +37,6 @@ const LEAST_FLOATING: ValueStep = ValueStep { exponent: -64 };
 pub struct ParseValueStepError(String);
 
 impl ValueStep {
-    /// The step 2^exponent.
-    #[must_use]
-    pub fn of_exponent(exponent: i16) -> Self {
-        Self { exponent }
-    }
-
     /// The step in points or of probability.
     #[must_use]
     pub fn number(self) -> f64 {
@@ -61,6 +58,15 @@ impl ValueStep {
         };
         let is_probability = game.objective().unit() == ValueUnit::Probability;
         [least, if is_probability { MOST_PROBABILITY } else { MOST_POINTS }]
+    }
+
+    /// Largest step that a program may choose for a game.
+    #[must_use]
+    pub fn coarse(game: &Game) -> Self {
+        match game.objective().unit() {
+            ValueUnit::Points => MOST_POINTS,
+            ValueUnit::Probability => COARSE_PROBABILITY,
+        }
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
         ] {
             let kept: KeptLayers = kept.parse().unwrap();
             let exact = RunContents::from(kept);
-            let rounded = RunContents { value_step: Some(ValueStep::of_exponent(-2)), ..exact };
+            let rounded = RunContents { value_step: Some("1/4".parse().unwrap()), ..exact };
             let layers = || Layer(4).to(Layer(130));
             let resumable: Vec<u32> = layers().filter(|&l| rounded.is_resumable(l)).map(|l| l.0).collect();
             assert_eq!(resumable, sums, "{kept}");
