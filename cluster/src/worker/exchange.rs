@@ -16,13 +16,15 @@ use exact2048_proto::v1::{FetchRequest, PushBlock, PushHello, PushRequest, PushR
 use exact2048_run::member::{BlockError, PeerBlock};
 use exact2048_worker::BytesList;
 use metrics::counter;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::{OwnedSemaphorePermit, watch};
 use tonic::{Request, Response, Status, Streaming};
 
+use super::coding::decoded;
 use super::copies::{Copies, CopyPieces};
 use super::epoch::Epoch;
 use super::membership::{Joined, Membership, admit, not_in};
 use super::observe;
+use super::room::Room;
 use crate::wire::check_version;
 
 /// Size in bytes below which a block is accepted on the receiving thread, if there is memory to spare.
@@ -43,10 +45,6 @@ const FETCH_PATIENCE: Duration = Duration::from_secs(1);
 /// Divisor of the memory that gives the space for all incoming blocks together. A block larger than this space is
 /// received alone.
 const INCOMING_SHARE: u64 = 8;
-
-/// Unit of the space for blocks, in bytes. A request to a [`Semaphore`] is a 32-bit number, so a unit of one byte would
-/// limit the space to 4 GiB.
-const UNIT_BYTES: u64 = 1 << 10;
 
 /// The epoch that a worker is in.
 pub type Current = watch::Sender<Option<Arc<dyn Epoch>>>;
@@ -101,7 +99,7 @@ impl ExchangeService {
                 Some(Content::Block(block)) if begun.is_none() => {
                     let mut block = Incoming::new(block, self.most_bytes)?;
                     // While a block waits, this worker receives nothing else from its sender.
-                    block.room = Some(self.room.enter(block.whole as u64).await?);
+                    block.room = Some(self.room.enter(block.memory_bytes()).await?);
                     begun = Some(block);
                 }
                 Some(Content::More(bytes)) => match &mut begun {
@@ -171,33 +169,15 @@ impl Exchange for ExchangeService {
     }
 }
 
-/// Space for blocks on their way.
-pub struct Room {
-    units: Arc<Semaphore>,
-    most: u32,
-}
-
-impl Room {
-    pub fn new(bytes: u64) -> Self {
-        let most = u32::try_from(bytes / UNIT_BYTES).unwrap_or(u32::MAX).max(1);
-        Self { units: Arc::new(Semaphore::new(most as usize)), most }
-    }
-
-    /// Waits for the space that a block needs. A block that is larger than all space waits until it is the only one.
-    /// Blocks get space in the order in which they began to wait.
-    pub async fn enter(&self, bytes: u64) -> Result<OwnedSemaphorePermit, Status> {
-        let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.most);
-        let room = Arc::clone(&self.units).acquire_many_owned(units).await;
-        room.map_err(|error| Status::internal(error.to_string()))
-    }
-}
-
 /// An incoming block.
 struct Incoming {
     layer: Layer,
     lane: Lane,
     checksum: u64,
+    /// Number of bytes to receive.
     whole: usize,
+    /// Number of bytes of the block before coding, if it is coded.
+    decoded: Option<usize>,
     bytes: BytesList,
     /// The block's part of the space for incoming blocks, until the block is accepted.
     room: Option<OwnedSemaphorePermit>,
@@ -214,8 +194,20 @@ impl Incoming {
             );
             return Err(invalid("block.bytes", what));
         }
-        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, block.bytes as usize);
-        let mut incoming = Self { layer, lane, checksum, whole, bytes: BytesList::default(), room: None };
+        let (whole, decoded) = match block.coded_bytes {
+            0 => (block.bytes, None),
+            coded if coded < block.bytes => (coded, Some(block.bytes as usize)),
+            coded => {
+                let what = format!(
+                    "expected less than {} bytes, the length before coding, found {coded}",
+                    block.bytes
+                );
+                return Err(invalid("block.coded_bytes", what));
+            }
+        };
+        let (layer, checksum, whole) = (Layer(block.layer), block.checksum, whole as usize);
+        let mut incoming =
+            Self { layer, lane, checksum, whole, decoded, bytes: BytesList::default(), room: None };
         incoming.add(block.first)?;
         Ok(incoming)
     }
@@ -238,16 +230,32 @@ impl Incoming {
     fn is_whole(&self) -> bool {
         self.bytes.len() == self.whole
     }
+
+    /// Number of bytes that the block takes in memory until it is accepted.
+    fn memory_bytes(&self) -> u64 {
+        (self.whole + self.decoded.unwrap_or(0)) as u64
+    }
+
+    /// The block as its sender made it. A coded block that cannot be decoded is returned as it is, so that its checksum
+    /// reveals the damage.
+    fn block(self) -> PeerBlock {
+        let payload = match self.decoded {
+            Some(bytes) => decoded(self.bytes.clone(), bytes).unwrap_or(self.bytes),
+            None => self.bytes,
+        };
+        PeerBlock { layer: self.layer, lane: self.lane, checksum: self.checksum, payload }
+    }
 }
 
 /// Passes a block to an epoch. Uses another thread if that may take long, because this thread must receive other
 /// messages. If memory is short, even a small block may have to wait until other blocks are in scratch files.
 async fn accept(epoch: &Arc<dyn Epoch>, from: usize, block: Incoming) -> Result<(), Status> {
-    let is_quick = block.bytes.len() < SMALL_BYTES && epoch.has_spare_memory();
+    let is_quick = block.memory_bytes() < SMALL_BYTES as u64 && epoch.has_spare_memory();
     let ended = epoch.ended();
     let accept = move |epoch: &dyn Epoch| {
-        let Incoming { layer, lane, checksum, bytes: payload, room: _room, .. } = block;
-        epoch.accept(from, PeerBlock { layer, lane, checksum, payload })
+        let mut block = block;
+        let _room = block.room.take();
+        epoch.accept(from, block.block())
     };
     let accepted = if is_quick {
         accept(&**epoch)

@@ -24,9 +24,10 @@ use tokio_stream::{Stream, StreamExt};
 use tokio_util::sync::CancellationToken;
 use tonic::{Code, Status};
 
-use super::exchange::Room;
+use super::coding::coded;
 use super::leader::RemoteLeader;
 use super::observe;
+use super::room::Room;
 
 /// Maximum number of bytes that wait for one peer. A larger block waits alone. Threads that finish a block wait for
 /// space.
@@ -41,7 +42,16 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// An item sent to a peer.
 enum Parcel {
-    Block { layer: Layer, lane: Lane, checksum: u64, payload: BytesList, held: Waiting },
+    Block {
+        layer: Layer,
+        lane: Lane,
+        checksum: u64,
+        /// Number of bytes before coding.
+        bytes: usize,
+        /// The block, coded if it has fewer bytes.
+        payload: BytesList,
+        held: Waiting,
+    },
     Frontier(Layer),
 }
 
@@ -120,9 +130,13 @@ impl PeerLink {
 
 impl member::Link for PeerLink {
     fn send(&self, layer: Layer, lane: Lane, checksum: u64, payload: BytesList) {
+        let bytes = payload.len();
+        // Blocks wait if the network is slower than the threads, so this thread has time to code.
+        let coded = if self.room.is_crowded() { coded(&payload) } else { None };
+        let payload = coded.unwrap_or(payload);
         // If the stream has ended, the peer does not need the block.
         if let Some(held) = self.runtime.block_on(self.enter(payload.len())) {
-            let _ = self.parcels.send(Parcel::Block { layer, lane, checksum, payload, held });
+            let _ = self.parcels.send(Parcel::Block { layer, lane, checksum, bytes, payload, held });
         }
     }
 
@@ -162,14 +176,15 @@ fn pieces(queue: UnboundedReceiver<Parcel>) -> impl Stream<Item = PushRequest> {
     let parcels = tokio_stream::wrappers::UnboundedReceiverStream::new(queue);
     let messages = parcels.map(|parcel| match parcel {
         Parcel::Frontier(layer) => vec![Content::Frontier(layer.0)],
-        Parcel::Block { layer, lane, checksum, payload, held } => {
-            let bytes = payload.len();
-            counter!(observe::PUSHED_BYTES).increment(bytes as u64);
+        Parcel::Block { layer, lane, checksum, bytes, payload, held } => {
+            counter!(observe::PUSHED_BYTES).increment(payload.len() as u64);
             drop(held);
+            let coded_bytes = if payload.len() < bytes { payload.len() as u64 } else { 0 };
             let mut pieces = payload.into_pieces();
             let first = pieces.next().unwrap_or_default();
             let (layer, lane, bytes) = (layer.0, lane.code(), bytes as u64);
-            let mut contents = vec![Content::Block(PushBlock { layer, lane, bytes, first, checksum })];
+            let block = PushBlock { layer, lane, bytes, first, checksum, coded_bytes };
+            let mut contents = vec![Content::Block(block)];
             contents.extend(pieces.map(Content::More));
             contents
         }
@@ -210,5 +225,28 @@ mod tests {
         assert!(sends.recv_timeout(Duration::from_millis(200)).is_err(), "there was no space");
         stop.store(true, Ordering::Relaxed);
         sends.recv_timeout(Duration::from_secs(60)).unwrap();
+    }
+
+    /// The network is slower than the threads if blocks fill more than half of the space.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn blocks_are_coded_while_many_wait() {
+        let (parcels, mut queue) = unbounded_channel();
+        let link = Arc::new(PeerLink::new(parcels, Arc::default()));
+        let mut lengths = Vec::new();
+        for waiting in [0, WAITING_BYTES / 2 + 1024] {
+            let _waiting = link.enter(waiting as usize).await.unwrap();
+            let of_thread = Arc::clone(&link);
+            let send = move || {
+                let payload = BytesList::from(bytes::Bytes::from_static(&[7; 5000]));
+                member::Link::send(&*of_thread, Layer(4), Lane::new(0, 0), 0, payload);
+            };
+            tokio::task::spawn_blocking(send).await.unwrap();
+            let Some(Parcel::Block { bytes, payload, .. }) = queue.recv().await else {
+                panic!("expected a block")
+            };
+            assert_eq!(bytes, 5000);
+            lengths.push(payload.len());
+        }
+        assert!(lengths[0] == 5000 && lengths[1] < 100, "{lengths:?}");
     }
 }

@@ -19,6 +19,7 @@
 
 mod assigned;
 mod claims;
+mod coding;
 mod copies;
 mod epoch;
 mod exchange;
@@ -32,6 +33,7 @@ mod outage;
 mod outbox;
 mod peers;
 mod process;
+mod room;
 mod runner;
 
 pub use claims::MemoryClaim;

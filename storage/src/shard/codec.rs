@@ -167,6 +167,15 @@ pub(super) fn compress<T>(
     })
 }
 
+/// Compresses bytes to one Zstandard frame with [`Packing::repeats`].
+///
+/// # Errors
+///
+/// An error of Zstandard, for example if memory is short.
+pub fn pack(raw: &[u8]) -> io::Result<Vec<u8>> {
+    with_packer(Search::Repeats, |packer| packer.pack(raw).map(<[u8]>::to_vec))
+}
+
 /// Decodes `encoded`, which must yield exactly `raw_bytes`. Allocates at most that many bytes, and as many for planes.
 pub(super) fn decompress(codec: Codec, encoded: &[u8], raw_bytes: usize) -> io::Result<Vec<u8>> {
     let raw = match codec {
@@ -186,8 +195,12 @@ pub(super) fn decompress(codec: Codec, encoded: &[u8], raw_bytes: usize) -> io::
     }
 }
 
-/// Decodes a Zstandard frame of at most `most_bytes`.
-fn unpack(encoded: &[u8], most_bytes: usize) -> io::Result<Vec<u8>> {
+/// Decodes Zstandard frames, which must yield at most `most_bytes`.
+///
+/// # Errors
+///
+/// If the frames are damaged or longer, or if memory is short.
+pub fn unpack(encoded: &[u8], most_bytes: usize) -> io::Result<Vec<u8>> {
     let mut raw = Vec::new();
     raw.try_reserve_exact(most_bytes)?;
     UNPACKER.with_borrow_mut(|slot| {

@@ -11,6 +11,7 @@ use tonic::Code;
 use tonic::transport::{Channel, Server, server::TcpIncoming};
 
 use super::*;
+use crate::worker::coding::coded;
 
 const EPOCH: u64 = 7;
 const SENDER: u64 = 3;
@@ -101,7 +102,7 @@ fn hello() -> Content {
 
 fn block(bytes: u64, first: &[u8]) -> Content {
     let first = Bytes::copy_from_slice(first);
-    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first, checksum: 77 })
+    Content::Block(PushBlock { layer: 20, lane: LANE.code(), bytes, first, checksum: 77, coded_bytes: 0 })
 }
 
 fn more(bytes: &[u8]) -> Content {
@@ -131,11 +132,40 @@ async fn blocks_arrive_whole_and_in_order() {
     assert_eq!(*memo.frontiers.lock(), [Layer(22), Layer(24)]);
 }
 
+/// The checksum of a damaged block reveals the damage, so the epoch gets the block as it is.
+#[tokio::test]
+async fn coded_blocks_arrive_decoded() {
+    let (memo, mut client) = connected().await;
+    let long: Vec<u8> = (0..300_000).map(|i| (i / 4 % 100) as u8).collect();
+    let coded = coded(&BytesList::from(Bytes::from(long.clone()))).unwrap();
+    let mut damaged: Vec<u8> = coded.clone().into_pieces().flatten().collect();
+    damaged[3] ^= 0xff;
+    let coded_block = |bytes: &[u8]| {
+        let first = Bytes::copy_from_slice(bytes);
+        let coded_bytes = bytes.len() as u64;
+        Content::Block(PushBlock {
+            layer: 20,
+            lane: LANE.code(),
+            bytes: 300_000,
+            first,
+            checksum: 77,
+            coded_bytes,
+        })
+    };
+    let whole: Vec<u8> = coded.into_pieces().flatten().collect();
+    let contents = vec![hello(), coded_block(&whole), block(3, &[1, 2, 3]), coded_block(&damaged)];
+    assert_eq!(push(&mut client, contents).await.unwrap(), 3);
+    let blocks: Vec<Vec<u8>> = memo.blocks.lock().iter().map(|b| b.4.clone()).collect();
+    assert!(blocks == [long, vec![1, 2, 3], damaged]);
+}
+
 #[tokio::test]
 async fn messages_out_of_order_are_refused() {
     let (memo, mut client) = connected().await;
     let piece = vec![0u8; LEAST_PIECE_BYTES];
     let no_lane = PushBlock { lane: 17, ..PushBlock::default() };
+    let long_coded =
+        PushBlock { lane: LANE.code(), bytes: 100_000, coded_bytes: 100_000, ..PushBlock::default() };
     let refused = [
         ("hello", vec![block(0, &[])]),
         ("hello", vec![hello(), hello()]),
@@ -145,6 +175,7 @@ async fn messages_out_of_order_are_refused() {
         ("block.bytes", vec![hello(), block(20_000, &piece), more(&piece)]),
         ("block.bytes", vec![hello(), block(MOST_BYTES + 1, &piece)]),
         ("block.lane", vec![hello(), Content::Block(no_lane)]),
+        ("block.coded_bytes", vec![hello(), Content::Block(long_coded)]),
         ("more", vec![hello(), block(100_000, &[1])]),
         ("more", vec![hello(), block(100_000, &piece), more(&[])]),
     ];
@@ -241,25 +272,9 @@ async fn copies_are_for_members_of_the_epoch() {
     assert_eq!(client.fetch(other).await.unwrap_err().code(), Code::FailedPrecondition);
 }
 
-/// Each of two blocks fits, but not both together. So the second block waits until the first is accepted.
+/// An incomplete block keeps its space until its stream ends.
 #[tokio::test]
 async fn blocks_on_their_way_are_bounded_over_all_streams() {
-    let room = Room::new(64 << 10);
-    let first = room.enter(40 << 10).await.unwrap();
-    let second = room.enter(40 << 10);
-    tokio::pin!(second);
-    assert!(tokio::time::timeout(Duration::from_millis(50), &mut second).await.is_err());
-    drop(first);
-    let second = second.await.unwrap();
-    // A block that is larger than all space waits until no other block has space.
-    let large = room.enter(1 << 30);
-    tokio::pin!(large);
-    assert!(tokio::time::timeout(Duration::from_millis(50), &mut large).await.is_err());
-    drop(second);
-    drop(large.await.unwrap());
-    assert_eq!(room.units.available_permits(), 64);
-
-    // The same holds over connections: an incomplete block keeps its space until its stream ends.
     let (memo, client) = connected().await;
     let all = MOST_BYTES / INCOMING_SHARE;
     let (hold, held) = tokio::sync::oneshot::channel::<()>();
@@ -291,12 +306,13 @@ fn any_content() -> impl Strategy<Value = Content> {
         (0..2 * LEAST_PIECE_BYTES).prop_map(|length| vec![0; length]),
     ];
     let length = prop_oneof![0..100u64, 0..100_000u64, any::<u64>()];
+    let coded_bytes = prop_oneof![Just(0), length.clone()];
     prop_oneof![
-        (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, bytes.clone()).prop_map(
-            |(layer, lane, bytes, first)| {
-                Content::Block(PushBlock { layer, lane, bytes, first: first.into(), checksum: 0 })
-            }
-        ),
+        (any::<u32>(), prop_oneof![Just(LANE.code()), any::<u64>()], length, coded_bytes, bytes.clone())
+            .prop_map(|(layer, lane, bytes, coded_bytes, first)| {
+                let first = first.into();
+                Content::Block(PushBlock { layer, lane, bytes, first, checksum: 0, coded_bytes })
+            }),
         bytes.prop_map(|bytes| Content::More(bytes.into())),
         any::<u32>().prop_map(Content::Frontier),
     ]
