@@ -59,3 +59,22 @@ fn options() -> Result<HashMap<String, String>, String> {
     }
     Ok(options)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A failed epoch is a panic, so the coordinator accepts all reports of the simulated workers.
+    #[test]
+    fn jobs_end_on_any_number_of_workers() {
+        let model = Model::new(HashMap::new()).unwrap();
+        for sectors in [1, 2] {
+            let job = Job::new("3x3", 48_713_519, |builder| builder.sectors(sectors));
+            for workers in [1, 3] {
+                let busy = World::new(&job, &model, workers).run().busy_threads();
+                let threads = f64::from(model.threads) * workers as f64;
+                assert!(busy > 1.0 && busy <= threads, "{busy} of {threads}");
+            }
+        }
+    }
+}

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use exact2048_coordinator::cluster::{
-    Append, Cluster, ClusterConfig, EpochId, EpochStage, Errand, Incarnation, JobId, JobState, JobSummary,
-    LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes, Secret, Secrets, Share,
-    Submission, Ticket, WorkerId, WorkerReport, WriteShard,
+    Append, Cluster, ClusterConfig, EpochId, EpochStage, Errand, Event as ClusterEvent, Incarnation, JobId,
+    JobState, JobSummary, LayerPart, LeastMemory, Opened, PROTOCOL_VERSION, Pull, PullReply, RunBytes,
+    Secret, Secrets, Share, Submission, Ticket, WorkerId, WorkerReport, WriteShard,
 };
 use exact2048_coordinator::{PassCost, Stage, Totals, Workload};
 use exact2048_solution::{Holdings, Phase};
@@ -24,10 +24,10 @@ enum Event {
         /// The finished half of its work.
         stage: Stage,
     },
-    /// A block of another worker has arrived.
+    /// A block has arrived at workers that need it.
     Arrived {
-        worker: usize,
         lane: usize,
+        workers: Vec<usize>,
     },
     /// Steps of a worker's call: the worker calls, the call arrives, and the answer arrives.
     Pull(usize),
@@ -68,6 +68,8 @@ struct Pass {
     /// Position of each lane's lowest block with an unfinished first stage, and with an unfinished second stage.
     first_stage: Vec<usize>,
     second_stage: Vec<usize>,
+    /// Number of needs, in their order, that the block of the unfinished second stage has found present.
+    found: Vec<usize>,
     busy: Vec<bool>,
     /// Number of states and of stored bytes in every worker's layers.
     parts: Vec<Vec<(f64, f64)>>,
@@ -81,6 +83,7 @@ pub struct World<'a> {
     model: &'a Model,
     now: Duration,
     cluster: Cluster,
+    workload: Arc<Workload>,
     workers: Vec<Worker>,
     pass: Option<Pass>,
     events: BTreeMap<(Duration, u64), Event>,
@@ -101,7 +104,8 @@ pub struct Summary {
     pulls: u64,
     pull_s: f64,
     pushes: u64,
-    pushed_bytes: f64,
+    /// Pushed bytes of the upward and of the downward pass.
+    pushed_bytes: [f64; 2],
     appends: u64,
     shards: u64,
     stored_bytes: f64,
@@ -116,6 +120,7 @@ impl<'a> World<'a> {
             model,
             now: Duration::ZERO,
             cluster: Cluster::new(EpochId(1), ClusterConfig::default(), secrets, Duration::ZERO),
+            workload: Arc::new(Workload::new(&job.params)),
             workers: (0..workers).map(|_| Worker::default()).collect(),
             pass: None,
             events: BTreeMap::new(),
@@ -150,7 +155,7 @@ impl<'a> World<'a> {
             stored: RunBytes::default(),
             missing_bytes: 0,
             least_memory: Arc::new(LeastMemory::new(Vec::new())),
-            workload: Arc::new(Workload::new(&self.job.params)),
+            workload: Arc::clone(&self.workload),
             cost: Arc::new(PassCost::new(&self.job.params, 1 << 18)),
         };
         self.cluster.opened(self.now, ticket, opened);
@@ -173,10 +178,10 @@ impl<'a> World<'a> {
     fn happen(&mut self, event: Event) {
         match event {
             Event::Done { worker, lane, stage } => self.done(worker, lane, stage),
-            Event::Arrived { worker, lane } => {
-                self.workers[worker].here[lane] += 1;
-                self.wake_dependents(worker, lane);
-                self.start_blocks(worker);
+            Event::Arrived { lane, workers } => {
+                workers.iter().for_each(|&worker| self.workers[worker].here[lane] += 1);
+                self.wake_dependents(lane, |owner| workers.contains(&owner));
+                workers.iter().for_each(|&worker| self.start_blocks(worker));
             }
             Event::Pull(worker) => {
                 let pull = self.pull(worker);
@@ -205,6 +210,11 @@ impl<'a> World<'a> {
     }
 
     fn act(&mut self) {
+        for event in self.cluster.take_events() {
+            if let ClusterEvent::EpochFailed { reason, .. } = event {
+                panic!("an epoch failed at {:?}: {reason}", self.now);
+            }
+        }
         for append in self.cluster.take_appends() {
             self.summary.appends += 1;
             self.at(self.now + self.model.store_request(0.0), Event::Appended(append.ticket()));
@@ -333,6 +343,7 @@ impl<'a> World<'a> {
             owner,
             first_stage: next.clone(),
             second_stage: next,
+            found: vec![0; lanes],
             busy,
             parts,
             started,
@@ -349,24 +360,31 @@ impl<'a> World<'a> {
         if !self.job.positions(pass.phase, lane).contains(&position) {
             return;
         }
-        let (needs, _) = self.job.needs(pass.phase, lane);
-        let is_here = |&other: &usize| {
-            let own = pass.owner[other] == worker;
-            let next = if own { pass.first_stage[other] } else { self.workers[worker].here[other] };
-            next > position || !self.job.positions(pass.phase, other).contains(&position)
-        };
         let stage = if pass.first_stage[lane] == position { Stage::First } else { Stage::Second };
-        if stage == Stage::First || needs.iter().all(is_here) {
-            pass.busy[lane] = true;
-            self.workers[worker].ready.push(Reverse((position, stage, lane)));
+        if stage == Stage::Second {
+            let (needs, _) = self.job.needs(pass.phase, lane);
+            let is_here = |&other: &usize| {
+                let own = pass.owner[other] == worker;
+                let next = if own { pass.first_stage[other] } else { self.workers[worker].here[other] };
+                next > position || !self.job.positions(pass.phase, other).contains(&position)
+            };
+            pass.found[lane] += needs[pass.found[lane]..].iter().take_while(|need| is_here(need)).count();
+            if pass.found[lane] < needs.len() {
+                return;
+            }
         }
+        pass.busy[lane] = true;
+        self.workers[worker].ready.push(Reverse((position, stage, lane)));
     }
 
-    fn wake_dependents(&mut self, worker: usize, lane: usize) {
-        let (job, Some(pass)) = (self.job, &self.pass) else { return };
-        let (_, needed_by) = job.needs(pass.phase, lane);
-        for &other in needed_by {
-            if self.pass.as_ref().is_some_and(|pass| pass.owner[other] == worker) {
+    /// Queues the blocks of these owners that waited for the lane alone.
+    fn wake_dependents(&mut self, lane: usize, is_owner: impl Fn(usize) -> bool) {
+        let job = self.job;
+        let Some(phase) = self.pass.as_ref().map(|pass| pass.phase) else { return };
+        for &other in job.needs(phase, lane).1 {
+            let Some(pass) = &self.pass else { return };
+            let missing = job.needs(phase, other).0.get(pass.found[other]);
+            if missing == Some(&lane) && is_owner(pass.owner[other]) {
                 self.queue_if_ready(other);
             }
         }
@@ -404,10 +422,11 @@ impl<'a> World<'a> {
             Stage::First => {
                 pass.first_stage[lane] += 1;
                 self.push(worker, lane, position);
-                self.wake_dependents(worker, lane);
+                self.wake_dependents(lane, |owner| owner == worker);
             }
             Stage::Second => {
                 pass.second_stage[lane] += 1;
+                pass.found[lane] = 0;
                 self.workers[worker].left[position] -= 1;
                 self.report_layers(worker);
             }
@@ -424,7 +443,11 @@ impl<'a> World<'a> {
         // A worker that needs any block of the lane receives an event for every position. So `here` can count events.
         let mut pushed: BTreeMap<usize, Option<f64>> = BTreeMap::new();
         for &other in needed_by {
-            let bytes = pushed.entry(pass.owner[other]).or_default();
+            let owner = pass.owner[other];
+            if owner == worker {
+                continue;
+            }
+            let bytes = pushed.entry(owner).or_default();
             if !job.positions(phase, other).contains(&position) {
                 continue;
             }
@@ -437,31 +460,44 @@ impl<'a> World<'a> {
                 }
             });
         }
-        pushed.remove(&worker);
+        // Transfers that end nearly together share an event, which is at most a tenth of the latency late.
+        let most = self.model.latency() / 10;
+        let (mut workers, mut since, mut last) = (Vec::new(), self.now, self.now);
         for (target, bytes) in pushed {
+            let state = &mut self.workers[worker];
+            state.link_free = state.link_free.max(self.now);
             if let Some(bytes) = bytes {
-                let state = &mut self.workers[worker];
-                state.link_free = state.link_free.max(self.now) + self.model.transfer(bytes);
+                state.link_free += self.model.transfer(bytes);
                 self.summary.pushes += 1;
-                self.summary.pushed_bytes += bytes;
+                self.summary.pushed_bytes[self.summary.passes.len().min(1)] += bytes;
             }
-            let link_free = self.workers[worker].link_free.max(self.now);
-            self.at(link_free + self.model.latency(), Event::Arrived { worker: target, lane });
+            let ended = state.link_free;
+            if workers.is_empty() {
+                since = ended;
+            } else if ended > since + most {
+                let workers = std::mem::take(&mut workers);
+                self.at(last + self.model.latency(), Event::Arrived { lane, workers });
+                since = ended;
+            }
+            workers.push(target);
+            last = ended;
+        }
+        if !workers.is_empty() {
+            self.at(last + self.model.latency(), Event::Arrived { lane, workers });
         }
     }
 
     fn report_layers(&mut self, worker: usize) {
+        let workers = self.workers.len() as u64;
         let (Some(pass), state) = (&self.pass, &mut self.workers[worker]) else { return };
         while state.left.get(state.frontier) == Some(&0) {
-            let (states, bytes) = pass.parts[worker][state.frontier];
+            let (_, bytes) = pass.parts[worker][state.frontier];
+            let layer = self.job.layer(pass.phase, state.frontier);
+            // The coordinator refuses more states than entries, so every worker reports the same share of these.
+            let states = self.workload.entries(layer, layer.up(1)) as u64 / workers;
             let part = LayerPart {
-                layer: self.job.layer(pass.phase, state.frontier),
-                totals: Totals {
-                    states: states as u64,
-                    afterstates: states as u64,
-                    fingerprint: 1,
-                    sealed_bytes: bytes as u64,
-                },
+                layer,
+                totals: Totals { states, afterstates: states, fingerprint: 1, sealed_bytes: bytes as u64 },
                 sent: 0,
                 received: 0,
             };
@@ -473,26 +509,32 @@ impl<'a> World<'a> {
 
 impl Summary {
     pub const HEAD: &str = "| Workers | Time | Storing alone | All threads always busy | Busiest owner always busy \
-                            | Threads busy | Pulls per second | Time per pull | Pushes | Pushed | Shards | Appends \
+                            | Threads busy | Pulls per second | Time per pull | Pushes | Pushed up | Pushed down | Shards | Appends \
                             | Stored | Memory |
-|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|";
+
+    /// Number of busy threads, on average.
+    pub fn busy_threads(&self) -> f64 {
+        self.work_s / self.wall_s
+    }
 }
 
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.1} µs | {:.2e} | {:.1} TB | {} | {} | {:.2} TB | {} MiB |",
+            "| {} | {} | {} | {} | {} | {:.1} | {:.0} | {:.1} µs | {:.2e} | {:.2} TB | {:.2} TB | {} | {} | {:.2} TB | {} MiB |",
             self.workers,
             time(self.wall_s),
             time(self.store_s),
             time(self.ideal_s),
             time(self.busiest_s),
-            self.work_s / self.wall_s,
+            self.busy_threads(),
             self.pulls as f64 / self.wall_s,
             1e6 * self.pull_s / self.pulls as f64,
             self.pushes as f64,
-            self.pushed_bytes * 1e-12,
+            self.pushed_bytes[0] * 1e-12,
+            self.pushed_bytes[1] * 1e-12,
             self.shards,
             self.appends,
             self.stored_bytes * 1e-12,
