@@ -231,7 +231,7 @@ impl Incoming {
         self.bytes.len() == self.whole
     }
 
-    /// Number of bytes that the block takes in memory until it is accepted.
+    /// Memory of the block until it is accepted, in bytes.
     fn memory_bytes(&self) -> u64 {
         (self.whole + self.decoded.unwrap_or(0)) as u64
     }
